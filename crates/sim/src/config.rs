@@ -2,7 +2,9 @@
 
 use smart_default::SmartDefault;
 
-use crate::{faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout};
+use crate::{
+    faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout, rng::Rng,
+};
 
 /// Everything that a world is made from, besides its seed.
 ///
@@ -113,6 +115,11 @@ impl SpanMs {
     pub const fn new(min: i64, max: i64) -> Self {
         Self { min, max }
     }
+
+    /// A span of this range.
+    pub(crate) fn draw(self, rng: &mut Rng) -> i64 {
+        rng.between(self.min, self.max)
+    }
 }
 
 /// Many posts at once, now and then.
@@ -162,16 +169,11 @@ pub struct DatedTomorrow {
 }
 
 /// Which IDs a world may use, so that the worlds of one server share none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, SmartDefault)]
 pub struct Lane {
     /// This world's number, below `of`.
     pub number: u16,
     /// How many lanes there are; at most 4096.
+    #[default(1)]
     pub of: u16,
-}
-
-impl Default for Lane {
-    fn default() -> Self {
-        Self { number: 0, of: 1 }
-    }
 }

@@ -45,12 +45,6 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// The share of its final total that the median post has at an age, ms,
-    /// if it is no late bloomer.
-    pub fn share_at(&self, age_ms: i64) -> f64 {
-        self.reached(age_ms as f64, self.half_life_ms as f64)
-    }
-
     /// The counts of the post with these genes at an age, ms. They never
     /// shrink as age grows.
     pub(crate) fn counts(&self, genes: u64, age_ms: i64) -> Counts {
@@ -74,7 +68,7 @@ impl Growth {
         let half_life_ms =
             self.half_life_ms as f64 * (self.half_life_spread * normal(&mut rng)).exp();
         let late = rng.happens(self.late_share);
-        let late_after_ms = rng.between(self.late_after_ms.min, self.late_after_ms.max);
+        let late_after_ms = self.late_after_ms.draw(&mut rng);
         let finals = PARTS.map(|part| {
             let taste = (0.4 * normal(&mut rng)).exp();
             (total * part * taste + rng.share()) as i64
@@ -192,7 +186,7 @@ mod tests {
         for (age_ms, share) in [(0, 0.0), (80 * 60_000, 0.5), (DAY_MS, 0.975)] {
             let seen = sum(age_ms) as f64 / whole;
             assert!((seen - share).abs() < 0.01, "{age_ms} ms: {seen}");
-            assert!((growth.share_at(age_ms) - share).abs() < 0.001);
+            assert!((growth.reached(age_ms as f64, 80.0 * 60_000.0) - share).abs() < 0.001);
         }
     }
 

@@ -13,10 +13,8 @@ impl WorldConfig {
     /// Posts in the order of their IDs, visible the moment they are created; no faults.
     pub fn punctual(rate_per_s: f64) -> Self {
         Self {
-            rate_per_s,
-            worker_offset_max_ms: 0,
             lateness: Lateness::PUNCTUAL,
-            ..Self::default()
+            ..Self::measured(rate_per_s)
         }
     }
 

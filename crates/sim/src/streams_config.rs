@@ -12,8 +12,6 @@ pub struct StreamsConfig {
     pub refused: bool,
     /// The connection breaks after so many events. Default never.
     pub drop_after_events: Option<u64>,
-    /// The connection breaks after so long. Default never.
-    pub drop_after_ms: Option<i64>,
     /// Events that are never sent. Default 0.
     pub lost_share: f64,
     /// Events that are sent twice. Default 0.

@@ -192,9 +192,7 @@ impl Upstream {
 
     /// Changes what goes wrong from now on.
     pub fn change_faults(&mut self, change: impl FnOnce(&mut FaultsConfig)) {
-        let mut config = self.faults.config().clone();
-        change(&mut config);
-        self.faults.change(config);
+        self.faults.change(change);
     }
 
     fn find(&mut self, now_ms: i64, token: &str, id: &UpstreamId) -> Found {

@@ -3,12 +3,12 @@
 mod events;
 mod found;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use driftline_core::{
     answer::PageRequest,
     post::{Counts, Visibility},
-    upstream_id::UpstreamId,
+    upstream_id::{Key, UpstreamId},
 };
 
 use self::events::EventLog;
@@ -41,8 +41,8 @@ pub struct World {
     rng: Rng,
     worker_offsets_ms: Vec<i64>,
     records: Vec<Record>,
-    /// All records by the value of their ID, visible or not.
-    by_value: BTreeMap<u128, u32>,
+    /// All records in the order of their IDs, visible or not.
+    by_key: BTreeMap<Key, u32>,
     /// Kept only once events are asked for.
     events: Option<EventLog>,
 }
@@ -60,7 +60,7 @@ impl World {
             rng: Rng::stream(seed, POSTS),
             worker_offsets_ms,
             records: Vec::new(),
-            by_value: BTreeMap::new(),
+            by_key: BTreeMap::new(),
             events: None,
             config,
             seed,
@@ -98,8 +98,7 @@ impl World {
     pub(crate) fn cut(&mut self, now_ms: i64, request: &PageRequest) -> Cut {
         self.advance(now_ms);
         let mut slice = self.slice(now_ms, request);
-        let id = |index: Option<&u32>| index.map(|&index| self.id(index));
-        let (newest, oldest) = (id(slice.first()), id(slice.last()));
+        let oldest = slice.last().map(|&index| self.id(index));
         let full = slice.len() >= usize::from(request.limit.min(self.config.page_limit));
         slice.retain(|&index| {
             let record = self.record(index);
@@ -110,7 +109,6 @@ impl World {
                 .into_iter()
                 .map(|index| self.status(index, now_ms))
                 .collect(),
-            newest,
             oldest,
             full,
         }
@@ -120,7 +118,7 @@ impl World {
     pub fn truth(&mut self, now_ms: i64) -> Truth {
         self.advance(now_ms);
         let posts = self
-            .by_value
+            .by_key
             .values()
             .map(|&index| self.record(index))
             .filter(|record| record.visible_at_ms <= now_ms && !self.is_filtered(record))
@@ -139,12 +137,12 @@ impl World {
         places: u16,
     ) -> bool {
         self.advance(now_ms);
-        let bounds = (self.value_at(low), self.value_at(Some(high)));
-        let (Some(low), Some(high)) = bounds else {
+        let low = low.map_or(Some(Key::lowest()), |low| self.key(low));
+        let (Some(low), Some(high)) = (low, self.key(high)) else {
             return true;
         };
         let range = self
-            .by_value
+            .by_key
             .range(low..high)
             .map(|(_, &index)| self.record(index));
         let shown = |record: &&Record| record.visible_at_ms <= now_ms;
@@ -167,14 +165,13 @@ impl World {
     /// Whether a post lies within the reach of requests at a time, Unix ms.
     pub fn reaches(&mut self, now_ms: i64, id: &UpstreamId) -> bool {
         self.advance(now_ms);
-        self.value_at(Some(id))
-            .is_some_and(|value| value >= self.reach_floor(now_ms))
+        self.key(id)
+            .is_some_and(|key| key >= self.reach_floor(now_ms))
     }
 
-    /// The least value at or above a bound.
-    fn value_at(&self, bound: Option<&UpstreamId>) -> Option<u128> {
-        let Some(id) = bound else { return Some(0) };
-        self.config.layout.first_not_before(id).ok().flatten()
+    /// The place of an ID or of a bound; `None` if the order has none for it: then it bounds nothing.
+    fn key(&self, id: &UpstreamId) -> Option<Key> {
+        self.config.layout.order().key(id).ok()
     }
 
     fn true_post(&self, record: &Record, now_ms: i64) -> TruePost {
@@ -199,18 +196,19 @@ impl World {
             .min_id
             .as_ref()
             .filter(|_| !self.config.ignores_min_id);
-        let low = self.low_bound(min_id.or(request.since_id.as_ref()));
-        let high = self.high_bound(request.max_id.as_ref());
-        let (Some(low), Some(high)) = (low, high) else {
-            return Vec::new();
-        };
-        let low = low.max(self.reach_floor(now_ms));
-        if low > high {
+        let key = |bound: Option<&UpstreamId>| bound.and_then(|id| self.key(id));
+        let floor = self.reach_floor(now_ms);
+        let above = key(min_id.or(request.since_id.as_ref())).filter(|above| *above >= floor);
+        let low = above.map_or(Bound::Included(floor), Bound::Excluded);
+        let high = key(request.max_id.as_ref()).map_or(Bound::Unbounded, Bound::Excluded);
+        if let (Bound::Included(low) | Bound::Excluded(low), Bound::Excluded(high)) = (&low, &high)
+            && low >= high
+        {
             return Vec::new();
         }
         let visible = self
-            .by_value
-            .range(low..=high)
+            .by_key
+            .range((low, high))
             .map(|(_, &index)| index)
             .filter(|&index| self.record(index).is_visible(now_ms));
         if min_id.is_none() {
@@ -221,40 +219,19 @@ impl World {
         slice
     }
 
-    /// The least value above an exclusive bound; `None` if there is none.
-    fn low_bound(&self, bound: Option<&UpstreamId>) -> Option<u128> {
-        let Some(id) = bound else { return Some(0) };
-        match self.config.layout.first_not_before(id) {
-            Ok(Some(value)) if self.config.layout.id(value) == *id => value.checked_add(1),
-            Ok(first) => first,
-            Err(_) => Some(0),
-        }
-    }
-
-    /// The greatest value below an exclusive bound; `None` if there is none.
-    fn high_bound(&self, bound: Option<&UpstreamId>) -> Option<u128> {
-        let Some(id) = bound else {
-            return Some(u128::MAX);
-        };
-        match self.config.layout.first_not_before(id) {
-            Ok(Some(value)) => value.checked_sub(1),
-            Ok(None) | Err(_) => Some(u128::MAX),
-        }
-    }
-
-    fn reach_floor(&self, now_ms: i64) -> u128 {
+    fn reach_floor(&self, now_ms: i64) -> Key {
         let Some(reach) = self.config.reach else {
-            return 0;
+            return Key::lowest();
         };
         let Some(deeper) = (reach as usize).checked_sub(1) else {
-            return u128::MAX;
+            return Key::highest();
         };
-        self.by_value
+        self.by_key
             .iter()
             .rev()
             .filter(|&(_, &index)| self.record(index).is_visible(now_ms))
             .nth(deeper)
-            .map_or(0, |(&value, _)| value)
+            .map_or_else(Key::lowest, |(key, _)| key.clone())
     }
 
     fn is_filtered(&self, record: &Record) -> bool {
@@ -309,11 +286,11 @@ impl World {
         let worker = rng.between(0, self.worker_offsets_ms.len() as i64 - 1) as usize;
         let lateness_ms = config.lateness.draw_ms(rng);
         let federated = rng.happens(config.federated_share);
-        let backdate_ms = span(rng, config.federated_backdate_ms);
+        let backdate_ms = config.federated_backdate_ms.draw(rng);
         let deleted = rng.happens(config.deleted_share);
-        let deleted_after_ms = span(rng, config.deleted_after_ms);
+        let deleted_after_ms = config.deleted_after_ms.draw(rng);
         let edited = rng.happens(config.edited_share);
-        let edited_after_ms = span(rng, config.edited_after_ms);
+        let edited_after_ms = config.edited_after_ms.draw(rng);
         let boosts = rng.happens(config.boost_share);
         let boosted_back = rng.between(1, 200) as usize;
         let visibility = visibility(rng.share(), config.non_public_share);
@@ -352,7 +329,7 @@ impl World {
             visibility,
             federated,
         });
-        self.by_value.insert(value, index);
+        self.by_key.insert(self.config.layout.key(value), index);
         self.log_events(index);
     }
 
@@ -388,7 +365,7 @@ impl World {
         loop {
             let free = (0..slots)
                 .map(|step| layout.compose(at_ms, (first + step) % slots * lanes + lane))
-                .find(|value| !self.by_value.contains_key(value));
+                .find(|&value| !self.by_key.contains_key(&layout.key(value)));
             if let Some(value) = free {
                 return (value, at_ms);
             }
@@ -401,16 +378,11 @@ impl World {
 #[derive(Debug, Clone)]
 pub(crate) struct Cut {
     pub(crate) statuses: Vec<Status>,
-    /// The first and last of the slice, shown or not.
-    pub(crate) newest: Option<UpstreamId>,
+    /// The last of the slice, shown or not.
     pub(crate) oldest: Option<UpstreamId>,
     /// Whether the slice had as many as were asked for, so that there may be
     /// more.
     pub(crate) full: bool,
-}
-
-fn span(rng: &mut Rng, span: crate::config::SpanMs) -> i64 {
-    rng.between(span.min, span.max)
 }
 
 /// Of the posts that are not public, six in ten are unlisted, three private

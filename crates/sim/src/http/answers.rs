@@ -8,14 +8,14 @@ use axum::{
         HeaderName, HeaderValue, StatusCode,
         header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap},
     },
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use driftline_core::{answer::Throttle, api::Api};
 use futures_util::{StreamExt, stream};
 
 use super::{
     refusal::{Refusal, Silence, refuse},
-    sim::Sim,
+    sim::{Sim, lock},
 };
 use crate::{
     faults::{Decision, Fault},
@@ -60,12 +60,13 @@ pub(crate) fn ok(body: &(impl ToString + ?Sized)) -> Response {
 
 /// A JSON answer.
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
-    with_type(status, JSON, Body::from(body))
+    (status, [(CONTENT_TYPE, JSON)], body).into_response()
 }
 
 /// The front end's `Date`, on every answer.
 pub(crate) fn add_date(sim: &Sim, headers: &mut HeaderMap) {
-    let Some(date_ms) = sim.date_ms() else { return };
+    let date_ms = lock(&sim.faults).date_ms(sim.clock.now_ms());
+    let Some(date_ms) = date_ms else { return };
     let since_epoch = Duration::from_millis(u64::try_from(date_ms).unwrap_or(0));
     let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + since_epoch);
     add(headers, DATE, &date);
@@ -144,14 +145,7 @@ pub(crate) fn reset() -> io::Error {
 fn html(status: StatusCode) -> Response {
     let title = status.canonical_reason().unwrap_or("OK");
     let page = format!("<!DOCTYPE html><html><head><title>{title}</title></head></html>");
-    with_type(status, HTML, Body::from(page))
-}
-
-fn with_type(status: StatusCode, content_type: &'static str, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    add(response.headers_mut(), CONTENT_TYPE, content_type);
-    response
+    (status, [(CONTENT_TYPE, HTML)], page).into_response()
 }
 
 fn add_throttle(headers: &mut HeaderMap, throttle: Option<Throttle>, api: Api) {

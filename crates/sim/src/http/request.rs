@@ -17,7 +17,7 @@ use super::{
     answers::answer,
     oauth1,
     refusal::{Refusal, refuse},
-    sim::Sim,
+    sim::{Sim, lock},
 };
 use crate::{
     quota::{Endpoint, RequestKind},
@@ -71,7 +71,8 @@ impl ApiRequest {
             _ => traffic.page_requests += 1,
         });
         let api = self.sim.config.api;
-        let decision = self.sim.decide(&self.token, kind);
+        let now_ms = self.sim.clock.now_ms();
+        let decision = lock(&self.sim.faults).decide(now_ms, &self.token, kind);
         let right = || right().unwrap_or_else(|refusal| refuse(api, &refusal));
         answer(&self.sim, decision, right).await
     }

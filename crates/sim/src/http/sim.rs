@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -20,12 +17,10 @@ use super::{
 };
 use crate::{
     config::{BatchAbility, DEFAULT_PAGE_LIMIT},
-    faults::{Decision, Faults},
+    faults::Faults,
     faults_config::FaultsConfig,
     layout::IdLayout,
-    quota::RequestKind,
     rng::{hash_text, mix},
-    truth::Truth,
     upstream::Traffic,
     world::{Cut, Found, World, WorldEvent, answer_order},
 };
@@ -35,28 +30,13 @@ pub(crate) struct Sim {
     pub(crate) config: ServerConfig,
     pub(crate) seed: u64,
     worlds: Mutex<HashMap<Timeline, Arc<Mutex<World>>>>,
-    faults: Mutex<Faults>,
-    traffic: Mutex<Traffic>,
-    stopping: watch::Receiver<bool>,
+    pub(crate) faults: Mutex<Faults>,
+    pub(crate) traffic: Mutex<Traffic>,
+    pub(crate) stopping: watch::Receiver<bool>,
     /// How many streams were ever opened.
-    opened: AtomicU64,
-    /// Tells the open streams to break.
-    breaks: watch::Sender<()>,
-}
-
-/// One open stream, counted as long as it lives.
-#[derive(Debug)]
-pub(crate) struct OpenStream {
-    /// How many were opened before it.
-    pub(crate) number: u64,
-    breaks: watch::Receiver<()>,
-}
-
-impl OpenStream {
-    /// Whether its owner has broken the streams that were open.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.breaks.has_changed().unwrap_or(true)
-    }
+    pub(crate) opened: AtomicU64,
+    /// Each open stream holds a receiver, and breaks at a message.
+    pub(crate) breaks: watch::Sender<()>,
 }
 
 impl Sim {
@@ -198,16 +178,6 @@ impl Sim {
         lock(&self.worlds).values().cloned().collect()
     }
 
-    pub(crate) fn truth(&self, timeline: &Timeline) -> Option<Truth> {
-        let world = self.world(timeline)?;
-        let truth = lock(&world).truth(self.clock.now_ms());
-        Some(truth)
-    }
-
-    pub(crate) fn decide(&self, token: &str, asked: RequestKind) -> Decision {
-        lock(&self.faults).decide(self.clock.now_ms(), token, asked)
-    }
-
     fn check_poison(&self, ids: &[UpstreamId]) -> Result<(), Refusal> {
         let Some(answer) = lock(&self.faults).poisoned(ids) else {
             return Ok(());
@@ -243,46 +213,12 @@ impl Sim {
         lock(&self.faults).config().clone()
     }
 
-    pub(crate) fn change_faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
-        let mut faults = lock(&self.faults);
-        let mut config = faults.config().clone();
-        change(&mut config);
-        faults.change(config);
-    }
-
-    pub(crate) fn date_ms(&self) -> Option<i64> {
-        lock(&self.faults).date_ms(self.clock.now_ms())
-    }
-
-    pub(crate) fn traffic(&self) -> Traffic {
-        *lock(&self.traffic)
-    }
-
     pub(crate) fn count(&self, add: impl FnOnce(&mut Traffic)) {
         add(&mut lock(&self.traffic));
     }
 
     pub(crate) fn hides(&self, now_ms: i64, token: &str, id: &UpstreamId) -> bool {
         lock(&self.faults).hides(now_ms, token, id)
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
-    }
-
-    pub(crate) fn open_stream(&self) -> OpenStream {
-        OpenStream {
-            number: self.opened.fetch_add(1, Ordering::SeqCst),
-            breaks: self.breaks.subscribe(),
-        }
-    }
-
-    pub(crate) fn open_streams(&self) -> usize {
-        self.breaks.receiver_count()
-    }
-
-    pub(crate) fn break_streams(&self) {
-        self.breaks.send_replace(());
     }
 
     /// Waits, but not longer than the server lives.

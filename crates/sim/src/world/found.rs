@@ -2,7 +2,7 @@
 
 use driftline_core::{post::Counts, upstream_id::UpstreamId};
 
-use super::{HIDING, World, span};
+use super::{HIDING, World};
 use crate::{
     record::Record,
     rng::{Rng, hash_text, mix},
@@ -76,13 +76,12 @@ impl World {
         }
         let mut rng = Rng::stream(mix(self.seed, record.genes), HIDING);
         let hides = rng.happens(self.config.hidden_share);
-        let after_ms = span(&mut rng, self.config.hidden_after_ms).max(0);
+        let after_ms = self.config.hidden_after_ms.draw(&mut rng).max(0);
         hides.then(|| record.visible_at_ms.saturating_add(after_ms))
     }
 
     fn index(&self, id: &UpstreamId) -> Option<u32> {
-        let value = self.config.layout.value(id)?;
-        self.by_value.get(&value).copied()
+        self.by_key.get(&self.key(id)?).copied()
     }
 }
 

@@ -43,7 +43,7 @@ async fn a_slash_at_the_end_changes_nothing() {
                 "/2/users/me",
                 "/2/users/1/mentions",
                 "/2/users/77/tweets",
-                "/2/tweets/12",
+                "/2/users/1/tweets",
             ],
         ),
         (

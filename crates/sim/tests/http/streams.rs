@@ -256,20 +256,13 @@ async fn spoilt(streams: StreamsConfig) -> (Vec<String>, bool, Vec<String>) {
 }
 
 #[tokio::test]
-async fn connections_break_after_so_many_events_or_so_long() {
+async fn connections_break_after_so_many_events() {
     let (sent, broke, published) = spoilt(StreamsConfig {
         drop_after_events: Some(7),
         ..StreamsConfig::default()
     })
     .await;
     assert_eq!((sent.as_slice(), broke), (&published[..7], true));
-    let (sent, broke, published) = spoilt(StreamsConfig {
-        drop_after_ms: Some(4_000),
-        ..StreamsConfig::default()
-    })
-    .await;
-    assert!(broke && published.starts_with(&sent));
-    assert!((50..120).contains(&sent.len()), "{}", sent.len());
 }
 
 #[tokio::test]

@@ -334,7 +334,7 @@ impl Due {
             .batch_rule
             .fill(self.slots.len(), first_ms, request.now_ms)
         {
-            Fill::Full | Fill::Over => Ok(None),
+            Fill::Ready => Ok(None),
             Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
             Fill::Empty => {
                 let next = schedule::next_due_ms(tx, buckets(request))?;

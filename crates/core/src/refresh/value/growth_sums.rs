@@ -53,9 +53,6 @@ struct Ratio {
 }
 
 impl GrowthSums {
-    /// The growth at which sums are halved.
-    pub const FADE_AT: f64 = 500_000.0;
-
     /// Adds the growth that a refresh has shown; `curve`, the estimate so far, determines how growth
     /// over several bins is spread. Invalid growth (ages that do not rise or lie past the curve,
     /// figures that are not finite) is ignored.
@@ -129,8 +126,14 @@ impl GrowthSums {
         }
     }
 
-    /// Halves all sums, so that later observations weigh more: a source's growth changes. Call it
-    /// when [`GrowthSums::seen`] has passed [`GrowthSums::FADE_AT`].
+    /// [`GrowthSums::fade`], once much growth is in them.
+    pub fn fade_if_full(&mut self) {
+        if self.seen() > FADE_AT {
+            self.fade();
+        }
+    }
+
+    /// Halves all sums, so that later observations weigh more: a source's growth changes.
     pub fn fade(&mut self) {
         for ratio in &mut self.0 {
             ratio.combine(*ratio, |sum, _| sum / 2);
@@ -296,6 +299,8 @@ fn positive_or(figure: f64, default: f64) -> f64 {
     }
 }
 
+/// The growth at which sums are halved.
+const FADE_AT: f64 = 500_000.0;
 /// After the bins.
 const NEW_POST: usize = BINS + 1;
 const SILENT: usize = BINS + 2;

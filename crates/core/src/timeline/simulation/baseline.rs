@@ -2,7 +2,7 @@
 
 use super::{
     outcome::{PollerOutcome, Tally},
-    server::{PAGE, ROUND_TRIP_MS, Server},
+    server::{PAGE, ROUND_TRIP_MS},
     workload::Workload,
     world::{LEAD_MS, START_MS, World, time_ms},
 };
@@ -27,7 +27,7 @@ pub fn run_baseline(
     seed: u64,
 ) -> PollerOutcome {
     let mut poller = Poller {
-        server: Server::new(World::new(workload.clone(), seed), workload.throttle),
+        world: World::new(workload.clone(), seed),
         now_ms: START_MS + LEAD_MS,
         latest: 0,
         polled_at_ms: 0,
@@ -38,14 +38,14 @@ pub fn run_baseline(
     while poller.now_ms < end_ms {
         let began_ms = poller.now_ms;
         poller.poll(baseline);
-        poller.server.world.drop_older(poller.now_ms - KEPT_MS);
+        poller.world.drop_older(poller.now_ms - KEPT_MS);
         poller.now_ms = (began_ms + every_ms).max(poller.now_ms + 1);
     }
     poller.finish(end_ms)
 }
 
 struct Poller {
-    server: Server,
+    world: World,
     now_ms: i64,
     /// The newest ID seen.
     latest: u64,
@@ -69,11 +69,11 @@ impl Poller {
         let mut newest = self.latest;
         loop {
             self.requests += 1;
-            let Ok((page, _)) = self.server.page(&request, self.now_ms) else {
+            let Ok((page, _)) = self.world.page(&request, self.now_ms) else {
                 break;
             };
             self.now_ms += ROUND_TRIP_MS;
-            let world = &mut self.server.world;
+            let world = &mut self.world;
             self.tally
                 .store(world, &page, self.now_ms, START_MS + LEAD_MS);
             let ids = || page.iter().map(|index| world.posts[*index].id);
@@ -97,7 +97,7 @@ impl Poller {
 
     fn finish(self, end_ms: i64) -> PollerOutcome {
         let counted = START_MS + LEAD_MS..end_ms - KEPT_MS;
-        let missed = self.server.world.missed();
+        let missed = self.world.missed();
         let missed = missed.filter(|post| counted.contains(&time_ms(post.id)));
         let missed = missed.count() as u64;
         let fetches = self.tally.fetches();

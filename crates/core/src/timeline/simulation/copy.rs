@@ -2,7 +2,7 @@
 
 use super::{
     outcome::{PlanChange, PollerOutcome, Tally},
-    server::{PAGE, ROUND_TRIP_MS, Server, headers},
+    server::{PAGE, ROUND_TRIP_MS, headers},
     workload::Workload,
     world::{LEAD_MS, START_MS, World, time_ms},
 };
@@ -42,7 +42,7 @@ pub fn run(workload: &Workload, settings: &Settings, length: Length, seed: u64) 
 
 struct Copy<'a> {
     settings: &'a Settings,
-    server: Server,
+    world: World,
     machine: Machine,
     quota: QuotaLedger,
     now_ms: i64,
@@ -58,7 +58,7 @@ impl<'a> Copy<'a> {
     fn new(workload: &Workload, settings: &'a Settings, seed: u64) -> Self {
         Self {
             settings,
-            server: Server::new(World::new(workload.clone(), seed), workload.throttle),
+            world: World::new(workload.clone(), seed),
             machine: Machine::default(),
             quota: QuotaLedger::default(),
             now_ms: START_MS + LEAD_MS,
@@ -105,14 +105,14 @@ impl<'a> Copy<'a> {
         self.outcome.requests += 1;
         let sent_at_ms = self.now_ms;
         self.now_ms += ROUND_TRIP_MS;
-        let (page, headers) = match self.server.page(&request.page, sent_at_ms) {
+        let (page, headers) = match self.world.page(&request.page, sent_at_ms) {
             Ok(answer) => answer,
             Err(failure) => return self.failed(request, &failure),
         };
         let throttle = headers.throttle.as_ref();
         self.quota
             .answered(QuotaPurpose::Poll, throttle, self.now_ms);
-        let world = &mut self.server.world;
+        let world = &mut self.world;
         let keys = page.iter().map(|&index| key_of(world.posts[index].id));
         let reading = Reading::of_keys(keys.collect(), &[], Some(SCHEME), &headers);
         let first_ms = *self.first_ms.get_or_insert(sent_at_ms);
@@ -137,7 +137,7 @@ impl<'a> Copy<'a> {
             &stored,
         );
         self.record_plan();
-        self.server.world.drop_older(self.now_ms - KEPT_MS);
+        self.world.drop_older(self.now_ms - KEPT_MS);
     }
 
     fn failed(&mut self, request: &Request, failure: &Failure) {
@@ -174,14 +174,14 @@ impl<'a> Copy<'a> {
         });
         if is_proven && !is_trial && self.proven_ms.is_none() {
             self.proven_ms = Some(self.now_ms);
-            self.server.world.proven_ms = Some(at_ms);
+            self.world.proven_ms = Some(at_ms);
         }
     }
 
     /// Ends the posts, and runs until those that exist have come of age.
     fn finish(mut self) -> PollerOutcome {
         let ended_ms = self.now_ms;
-        self.server.world.end(ended_ms);
+        self.world.end(ended_ms);
         // The settling afterwards is not part of the cost of the plan.
         let fetches = self.tallies.each_ref().map(Tally::fetches);
         let ages = self.settings.rungs.iter().map(|rung| rung.age_ms);
@@ -191,7 +191,7 @@ impl<'a> Copy<'a> {
             self.step(end_ms);
         }
         let first_ms = self.first_ms.unwrap_or(ended_ms);
-        let world = &self.server.world;
+        let world = &self.world;
         let missed = world.missed().filter(|post| {
             let came_in_time = post.visible_at_ms - time_ms(post.id) <= last_ms;
             time_ms(post.id) >= first_ms && came_in_time
@@ -217,7 +217,7 @@ impl<'a> Copy<'a> {
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
-        let world = &self.server.world;
+        let world = &self.world;
         let number = |key: &Key| -> u64 {
             let id = SCHEME.id(key);
             id.as_str().parse().unwrap_or(0)

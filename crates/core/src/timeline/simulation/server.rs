@@ -1,4 +1,4 @@
-//! A server that shows a world's posts in pages, under a throttle.
+//! The world's server: it shows posts in pages, under a throttle.
 
 use super::world::{Post, World};
 use crate::{
@@ -6,22 +6,7 @@ use crate::{
     upstream_id::UpstreamId,
 };
 
-/// The server's side of a request.
-pub(super) struct Server {
-    pub(super) world: World,
-    window: Option<Throttle>,
-    rule: Option<(u32, i64)>,
-}
-
-impl Server {
-    pub(super) fn new(world: World, rule: Option<(u32, i64)>) -> Self {
-        Self {
-            world,
-            window: None,
-            rule,
-        }
-    }
-
+impl World {
     /// The indexes of a page's posts in the world, newest first, and the answer's headers; or a
     /// refusal by the throttle.
     pub(super) fn page(
@@ -37,12 +22,11 @@ impl Server {
             throttle: self.throttle(is_paged, sent_at_ms)?,
             ..headers(sent_at_ms)
         };
-        self.world.make_until(sent_at_ms);
-        let world = &self.world;
-        let above = world.first_above(since_id.or(min_id).unwrap_or(0));
-        let under = max_id.map_or(world.posts.len(), |max_id| world.first_at(max_id));
+        self.make_until(sent_at_ms);
+        let above = self.first_above(since_id.or(min_id).unwrap_or(0));
+        let under = max_id.map_or(self.posts.len(), |max_id| self.first_at(max_id));
         let is_visible = |post: &Post| post.visible_at_ms <= sent_at_ms;
-        let shown = |index: &usize| is_visible(&world.posts[*index]);
+        let shown = |index: &usize| is_visible(&self.posts[*index]);
         let range = (above..under.max(above)).filter(shown);
         let mut page: Vec<usize> = match min_id {
             Some(_) => range.take(PAGE).collect(),
@@ -56,7 +40,7 @@ impl Server {
 
     /// Counts a request, if it is one that the throttle counts.
     fn throttle(&mut self, is_paged: bool, now_ms: i64) -> Result<Option<Throttle>, Failure> {
-        let Some((limit, length_ms)) = self.rule.filter(|_| is_paged) else {
+        let Some((limit, length_ms)) = self.workload.throttle.filter(|_| is_paged) else {
             return Ok(None);
         };
         let window = self.window.filter(|window| window.reset_at_ms > now_ms);

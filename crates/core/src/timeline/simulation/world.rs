@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use super::workload::Workload;
-use crate::rng::Rng;
+use crate::{answer::Throttle, rng::Rng};
 
 /// The posts of a workload, generated as time passes and dropped once no poller reads them.
 pub(super) struct World {
-    workload: Workload,
+    pub(super) workload: Workload,
     rng: Rng,
     /// The time of the next post, ms after the start.
     next_ms: f64,
@@ -22,6 +22,8 @@ pub(super) struct World {
     /// Those of them that were never stored.
     missed: Vec<Post>,
     sequence: u64,
+    /// The window of the throttle that began last.
+    pub(super) window: Option<Throttle>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +47,7 @@ impl World {
             gone: 0,
             missed: Vec::new(),
             sequence: 0,
+            window: None,
         }
     }
 

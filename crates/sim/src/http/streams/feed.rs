@@ -1,13 +1,16 @@
 //! The events that one connection gets.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::sync::watch;
 
 use super::channel::{Channel, StreamParams};
 use crate::{
-    http::{
-        refusal::Refusal,
-        sim::{OpenStream, Sim},
-    },
+    http::{refusal::Refusal, sim::Sim},
     rng::{Rng, hash_text, mix},
     streams_config::StreamsConfig,
     world::Happening,
@@ -17,7 +20,10 @@ use crate::{
 pub(super) struct Feed {
     sim: Arc<Sim>,
     token: String,
-    open: OpenStream,
+    /// How many connections were opened before it.
+    number: u64,
+    /// Changes when its owner breaks the streams that are open.
+    breaks: watch::Receiver<()>,
     channel: Channel,
     /// What happened until then is taken.
     until_ms: i64,
@@ -25,7 +31,6 @@ pub(super) struct Feed {
     pending: BTreeMap<(i64, u64), Event>,
     taken: u64,
     sent: u64,
-    connected_at_ms: i64,
 }
 
 /// An event as it is sent.
@@ -69,14 +74,14 @@ impl Feed {
         }
         let now_ms = sim.clock.now_ms();
         Ok(Self {
-            open: sim.open_stream(),
+            number: sim.opened.fetch_add(1, Ordering::SeqCst),
+            breaks: sim.breaks.subscribe(),
             token,
             channel,
             until_ms: now_ms,
             pending: BTreeMap::new(),
             taken: 0,
             sent: 0,
-            connected_at_ms: now_ms,
             sim,
         })
     }
@@ -97,18 +102,17 @@ impl Feed {
         due.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         self.sent += due.len() as u64;
         self.sim.count(|traffic| traffic.events += due.len() as u64);
-        let old = config
-            .drop_after_ms
-            .is_some_and(|max_ms| now_ms - self.connected_at_ms >= max_ms);
         Due {
             events: due,
-            breaks: full || old || self.open.is_broken() || self.sim.is_revoked(&self.token),
+            breaks: full
+                || self.breaks.has_changed().unwrap_or(true)
+                || self.sim.is_revoked(&self.token),
         }
     }
 
     /// Whether the server is shutting down.
     pub(super) fn is_over(&self) -> bool {
-        self.sim.is_stopping()
+        *self.sim.stopping.borrow()
     }
 
     /// From one heartbeat to the next.
@@ -135,7 +139,7 @@ impl Feed {
                 Happening::Edited(status) => ("status.update", status.id.clone(), status.to_json()),
             };
             let own = mix(hash_text(id.as_str()), hash_text(name));
-            let seed = mix(mix(self.sim.seed, self.open.number), own);
+            let seed = mix(mix(self.sim.seed, self.number), own);
             let sent = Event {
                 channel: self.channel.name.clone(),
                 name,
@@ -156,7 +160,7 @@ impl Feed {
             (false, false) => 1,
         };
         for _ in 0..times {
-            let delay_ms = rng.between(config.delay_ms.min, config.delay_ms.max);
+            let delay_ms = config.delay_ms.draw(rng);
             let due_ms = at_ms.saturating_add(delay_ms.max(0));
             self.pending.insert((due_ms, self.taken), event.clone());
             self.taken += 1;

@@ -9,7 +9,7 @@ use axum::{
         HeaderMap,
         header::{CACHE_CONTROL, CONTENT_TYPE},
     },
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use driftline_core::api::Api;
 use futures_util::{StreamExt, stream};
@@ -19,12 +19,7 @@ use super::{
     channel::StreamParams,
     feed::{Event, Feed},
 };
-use crate::http::{
-    answers::{add, reset},
-    refusal::refuse,
-    request::bearer,
-    sim::Sim,
-};
+use crate::http::{answers::reset, refusal::refuse, request::bearer, sim::Sim};
 
 pub(super) async fn open(
     State(sim): State<Arc<Sim>>,
@@ -38,11 +33,11 @@ pub(super) async fn open(
         Ok(feed) => feed,
         Err(refusal) => return refuse(Api::Mastodon, &refusal),
     };
-    let mut response = Response::new(Body::from_stream(body(feed)));
-    let headers = response.headers_mut();
-    add(headers, CONTENT_TYPE, "text/event-stream");
-    add(headers, CACHE_CONTROL, "private, no-store");
-    response
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "private, no-store"),
+    ];
+    (headers, Body::from_stream(body(feed))).into_response()
 }
 
 /// A connection's state between two pieces of its body.
