@@ -48,62 +48,37 @@ impl Growth {
     /// The counts of the post with these genes at an age, ms. They never
     /// shrink as age grows.
     pub(crate) fn counts(&self, genes: u64, age_ms: i64) -> Counts {
-        let life = self.life(genes);
-        let share = self.share_of(&life, age_ms as f64);
-        let count = |kind: usize| Some(reached_count(life.finals[kind], share, genes, kind));
-        Counts {
-            replies: count(0),
-            boosts: count(1),
-            favourites: count(2),
-            quotes: count(3),
-            views: count(4),
-        }
-    }
-
-    /// Draws the same number of times for every post.
-    fn life(&self, genes: u64) -> Life {
+        // Draws the same number of times for every post.
         let mut rng = Rng::stream(genes, LIFE);
         let total = (self.median_total * (self.total_spread * normal(&mut rng)).exp())
             .clamp(0.0, self.most.max(0.0));
         let half_life_ms =
             self.half_life_ms as f64 * (self.half_life_spread * normal(&mut rng)).exp();
-        let late = rng.happens(self.late_share);
+        let is_late = rng.happens(self.late_share);
         let late_after_ms = self.late_after_ms.draw(&mut rng);
-        let finals = PARTS.map(|part| {
+        let late_part = if is_late { LATE_PART } else { 0.0 };
+        let share = (1.0 - late_part) * reached(age_ms, half_life_ms)
+            + late_part * reached(age_ms - late_after_ms, half_life_ms);
+        let [replies, boosts, favourites, quotes, views] = std::array::from_fn(|kind| {
             let taste = (0.4 * normal(&mut rng)).exp();
-            (total * part * taste + rng.share()) as i64
+            let most = (total * PARTS[kind] * taste + rng.share()) as i64;
+            Some(reached_count(most, share, genes, kind))
         });
-        Life {
-            finals,
-            half_life_ms,
-            late_after_ms: late.then_some(late_after_ms),
+        Counts {
+            replies,
+            boosts,
+            favourites,
+            quotes,
+            views,
         }
-    }
-
-    fn share_of(&self, life: &Life, age_ms: f64) -> f64 {
-        let early = self.reached(age_ms, life.half_life_ms);
-        let Some(late_after_ms) = life.late_after_ms else {
-            return early;
-        };
-        let late = self.reached(age_ms - late_after_ms as f64, life.half_life_ms);
-        (1.0 - LATE_PART) * early + LATE_PART * late
-    }
-
-    /// `1 - (1 + age / scale)^-decay`, with the scale that puts one half at
-    /// the half-life.
-    fn reached(&self, age_ms: f64, half_life_ms: f64) -> f64 {
-        let scale = half_life_ms.max(1.0) / ((1.0 / DECAY).exp2() - 1.0);
-        1.0 - (1.0 + age_ms.max(0.0) / scale).powf(-DECAY)
     }
 }
 
-/// What is drawn for one post.
-#[derive(Debug, Clone, Copy)]
-struct Life {
-    /// Replies, boosts, favourites, quotes and views in the end.
-    finals: [i64; 5],
-    half_life_ms: f64,
-    late_after_ms: Option<i64>,
+/// `1 - (1 + age / scale)^-decay`, with the scale that puts one half at
+/// the half-life.
+fn reached(age_ms: i64, half_life_ms: f64) -> f64 {
+    let scale = half_life_ms.max(1.0) / ((1.0 / DECAY).exp2() - 1.0);
+    1.0 - (1.0 + age_ms.max(0) as f64 / scale).powf(-DECAY)
 }
 
 /// How much of a final count is there: every reader, or group of readers,
@@ -186,7 +161,7 @@ mod tests {
         for (age_ms, share) in [(0, 0.0), (80 * 60_000, 0.5), (DAY_MS, 0.975)] {
             let seen = sum(age_ms) as f64 / whole;
             assert!((seen - share).abs() < 0.01, "{age_ms} ms: {seen}");
-            assert!((growth.reached(age_ms as f64, 80.0 * 60_000.0) - share).abs() < 0.001);
+            assert!((reached(age_ms, 80.0 * 60_000.0) - share).abs() < 0.001);
         }
     }
 

@@ -40,8 +40,9 @@ pub use layout::IdLayout;
 pub use quota::{
     Counted, Endpoint, PostsCap, QUARTER_HOUR_MS, QuotaCut, RequestKind, ThrottleRule, Windows,
 };
+pub use rng::hash_text as content_hash;
 pub use status::{SimAuthor, Status};
 pub use streams_config::StreamsConfig;
-pub use truth::{TruePost, Truth, content_hash};
+pub use truth::{TruePost, Truth};
 pub use upstream::{Traffic, Upstream};
 pub use world::{Found, Happening, World, WorldEvent};

@@ -4,8 +4,6 @@ use std::collections::HashSet;
 
 use driftline_core::upstream_id::UpstreamId;
 
-use crate::rng::hash_text;
-
 /// Every post that was ever visible up to a time, in the order of IDs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Truth {
@@ -29,7 +27,7 @@ pub struct TruePost {
     pub edited_at_ms: Option<i64>,
     /// How long it was visible before it was deleted; `None` while it is.
     pub visible_for_ms: Option<i64>,
-    /// [`content_hash`] of its last text, a decimal in JSON.
+    /// [`crate::content_hash`] of its last text, a decimal in JSON.
     pub content_hash: u64,
     /// Its text as edited, if it was.
     pub edited_content: Option<String>,
@@ -52,9 +50,4 @@ impl Truth {
             .filter(|post| !stored.contains(&post.id))
             .collect()
     }
-}
-
-/// The hash of a post's text (64-bit FNV-1a over its UTF-8 bytes).
-pub fn content_hash(content: &str) -> u64 {
-    hash_text(content)
 }

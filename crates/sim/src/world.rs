@@ -23,9 +23,9 @@ use crate::{
     layout::IdLayout,
     publisher::{Creation, Publisher},
     record::Record,
-    rng::{Rng, mix},
+    rng::{Rng, hash_text, mix},
     status::Status,
-    truth::{TruePost, Truth, content_hash},
+    truth::{TruePost, Truth},
 };
 
 /// One timeline's posts, past and to come.
@@ -185,7 +185,7 @@ impl World {
             deleted_at_ms,
             edited_at_ms,
             visible_for_ms: deleted_at_ms.map(|ms| ms - record.visible_at_ms),
-            content_hash: content_hash(&content),
+            content_hash: hash_text(&content),
             edited_content: edited_at_ms.map(|_| content),
         }
     }
