@@ -101,7 +101,7 @@ pub fn rung(text: &str) -> Result<Rung, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn streaming(text: &str) -> Result<Streaming, String> {
-    Streaming::named(text).ok_or_else(|| {
+    text.parse().map_err(|_| {
         format!("invalid streaming mode {text:?}: expected auto, sse, websocket or off")
     })
 }
@@ -111,9 +111,13 @@ pub fn streaming(text: &str) -> Result<Streaming, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn id_order(text: &str) -> Result<IdOrder, String> {
-    let names = IdOrder::ALL.map(IdOrder::name).join(", ");
-    IdOrder::named(text)
-        .ok_or_else(|| format!("invalid order of IDs {text:?}: expected one of {names}"))
+    text.parse().map_err(|_| {
+        let names: Vec<&str> = IdOrder::ALL.iter().map(|order| order.name()).collect();
+        format!(
+            "invalid order of IDs {text:?}: expected one of {}",
+            names.join(", ")
+        )
+    })
 }
 
 /// The name of a layout of IDs, or `none`.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use driftline_runtime::metrics::{LabelValues, METRICS, Metric, MetricKind, Part};
 use driftline_sim::{
-    FaultsConfig, SpanMs, ThrottleRule, WorldConfig,
+    FaultKind, FaultsConfig, SpanMs, ThrottleRule, WorldConfig,
     http::{Clock, SimServer},
 };
 use support::{DataDir, get, post, wait_for};
@@ -115,7 +115,7 @@ fn check_all(served: &BTreeMap<String, Family>) {
 async fn each_listed_metric_is_served_and_no_other() {
     let faults = FaultsConfig {
         throttles: vec![ThrottleRule::all(10_000, 60_000)],
-        throttled_share: 0.2,
+        shares: [(FaultKind::Throttled, 0.2)].into(),
         throttled_reset_ms: SpanMs::new(500, 1_000),
         ..FaultsConfig::default()
     };

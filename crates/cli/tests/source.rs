@@ -4,7 +4,7 @@
 mod support;
 
 use driftline_sim::{
-    FaultsConfig, WorldConfig,
+    FaultKind, FaultsConfig, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
 use support::{DataDir, wait_for};
@@ -85,7 +85,7 @@ async fn a_running_server_tries_with_what_it_may_and_has_itself() {
         ServerConfig {
             world: WorldConfig {
                 faults: FaultsConfig {
-                    throttled_share: 1.0,
+                    shares: [(FaultKind::Throttled, 1.0)].into(),
                     ..FaultsConfig::default()
                 },
                 ..WorldConfig::punctual(20.0)

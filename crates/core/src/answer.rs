@@ -1,6 +1,7 @@
 //! Requests to an upstream and its answers, apart from HTTP.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use crate::{post::Post, upstream_id::UpstreamId};
 
@@ -151,8 +152,11 @@ impl Failure {
 }
 
 /// The kinds of errors that a source reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum FailureKind {
     /// No connection, or it broke before an answer began.
     Unreachable,
@@ -199,34 +203,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// The name in reports and in the store.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::TimedOut => "timed_out",
-            Self::Tls => "tls",
-            Self::PrivateAddress => "private_address",
-            Self::Redirected => "redirected",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::Throttled => "throttled",
-            Self::Capped => "capped",
-            Self::ServerError => "server_error",
-            Self::Refused => "refused",
-            Self::UnexpectedStatus => "unexpected_status",
-            Self::NotJson => "not_json",
-            Self::BadJson => "bad_json",
-            Self::ErrorBody => "error_body",
-            Self::Truncated => "truncated",
-            Self::TooLarge => "too_large",
-            Self::BadId => "bad_id",
-            Self::WrongOrder => "wrong_order",
-        }
-    }
-}
-
-impl std::fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

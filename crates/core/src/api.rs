@@ -1,12 +1,25 @@
 //! The APIs that upstreams speak.
 
-use std::{fmt, str::FromStr};
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr};
 
 /// The API that an upstream speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = ApiError, parse_err_fn = ApiError::of)]
 pub enum Api {
     /// Mastodon's, which many servers speak.
     #[default]
@@ -19,29 +32,8 @@ pub enum Api {
 
 impl Api {
     /// Its name in commands, in configuration and in the store.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mastodon => "mastodon",
-            Self::X => "x",
-            Self::Twitter => "twitter",
-        }
-    }
-}
-
-impl fmt::Display for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Api {
-    type Err = ApiError;
-
-    fn from_str(text: &str) -> Result<Self, ApiError> {
-        [Self::Mastodon, Self::X, Self::Twitter]
-            .into_iter()
-            .find(|api| api.name() == text)
-            .ok_or_else(|| ApiError(text.to_owned()))
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -49,3 +41,9 @@ impl FromStr for Api {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid API {0:?}: expected mastodon, x (version 2) or twitter (version 1.1)")]
 pub struct ApiError(String);
+
+impl ApiError {
+    fn of(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}

@@ -1,12 +1,16 @@
 //! Posts and their authors as an upstream shows them.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::upstream_id::UpstreamId;
 
 /// Who may see a post, in Mastodon's terms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Visibility {
     /// Everyone, and it appears in public timelines.
     Public,
@@ -20,24 +24,14 @@ pub enum Visibility {
 
 impl Visibility {
     /// Its name in the Mastodon API and in the store.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Unlisted => "unlisted",
-            Self::Private => "private",
-            Self::Direct => "direct",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The visibility of that name; an unknown name maps to the narrowest, so
     /// that no hidden post is shown.
     pub fn named_or_narrowest(name: &str) -> Self {
-        match name {
-            "public" => Self::Public,
-            "unlisted" => Self::Unlisted,
-            "private" => Self::Private,
-            _ => Self::Direct,
-        }
+        name.parse().unwrap_or(Self::Direct)
     }
 }
 

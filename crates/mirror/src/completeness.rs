@@ -188,7 +188,7 @@ fn gap_report(machine: &Machine, plan: &Plan, gap: &Gap) -> GapReport {
     let (kind, read_age_ms) = match gap.kind {
         GapKind::Open { history: true, .. } => (GapState::History, None),
         GapKind::Open { .. } => (GapState::Open, None),
-        GapKind::Provisional { read_age_ms, .. } => (GapState::Provisional, Some(read_age_ms)),
+        GapKind::Provisional(read) => (GapState::Provisional, Some(read.read_age_ms)),
         GapKind::PassedOver { read_age_ms } => (GapState::PassedOver, Some(read_age_ms)),
         GapKind::Unrecoverable => (GapState::Unrecoverable, None),
     };

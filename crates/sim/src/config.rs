@@ -1,17 +1,17 @@
 //! The knobs of a world.
 
-use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
-use crate::{faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout};
+use crate::{
+    faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout, rng::Rng,
+};
 
 /// Everything that a world is made from, besides its seed.
 ///
 /// Shares are between 0 and 1; times are ms; presets are
 /// [`WorldConfig::punctual`], [`WorldConfig::measured`], [`WorldConfig::demo`]
 /// and [`WorldConfig::hard`].
-#[derive(Debug, Clone, PartialEq, SmartDefault, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, SmartDefault)]
 pub struct WorldConfig {
     /// When publishing starts, Unix ms. Default 1760000000000 (October 2025);
     /// the HTTP shell sets it to its own start.
@@ -89,8 +89,6 @@ pub struct WorldConfig {
     /// Only this many of the newest posts can be read (home: 400 to 800).
     /// Default: all.
     pub reach: Option<u32>,
-    /// Answers from which posts are hidden after slicing. Default none.
-    pub short_pages: ShortPages,
     /// Whether `min_id` is ignored, as by servers without it. Default false.
     pub ignores_min_id: bool,
     /// One post with an ID far in the future. Default none.
@@ -104,8 +102,7 @@ pub struct WorldConfig {
 pub(crate) const DEFAULT_PAGE_LIMIT: u16 = 40;
 
 /// A span that a duration is drawn from, ms, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpanMs {
     /// The shortest, ms.
     pub min: i64,
@@ -118,11 +115,15 @@ impl SpanMs {
     pub const fn new(min: i64, max: i64) -> Self {
         Self { min, max }
     }
+
+    /// A span of this range.
+    pub(crate) fn draw(self, rng: &mut Rng) -> i64 {
+        rng.between(self.min, self.max)
+    }
 }
 
 /// Many posts at once, now and then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bursts {
     /// From the start of one burst to that of the next; the first comes this
     /// long after the world's start.
@@ -133,22 +134,8 @@ pub struct Bursts {
     pub span_ms: i64,
 }
 
-/// Posts hidden from an answer after its page was sliced: other answers show
-/// them. So short and empty pages come while there are more posts.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ShortPages {
-    /// The share of answers from which posts are hidden. Default 0.
-    pub share: f64,
-    /// The share of posts hidden from such an answer. Default 0.
-    pub hidden_share: f64,
-    /// The share of such answers from which all posts are hidden. Default 0.
-    pub empty_share: f64,
-}
-
 /// How look-ups of several posts are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Batches {
     /// Whether they are. Default yes.
     pub ability: BatchAbility,
@@ -158,14 +145,10 @@ pub struct Batches {
     /// Whether posts are answered in an order of their own (the same for the
     /// same IDs); else as they were asked for. Default false.
     pub shuffled: bool,
-    /// Whether, in virtual time, the answer says what became of each post
-    /// that it leaves out, as X does. Default false.
-    pub names_missing: bool,
 }
 
 /// Whether a server looks up several posts at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BatchAbility {
     /// It does.
     #[default]
@@ -177,8 +160,7 @@ pub enum BatchAbility {
 }
 
 /// One post whose ID lies far ahead of every clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatedTomorrow {
     /// When it is published, ms after the world's start.
     pub after_ms: i64,
@@ -187,17 +169,11 @@ pub struct DatedTomorrow {
 }
 
 /// Which IDs a world may use, so that the worlds of one server share none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, SmartDefault)]
 pub struct Lane {
     /// This world's number, below `of`.
     pub number: u16,
     /// How many lanes there are; at most 4096.
+    #[default(1)]
     pub of: u16,
-}
-
-impl Default for Lane {
-    fn default() -> Self {
-        Self { number: 0, of: 1 }
-    }
 }

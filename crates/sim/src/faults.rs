@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use driftline_core::{answer::Throttle, upstream_id::UpstreamId};
 
 use crate::{
-    config::SpanMs,
     faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
     quota::RequestKind,
     rng::{Rng, hash_text, mix},
@@ -72,11 +71,11 @@ impl Faults {
         &self.config
     }
 
-    /// Sets other knobs from now on. What was counted under a throttle of the
+    /// Changes the knobs from now on. What was counted under a throttle of the
     /// same position still counts, and mishaps that were met stay met.
-    pub fn change(&mut self, config: FaultsConfig) {
-        self.throttles.change(&config.throttles);
-        self.config = config;
+    pub fn change(&mut self, change: impl FnOnce(&mut FaultsConfig)) {
+        change(&mut self.config);
+        self.throttles.change(&self.config.throttles);
     }
 
     /// What a token's next request meets at a time, Unix ms.
@@ -85,7 +84,7 @@ impl Faults {
     /// and chance.
     pub fn decide(&mut self, now_ms: i64, token: &str, asked: RequestKind) -> Decision {
         let mut rng = self.next_rng(token);
-        let round_trip_ms = draw(&mut rng, self.config.round_trip_ms);
+        let round_trip_ms = self.config.round_trip_ms.draw(&mut rng).max(0);
         let drawn = self.drawn(&mut rng);
         if self.is_revoked(now_ms, token) {
             return Decision {
@@ -97,12 +96,7 @@ impl Faults {
                 round_trip_ms,
             };
         }
-        let budget = if self.config.budget_per_token {
-            token
-        } else {
-            ""
-        };
-        let ruling = self.throttles.count(now_ms, budget, asked);
+        let ruling = self.throttles.count(now_ms, token, asked);
         let kind = if ruling.refused {
             Some(FaultKind::Throttled)
         } else {
@@ -112,8 +106,8 @@ impl Faults {
         };
         let fault = kind.map(|kind| {
             let hold_ms = match kind {
-                FaultKind::Stall => draw(&mut rng, self.config.stall_ms),
-                FaultKind::Delay => draw(&mut rng, self.config.delay_ms),
+                FaultKind::Stall => self.config.stall_ms.draw(&mut rng).max(0),
+                FaultKind::Delay => self.config.delay_ms.draw(&mut rng).max(0),
                 _ => 0,
             };
             Fault { kind, hold_ms }
@@ -123,15 +117,13 @@ impl Faults {
             throttle = Some(Throttle {
                 limit: throttle.map_or(SPURIOUS_LIMIT, |throttle| throttle.limit),
                 remaining: 0,
-                reset_at_ms: now_ms + draw(&mut rng, self.config.throttled_reset_ms),
+                reset_at_ms: now_ms + self.config.throttled_reset_ms.draw(&mut rng).max(0),
             });
         }
-        let throttle = throttle
-            .filter(|_| self.config.throttle_headers)
-            .map(|throttle| Throttle {
-                reset_at_ms: throttle.reset_at_ms + self.config.date_offset_ms,
-                ..throttle
-            });
+        let throttle = throttle.map(|throttle| Throttle {
+            reset_at_ms: throttle.reset_at_ms + self.config.date_offset_ms,
+            ..throttle
+        });
         Decision {
             fault,
             throttle,
@@ -148,20 +140,18 @@ impl Faults {
 
     /// Whether a token is revoked at a time, Unix ms.
     pub fn is_revoked(&self, now_ms: i64, token: &str) -> bool {
-        let since_start_ms = now_ms - self.start_ms;
         self.config
             .revocations
             .iter()
-            .any(|revoked| revoked.token == token && revoked.after_ms <= since_start_ms)
+            .any(|revoked| revoked.token == token && revoked.after_ms <= now_ms - self.start_ms)
     }
 
     /// Whether a post is hidden from a token at a time, Unix ms, by
     /// [`FaultsConfig::hidings`].
     pub fn hides(&self, now_ms: i64, token: &str, id: &UpstreamId) -> bool {
-        let since_start_ms = now_ms - self.start_ms;
         self.config.hidings.iter().any(|hiding| {
             hiding.id == *id
-                && hiding.after_ms <= since_start_ms
+                && hiding.after_ms <= now_ms - self.start_ms
                 && hiding.token.as_deref().is_none_or(|whose| whose == token)
         })
     }
@@ -208,15 +198,15 @@ impl Faults {
 
     fn drawn(&self, rng: &mut Rng) -> Option<FaultKind> {
         let mut draw = rng.share();
-        self.config.shares().into_iter().find_map(|(kind, share)| {
-            let hit = draw < share;
+        let mut shares = self.config.shares.iter();
+        let hit = shares.find(|(_, share)| {
             draw -= share.max(0.0);
-            hit.then_some(kind)
-        })
+            draw < 0.0
+        });
+        hit.map(|(kind, _)| *kind)
     }
 
     fn next_mishap(&mut self, now_ms: i64, token: &str) -> Option<FaultKind> {
-        let since_start_ms = now_ms - self.start_ms;
         let mishaps = &self.config.mishaps;
         let client = self.clients.entry(token.to_owned()).or_default();
         client.met.resize(mishaps.len(), false);
@@ -225,27 +215,22 @@ impl Faults {
         }
         let mut all = client.met.iter_mut().zip(mishaps);
         let (met, mishap) =
-            all.find(|(met, mishap)| !**met && mishap.after_ms <= since_start_ms)?;
+            all.find(|(met, mishap)| !**met && mishap.after_ms <= now_ms - self.start_ms)?;
         *met = true;
         client.just_met = true;
         Some(mishap.fault)
     }
 
     fn outage(&self, now_ms: i64) -> Option<FaultKind> {
-        let since_start_ms = now_ms - self.start_ms;
         self.config
             .outages
             .iter()
             .find(|outage| {
                 (outage.after_ms..outage.after_ms.saturating_add(outage.for_ms))
-                    .contains(&since_start_ms)
+                    .contains(&(now_ms - self.start_ms))
             })
             .map(|outage| outage.fault)
     }
-}
-
-fn draw(rng: &mut Rng, span: SpanMs) -> i64 {
-    rng.between(span.min, span.max).max(0)
 }
 
 /// The limit that a 429 out of the blue reports where there is no rule.
@@ -309,7 +294,7 @@ mod tests {
                 *seen.entry(kind).or_default() += 1.0 / 40_000.0;
             }
         }
-        for (kind, share) in FaultsConfig::hard().shares() {
+        for (kind, share) in FaultsConfig::hard().shares {
             let seen = seen.get(&kind).copied().unwrap_or_default();
             assert!((seen - share).abs() < 0.004, "{kind:?}: {seen}");
         }
@@ -362,7 +347,6 @@ mod tests {
                 token: "a".into(),
                 after_ms: 100,
             }];
-            config.budget_per_token = false;
             config.throttles = vec![ThrottleRule::all(5, 1_000_000)];
         });
         for (at_ms, token, fault, remaining) in [
@@ -434,19 +418,5 @@ mod tests {
         faults.give(1_200, 1);
         assert!(faults.is_capped(1_999));
         assert!(!faults.is_capped(2_000));
-    }
-
-    #[test]
-    fn knobs_change_while_it_runs() {
-        let mut faults = faults(|_| {});
-        assert_eq!(kind(faults.decide(1_000, "a", PLAIN)), None);
-        let mut config = FaultsConfig::default();
-        config.mishaps.push(Mishap {
-            after_ms: 0,
-            fault: FaultKind::Lost,
-        });
-        faults.change(config);
-        let decision = faults.decide(1_001, "a", PLAIN);
-        assert_eq!(kind(decision), Some(FaultKind::Lost));
     }
 }

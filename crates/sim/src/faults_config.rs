@@ -1,7 +1,8 @@
 //! The knobs of what goes wrong.
 
+use std::collections::BTreeMap;
+
 use driftline_core::upstream_id::UpstreamId;
-use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use crate::{
@@ -13,55 +14,21 @@ use crate::{
 /// What goes wrong with answers. By default nothing does.
 ///
 /// The shares are of requests, between 0 and 1; their sum should not pass 1.
-#[derive(Debug, Clone, PartialEq, SmartDefault, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, SmartDefault)]
 pub struct FaultsConfig {
     /// Rate limits, all obeyed at once. Default none.
     pub throttles: Vec<ThrottleRule>,
-    /// Whether each bearer token has budgets of its own; else all share one.
-    /// Default true.
-    #[default(true)]
-    pub budget_per_token: bool,
-    /// Whether answers carry `X-RateLimit-*` headers. Default true.
-    #[default(true)]
-    pub throttle_headers: bool,
-    /// How `X-RateLimit-Reset` is written. Default ISO 8601.
-    #[default(ResetFormat::Iso8601)]
-    pub reset_format: ResetFormat,
-    /// 429 without a budget being used up. Default 0.
-    pub throttled_share: f64,
-    /// How far ahead such a 429 says that the window ends. Default 2 to 5 s.
+    /// The faults that come at random, each with its share. Default none.
+    pub shares: BTreeMap<FaultKind, f64>,
+    /// How far ahead a 429 without a used-up budget says that the window ends. Default 2 to 5 s.
     #[default(SpanMs::new(2_000, 5_000))]
     pub throttled_reset_ms: SpanMs,
-    /// 500. Default 0.
-    pub internal_error_share: f64,
-    /// 502 with an HTML page. Default 0.
-    pub bad_gateway_share: f64,
-    /// 503 with an HTML page. Default 0.
-    pub unavailable_share: f64,
-    /// Nothing comes, then the connection is closed. Default 0.
-    pub stall_share: f64,
     /// How long a stall holds the connection. Default 30 s.
     #[default(SpanMs::new(30_000, 30_000))]
     pub stall_ms: SpanMs,
-    /// The connection ends in the middle of the body. Default 0.
-    pub cut_share: f64,
-    /// 200 with an HTML page. Default 0.
-    pub html_share: f64,
-    /// 200 with an error object. Default 0.
-    pub error_object_share: f64,
-    /// 200 with JSON that is no list of posts. Default 0.
-    pub bad_json_share: f64,
-    /// 200 with an empty list though there are posts. Default 0.
-    pub empty_page_share: f64,
-    /// A right answer that comes late. Default 0.
-    pub delay_share: f64,
-    /// How late. Default 0.5 to 3 s.
+    /// How late a delayed answer comes. Default 0.5 to 3 s.
     #[default(SpanMs::new(500, 3_000))]
     pub delay_ms: SpanMs,
-    /// The request is counted and processed, then the connection breaks
-    /// before anything of the answer comes. Default 0.
-    pub lost_share: f64,
     /// Faults that every request meets for a while. Default none.
     pub outages: Vec<Outage>,
     /// Faults that each token meets once. Default none.
@@ -95,47 +62,16 @@ pub struct FaultsConfig {
     pub round_trip_ms: SpanMs,
 }
 
-impl FaultsConfig {
-    /// The faults that come at random, each with its share.
-    pub(crate) fn shares(&self) -> [(FaultKind, f64); 12] {
-        [
-            (FaultKind::Throttled, self.throttled_share),
-            (FaultKind::InternalError, self.internal_error_share),
-            (FaultKind::BadGateway, self.bad_gateway_share),
-            (FaultKind::Unavailable, self.unavailable_share),
-            (FaultKind::Stall, self.stall_share),
-            (FaultKind::Cut, self.cut_share),
-            (FaultKind::Html, self.html_share),
-            (FaultKind::ErrorObject, self.error_object_share),
-            (FaultKind::BadJson, self.bad_json_share),
-            (FaultKind::EmptyPage, self.empty_page_share),
-            (FaultKind::Delay, self.delay_share),
-            (FaultKind::Lost, self.lost_share),
-        ]
-    }
-}
-
-/// How `X-RateLimit-Reset` is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResetFormat {
-    /// ISO 8601 with microseconds (Mastodon).
-    Iso8601,
-    /// Seconds since the Unix epoch, rounded up (Twitter and others).
-    EpochSeconds,
-}
-
 /// A kind of fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
     /// 429.
     Throttled,
     /// 500.
     InternalError,
-    /// 502.
+    /// 502 with an HTML page.
     BadGateway,
-    /// 503.
+    /// 503 with an HTML page.
     Unavailable,
     /// No answer, then a closed connection.
     Stall,
@@ -147,19 +83,19 @@ pub enum FaultKind {
     ErrorObject,
     /// 200 with JSON that is no list of posts.
     BadJson,
-    /// 200 with an empty list.
+    /// 200 with an empty list though there are posts.
     EmptyPage,
     /// The right answer, late.
     Delay,
     /// 401.
     Unauthorized,
-    /// The request is processed, then the connection breaks.
+    /// The request is counted and processed, then the connection breaks before anything of the
+    /// answer comes.
     Lost,
 }
 
 /// A fault that every request meets for a while.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outage {
     /// When it begins, after the world's start.
     pub after_ms: i64,
@@ -171,8 +107,7 @@ pub struct Outage {
 
 /// A fault that each token's first request after a time meets, once. Of two
 /// requests in a row only one meets a mishap, so that slow pollers live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mishap {
     /// From when on, after the world's start.
     pub after_ms: i64,
@@ -181,8 +116,7 @@ pub struct Mishap {
 }
 
 /// A token that is refused from a time on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
     /// The bearer token, or OAuth's `oauth_token`.
     pub token: String,
@@ -192,8 +126,7 @@ pub struct Revocation {
 
 /// A post that is no longer shown: pages and look-ups of several leave it
 /// out, a look-up of one finds nothing (X: that it is not allowed).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hiding {
     /// The post.
     pub id: UpstreamId,
@@ -204,8 +137,7 @@ pub struct Hiding {
 }
 
 /// What a look-up that names a poison ID is answered with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoisonAnswer {
     /// 400.
     BadRequest,

@@ -1,7 +1,6 @@
 //! How what an upstream counts on a post grows.
 
 use driftline_core::post::Counts;
-use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use crate::{
@@ -15,8 +14,7 @@ use crate::{
 /// The defaults follow the measured median half-life of impressions of about
 /// 80 minutes, with about 95% of posts at rest after a day (Pfeffer et al.,
 /// ICWSM 2023); the totals' spread is a choice, not a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, SmartDefault, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, SmartDefault)]
 pub struct Growth {
     /// The median post's final total of replies, boosts, favourites and
     /// quotes. Default 8.
@@ -37,10 +35,6 @@ pub struct Growth {
     /// Default 0.5.
     #[default(0.5)]
     pub half_life_spread: f64,
-    /// The share still to come falls with this power of age. Default 1.5, so
-    /// 2.5% is still to come when the median post is a day old.
-    #[default(1.5)]
-    pub decay: f64,
     /// The share of posts that are found again much later. Default 0.03.
     #[default(0.03)]
     pub late_share: f64,
@@ -48,83 +42,43 @@ pub struct Growth {
     /// hours to 5 days.
     #[default(SpanMs::new(6 * 3_600_000, 5 * 86_400_000))]
     pub late_after_ms: SpanMs,
-    /// The share of its total that such a post gets then. Default 0.8.
-    #[default(0.8)]
-    pub late_part: f64,
-    /// Views for each of the total. Default 60.
-    #[default(60.0)]
-    pub views_per_count: f64,
 }
 
 impl Growth {
-    /// The share of its final total that the median post has at an age, ms,
-    /// if it is no late bloomer.
-    pub fn share_at(&self, age_ms: i64) -> f64 {
-        self.reached(age_ms as f64, self.half_life_ms as f64)
-    }
-
     /// The counts of the post with these genes at an age, ms. They never
     /// shrink as age grows.
     pub(crate) fn counts(&self, genes: u64, age_ms: i64) -> Counts {
-        let life = self.life(genes);
-        let share = self.share_of(&life, age_ms as f64);
-        let count = |kind: usize| Some(reached_count(life.finals[kind], share, genes, kind));
-        Counts {
-            replies: count(0),
-            boosts: count(1),
-            favourites: count(2),
-            quotes: count(3),
-            views: count(4),
-        }
-    }
-
-    /// Draws the same number of times for every post.
-    fn life(&self, genes: u64) -> Life {
+        // Draws the same number of times for every post.
         let mut rng = Rng::stream(genes, LIFE);
         let total = (self.median_total * (self.total_spread * normal(&mut rng)).exp())
             .clamp(0.0, self.most.max(0.0));
         let half_life_ms =
             self.half_life_ms as f64 * (self.half_life_spread * normal(&mut rng)).exp();
-        let late = rng.happens(self.late_share);
-        let late_after_ms = rng.between(self.late_after_ms.min, self.late_after_ms.max);
-        let finals = PARTS.map(|part| {
+        let is_late = rng.happens(self.late_share);
+        let late_after_ms = self.late_after_ms.draw(&mut rng);
+        let late_part = if is_late { LATE_PART } else { 0.0 };
+        let share = (1.0 - late_part) * reached(age_ms, half_life_ms)
+            + late_part * reached(age_ms - late_after_ms, half_life_ms);
+        let [replies, boosts, favourites, quotes, views] = std::array::from_fn(|kind| {
             let taste = (0.4 * normal(&mut rng)).exp();
-            let part = part.unwrap_or(self.views_per_count.max(0.0));
-            (total * part * taste + rng.share()) as i64
+            let most = (total * PARTS[kind] * taste + rng.share()) as i64;
+            Some(reached_count(most, share, genes, kind))
         });
-        Life {
-            finals,
-            half_life_ms,
-            late_after_ms: late.then_some(late_after_ms),
+        Counts {
+            replies,
+            boosts,
+            favourites,
+            quotes,
+            views,
         }
-    }
-
-    fn share_of(&self, life: &Life, age_ms: f64) -> f64 {
-        let early = self.reached(age_ms, life.half_life_ms);
-        let Some(late_after_ms) = life.late_after_ms else {
-            return early;
-        };
-        let late = self.reached(age_ms - late_after_ms as f64, life.half_life_ms);
-        let part = self.late_part.clamp(0.0, 1.0);
-        (1.0 - part) * early + part * late
-    }
-
-    /// `1 - (1 + age / scale)^-decay`, with the scale that puts one half at
-    /// the half-life.
-    fn reached(&self, age_ms: f64, half_life_ms: f64) -> f64 {
-        let decay = self.decay.max(0.1);
-        let scale = half_life_ms.max(1.0) / ((1.0 / decay).exp2() - 1.0);
-        1.0 - (1.0 + age_ms.max(0.0) / scale).powf(-decay)
     }
 }
 
-/// What is drawn for one post.
-#[derive(Debug, Clone, Copy)]
-struct Life {
-    /// Replies, boosts, favourites, quotes and views in the end.
-    finals: [i64; 5],
-    half_life_ms: f64,
-    late_after_ms: Option<i64>,
+/// `1 - (1 + age / scale)^-decay`, with the scale that puts one half at
+/// the half-life.
+fn reached(age_ms: i64, half_life_ms: f64) -> f64 {
+    let scale = half_life_ms.max(1.0) / ((1.0 / DECAY).exp2() - 1.0);
+    1.0 - (1.0 + age_ms.max(0) as f64 / scale).powf(-DECAY)
 }
 
 /// How much of a final count is there: every reader, or group of readers,
@@ -148,9 +102,13 @@ fn normal(rng: &mut Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.share()).cos()
 }
 
-/// The parts of the total that are replies, boosts, favourites and quotes;
-/// views have a knob.
-const PARTS: [Option<f64>; 5] = [Some(0.12), Some(0.2), Some(0.65), Some(0.03), None];
+/// The replies, boosts, favourites, quotes and views for each of the total.
+const PARTS: [f64; 5] = [0.12, 0.2, 0.65, 0.03, 60.0];
+/// The share still to come falls with this power of age: 2.5% is still to come when the median post
+/// is a day old.
+const DECAY: f64 = 1.5;
+/// The share of its total that a post gets when it is found again.
+const LATE_PART: f64 = 0.8;
 /// Above this, several readers come at once.
 const MAX_STEPS: i64 = 512;
 /// The random stream of a post's genes.
@@ -203,7 +161,7 @@ mod tests {
         for (age_ms, share) in [(0, 0.0), (80 * 60_000, 0.5), (DAY_MS, 0.975)] {
             let seen = sum(age_ms) as f64 / whole;
             assert!((seen - share).abs() < 0.01, "{age_ms} ms: {seen}");
-            assert!((growth.share_at(age_ms) - share).abs() < 0.001);
+            assert!((reached(age_ms, 80.0 * 60_000.0) - share).abs() < 0.001);
         }
     }
 

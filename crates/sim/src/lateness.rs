@@ -1,29 +1,21 @@
 //! How long after its creation a post becomes visible.
 
 use driftline_core::timeline::simulation::tweet_lateness_ms;
-use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::rng::Rng;
 
 /// The distribution of lateness: the one measured on two million real IDs
 /// (`docs/timeline.md`), scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, SmartDefault)]
 pub struct Lateness {
     /// Multiplies every lateness; 0 makes all posts punctual. Default 1.
+    #[default(1.0)]
     pub scale: f64,
     /// Multiplies the share of posts in the tail, which is the latest 1% as
     /// measured (160 ms and more). Default 1; at most 100 has an effect.
+    #[default(1.0)]
     pub tail: f64,
-}
-
-impl Default for Lateness {
-    fn default() -> Self {
-        Self {
-            scale: 1.0,
-            tail: 1.0,
-        }
-    }
 }
 
 impl Lateness {

@@ -29,12 +29,10 @@ mod upstream;
 mod wire;
 mod world;
 
-pub use config::{
-    BatchAbility, Batches, Bursts, DatedTomorrow, Lane, ShortPages, SpanMs, WorldConfig,
-};
+pub use config::{BatchAbility, Batches, Bursts, DatedTomorrow, Lane, SpanMs, WorldConfig};
 pub use faults::{Decision, Fault, Faults};
 pub use faults_config::{
-    FaultKind, FaultsConfig, Hiding, Mishap, Outage, PoisonAnswer, ResetFormat, Revocation,
+    FaultKind, FaultsConfig, Hiding, Mishap, Outage, PoisonAnswer, Revocation,
 };
 pub use growth::Growth;
 pub use lateness::Lateness;
@@ -42,8 +40,9 @@ pub use layout::IdLayout;
 pub use quota::{
     Counted, Endpoint, PostsCap, QUARTER_HOUR_MS, QuotaCut, RequestKind, ThrottleRule, Windows,
 };
+pub use rng::hash_text as content_hash;
 pub use status::{SimAuthor, Status};
 pub use streams_config::StreamsConfig;
-pub use truth::{TruePost, Truth, content_hash};
+pub use truth::{TruePost, Truth};
 pub use upstream::{Traffic, Upstream};
 pub use world::{Found, Happening, World, WorldEvent};

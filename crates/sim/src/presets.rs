@@ -1,5 +1,7 @@
 //! Worlds for common purposes.
 
+use std::collections::BTreeMap;
+
 use crate::{
     config::{Bursts, DatedTomorrow, SpanMs, WorldConfig},
     faults_config::{FaultKind, FaultsConfig, Mishap, Outage},
@@ -11,10 +13,8 @@ impl WorldConfig {
     /// Posts in the order of their IDs, visible the moment they are created; no faults.
     pub fn punctual(rate_per_s: f64) -> Self {
         Self {
-            rate_per_s,
-            worker_offset_max_ms: 0,
             lateness: Lateness::PUNCTUAL,
-            ..Self::default()
+            ..Self::measured(rate_per_s)
         }
     }
 
@@ -152,7 +152,7 @@ impl FaultsConfig {
             stall_ms: SpanMs::new(2_000, 2_000),
             delay_ms: SpanMs::new(300, 900),
             throttled_reset_ms: SpanMs::new(500, 1_200),
-            delay_share: 0.02,
+            shares: BTreeMap::from([(FaultKind::Delay, 0.02)]),
             mishaps: vec![
                 mishap(3_000, FaultKind::Cut),
                 mishap(6_500, FaultKind::Throttled),
@@ -172,17 +172,19 @@ impl FaultsConfig {
     /// own limits and a front end whose clock is 700 ms behind.
     pub fn hard() -> Self {
         Self {
-            throttled_share: 0.02,
-            internal_error_share: 0.01,
-            bad_gateway_share: 0.01,
-            unavailable_share: 0.01,
-            stall_share: 0.01,
-            cut_share: 0.01,
-            html_share: 0.01,
-            error_object_share: 0.01,
-            bad_json_share: 0.01,
-            empty_page_share: 0.02,
-            delay_share: 0.03,
+            shares: BTreeMap::from([
+                (FaultKind::Throttled, 0.02),
+                (FaultKind::InternalError, 0.01),
+                (FaultKind::BadGateway, 0.01),
+                (FaultKind::Unavailable, 0.01),
+                (FaultKind::Stall, 0.01),
+                (FaultKind::Cut, 0.01),
+                (FaultKind::Html, 0.01),
+                (FaultKind::ErrorObject, 0.01),
+                (FaultKind::BadJson, 0.01),
+                (FaultKind::EmptyPage, 0.02),
+                (FaultKind::Delay, 0.03),
+            ]),
             date_offset_ms: -700,
             ..Self::mastodon()
         }

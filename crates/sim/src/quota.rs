@@ -1,10 +1,7 @@
 //! The knobs of rate limits.
 
-use serde::{Deserialize, Serialize};
-
 /// A rate limit: so many requests in each window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThrottleRule {
     /// Requests in a window.
     pub limit: u32,
@@ -13,14 +10,11 @@ pub struct ThrottleRule {
     /// Which requests count.
     pub counts: Counted,
     /// When windows begin. Default with the Unix epoch.
-    #[serde(default)]
     pub windows: Windows,
     /// Requests that another user of the same budget sends in each window,
     /// evenly over its time. Default 0.
-    #[serde(default)]
     pub others: u32,
     /// A lower limit from a time on. Default none.
-    #[serde(default)]
     pub cut: Option<QuotaCut>,
 }
 
@@ -56,21 +50,6 @@ impl ThrottleRule {
         }
     }
 
-    /// The same limit, with requests of another user of the same budget.
-    #[must_use]
-    pub const fn with_others(self, others: u32) -> Self {
-        Self { others, ..self }
-    }
-
-    /// The same limit, cut to another one some time after the start.
-    #[must_use]
-    pub const fn with_cut(self, after_ms: i64, limit: u32) -> Self {
-        Self {
-            cut: Some(QuotaCut { after_ms, limit }),
-            ..self
-        }
-    }
-
     /// The limit at a time after the start.
     pub(crate) fn limit_at(&self, since_start_ms: i64) -> u32 {
         match self.cut {
@@ -81,8 +60,7 @@ impl ThrottleRule {
 }
 
 /// Which requests a throttle counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// Every request.
     All,
@@ -103,8 +81,7 @@ impl Counted {
 }
 
 /// What a request is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// The home timeline.
     Home,
@@ -144,8 +121,7 @@ impl RequestKind {
 }
 
 /// When a throttle's windows begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Windows {
     /// At whole multiples of their length since the Unix epoch (Mastodon).
     #[default]
@@ -155,8 +131,7 @@ pub enum Windows {
 }
 
 /// A limit that is lowered (or raised) while a server runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaCut {
     /// From when on, ms after the world's start (a server's: after its own).
     pub after_ms: i64,
@@ -166,8 +141,7 @@ pub struct QuotaCut {
 
 /// A cap on the posts that X's version 2 gives out to all tokens together:
 /// those under `data`, of timelines and look-ups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostsCap {
     /// Posts in each period.
     pub posts: u64,

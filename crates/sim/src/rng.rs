@@ -50,7 +50,7 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
 }
 
 /// A text's 64-bit FNV-1a hash: the same on every platform and release.
-pub(crate) fn hash_text(text: &str) -> u64 {
+pub fn hash_text(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -7,7 +7,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 
-use crate::{truth::content_hash, wire};
+use crate::{rng::hash_text, wire};
 
 /// A post in its state at the time of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Status {
 
     /// The hash that [`crate::TruePost::content_hash`] compares with.
     pub fn content_hash(&self) -> u64 {
-        content_hash(&self.content)
+        hash_text(&self.content)
     }
 
     pub(crate) fn uri(&self) -> String {

@@ -1,21 +1,17 @@
 //! The knobs of streams.
 
-use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use crate::config::SpanMs;
 
 /// What goes wrong with streams. By default nothing does. Shares are of
 /// events, between 0 and 1.
-#[derive(Debug, Clone, PartialEq, SmartDefault, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, SmartDefault)]
 pub struct StreamsConfig {
     /// Whether connections are refused with 503. Default false.
     pub refused: bool,
     /// The connection breaks after so many events. Default never.
     pub drop_after_events: Option<u64>,
-    /// The connection breaks after so long. Default never.
-    pub drop_after_ms: Option<i64>,
     /// Events that are never sent. Default 0.
     pub lost_share: f64,
     /// Events that are sent twice. Default 0.

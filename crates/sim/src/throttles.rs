@@ -111,7 +111,7 @@ impl Throttles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::Endpoint;
+    use crate::quota::{Endpoint, QuotaCut};
 
     const PLAIN: RequestKind = RequestKind::plain(Endpoint::Home);
     const PAGED: RequestKind = RequestKind {
@@ -158,12 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_nothing_is_refused_or_reported() {
-        let ruling = Throttles::new(&[], 0).count(0, "a", PAGED);
-        assert!(!ruling.refused && ruling.tightest.is_none());
-    }
-
-    #[test]
     fn windows_from_the_first_request_last_their_length() {
         let mut throttles = Throttles::new(&[ThrottleRule::endpoint(Endpoint::LookUps, 2)], 0);
         let look_ups = RequestKind::plain(Endpoint::LookUps);
@@ -182,7 +176,10 @@ mod tests {
 
     #[test]
     fn others_use_a_budget_up_over_its_window() {
-        let rule = ThrottleRule::all(100, 1_000).with_others(80);
+        let rule = ThrottleRule {
+            others: 80,
+            ..ThrottleRule::all(100, 1_000)
+        };
         let remaining = |at_ms| {
             let ruling = Throttles::new(&[rule], 0).count(at_ms, "a", PLAIN);
             ruling.tightest.map(|throttle| throttle.remaining)
@@ -194,7 +191,13 @@ mod tests {
 
     #[test]
     fn a_cut_lowers_the_limit_in_the_middle_of_a_window() {
-        let rule = ThrottleRule::all(10, 60_000).with_cut(500, 3);
+        let rule = ThrottleRule {
+            cut: Some(QuotaCut {
+                after_ms: 500,
+                limit: 3,
+            }),
+            ..ThrottleRule::all(10, 60_000)
+        };
         let mut throttles = Throttles::new(&[rule], 60_000);
         for _ in 0..4 {
             assert!(!throttles.count(60_499, "a", PLAIN).refused);

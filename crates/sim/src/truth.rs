@@ -3,13 +3,9 @@
 use std::collections::HashSet;
 
 use driftline_core::upstream_id::UpstreamId;
-use serde::{Deserialize, Serialize};
-
-use crate::rng::hash_text;
 
 /// Every post that was ever visible up to a time, in the order of IDs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Truth {
     /// The posts.
     pub posts: Vec<TruePost>,
@@ -17,7 +13,7 @@ pub struct Truth {
 
 /// A post's life up to the time that was asked about. Times are Unix ms of
 /// the true clock, except `id_time_ms`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TruePost {
     /// Its ID.
     pub id: UpstreamId,
@@ -31,11 +27,9 @@ pub struct TruePost {
     pub edited_at_ms: Option<i64>,
     /// How long it was visible before it was deleted; `None` while it is.
     pub visible_for_ms: Option<i64>,
-    /// [`content_hash`] of its last text, a decimal in JSON.
-    #[serde(with = "decimal")]
+    /// [`crate::content_hash`] of its last text, a decimal in JSON.
     pub content_hash: u64,
     /// Its text as edited, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_content: Option<String>,
 }
 
@@ -55,23 +49,5 @@ impl Truth {
             .filter(|post| post.visible_for_ms.is_none_or(|ms| ms >= moment_ms))
             .filter(|post| !stored.contains(&post.id))
             .collect()
-    }
-}
-
-/// The hash of a post's text (64-bit FNV-1a over its UTF-8 bytes).
-pub fn content_hash(content: &str) -> u64 {
-    hash_text(content)
-}
-
-/// JSON readers lose numbers above 2^53.
-mod decimal {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(value: &u64, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }

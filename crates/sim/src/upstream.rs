@@ -176,9 +176,7 @@ impl Upstream {
                     body_bytes += post.raw.len() as u64 + u64::from(!findings.is_empty());
                     findings.push((id, Finding::Found(Box::new(post))));
                 }
-                _ if !batches.names_missing => missing.push((id, Finding::Missing)),
-                Found::Hidden => missing.push((id, Finding::Hidden)),
-                Found::Absent => missing.push((id, Finding::Gone)),
+                Found::Hidden | Found::Absent => missing.push((id, Finding::Missing)),
             }
         }
         self.traffic.posts_refreshed += findings.len() as u64;
@@ -194,9 +192,7 @@ impl Upstream {
 
     /// Changes what goes wrong from now on.
     pub fn change_faults(&mut self, change: impl FnOnce(&mut FaultsConfig)) {
-        let mut config = self.faults.config().clone();
-        change(&mut config);
-        self.faults.change(config);
+        self.faults.change(change);
     }
 
     fn find(&mut self, now_ms: i64, token: &str, id: &UpstreamId) -> Found {

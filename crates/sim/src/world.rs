@@ -3,12 +3,12 @@
 mod events;
 mod found;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use driftline_core::{
     answer::PageRequest,
     post::{Counts, Visibility},
-    upstream_id::UpstreamId,
+    upstream_id::{Key, UpstreamId},
 };
 
 use self::events::EventLog;
@@ -23,9 +23,9 @@ use crate::{
     layout::IdLayout,
     publisher::{Creation, Publisher},
     record::Record,
-    rng::{Rng, mix},
+    rng::{Rng, hash_text, mix},
     status::Status,
-    truth::{TruePost, Truth, content_hash},
+    truth::{TruePost, Truth},
 };
 
 /// One timeline's posts, past and to come.
@@ -41,9 +41,8 @@ pub struct World {
     rng: Rng,
     worker_offsets_ms: Vec<i64>,
     records: Vec<Record>,
-    /// All records by the value of their ID, visible or not.
-    by_value: BTreeMap<u128, u32>,
-    pages_answered: u64,
+    /// All records in the order of their IDs, visible or not.
+    by_key: BTreeMap<Key, u32>,
     /// Kept only once events are asked for.
     events: Option<EventLog>,
 }
@@ -61,8 +60,7 @@ impl World {
             rng: Rng::stream(seed, POSTS),
             worker_offsets_ms,
             records: Vec::new(),
-            by_value: BTreeMap::new(),
-            pages_answered: 0,
+            by_key: BTreeMap::new(),
             events: None,
             config,
             seed,
@@ -90,9 +88,8 @@ impl World {
     ///
     /// `min_id` answers the posts next above it and wins over `since`;
     /// otherwise the newest posts below `below` are sliced and cut at
-    /// `since`. Posts that an answer hides (see
-    /// [`crate::ShortPages`]) are hidden after slicing, and which ones
-    /// depends on the number of pages answered before.
+    /// `since`. Posts that no reader sees are left
+    /// out after slicing.
     pub fn page(&mut self, now_ms: i64, request: &PageRequest) -> Vec<Status> {
         self.cut(now_ms, request).statuses
     }
@@ -100,19 +97,18 @@ impl World {
     /// The same page, and where its slice ended.
     pub(crate) fn cut(&mut self, now_ms: i64, request: &PageRequest) -> Cut {
         self.advance(now_ms);
-        let answer = self.pages_answered;
-        self.pages_answered += 1;
         let mut slice = self.slice(now_ms, request);
-        let id = |index: Option<&u32>| index.map(|&index| self.id(index));
-        let (newest, oldest) = (id(slice.first()), id(slice.last()));
+        let oldest = slice.last().map(|&index| self.id(index));
         let full = slice.len() >= usize::from(request.limit.min(self.config.page_limit));
-        self.hide(answer, now_ms, &mut slice);
+        slice.retain(|&index| {
+            let record = self.record(index);
+            !self.is_filtered(record) && !self.is_hidden(record, now_ms)
+        });
         Cut {
             statuses: slice
                 .into_iter()
                 .map(|index| self.status(index, now_ms))
                 .collect(),
-            newest,
             oldest,
             full,
         }
@@ -122,7 +118,7 @@ impl World {
     pub fn truth(&mut self, now_ms: i64) -> Truth {
         self.advance(now_ms);
         let posts = self
-            .by_value
+            .by_key
             .values()
             .map(|&index| self.record(index))
             .filter(|record| record.visible_at_ms <= now_ms && !self.is_filtered(record))
@@ -141,12 +137,12 @@ impl World {
         places: u16,
     ) -> bool {
         self.advance(now_ms);
-        let bounds = (self.value_at(low), self.value_at(Some(high)));
-        let (Some(low), Some(high)) = bounds else {
+        let low = low.map_or(Some(Key::lowest()), |low| self.key(low));
+        let (Some(low), Some(high)) = (low, self.key(high)) else {
             return true;
         };
         let range = self
-            .by_value
+            .by_key
             .range(low..high)
             .map(|(_, &index)| self.record(index));
         let shown = |record: &&Record| record.visible_at_ms <= now_ms;
@@ -169,14 +165,13 @@ impl World {
     /// Whether a post lies within the reach of requests at a time, Unix ms.
     pub fn reaches(&mut self, now_ms: i64, id: &UpstreamId) -> bool {
         self.advance(now_ms);
-        self.value_at(Some(id))
-            .is_some_and(|value| value >= self.reach_floor(now_ms))
+        self.key(id)
+            .is_some_and(|key| key >= self.reach_floor(now_ms))
     }
 
-    /// The least value at or above a bound.
-    fn value_at(&self, bound: Option<&UpstreamId>) -> Option<u128> {
-        let Some(id) = bound else { return Some(0) };
-        self.config.layout.first_not_before(id).ok().flatten()
+    /// The place of an ID or of a bound; `None` if the order has none for it: then it bounds nothing.
+    fn key(&self, id: &UpstreamId) -> Option<Key> {
+        self.config.layout.order().key(id).ok()
     }
 
     fn true_post(&self, record: &Record, now_ms: i64) -> TruePost {
@@ -190,7 +185,7 @@ impl World {
             deleted_at_ms,
             edited_at_ms,
             visible_for_ms: deleted_at_ms.map(|ms| ms - record.visible_at_ms),
-            content_hash: content_hash(&content),
+            content_hash: hash_text(&content),
             edited_content: edited_at_ms.map(|_| content),
         }
     }
@@ -201,18 +196,19 @@ impl World {
             .min_id
             .as_ref()
             .filter(|_| !self.config.ignores_min_id);
-        let low = self.low_bound(min_id.or(request.since_id.as_ref()));
-        let high = self.high_bound(request.max_id.as_ref());
-        let (Some(low), Some(high)) = (low, high) else {
-            return Vec::new();
-        };
-        let low = low.max(self.reach_floor(now_ms));
-        if low > high {
+        let key = |bound: Option<&UpstreamId>| bound.and_then(|id| self.key(id));
+        let floor = self.reach_floor(now_ms);
+        let above = key(min_id.or(request.since_id.as_ref())).filter(|above| *above >= floor);
+        let low = above.map_or(Bound::Included(floor), Bound::Excluded);
+        let high = key(request.max_id.as_ref()).map_or(Bound::Unbounded, Bound::Excluded);
+        if let (Bound::Included(low) | Bound::Excluded(low), Bound::Excluded(high)) = (&low, &high)
+            && low >= high
+        {
             return Vec::new();
         }
         let visible = self
-            .by_value
-            .range(low..=high)
+            .by_key
+            .range((low, high))
             .map(|(_, &index)| index)
             .filter(|&index| self.record(index).is_visible(now_ms));
         if min_id.is_none() {
@@ -223,62 +219,25 @@ impl World {
         slice
     }
 
-    /// The least value above an exclusive bound; `None` if there is none.
-    fn low_bound(&self, bound: Option<&UpstreamId>) -> Option<u128> {
-        let Some(id) = bound else { return Some(0) };
-        match self.config.layout.first_not_before(id) {
-            Ok(Some(value)) if self.config.layout.id(value) == *id => value.checked_add(1),
-            Ok(first) => first,
-            Err(_) => Some(0),
-        }
-    }
-
-    /// The greatest value below an exclusive bound; `None` if there is none.
-    fn high_bound(&self, bound: Option<&UpstreamId>) -> Option<u128> {
-        let Some(id) = bound else {
-            return Some(u128::MAX);
-        };
-        match self.config.layout.first_not_before(id) {
-            Ok(Some(value)) => value.checked_sub(1),
-            Ok(None) | Err(_) => Some(u128::MAX),
-        }
-    }
-
-    fn reach_floor(&self, now_ms: i64) -> u128 {
+    fn reach_floor(&self, now_ms: i64) -> Key {
         let Some(reach) = self.config.reach else {
-            return 0;
+            return Key::lowest();
         };
         let Some(deeper) = (reach as usize).checked_sub(1) else {
-            return u128::MAX;
+            return Key::highest();
         };
-        self.by_value
+        self.by_key
             .iter()
             .rev()
             .filter(|&(_, &index)| self.record(index).is_visible(now_ms))
             .nth(deeper)
-            .map_or(0, |(&value, _)| value)
+            .map_or_else(Key::lowest, |(key, _)| key.clone())
     }
 
     fn is_filtered(&self, record: &Record) -> bool {
         self.config.filtered_share > 0.0
             && Rng::stream(mix(self.seed, record.genes), FILTERED)
                 .happens(self.config.filtered_share)
-    }
-
-    fn hide(&self, answer: u64, now_ms: i64, slice: &mut Vec<u32>) {
-        slice.retain(|&index| {
-            let record = self.record(index);
-            !self.is_filtered(record) && !self.is_hidden(record, now_ms)
-        });
-        let knob = self.config.short_pages;
-        let mut rng = Rng::stream(mix(self.seed, answer), HIDDEN);
-        if !rng.happens(knob.share) {
-            return;
-        }
-        if rng.happens(knob.empty_share) {
-            slice.clear();
-        }
-        slice.retain(|_| !rng.happens(knob.hidden_share));
     }
 
     fn status(&self, index: u32, now_ms: i64) -> Status {
@@ -327,11 +286,11 @@ impl World {
         let worker = rng.between(0, self.worker_offsets_ms.len() as i64 - 1) as usize;
         let lateness_ms = config.lateness.draw_ms(rng);
         let federated = rng.happens(config.federated_share);
-        let backdate_ms = span(rng, config.federated_backdate_ms);
+        let backdate_ms = config.federated_backdate_ms.draw(rng);
         let deleted = rng.happens(config.deleted_share);
-        let deleted_after_ms = span(rng, config.deleted_after_ms);
+        let deleted_after_ms = config.deleted_after_ms.draw(rng);
         let edited = rng.happens(config.edited_share);
-        let edited_after_ms = span(rng, config.edited_after_ms);
+        let edited_after_ms = config.edited_after_ms.draw(rng);
         let boosts = rng.happens(config.boost_share);
         let boosted_back = rng.between(1, 200) as usize;
         let visibility = visibility(rng.share(), config.non_public_share);
@@ -370,7 +329,7 @@ impl World {
             visibility,
             federated,
         });
-        self.by_value.insert(value, index);
+        self.by_key.insert(self.config.layout.key(value), index);
         self.log_events(index);
     }
 
@@ -397,9 +356,7 @@ impl World {
         let serial = self.records.len() as u128;
         let first = match layout {
             IdLayout::Mastodon => u128::from(mix(id_time_ms as u64, 0)) + serial,
-            IdLayout::Twitter | IdLayout::Pulsate => {
-                slots / self.worker_offsets_ms.len() as u128 * worker as u128
-            }
+            IdLayout::Twitter => slots / self.worker_offsets_ms.len() as u128 * worker as u128,
             IdLayout::Takahe => u128::from(genes) << 3,
             IdLayout::Ulid => (u128::from(genes) << 16) ^ u128::from(mix(genes, 1)),
             IdLayout::Sequential => serial + 1,
@@ -408,7 +365,7 @@ impl World {
         loop {
             let free = (0..slots)
                 .map(|step| layout.compose(at_ms, (first + step) % slots * lanes + lane))
-                .find(|value| !self.by_value.contains_key(value));
+                .find(|&value| !self.by_key.contains_key(&layout.key(value)));
             if let Some(value) = free {
                 return (value, at_ms);
             }
@@ -421,16 +378,11 @@ impl World {
 #[derive(Debug, Clone)]
 pub(crate) struct Cut {
     pub(crate) statuses: Vec<Status>,
-    /// The first and last of the slice, shown or not.
-    pub(crate) newest: Option<UpstreamId>,
+    /// The last of the slice, shown or not.
     pub(crate) oldest: Option<UpstreamId>,
     /// Whether the slice had as many as were asked for, so that there may be
     /// more.
     pub(crate) full: bool,
-}
-
-fn span(rng: &mut Rng, span: crate::config::SpanMs) -> i64 {
-    rng.between(span.min, span.max)
 }
 
 /// Of the posts that are not public, six in ten are unlisted, three private
@@ -451,7 +403,6 @@ fn visibility(draw: f64, non_public_share: f64) -> Visibility {
 const ARRIVALS: u64 = 1;
 const POSTS: u64 = 2;
 const OFFSETS: u64 = 3;
-const HIDDEN: u64 = 4;
 const FILTERED: u64 = 5;
 // 6 is that of growth, under a post's genes.
 const HIDING: u64 = 7;

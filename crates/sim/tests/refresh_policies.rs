@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use driftline_core::refresh::AgeTable;
+use driftline_core::refresh::RefreshPlan;
 use driftline_sim::{
     refresh_policies::{Baseline, History, PolicyKind, PolicyOutcome, Quota, Scenario, World, run},
     seeds,
@@ -62,7 +62,10 @@ fn the_same_seed_is_the_same_run() {
 }
 
 fn by_table(world: &World, quota: &Quota, until_ms: i64) -> PolicyOutcome {
-    let table = PolicyKind::Table(AgeTable::default());
+    let table = PolicyKind {
+        plan: RefreshPlan::default(),
+        learns: false,
+    };
     run(world, quota, &table, until_ms, None)
 }
 

@@ -7,8 +7,8 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_sim::{
-    BatchAbility, FaultsConfig, Hiding, PoisonAnswer, Revocation, SpanMs, ThrottleRule, Upstream,
-    WorldConfig,
+    BatchAbility, FaultKind, FaultsConfig, Hiding, PoisonAnswer, Revocation, SpanMs, ThrottleRule,
+    Upstream, WorldConfig,
 };
 
 fn whole_page() -> PageRequest {
@@ -148,45 +148,37 @@ fn some_ids(upstream: &mut Upstream, now_ms: i64, count: usize) -> Vec<UpstreamI
 }
 
 #[test]
-fn a_batch_finds_each_post_and_says_what_is_missing() {
-    for names_missing in [false, true] {
-        let mut config = WorldConfig::punctual(20.0);
-        config.batches.names_missing = names_missing;
-        config.faults = FaultsConfig::mastodon();
-        let now_ms = config.start_ms + 60_000;
-        let mut upstream = Upstream::new(config, 1);
-        let mut ids = some_ids(&mut upstream, now_ms, 18);
-        upstream.change_faults(|faults| {
-            faults.hidings.push(Hiding {
-                id: ids[2].clone(),
-                token: Some("t".into()),
-                after_ms: 0,
-            });
+fn a_batch_finds_each_post_and_leaves_out_what_is_missing() {
+    let mut config = WorldConfig::punctual(20.0);
+    config.faults = FaultsConfig::mastodon();
+    let now_ms = config.start_ms + 60_000;
+    let mut upstream = Upstream::new(config, 1);
+    let mut ids = some_ids(&mut upstream, now_ms, 18);
+    upstream.change_faults(|faults| {
+        faults.hidings.push(Hiding {
+            id: ids[2].clone(),
+            token: Some("t".into()),
+            after_ms: 0,
         });
-        ids.push("12".into());
-        let answer = upstream.look_ups(now_ms, "t", &ids).expect("an answer");
-        let throttle = answer.headers.throttle.expect("headers");
-        assert_eq!(throttle.remaining, 299, "one request");
-        assert_eq!(answer.findings.len(), 19);
-        for (id, finding) in &answer.findings {
-            let expected = match (id.as_str(), id == &ids[2], names_missing) {
-                ("12", _, true) => Some(Finding::Gone),
-                (_, true, true) => Some(Finding::Hidden),
-                ("12", _, false) | (_, true, false) => Some(Finding::Missing),
-                _ => None,
-            };
-            match expected {
-                Some(expected) => assert_eq!(*finding, expected),
-                None => assert!(matches!(finding, Finding::Found(post) if post.id == *id)),
-            }
+    });
+    ids.push("12".into());
+    let answer = upstream.look_ups(now_ms, "t", &ids).expect("an answer");
+    let throttle = answer.headers.throttle.expect("headers");
+    assert_eq!(throttle.remaining, 299, "one request");
+    assert_eq!(answer.findings.len(), 19);
+    for (id, finding) in &answer.findings {
+        if id.as_str() == "12" || *id == ids[2] {
+            assert_eq!(*finding, Finding::Missing);
+        } else {
+            assert!(matches!(finding, Finding::Found(post) if post.id == *id));
         }
-        assert_eq!(upstream.traffic().batches, 1);
-        assert_eq!(upstream.traffic().posts_refreshed, 17);
-        let one = upstream.look_up(now_ms, "t", &ids[2]);
-        assert_eq!(one, Ok(LookUp::Gone));
-        let shown = upstream.answer(now_ms, "t", &whole_page()).expect("a page");
-        assert!(shown.listed.iter().all(|listed| listed.post.id != ids[2]));
     }
+    assert_eq!(upstream.traffic().batches, 1);
+    assert_eq!(upstream.traffic().posts_refreshed, 17);
+    let one = upstream.look_up(now_ms, "t", &ids[2]);
+    assert_eq!(one, Ok(LookUp::Gone));
+    let shown = upstream.answer(now_ms, "t", &whole_page()).expect("a page");
+    assert!(shown.listed.iter().all(|listed| listed.post.id != ids[2]));
 }
 
 #[test]
@@ -245,7 +237,7 @@ fn servers_without_batches_say_so() {
 fn a_lost_answer_counts_though_nothing_comes() {
     let config = WorldConfig {
         faults: FaultsConfig {
-            lost_share: 1.0,
+            shares: [(FaultKind::Lost, 1.0)].into(),
             throttles: vec![ThrottleRule::all(2, 60_000)],
             ..FaultsConfig::default()
         },

@@ -123,30 +123,6 @@ fn every_knob_shows_in_the_truth() {
 }
 
 #[test]
-fn hidden_posts_are_shown_in_other_answers() {
-    let mut config = WorldConfig::punctual(20.0);
-    config.short_pages.share = 0.5;
-    config.short_pages.hidden_share = 0.5;
-    config.short_pages.empty_share = 0.3;
-    let now_ms = config.start_ms + 60_000;
-    let mut world = World::new(config, 2);
-    let pages: Vec<_> = (0..40)
-        .map(|_| ids(&world.page(now_ms, &newest(40))))
-        .collect();
-    assert!(pages.iter().any(Vec::is_empty));
-    assert!(pages.iter().any(|page| page.len() == 40));
-    assert!(pages.iter().any(|page| (1..40).contains(&page.len())));
-    let whole = pages
-        .iter()
-        .find(|page| page.len() == 40)
-        .expect("a whole page");
-    assert!(
-        pages.iter().flatten().all(|id| whole.contains(id)),
-        "hidden after slicing"
-    );
-}
-
-#[test]
 fn counts_grow_and_never_shrink() {
     let config = WorldConfig::punctual(5.0);
     let start_ms = config.start_ms;
@@ -182,8 +158,13 @@ fn lanes_share_no_id_even_when_a_millisecond_is_full() {
             let truth = World::new(config, 7).truth(now_ms);
             posts += truth.posts.len();
             for post in truth.posts {
-                if let Some(time_ms) = layout.time_ms(&post.id) {
-                    assert_eq!(time_ms, post.id_time_ms);
+                let number: u128 = post.id.as_str().parse().unwrap_or(0);
+                match layout {
+                    IdLayout::Mastodon => assert_eq!(number >> 16, post.id_time_ms as u128),
+                    IdLayout::Twitter => {
+                        assert_eq!((number >> 22) + 1_288_834_974_657, post.id_time_ms as u128);
+                    }
+                    _ => {}
                 }
                 all.insert(post.id);
             }
@@ -227,29 +208,6 @@ fn the_json_has_every_key_of_mastodons() {
         created_at.ends_with('Z') && created_at.len() == 24,
         "{created_at}"
     );
-}
-
-#[test]
-fn configurations_and_truths_come_back_from_json() {
-    for config in [
-        WorldConfig::default(),
-        WorldConfig::demo(),
-        WorldConfig::measured(3.0),
-        WorldConfig::hard(4.0),
-    ] {
-        let text = serde_json::to_string(&config).expect("writes");
-        let back: WorldConfig = serde_json::from_str(&text).expect("reads");
-        assert_eq!(back, config);
-        let truth = World::new(config.clone(), 1).truth(config.start_ms + 20_000);
-        let text = serde_json::to_string(&truth).expect("writes");
-        assert_eq!(
-            serde_json::from_str::<driftline_sim::Truth>(&text).expect("reads"),
-            truth
-        );
-    }
-    let empty: WorldConfig = serde_json::from_str("{}").expect("all knobs have defaults");
-    assert_eq!(empty, WorldConfig::default());
-    assert!(serde_json::from_str::<WorldConfig>(r#"{"typo": 1}"#).is_err());
 }
 
 /// Mastodon's paging over a plain list.

@@ -3,7 +3,7 @@
 mod timeline;
 
 use clap::{Args, Subcommand};
-use driftline_core::refresh::ValueSettings;
+use driftline_core::refresh::RefreshPlan;
 use driftline_runtime::now_ms;
 use driftline_server::admin::ListGrowth;
 use driftline_sim::refresh_policies::{History, PolicyKind, PolicyOutcome, Quota, World, run};
@@ -88,13 +88,15 @@ impl Simulate {
             every_ms: (self.quota.in_ms / self.quota.requests).max(1),
             outages: Vec::new(),
         };
-        let value = PolicyKind::Value {
+        let by = |plan| PolicyKind { plan, learns: true };
+        let table = by(RefreshPlan {
             ages: plan.ages.clone(),
-            settings: plan.by_value.clone().unwrap_or_else(ValueSettings::default),
-            prior: plan.prior.clone(),
-            learns: true,
-        };
-        let table = PolicyKind::Table(plan.ages.clone());
+            ..RefreshPlan::default()
+        });
+        let value = by(RefreshPlan {
+            by_value: Some(plan.by_value.clone().unwrap_or_default()),
+            ..plan.clone()
+        });
         let policies = [(PolicyName::Age, table), (PolicyName::Value, value)];
         let is_asked = |of: &(PolicyName, _)| self.policy.is_none_or(|policy| policy == of.0);
         let rows: Vec<_> = policies

@@ -175,17 +175,13 @@ impl QuotaLedger {
         let used = before
             .filter(|cap| cap.reset_at_ms.abs_diff(ends_at_ms) <= SAME_WINDOW_MS)
             .map_or(0, |cap| cap.limit.saturating_sub(cap.remaining));
-        self.windows.push(Window {
-            unit: Unit::Posts,
+        let cap = Throttle {
             limit: posts,
             remaining: posts.saturating_sub(used),
             reset_at_ms: ends_at_ms,
-            length_ms,
-            others: 0,
-            assumed: false,
-            pages_only: false,
-            late: 0,
-        });
+        };
+        self.windows
+            .push(Window::new(Unit::Posts, cap, length_ms, false));
     }
 
     /// Corrects the posts that were taken to those that were read.
@@ -327,17 +323,14 @@ impl QuotaLedger {
                 self.windows.remove(first);
             }
         }
-        self.windows.push(Window {
-            unit: Unit::Requests,
-            limit: throttle.limit,
+        let reported = Throttle {
             remaining: throttle.remaining.saturating_sub(under_way),
-            reset_at_ms: throttle.reset_at_ms,
-            length_ms: throttle.reset_at_ms.saturating_sub(now_ms).max(1),
-            others: 0,
-            assumed: false,
-            pages_only: purpose == QuotaPurpose::Poll,
-            late: 0,
-        });
+            ..*throttle
+        };
+        let length_ms = throttle.reset_at_ms.saturating_sub(now_ms).max(1);
+        let is_page = purpose == QuotaPurpose::Poll;
+        self.windows
+            .push(Window::new(Unit::Requests, reported, length_ms, is_page));
     }
 }
 

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Throttle;
+
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +39,21 @@ pub struct Window {
 }
 
 impl Window {
+    /// A window of which answers have shown nothing else yet.
+    pub(super) fn new(unit: Unit, reported: Throttle, length_ms: i64, pages_only: bool) -> Self {
+        Self {
+            unit,
+            limit: reported.limit,
+            remaining: reported.remaining,
+            reset_at_ms: reported.reset_at_ms,
+            length_ms,
+            others: 0,
+            assumed: false,
+            pages_only,
+            late: 0,
+        }
+    }
+
     /// Begins the next window if this one has ended.
     pub(super) fn roll(&mut self, now_ms: i64) {
         if now_ms < self.reset_at_ms {

@@ -100,17 +100,25 @@ impl AgeTable {
     /// The interval is that of the post's age at its last refresh, as the seed's delay is
     /// computed when a post is queued again.
     pub fn due(&self, created_at_ms: Option<i64>, refreshed_ms: i64) -> Due {
-        let Some(created_at_ms) = created_at_ms else {
-            return Due::Never;
-        };
+        match self.wait_ms(created_at_ms, refreshed_ms) {
+            Ok(wait_ms) => Due::At(refreshed_ms.saturating_add(wait_ms)),
+            Err(due) => due,
+        }
+    }
+
+    /// The time from the last refresh to the next, ms, as for [`AgeTable::due`]; what a post is
+    /// otherwise.
+    pub(super) fn wait_ms(
+        &self,
+        created_at_ms: Option<i64>,
+        refreshed_ms: i64,
+    ) -> Result<i64, Due> {
+        let created_at_ms = created_at_ms.ok_or(Due::Never)?;
         let age_ms = refreshed_ms.saturating_sub(created_at_ms);
         if age_ms < -self.skew_ms {
-            return Due::Never;
+            return Err(Due::Never);
         }
-        match self.every_ms(age_ms.max(0)) {
-            Some(every_ms) => Due::At(refreshed_ms.saturating_add(every_ms)),
-            None => Due::Retired,
-        }
+        self.every_ms(age_ms.max(0)).ok_or(Due::Retired)
     }
 
     /// The time between two refreshes at that age, ms; `None` for the retired.

@@ -13,10 +13,8 @@ pub struct BatchRule {
 /// The state of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// It is full.
-    Full,
-    /// It is not full, but its time is over.
-    Over,
+    /// It leaves: it is full, or its time is over.
+    Ready,
     /// Its time is over at this Unix ms.
     Until(i64),
     /// Nothing is due.
@@ -42,10 +40,8 @@ impl BatchRule {
         let over_ms = first_due_ms.saturating_add(self.ttl_ms);
         if due == 0 {
             Fill::Empty
-        } else if due >= self.size {
-            Fill::Full
-        } else if now_ms >= over_ms {
-            Fill::Over
+        } else if due >= self.size || now_ms >= over_ms {
+            Fill::Ready
         } else {
             Fill::Until(over_ms)
         }

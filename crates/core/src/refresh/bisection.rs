@@ -168,19 +168,16 @@ const TOLERATED_AFTER_ANSWER: u32 = 3;
 
 /// Whether a failure may be the fault of a requested post.
 pub fn may_blame_posts(kind: FailureKind) -> bool {
-    is_silence(kind)
-        || matches!(
-            kind,
-            FailureKind::Refused
-                | FailureKind::Forbidden
-                | FailureKind::Redirected
-                | FailureKind::UnexpectedStatus
-                | FailureKind::NotJson
-                | FailureKind::BadJson
-                | FailureKind::ErrorBody
-                | FailureKind::TooLarge
-                | FailureKind::BadId
-        )
+    !matches!(
+        kind,
+        FailureKind::Tls
+            | FailureKind::PrivateAddress
+            | FailureKind::Unauthorized
+            | FailureKind::NotFound
+            | FailureKind::Throttled
+            | FailureKind::Capped
+            | FailureKind::WrongOrder
+    )
 }
 
 /// Whether the upstream gave no complete answer, or failed itself.

@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::{
     age_table::Due,
@@ -68,8 +69,21 @@ pub enum LookupResult {
 }
 
 /// The outcome of a look-up for one post.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum LookupOutcome {
     /// Something changed, and is stored.
     Updated,
@@ -244,31 +258,10 @@ impl Freshness {
 
 impl LookupOutcome {
     /// Every outcome.
-    pub const ALL: [Self; 7] = [
-        Self::Updated,
-        Self::Unchanged,
-        Self::Superseded,
-        Self::Missing,
-        Self::Deleted,
-        Self::Hidden,
-        Self::Failed,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its name in reports, in metrics and in the store.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Updated => "updated",
-            Self::Unchanged => "unchanged",
-            Self::Superseded => "superseded",
-            Self::Missing => "missing",
-            Self::Deleted => "deleted",
-            Self::Hidden => "hidden",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The outcome of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

@@ -71,12 +71,12 @@ impl Policy {
             Self::Value { ages, by } => return by.due_because(ages, history),
             Self::Never { .. } => return (Due::Never, Cause::Age),
         };
-        let due = match ages.due(history.created_at_ms, history.refreshed_ms) {
-            Due::At(due_ms) => {
-                let wait_ms = stretched_ms(due_ms.saturating_sub(history.refreshed_ms), stretch);
+        let due = match ages.wait_ms(history.created_at_ms, history.refreshed_ms) {
+            Ok(every_ms) => {
+                let wait_ms = stretched_ms(every_ms, stretch);
                 Due::At(history.refreshed_ms.saturating_add(wait_ms))
             }
-            other => other,
+            Err(due) => due,
         };
         (due, Cause::Age)
     }
@@ -87,14 +87,11 @@ impl Policy {
     pub fn value(&self, history: &RefreshHistory, now_ms: i64) -> f64 {
         match self {
             Self::Table { ages, stretch } => {
-                match ages.due(history.created_at_ms, history.refreshed_ms) {
-                    Due::At(due_ms) => {
-                        let every_ms = due_ms.saturating_sub(history.refreshed_ms);
-                        let waited_ms = now_ms.saturating_sub(history.refreshed_ms).max(0);
-                        waited_ms as f64 / stretched_ms(every_ms, *stretch) as f64
-                    }
-                    Due::Retired | Due::Never => 0.0,
-                }
+                let wait_ms = ages.wait_ms(history.created_at_ms, history.refreshed_ms);
+                let waited_ms = now_ms.saturating_sub(history.refreshed_ms).max(0);
+                wait_ms.map_or(0.0, |every_ms| {
+                    waited_ms as f64 / stretched_ms(every_ms, *stretch) as f64
+                })
             }
             Self::Value { ages, by } => by.value(ages, history, now_ms),
             Self::Never { .. } => 0.0,

@@ -72,7 +72,7 @@ mod tests {
         #[test]
         fn agrees_with_the_stated_formulas(
             is_twitter in any::<bool>(),
-            latest in 1u64..(1 << 63),
+            latest in prop_oneof![1u64..(1 << 63), 1u64..(3000 << 22)],
             near_ms in -5_000i64..5_000,
             far in any::<bool>(),
             far_ms in 0i64..(1 << 42),
@@ -90,14 +90,6 @@ mod tests {
                 stated(latest.into(), retrieved.into(), k_ms.into(), epoch_ms.into(), shift)
             );
         }
-
-        #[test]
-        fn small_times_agree_too(latest in 1u64..(3000 << 22), k_ms in 0i64..2_000) {
-            prop_assert_eq!(
-                ours(Layout::TWITTER, latest, TWEPOCH, k_ms),
-                stated(latest.into(), TWEPOCH.into(), k_ms.into(), TWEPOCH.into(), 22)
-            );
-        }
     }
 
     #[test]
@@ -105,15 +97,5 @@ mod tests {
         for (time, expected) in [(999, 999 << 22), (1000, 1000 << 22), (1001, (1 << 22) - 1)] {
             assert_eq!(ours(Layout::TWITTER, time << 22, TWEPOCH, 1000), expected);
         }
-    }
-
-    #[test]
-    fn an_old_latest_id_is_read_from_itself() {
-        let latest = 1_u64 << 50;
-        let id_ms = i64::try_from(latest >> 22).expect("small") + TWEPOCH;
-        assert_eq!(
-            ours(Layout::TWITTER, latest, id_ms + 10_000, 1000),
-            i128::from(latest)
-        );
     }
 }

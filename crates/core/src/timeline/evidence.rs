@@ -33,13 +33,7 @@ impl Evidence {
                 Some((last, sum)) if *last >= span => *sum += posts,
                 _ => run.0.push_back((span, posts)),
             }
-            while run
-                .0
-                .front()
-                .is_some_and(|(first, _)| *first <= span - SPANS)
-            {
-                run.0.pop_front();
-            }
+            run.0.retain(|(of, _)| *of > span - SPANS);
         }
     }
 

@@ -32,27 +32,39 @@ pub enum GapKind {
         fill_requested: bool,
     },
     /// Read, but not yet of age.
-    Provisional {
-        /// The age at which it was read last: no post of it was younger then, ms.
-        read_age_ms: i64,
-        /// The time of its lowest ID (where IDs carry no time: of its first
-        /// read), Unix ms.
-        from_ms: i64,
-        /// The time of its highest ID (likewise), Unix ms.
-        until_ms: i64,
-        /// As for [`GapKind::Open`].
-        tries: u32,
-    },
+    Provisional(Provisional),
     /// It came of age without the last rung's read, by the plan or for want of quota.
     PassedOver {
-        /// As for [`GapKind::Provisional`].
+        /// As for [`Provisional`].
         read_age_ms: i64,
     },
     /// Beyond the upstream's depth.
     Unrecoverable,
 }
 
+/// The reads of a provisional range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provisional {
+    /// The age at which it was read last: no post of it was younger then, ms.
+    pub read_age_ms: i64,
+    /// The time of its lowest ID (where IDs carry no time: of its first
+    /// read), Unix ms.
+    pub from_ms: i64,
+    /// The time of its highest ID (likewise), Unix ms.
+    pub until_ms: i64,
+    /// As for [`GapKind::Open`].
+    pub tries: u32,
+}
+
 impl Gap {
+    /// Its reads, if it is provisional.
+    pub fn provisional(&self) -> Option<Provisional> {
+        match self.kind {
+            GapKind::Provisional(provisional) => Some(provisional),
+            _ => None,
+        }
+    }
+
     /// Whether part of it lies between `low` and `high`.
     pub(super) fn overlaps(&self, low: &Key, high: &Key) -> bool {
         self.low < *high && self.high > *low
@@ -161,27 +173,28 @@ impl GapLedger {
             return;
         }
         self.rewrite(&stretch.low, &stretch.high, |part| {
-            let (read_age_ms, from_ms, until_ms) = match part.kind {
-                GapKind::Provisional {
-                    read_age_ms,
-                    from_ms,
-                    until_ms,
-                    ..
-                } => (read_age_ms, from_ms, until_ms),
-                GapKind::PassedOver { read_age_ms } => (read_age_ms, stretch.at_ms, stretch.at_ms),
-                GapKind::Open { .. } | GapKind::Unrecoverable => (0, stretch.at_ms, stretch.at_ms),
+            let first = Provisional {
+                read_age_ms: 0,
+                from_ms: stretch.at_ms,
+                until_ms: stretch.at_ms,
+                tries: 0,
             };
-            let until_ms = scheme.time_ms(&part.high).unwrap_or(until_ms);
-            let from_ms = scheme.time_ms(&part.low).unwrap_or(from_ms).min(until_ms);
-            let before = (part.kind, read_age_ms);
-            aged(
-                (part.low, part.high),
-                (from_ms, until_ms),
-                before,
-                stretch.at_ms,
-                scheme,
-                ladder,
-            )
+            let before = match part.kind {
+                GapKind::Provisional(before) => before,
+                GapKind::PassedOver { read_age_ms } => Provisional {
+                    read_age_ms,
+                    ..first
+                },
+                GapKind::Open { .. } | GapKind::Unrecoverable => first,
+            };
+            let until_ms = scheme.time_ms(&part.high).unwrap_or(before.until_ms);
+            let from_ms = scheme.time_ms(&part.low).unwrap_or(before.from_ms);
+            let before = Provisional {
+                from_ms: from_ms.min(until_ms),
+                until_ms,
+                ..before
+            };
+            aged(part, before, stretch.at_ms, scheme, ladder)
         });
         self.join(ladder);
     }
@@ -189,7 +202,9 @@ impl GapLedger {
     /// Lets the provisional parts of a range come of age without another read.
     pub fn pass_over(&mut self, low: &Key, high: &Key, ladder: &Ladder) {
         self.change(low, high, |kind| match kind {
-            GapKind::Provisional { read_age_ms, .. } => GapKind::PassedOver { read_age_ms },
+            GapKind::Provisional(Provisional { read_age_ms, .. }) => {
+                GapKind::PassedOver { read_age_ms }
+            }
             other => other,
         });
         self.join(ladder);
@@ -207,8 +222,8 @@ impl GapLedger {
             if gap.low > covered {
                 return None;
             }
-            let (GapKind::Provisional { read_age_ms, .. } | GapKind::PassedOver { read_age_ms }) =
-                gap.kind
+            let (GapKind::Provisional(Provisional { read_age_ms, .. })
+            | GapKind::PassedOver { read_age_ms }) = gap.kind
             else {
                 return None;
             };
@@ -225,7 +240,7 @@ impl GapLedger {
     /// down to it is read with the gap above.
     pub fn reopen(&mut self, low: &Key, high: &Key) {
         self.change(low, high, |kind| match kind {
-            GapKind::Provisional { .. } => GapKind::open(),
+            GapKind::Provisional(_) => GapKind::open(),
             other => other,
         });
         self.join_open();
@@ -262,7 +277,9 @@ impl GapLedger {
     fn tries_of(&mut self, low: &Key, high: &Key) -> impl Iterator<Item = &mut u32> {
         let gaps = self.gaps.iter_mut().filter(|gap| gap.overlaps(low, high));
         gaps.filter_map(|gap| match &mut gap.kind {
-            GapKind::Open { tries, .. } | GapKind::Provisional { tries, .. } => Some(tries),
+            GapKind::Open { tries, .. } | GapKind::Provisional(Provisional { tries, .. }) => {
+                Some(tries)
+            }
             GapKind::PassedOver { .. } | GapKind::Unrecoverable => None,
         })
     }
@@ -340,41 +357,25 @@ impl GapLedger {
 /// What two neighbours are as one range, if they may be one.
 fn joined_kind(low: &GapKind, high: &GapKind, ladder: &Ladder) -> Option<GapKind> {
     match (low, high) {
-        (
-            GapKind::Provisional {
-                read_age_ms,
-                from_ms,
-                until_ms,
-                tries,
-            },
-            GapKind::Provisional {
-                read_age_ms: high_read_age_ms,
-                until_ms: high_until_ms,
-                tries: high_tries,
-                ..
-            },
-        ) => {
-            let rung = ladder.next(*read_age_ms);
-            let fits = rung == ladder.next(*high_read_age_ms)
-                && (!ladder.is_probed()
-                    || are_alike(*read_age_ms, *high_read_age_ms, ladder.age_ms(rung)))
-                && tries == high_tries
-                && high_until_ms - from_ms <= ladder.period_ms(rung);
-            fits.then(|| GapKind::Provisional {
-                read_age_ms: *read_age_ms.min(high_read_age_ms),
-                from_ms: *from_ms,
-                until_ms: *until_ms.max(high_until_ms),
-                tries: *tries,
+        (GapKind::Provisional(low), GapKind::Provisional(high)) => {
+            let rung = ladder.next(low.read_age_ms);
+            let are_alike = || are_alike(low.read_age_ms, high.read_age_ms, ladder.age_ms(rung));
+            let fits = rung == ladder.next(high.read_age_ms)
+                && (!ladder.is_probed() || are_alike())
+                && low.tries == high.tries
+                && high.until_ms - low.from_ms <= ladder.period_ms(rung);
+            fits.then(|| {
+                GapKind::Provisional(Provisional {
+                    read_age_ms: low.read_age_ms.min(high.read_age_ms),
+                    until_ms: low.until_ms.max(high.until_ms),
+                    ..*low
+                })
             })
         }
-        (
-            GapKind::PassedOver { read_age_ms },
-            GapKind::PassedOver {
-                read_age_ms: high_read_age_ms,
-            },
-        ) => Some(GapKind::PassedOver {
-            read_age_ms: *read_age_ms.min(high_read_age_ms),
-        }),
+        (GapKind::PassedOver { read_age_ms: low }, GapKind::PassedOver { read_age_ms: high }) => {
+            let read_age_ms = *low.min(high);
+            Some(GapKind::PassedOver { read_age_ms })
+        }
         _ => None,
     }
 }
@@ -393,9 +394,8 @@ fn are_alike(age_ms: i64, other_ms: i64, rung_ms: Option<i64>) -> bool {
 /// come of age is left out, being complete. What was passed over stays so unless this read makes
 /// it complete.
 fn aged(
-    (low, high): (Key, Key),
-    (from_ms, until_ms): (i64, i64),
-    (before, read_age_ms): (GapKind, i64),
+    Gap { low, high, kind }: Gap,
+    before: Provisional,
     read_at_ms: i64,
     scheme: &IdScheme,
     ladder: &Ladder,
@@ -414,23 +414,21 @@ fn aged(
             edges.push((edge, old_enough_ms));
         }
     }
-    edges.push((high, until_ms));
+    edges.push((high, before.until_ms));
     let mut parts = Vec::new();
-    let (mut low, mut from_ms) = (low, from_ms);
+    let (mut low, mut from_ms) = (low, before.from_ms);
     for (edge, edge_ms) in edges {
-        let age_ms = (read_at_ms - edge_ms).max(read_age_ms);
+        let age_ms = (read_at_ms - edge_ms).max(before.read_age_ms);
         if age_ms < complete_ms {
-            let age_ms = ladder.counted_ms(age_ms);
-            let kind = match before {
-                GapKind::PassedOver { .. } => GapKind::PassedOver {
-                    read_age_ms: age_ms,
-                },
-                _ => GapKind::Provisional {
-                    read_age_ms: age_ms,
+            let read_age_ms = ladder.counted_ms(age_ms);
+            let kind = match kind {
+                GapKind::PassedOver { .. } => GapKind::PassedOver { read_age_ms },
+                _ => GapKind::Provisional(Provisional {
+                    read_age_ms,
                     from_ms: from_ms.min(edge_ms),
                     until_ms: edge_ms,
                     tries: 0,
-                },
+                }),
             };
             parts.push(Gap {
                 low,

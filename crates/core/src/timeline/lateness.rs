@@ -268,24 +268,23 @@ const KEPT_POSTS: f32 = 20_000.0;
 const FADE_EVERY_MS: i64 = 15 * 60_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
+impl Lateness {
     /// Reads of `posts` posts at each of these ages in turn, of a world in which this share of
     /// them is visible by each.
-    fn read(ages_ms: &[i64], visible: impl Fn(i64) -> f64, posts: f64) -> Lateness {
-        let mut lateness = Lateness::default();
+    pub(super) fn of_reads(ages_ms: &[i64], visible: impl Fn(i64) -> f64, posts: f64) -> Self {
+        let mut lateness = Self::default();
         for pair in ages_ms.windows(2) {
             let (before, now) = (visible(pair[0]), visible(pair[1]));
-            lateness.read_again(
-                pair[0],
-                pair[1],
-                (now * posts) as u64,
-                ((now - before) * posts) as u64,
-            );
+            let found = ((now - before) * posts) as u64;
+            lateness.read_again(pair[0], pair[1], (now * posts) as u64, found);
         }
         lateness
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn shares_follow_what_each_age_adds() {
@@ -295,7 +294,7 @@ mod tests {
             16_000..512_000 => 0.99,
             _ => 1.0,
         };
-        let lateness = read(&[1_000, 16_000, 512_000, 8_192_000], visible, 100_000.0);
+        let lateness = Lateness::of_reads(&[1_000, 16_000, 512_000, 8_192_000], visible, 100_000.0);
         let shares = lateness.distribution().expect("read");
         assert!((shares.later_than(1_000) - 0.10).abs() < 1e-3, "{shares:?}");
         assert!((shares.later_than(16_000) - 0.01).abs() < 1e-3);

@@ -27,7 +27,7 @@ mod trials;
 pub use cadence::Cadence;
 pub use clamp::since_id;
 pub use evidence::{Evidence, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of};
-pub use gap_ledger::{Gap, GapKind, GapLedger, Stretch};
+pub use gap_ledger::{Gap, GapKind, GapLedger, Provisional, Stretch};
 pub use ladder::{Ladder, Rung, RungStats};
 pub use lateness::{Distribution, Lateness};
 pub use machine::{Counters, LastError, Machine, Step, Stored};

@@ -384,17 +384,7 @@ mod tests {
         let ages_ms = [
             250, 3_000, 16_000, 32_000, 64_000, 128_000, 512_000, 8_192_000, DAY_MS,
         ];
-        let mut lateness = Lateness::default();
-        for pair in ages_ms.windows(2) {
-            let (before, now) = (visible(pair[0]), visible(pair[1]));
-            lateness.read_again(
-                pair[0],
-                pair[1],
-                (1e6 * now) as u64,
-                (1e6 * (now - before)) as u64,
-            );
-        }
-        lateness
+        Lateness::of_reads(&ages_ms, visible, 1e6)
     }
 
     fn proven_above(age_ms: i64) -> Evidence {

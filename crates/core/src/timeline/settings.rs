@@ -2,6 +2,7 @@
 
 use driftline_id::Layout;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use super::ladder::Rung;
 use crate::upstream_id::IdOrder;
@@ -87,8 +88,11 @@ impl Default for Settings {
 
 /// How an upstream's stream is followed. A stream shows posts sooner; only
 /// polls prove that none is missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Streaming {
     /// As server-sent events, or over a WebSocket where the server has none.
     #[default]
@@ -102,22 +106,9 @@ pub enum Streaming {
 }
 
 impl Streaming {
-    /// Every way, for command lines.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Sse, Self::WebSocket, Self::Off];
-
     /// Its name on command lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Sse => "sse",
-            Self::WebSocket => "websocket",
-            Self::Off => "off",
-        }
-    }
-
-    /// The way of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.name() == name)
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

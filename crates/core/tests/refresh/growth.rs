@@ -272,7 +272,7 @@ fn the_true_curve_is_learned_whatever_was_expected() {
                     .for_each(|growth| sums.observe(growth, &learned));
                 learned = sums.learned(&prior, Scale::default(), 50.0).0;
             }
-            for end_ms in AGE_ENDS_MS {
+            for end_ms in *AGE_ENDS_MS {
                 let odds = end_ms / MINUTE_MS as f64 / half_minutes;
                 let truth = (odds / (1.0 + odds)).min(0.999) / 0.999;
                 let share = learned.share(end_ms as i64);

@@ -236,12 +236,11 @@ impl Harness {
             assert!(gap.low < gap.high, "an empty range: {gap:?}");
             assert!(gap.low >= below, "ranges overlap: {gaps:?}");
             below = gap.high.clone();
-            if let GapKind::Provisional {
-                from_ms, until_ms, ..
-            } = gap.kind
-            {
-                assert!(from_ms <= until_ms, "times of {gap:?}");
-            }
+            let read = gap.provisional();
+            assert!(
+                read.is_none_or(|read| read.from_ms <= read.until_ms),
+                "times of {gap:?}"
+            );
         }
         if let Some(frontier) = self.machine.ledger().frontier() {
             assert!(below <= *frontier, "a range beyond the frontier: {gaps:?}");

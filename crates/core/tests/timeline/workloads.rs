@@ -117,7 +117,7 @@ fn the_bound_on_delay_catches_a_missing_overlap() {
         };
         let outcome = run(&Workload::tweets(10.0), &settings, length, 1);
         assert_eq!(outcome.missed, 0, "{}", describe(&outcome));
-        assert!(outcome.late_delays.len() > 300);
+        assert!(outcome.late_delays.count() > 300);
         outcome.late_delays.quantile_ms(0.95)
     };
     const BOUND_MS: i64 = 60_000;

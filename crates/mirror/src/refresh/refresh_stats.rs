@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn each_outcome_and_each_kind_of_failure_has_its_series() {
-        let outcomes = LookupOutcome::ALL.map(LookupOutcome::name);
+        let names = LookupOutcome::ALL.iter().map(|outcome| outcome.name());
+        let outcomes: Vec<&str> = names.collect();
         assert_eq!(listed("driftline_refreshed_posts_total"), outcomes);
         // The error names all kinds, in backticks, after the unknown one.
         let unknown = serde_json::from_str::<FailureKind>("\"none\"").unwrap_err();

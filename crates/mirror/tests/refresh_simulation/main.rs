@@ -23,7 +23,8 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_sim::{
-    FaultsConfig, Growth, PoisonAnswer, SpanMs, ThrottleRule, Upstream, WorldConfig, seeds,
+    FaultKind, FaultsConfig, Growth, PoisonAnswer, QuotaCut, SpanMs, ThrottleRule, Upstream,
+    WorldConfig, seeds,
 };
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, credential, local_ids,
@@ -162,7 +163,10 @@ impl Simulation {
         let cut = rng.random_bool(0.3);
         let mut throttle = ThrottleRule::all(limit, WINDOW_MS);
         if cut {
-            throttle = throttle.with_cut(15 * MINUTE_MS, (limit / 2).max(2));
+            throttle.cut = Some(QuotaCut {
+                after_ms: 15 * MINUTE_MS,
+                limit: (limit / 2).max(2),
+            });
         }
         let rate_per_s = rng.random_range(0.02..0.1);
         let mut storm = Storm {
@@ -329,21 +333,18 @@ impl Simulation {
         let storm = &self.storm;
         (self.death_share, self.dawdle_share) = (storm.death, storm.dawdle);
         self.upstream.change_faults(|faults| {
-            faults.internal_error_share = storm.internal_error;
-            faults.lost_share = storm.lost;
-            faults.cut_share = storm.cut;
-            faults.delay_share = storm.delay;
+            faults.shares.extend([
+                (FaultKind::InternalError, storm.internal_error),
+                (FaultKind::Lost, storm.lost),
+                (FaultKind::Cut, storm.cut),
+                (FaultKind::Delay, storm.delay),
+            ]);
         });
     }
 
     fn calm_down(&mut self) {
         self.death_share = 0.0;
         self.dawdle_share = 0.0;
-        self.upstream.change_faults(|faults| {
-            faults.internal_error_share = 0.0;
-            faults.lost_share = 0.0;
-            faults.cut_share = 0.0;
-            faults.delay_share = 0.0;
-        });
+        self.upstream.change_faults(|faults| faults.shares.clear());
     }
 }

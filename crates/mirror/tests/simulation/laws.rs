@@ -526,10 +526,9 @@ fn sound(ledger: &GapLedger) -> Result<(), Violation> {
             return wrong("ranges that overlap");
         }
         below = gap.high.clone();
-        if let GapKind::Provisional {
-            from_ms, until_ms, ..
-        } = gap.kind
-            && from_ms > until_ms
+        if gap
+            .provisional()
+            .is_some_and(|read| read.from_ms > read.until_ms)
         {
             return wrong("a range that ends before it begins");
         }

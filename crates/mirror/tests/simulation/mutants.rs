@@ -2,7 +2,7 @@
 //! catch.
 
 use driftline_core::{
-    timeline::{Backfill, Gap, GapKind, Machine, Overlap, Reading, Request, RequestPurpose},
+    timeline::{Backfill, Gap, Machine, Overlap, Reading, Request, RequestPurpose},
     upstream_id::Key,
 };
 
@@ -61,13 +61,8 @@ impl Mutant {
                     .then(|| beginning_at(machine, newest))
             }
             Self::RungsPassUnread => Some(with_gaps(machine, |gap| {
-                !matches!(
-                    gap.kind,
-                    GapKind::Provisional {
-                        read_age_ms: 10_000..,
-                        ..
-                    }
-                )
+                gap.provisional()
+                    .is_none_or(|read| read.read_age_ms < 10_000)
             })),
             Self::GapClosedByShortPage if reading.keys.len() < limit => {
                 let RequestPurpose::Fill { low, .. } = &request.purpose else {

@@ -111,8 +111,7 @@ impl Drawn {
                 edited_after_ms: SpanMs::new(0, MINUTE_MS),
                 page_limit: 7,
                 faults: FaultsConfig {
-                    unavailable_share: 0.05,
-                    cut_share: 0.05,
+                    shares: [(FaultKind::Unavailable, 0.05), (FaultKind::Cut, 0.05)].into(),
                     ..FaultsConfig::default()
                 },
                 ..WorldConfig::measured(0.4)

@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_mirror::refresh::RefreshOptions;
 use driftline_server::admin::{AddCredential, CredentialRow, ShowRefreshStatus};
-use driftline_sim::{FaultsConfig, ThrottleRule, Traffic, WorldConfig, http::Timeline};
+use driftline_sim::{FaultKind, FaultsConfig, ThrottleRule, Traffic, WorldConfig, http::Timeline};
 use driftline_store::{StoreError, credential, quota, source::TokenLocation};
 use tokio::time::sleep;
 
@@ -48,7 +48,10 @@ async fn is_behind(world: &World) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn use_by_others_is_noticed_and_leads_to_no_storm_of_refusals() {
     const WINDOW_MS: i64 = 10_000;
-    let rule = ThrottleRule::all(60, WINDOW_MS).with_others(30);
+    let rule = ThrottleRule {
+        others: 30,
+        ..ThrottleRule::all(60, WINDOW_MS)
+    };
     let world = World::start(throttled(rule), Api::Mastodon).await;
     wait("use by others is told", async || {
         let credential = credential(&world).await;
@@ -127,7 +130,7 @@ async fn requests_that_fail_leave_a_monthly_cap_as_it_was() {
     const CAP: u64 = 100_000;
     let config = WorldConfig {
         faults: FaultsConfig {
-            internal_error_share: 1.0,
+            shares: [(FaultKind::InternalError, 1.0)].into(),
             ..FaultsConfig::default()
         },
         ..growing()

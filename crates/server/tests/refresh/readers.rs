@@ -5,7 +5,9 @@ use std::time::Duration;
 use driftline_core::{api::Api, refresh::LookupOutcome, upstream_id::UpstreamId};
 use driftline_mirror::refresh::RefreshOptions;
 use driftline_server::admin::{ListCredentials, RemoveCredential, RemoveSource, Request as _};
-use driftline_sim::{BatchAbility, FaultsConfig, Hiding, PoisonAnswer, SpanMs, WorldConfig};
+use driftline_sim::{
+    BatchAbility, FaultKind, FaultsConfig, Hiding, PoisonAnswer, SpanMs, WorldConfig,
+};
 use driftline_store::{LocalId, StoreError, source};
 
 use crate::world::{World, growing, growing_for, now, plan, wait};
@@ -364,7 +366,7 @@ async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
 async fn a_server_that_is_down_is_asked_more_and_more_rarely() {
     let world = hasty(FaultsConfig::default(), 2).await;
     refreshed(&world, 40).await;
-    world.faults(|faults| faults.internal_error_share = 1.0);
+    world.faults(|faults| faults.shares = [(FaultKind::InternalError, 1.0)].into());
     // How many it takes to see that it is down depends on who asks first. Without growing pauses two
     // workers ask at least twice a second for ever.
     let mut windows = Vec::new();
@@ -381,7 +383,7 @@ async fn a_server_that_is_down_is_asked_more_and_more_rarely() {
         "requests in each 4 s: {windows:?}"
     );
     let since_ms = now();
-    world.faults(|faults| faults.internal_error_share = 0.0);
+    world.faults(|faults| faults.shares = [(FaultKind::InternalError, 0.0)].into());
     wait("its posts are refreshed again", async || {
         let posts = world.posts().await;
         let fresh = posts

@@ -7,5 +7,5 @@
 mod poller;
 mod run;
 
-pub use poller::{Poller, SinceRule, WalkEnd};
+pub use poller::{Poller, WalkEnd};
 pub use run::{Schedule, run};

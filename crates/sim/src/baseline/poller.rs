@@ -4,19 +4,6 @@ use std::collections::HashSet;
 
 use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
 
-/// How a poller chooses its `since_id`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SinceRule {
-    /// The newest ID seen.
-    #[default]
-    Newest,
-    /// Seed 000's clamp, on Mastodon's layout (time above 16 bits).
-    Clamp {
-        /// How long after its ID's time a post is allowed to become visible.
-        k_ms: i64,
-    },
-}
-
 /// When a poll stops paging back by `max_id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WalkEnd {
@@ -36,9 +23,10 @@ pub enum WalkEnd {
 /// It reads numeric IDs only; others are stored but never move its cursor.
 #[derive(Debug, Clone, Default)]
 pub struct Poller {
-    rule: SinceRule,
+    /// The overlap of seed 000's clamp, on Mastodon's layout (time above 16 bits); `None` polls
+    /// from the newest ID seen.
+    k_ms: Option<i64>,
     walk_end: WalkEnd,
-    limit: u16,
     /// The newest ID of the polls that succeeded.
     latest: Option<u64>,
     /// When the last poll that succeeded sent its first request.
@@ -58,21 +46,16 @@ struct Poll {
 }
 
 impl Poller {
-    /// Polls from the newest ID seen.
+    /// Polls from the newest ID seen, paging back by 40 posts to the first short page.
     pub fn naive() -> Self {
-        Self::new(SinceRule::Newest)
+        Self::default()
     }
 
-    /// Polls with the seed's clamp; `k_ms` is 1000 in the seed.
+    /// Polls with the seed's clamp; `k_ms`, how long after its ID's time a post is allowed to become
+    /// visible, is 1000 in the seed.
     pub fn clamp(k_ms: i64) -> Self {
-        Self::new(SinceRule::Clamp { k_ms })
-    }
-
-    /// Polls by a rule, paging back by 40 posts to the first short page.
-    pub fn new(rule: SinceRule) -> Self {
         Self {
-            rule,
-            limit: 40,
+            k_ms: Some(k_ms),
             ..Self::default()
         }
     }
@@ -87,10 +70,10 @@ impl Poller {
     /// Begins a poll at a time by the local clock, Unix ms. The very first
     /// poll takes one page and does not walk into the past.
     pub fn begin(&mut self, now_ms: i64) -> PageRequest {
-        let since = self.latest.map(|latest| match self.rule {
-            SinceRule::Newest => latest,
-            SinceRule::Clamp { k_ms } => clamped_since(latest, self.retrieved_at_ms, k_ms),
-        });
+        let clamped = |latest, k_ms| clamped_since(latest, self.retrieved_at_ms, k_ms);
+        let since = self
+            .latest
+            .map(|latest| self.k_ms.map_or(latest, |k_ms| clamped(latest, k_ms)));
         self.poll = Some(Poll {
             since,
             newest: None,
@@ -99,7 +82,7 @@ impl Poller {
         self.requests += 1;
         PageRequest {
             since_id: since.map(upstream_id),
-            limit: self.limit,
+            limit: LIMIT,
             ..PageRequest::default()
         }
     }
@@ -117,7 +100,7 @@ impl Poller {
         let oldest: Option<u64> = numbers().min();
         let goes_on = match self.walk_end {
             WalkEnd::FirstPage => false,
-            WalkEnd::ShortPage => ids.len() >= usize::from(self.limit),
+            WalkEnd::ShortPage => ids.len() >= usize::from(LIMIT),
             WalkEnd::EmptyPage => !ids.is_empty(),
         };
         if let (true, Some(since), Some(oldest)) = (goes_on, poll.since, oldest) {
@@ -125,7 +108,7 @@ impl Poller {
             return Some(PageRequest {
                 since_id: Some(upstream_id(since)),
                 max_id: Some(upstream_id(oldest)),
-                limit: self.limit,
+                limit: LIMIT,
                 ..PageRequest::default()
             });
         }
@@ -177,6 +160,8 @@ fn clamped_since(latest: u64, retrieved_at_ms: i64, k_ms: i64) -> u64 {
     let bound = time2sf(retrieved_at_ms.saturating_sub(k_ms)).saturating_sub(1);
     bound.min(latest).max(lower)
 }
+
+const LIMIT: u16 = 40;
 
 fn upstream_id(number: u64) -> UpstreamId {
     UpstreamId::new(number.to_string())

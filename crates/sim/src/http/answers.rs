@@ -8,18 +8,18 @@ use axum::{
         HeaderName, HeaderValue, StatusCode,
         header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap},
     },
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use driftline_core::{answer::Throttle, api::Api};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 
 use super::{
     refusal::{Refusal, Silence, refuse},
-    sim::Sim,
+    sim::{Sim, lock},
 };
 use crate::{
     faults::{Decision, Fault},
-    faults_config::{FaultKind, ResetFormat},
+    faults_config::FaultKind,
     wire::iso_8601,
 };
 
@@ -49,12 +49,7 @@ pub(crate) async fn answer(
         sim.hold(sim.faults_config().stall_ms.max).await;
         response = broken_before_head();
     }
-    add_throttle(
-        response.headers_mut(),
-        decision.throttle,
-        sim.api(),
-        sim.faults_config().reset_format,
-    );
+    add_throttle(response.headers_mut(), decision.throttle, sim.config.api);
     response
 }
 
@@ -65,17 +60,13 @@ pub(crate) fn ok(body: &(impl ToString + ?Sized)) -> Response {
 
 /// A JSON answer.
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
-    with_type(status, JSON, Body::from(body))
-}
-
-/// Mastodon's error object, with a message of its own.
-pub(crate) fn error(status: StatusCode, message: &str) -> Response {
-    json(status, serde_json::json!({ "error": message }).to_string())
+    (status, [(CONTENT_TYPE, JSON)], body).into_response()
 }
 
 /// The front end's `Date`, on every answer.
 pub(crate) fn add_date(sim: &Sim, headers: &mut HeaderMap) {
-    let Some(date_ms) = sim.date_ms() else { return };
+    let date_ms = lock(&sim.faults).date_ms(sim.clock.now_ms());
+    let Some(date_ms) = date_ms else { return };
     let since_epoch = Duration::from_millis(u64::try_from(date_ms).unwrap_or(0));
     let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + since_epoch);
     add(headers, DATE, &date);
@@ -89,7 +80,7 @@ pub(crate) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 async fn wrong(sim: &Arc<Sim>, fault: Fault, right: impl FnOnce() -> Response) -> Response {
-    let api = sim.api();
+    let api = sim.config.api;
     match fault.kind {
         FaultKind::Throttled => refuse(api, &Refusal::Throttled),
         FaultKind::InternalError => refuse(api, &Refusal::Internal),
@@ -132,62 +123,37 @@ async fn cut(response: Response) -> Response {
         &(whole.len() + 1).to_string(),
     );
     let half = whole.slice(..whole.len() / 2);
-    Response::from_parts(head, Body::from_stream(half_then_break(half)))
-}
-
-fn half_then_break(half: Bytes) -> impl futures_util::Stream<Item = io::Result<Bytes>> + Send {
-    stream::unfold(Some(half), |half| async move {
-        match half {
-            Some(half) if !half.is_empty() => Some((Ok(half), Some(Bytes::new()))),
-            Some(_) => {
-                // The half has to leave the socket's buffer before the break.
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                Some((Err(io::Error::from(io::ErrorKind::ConnectionReset)), None))
-            }
-            None => None,
-        }
-    })
+    let pieces = stream::iter([Ok(half)]).chain(stream::once(async {
+        // The half has to leave the socket's buffer before the break.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Err(reset())
+    }));
+    Response::from_parts(head, Body::from_stream(pieces))
 }
 
 /// hyper writes the head together with the first chunk; a body that breaks
 /// before it closes the connection.
 fn broken_before_head() -> Response {
-    let broken =
-        stream::once(async { Err::<Bytes, _>(io::Error::from(io::ErrorKind::ConnectionReset)) });
-    Response::new(Body::from_stream(broken))
+    Response::new(Body::from_stream(stream::iter([Err::<Bytes, _>(reset())])))
+}
+
+/// What breaks a connection when a body has it.
+pub(crate) fn reset() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
 }
 
 fn html(status: StatusCode) -> Response {
     let title = status.canonical_reason().unwrap_or("OK");
     let page = format!("<!DOCTYPE html><html><head><title>{title}</title></head></html>");
-    with_type(status, HTML, Body::from(page))
+    (status, [(CONTENT_TYPE, HTML)], page).into_response()
 }
 
-fn with_type(status: StatusCode, content_type: &'static str, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    add(response.headers_mut(), CONTENT_TYPE, content_type);
-    response
-}
-
-fn add_throttle(
-    headers: &mut HeaderMap,
-    throttle: Option<Throttle>,
-    api: Api,
-    format: ResetFormat,
-) {
+fn add_throttle(headers: &mut HeaderMap, throttle: Option<Throttle>, api: Api) {
     let Some(throttle) = throttle else { return };
-    let (format, prefix) = match api {
-        Api::Mastodon => (format, "x-ratelimit"),
-        Api::X | Api::Twitter => (ResetFormat::EpochSeconds, "x-rate-limit"),
-    };
-    let reset = match format {
-        ResetFormat::Iso8601 => iso_8601(throttle.reset_at_ms, 6),
-        ResetFormat::EpochSeconds => throttle
-            .reset_at_ms
-            .saturating_add(999)
-            .div_euclid(1000)
-            .to_string(),
+    let reset_s = throttle.reset_at_ms.saturating_add(999).div_euclid(1000);
+    let (prefix, reset) = match api {
+        Api::Mastodon => ("x-ratelimit", iso_8601(throttle.reset_at_ms, 6)),
+        Api::X | Api::Twitter => ("x-rate-limit", reset_s.to_string()),
     };
     for (name, value) in [
         ("limit", throttle.limit.to_string()),

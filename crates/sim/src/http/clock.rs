@@ -1,12 +1,11 @@
 //! Where the shell takes its time from.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::{SystemTime, UNIX_EPOCH},
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
 };
+
+use jiff::Timestamp;
 
 /// The clock of a simulated server.
 #[derive(Debug, Clone, Default)]
@@ -22,11 +21,7 @@ impl Clock {
     /// The time, Unix ms.
     pub fn now_ms(&self) -> i64 {
         match self {
-            Self::Real => SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .ok()
-                .and_then(|since| i64::try_from(since.as_millis()).ok())
-                .unwrap_or(0),
+            Self::Real => Timestamp::now().as_millisecond(),
             Self::Set(clock) => clock.now_ms(),
         }
     }

@@ -1,14 +1,12 @@
 //! The knobs of a simulated server.
 
 use driftline_core::api::Api;
-use serde::{Deserialize, Serialize};
 
 use crate::config::WorldConfig;
 
 /// A server of several timelines, each a world of its own with this
 /// configuration and a seed of its own; faults and budgets are shared.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerConfig {
     /// Every timeline's world; its `start_ms`, `lane` and `only_author` are
     /// set by the server, and public and tag timelines show public posts
@@ -29,8 +27,7 @@ pub struct ServerConfig {
 }
 
 /// A consumer's and a user's keys of OAuth 1.0a.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuth1Keys {
     /// `oauth_consumer_key`.
     pub consumer_key: String,

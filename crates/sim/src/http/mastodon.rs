@@ -44,7 +44,6 @@ async fn statuses(Path(id): Path<String>, request: ApiRequest) -> Response {
 }
 
 async fn page(request: &ApiRequest, timeline: Option<Timeline>) -> Response {
-    request.sim.count(|traffic| traffic.page_requests += 1);
     let kind = RequestKind {
         endpoint: timeline.as_ref().map_or(Endpoint::List, Timeline::endpoint),
         paged: request.params.has_any(&BOUNDS),
@@ -79,7 +78,6 @@ fn bounds(params: &Params) -> PageRequest {
 }
 
 async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
-    request.sim.count(|traffic| traffic.look_ups += 1);
     let right = || match request.sim.find_one(&request.token, &UpstreamId::new(id))? {
         Found::Shown(status) => Ok(ok(&status.to_json())),
         Found::Hidden | Found::Absent => Err(Refusal::NotFound),
@@ -90,12 +88,11 @@ async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
 /// `?id[]=1&id[]=2`, in whatever way the brackets are written.
 async fn several(request: ApiRequest) -> Response {
     let sim = &request.sim;
-    sim.count(|traffic| traffic.batches += 1);
     let right = || {
         sim.check_batches()?;
         let ids = request.params.texts(&["id[]", "id"]).map(UpstreamId::from);
         let ids = answer_order(&ids.collect::<Vec<_>>(), false);
-        if ids.len() > usize::from(sim.world_config().batches.most.unwrap_or(MASTODON_BATCH)) {
+        if ids.len() > usize::from(sim.config.world.batches.most.unwrap_or(MASTODON_BATCH)) {
             let message = "Validation failed: too many statuses were asked for";
             return Err(Refusal::Unprocessable(message.to_owned()));
         }
@@ -135,7 +132,7 @@ async fn application(request: ApiRequest) -> Response {
 /// Whom a token belongs to.
 async fn verified(request: &ApiRequest, whom: &Value) -> Response {
     if request.token.is_empty() {
-        return refuse(request.sim.api(), &Refusal::Unauthorized);
+        return refuse(request.sim.config.api, &Refusal::Unauthorized);
     }
     request
         .answer_plain(Endpoint::Credentials, || Ok(ok(whom)))

@@ -30,6 +30,8 @@ pub(crate) enum Refusal {
     TooMany,
     Throttled,
     Internal,
+    /// No streams for now, on Mastodon.
+    NotNow,
     /// Nothing comes, for as long as a stall lasts.
     Silent,
     /// The cap on posts is reached.
@@ -74,6 +76,7 @@ impl Refusal {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Throttled | Self::Capped { forbidden: false } => StatusCode::TOO_MANY_REQUESTS,
+            Self::NotNow => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal | Self::Silent => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -109,6 +112,7 @@ fn mastodon(refusal: &Refusal) -> Value {
         Refusal::NoSuchPath => "The page you are looking for isn't here.",
         Refusal::MethodNotAllowed => "Method not allowed",
         Refusal::Throttled => "Too many requests",
+        Refusal::NotNow => "Not now",
         Refusal::Internal | Refusal::Silent => "We're sorry, but something went wrong on our end.",
     };
     json!({ "error": message })
@@ -131,7 +135,7 @@ fn twitter(refusal: &Refusal) -> Value {
         Refusal::NoSuchPath | Refusal::MethodNotAllowed => (34, "Sorry, that page does not exist."),
         Refusal::TooMany => (18, "Too many terms specified in query"),
         Refusal::Throttled => (88, "Rate limit exceeded"),
-        Refusal::Internal | Refusal::Silent => (131, "Internal error"),
+        Refusal::Internal | Refusal::NotNow | Refusal::Silent => (131, "Internal error"),
     };
     json!({ "errors": [{ "code": code, "message": message }] })
 }

@@ -17,7 +17,7 @@ use super::{
     answers::answer,
     oauth1,
     refusal::{Refusal, refuse},
-    sim::Sim,
+    sim::{Sim, lock},
 };
 use crate::{
     quota::{Endpoint, RequestKind},
@@ -40,13 +40,13 @@ impl FromRequestParts<Arc<Sim>> for ApiRequest {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, sim: &Arc<Sim>) -> Result<Self, Response> {
-        let token = match sim.api() {
+        let token = match sim.config.api {
             Api::Mastodon => Some(bearer(&parts.headers).to_owned()),
             Api::X | Api::Twitter => verified(parts, sim),
         };
-        let token = token.ok_or_else(|| refuse(sim.api(), &Refusal::Unauthorized))?;
+        let token = token.ok_or_else(|| refuse(sim.config.api, &Refusal::Unauthorized))?;
         let query = Query::try_from_uri(&parts.uri);
-        let Query(params) = query.map_err(|_| refuse(sim.api(), &Refusal::unreadable()))?;
+        let Query(params) = query.map_err(|_| refuse(sim.config.api, &Refusal::unreadable()))?;
         Ok(Self {
             sim: Arc::clone(sim),
             token,
@@ -64,8 +64,15 @@ impl ApiRequest {
         kind: RequestKind,
         right: impl FnOnce() -> Result<Response, Refusal>,
     ) -> Response {
-        let api = self.sim.api();
-        let decision = self.sim.decide(&self.token, kind);
+        self.sim.count(|traffic| match kind.endpoint {
+            Endpoint::LookUp => traffic.look_ups += 1,
+            Endpoint::LookUps => traffic.batches += 1,
+            Endpoint::Credentials => {}
+            _ => traffic.page_requests += 1,
+        });
+        let api = self.sim.config.api;
+        let now_ms = self.sim.clock.now_ms();
+        let decision = lock(&self.sim.faults).decide(now_ms, &self.token, kind);
         let right = || right().unwrap_or_else(|refusal| refuse(api, &refusal));
         answer(&self.sim, decision, right).await
     }
@@ -151,7 +158,7 @@ fn authorization(headers: &HeaderMap) -> Option<&str> {
 fn verified(parts: &Parts, sim: &Sim) -> Option<String> {
     match authorization(&parts.headers)?.split_once(' ')? {
         ("Bearer", token) => Some(token.trim().to_owned()).filter(|token| !token.is_empty()),
-        ("OAuth", fields) => oauth1::verified(fields, parts, sim.oauth1_keys()),
+        ("OAuth", fields) => oauth1::verified(fields, parts, &sim.config.oauth1),
         _ => None,
     }
 }

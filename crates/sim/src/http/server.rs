@@ -10,7 +10,13 @@ use std::{
 use driftline_core::{post::Counts, upstream_id::UpstreamId};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
 
-use super::{clock::Clock, config::ServerConfig, routes::router, sim::Sim, timeline::Timeline};
+use super::{
+    clock::Clock,
+    config::ServerConfig,
+    routes::router,
+    sim::{Sim, lock},
+    timeline::Timeline,
+};
 use crate::{faults_config::FaultsConfig, truth::Truth, upstream::Traffic, world::World};
 
 /// A simulated upstream that answers on a loopback port until it is shut
@@ -69,7 +75,9 @@ impl SimServer {
     /// Every post of a timeline that was ever visible up to now; `None` for a
     /// list that does not exist.
     pub fn truth(&self, timeline: &Timeline) -> Option<Truth> {
-        self.sim.truth(timeline)
+        let world = self.sim.world(timeline)?;
+        let truth = lock(&world).truth(self.sim.clock.now_ms());
+        Some(truth)
     }
 
     /// What is truly counted on a post at a time, Unix ms (see
@@ -78,25 +86,24 @@ impl SimServer {
         self.sim.counts_at(now_ms, id)
     }
 
-    /// Changes what goes wrong from now on; `PUT /_sim/faults` does the same
-    /// with a whole [`FaultsConfig`] in JSON.
+    /// Changes what goes wrong from now on.
     pub fn change_faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
-        self.sim.change_faults(change);
+        lock(&self.sim.faults).change(change);
     }
 
     /// How many streams are open.
-    pub fn open_streams(&self) -> u64 {
-        self.sim.open_streams()
+    pub fn open_streams(&self) -> usize {
+        self.sim.breaks.receiver_count()
     }
 
     /// Breaks all streams that are open.
     pub fn drop_streams(&self) {
-        self.sim.drop_streams();
+        self.sim.breaks.send_replace(());
     }
 
     /// What all clients asked and were given.
     pub fn traffic(&self) -> Traffic {
-        self.sim.traffic()
+        *lock(&self.sim.traffic)
     }
 
     /// Ends stalls, lets answers in hand go out, and stops: within two

@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -14,65 +11,32 @@ use tokio::sync::watch;
 
 use super::{
     clock::Clock,
-    config::{OAuth1Keys, ServerConfig},
+    config::ServerConfig,
     refusal::Refusal,
     timeline::{MAX_LISTS, Timeline},
 };
 use crate::{
-    config::{BatchAbility, DEFAULT_PAGE_LIMIT, WorldConfig},
-    faults::{Decision, Faults},
+    config::{BatchAbility, DEFAULT_PAGE_LIMIT},
+    faults::Faults,
     faults_config::FaultsConfig,
     layout::IdLayout,
-    quota::RequestKind,
     rng::{hash_text, mix},
-    truth::Truth,
     upstream::Traffic,
     world::{Cut, Found, World, WorldEvent, answer_order},
 };
 
 pub(crate) struct Sim {
     pub(crate) clock: Clock,
-    config: ServerConfig,
-    seed: u64,
+    pub(crate) config: ServerConfig,
+    pub(crate) seed: u64,
     worlds: Mutex<HashMap<Timeline, Arc<Mutex<World>>>>,
-    faults: Mutex<Faults>,
-    traffic: Mutex<Traffic>,
-    stopping: watch::Receiver<bool>,
-    streams: Arc<Streams>,
-}
-
-/// The streams that are open, and those that ever were.
-#[derive(Debug, Default)]
-struct Streams {
-    opened: AtomicU64,
-    open: AtomicU64,
-    /// Streams opened before this many are broken.
-    dropped: AtomicU64,
-}
-
-/// One open stream, counted as long as it lives.
-#[derive(Debug)]
-pub(crate) struct OpenStream {
-    streams: Arc<Streams>,
-    number: u64,
-}
-
-impl OpenStream {
-    /// How many were opened before it.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Whether the server is configured to fail.
-    pub(crate) fn is_dropped(&self) -> bool {
-        self.number < self.streams.dropped.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.streams.open.fetch_sub(1, Ordering::SeqCst);
-    }
+    pub(crate) faults: Mutex<Faults>,
+    pub(crate) traffic: Mutex<Traffic>,
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// How many streams were ever opened.
+    pub(crate) opened: AtomicU64,
+    /// Each open stream holds a receiver, and breaks at a message.
+    pub(crate) breaks: watch::Sender<()>,
 }
 
 impl Sim {
@@ -100,20 +64,9 @@ impl Sim {
             faults: Mutex::new(faults),
             traffic: Mutex::default(),
             stopping,
-            streams: Arc::default(),
+            opened: AtomicU64::new(0),
+            breaks: watch::Sender::new(()),
         }
-    }
-
-    pub(crate) fn world_config(&self) -> &WorldConfig {
-        &self.config.world
-    }
-
-    pub(crate) fn api(&self) -> Api {
-        self.config.api
-    }
-
-    pub(crate) fn oauth1_keys(&self) -> &[OAuth1Keys] {
-        &self.config.oauth1
     }
 
     /// The timeline's world, made when it is first asked for: what it
@@ -160,7 +113,7 @@ impl Sim {
 
     /// Whether several posts can be looked up at once.
     pub(crate) fn check_batches(&self) -> Result<(), Refusal> {
-        match (self.config.world.batches.ability, self.api()) {
+        match (self.config.world.batches.ability, self.config.api) {
             (BatchAbility::Served, _) => Ok(()),
             (BatchAbility::NotFound, Api::Twitter) => Err(Refusal::NoSuchPath),
             (BatchAbility::NotFound, _) => Err(Refusal::NotFound),
@@ -225,16 +178,6 @@ impl Sim {
         lock(&self.worlds).values().cloned().collect()
     }
 
-    pub(crate) fn truth(&self, timeline: &Timeline) -> Option<Truth> {
-        let world = self.world(timeline)?;
-        let truth = lock(&world).truth(self.clock.now_ms());
-        Some(truth)
-    }
-
-    pub(crate) fn decide(&self, token: &str, asked: RequestKind) -> Decision {
-        lock(&self.faults).decide(self.clock.now_ms(), token, asked)
-    }
-
     fn check_poison(&self, ids: &[UpstreamId]) -> Result<(), Refusal> {
         let Some(answer) = lock(&self.faults).poisoned(ids) else {
             return Ok(());
@@ -270,52 +213,12 @@ impl Sim {
         lock(&self.faults).config().clone()
     }
 
-    pub(crate) fn change_faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
-        let mut faults = lock(&self.faults);
-        let mut config = faults.config().clone();
-        change(&mut config);
-        faults.change(config);
-    }
-
-    pub(crate) fn date_ms(&self) -> Option<i64> {
-        lock(&self.faults).date_ms(self.clock.now_ms())
-    }
-
-    pub(crate) fn traffic(&self) -> Traffic {
-        *lock(&self.traffic)
-    }
-
     pub(crate) fn count(&self, add: impl FnOnce(&mut Traffic)) {
         add(&mut lock(&self.traffic));
     }
 
     pub(crate) fn hides(&self, now_ms: i64, token: &str, id: &UpstreamId) -> bool {
         lock(&self.faults).hides(now_ms, token, id)
-    }
-
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
-    }
-
-    pub(crate) fn open_stream(&self) -> OpenStream {
-        self.streams.open.fetch_add(1, Ordering::SeqCst);
-        OpenStream {
-            number: self.streams.opened.fetch_add(1, Ordering::SeqCst),
-            streams: Arc::clone(&self.streams),
-        }
-    }
-
-    pub(crate) fn open_streams(&self) -> u64 {
-        self.streams.open.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn drop_streams(&self) {
-        let opened = self.streams.opened.load(Ordering::SeqCst);
-        self.streams.dropped.store(opened, Ordering::SeqCst);
     }
 
     /// Waits, but not longer than the server lives.

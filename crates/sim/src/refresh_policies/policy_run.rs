@@ -5,26 +5,17 @@ use std::{
 
 use super::world::{HistoryReader, World};
 use driftline_core::refresh::{
-    AgeTable, Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, RefreshHistory,
-    Scale, ValuePolicy, ValueSettings,
+    Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, RefreshHistory, RefreshPlan,
+    Scale, ValuePolicy,
 };
 
 /// A policy to run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PolicyKind {
-    /// By age alone, stretched while the quota is short.
-    Table(AgeTable),
-    /// By the value of a refresh.
-    Value {
-        /// Bounds the waits.
-        ages: AgeTable,
-        /// The operator's settings.
-        settings: ValueSettings,
-        /// The growth curve assumed before any observation.
-        prior: GrowthCurve,
-        /// Whether the curve is learned.
-        learns: bool,
-    },
+pub struct PolicyKind {
+    /// The operator's settings.
+    pub plan: RefreshPlan,
+    /// Whether the growth curve is learned.
+    pub learns: bool,
 }
 
 /// The requests that an upstream allows.
@@ -130,24 +121,17 @@ struct PolicyRun<'a> {
 
 impl<'a> PolicyRun<'a> {
     fn new(world: &'a World, kind: &'a PolicyKind) -> Self {
-        let curve = match kind {
-            PolicyKind::Table(_) => GrowthCurve::default(),
-            PolicyKind::Value { prior, .. } => prior.clone(),
-        };
         let mut policy_run = Self {
             world,
             kind,
             readers: Vec::with_capacity(world.len()),
             histories: Vec::with_capacity(world.len()),
             queue: BinaryHeap::new(),
-            policy: Policy::Table {
-                ages: AgeTable::default(),
-                stretch: 1.0,
-            },
+            policy: Policy::default(),
             price: QuotaPrice::of_refresh(),
             stretch: QuotaPrice::of_stretch(),
             sums: GrowthSums::default(),
-            curve,
+            curve: kind.plan.prior.clone(),
             scale: Scale::default(),
             used: QuotaUse::default(),
             learned_ms: 0,
@@ -162,20 +146,19 @@ impl<'a> PolicyRun<'a> {
     }
 
     fn set_policy(&mut self) {
-        self.policy = match self.kind {
-            PolicyKind::Table(ages) => Policy::Table {
-                ages: ages.clone(),
-                stretch: self.stretch.level(),
-            },
-            PolicyKind::Value { ages, settings, .. } => Policy::Value {
-                ages: ages.clone(),
+        let plan = &self.kind.plan;
+        let (ages, stretch) = (plan.ages.clone(), self.stretch.level());
+        self.policy = match &plan.by_value {
+            None => Policy::Table { ages, stretch },
+            Some(settings) => Policy::Value {
+                ages,
                 by: ValuePolicy {
                     settings: settings.clone(),
                     curve: self.curve.clone(),
                     scale: self.scale,
                     sources: BTreeMap::new(),
                     price: self.price.level(),
-                    stretch: self.stretch.level(),
+                    stretch,
                 },
             },
         };
@@ -267,9 +250,9 @@ impl<'a> PolicyRun<'a> {
             let is_due = |Reverse((due_ms, _)): &&Reverse<(i64, u32)>| *due_ms <= now_ms;
             self.used.overdue = self.queue.iter().filter(is_due).count() as f64;
             self.price = self.price.after(&self.used.of_value());
-            self.stretch = self.stretch.after(&match self.kind {
-                PolicyKind::Table(_) => self.used,
-                PolicyKind::Value { .. } => self.used.of_bounds(),
+            self.stretch = self.stretch.after(&match self.kind.plan.by_value {
+                None => self.used,
+                Some(_) => self.used.of_bounds(),
             });
             self.priced_ms = now_ms;
             self.used = QuotaUse::default();
@@ -282,20 +265,13 @@ impl<'a> PolicyRun<'a> {
     }
 
     fn learn(&mut self) {
-        if self.sums.seen() > GrowthSums::FADE_AT {
-            self.sums.fade();
-        }
-        let PolicyKind::Value {
-            prior,
-            learns,
-            settings,
-            ..
-        } = self.kind
-        else {
+        self.sums.fade_if_full();
+        let PolicyKind { plan, learns } = self.kind;
+        let Some(settings) = &plan.by_value else {
             return;
         };
         let weight = settings.prior_weight;
-        let (curve, scale) = self.sums.learned(prior, Scale::default(), weight);
+        let (curve, scale) = self.sums.learned(&plan.prior, Scale::default(), weight);
         self.scale = scale;
         if *learns {
             self.curve = curve;

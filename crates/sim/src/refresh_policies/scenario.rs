@@ -1,9 +1,9 @@
 use super::{
     policy_run::{PolicyKind, PolicyOutcome, Quota, run},
     world::World,
-    world_config::{Totals, WorldConfig},
+    world_config::{LENGTH_MS, Totals, WorldConfig},
 };
-use driftline_core::refresh::{AgeBand, AgeTable, GrowthCurve, ValueSettings};
+use driftline_core::refresh::{AgeBand, AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
 
 /// A generated world and its upstream, to compare policies in.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,10 +62,7 @@ impl Scenario {
             scenario(
                 "Pareto, revived, undone, outages",
                 WorldConfig {
-                    totals: Totals::Pareto {
-                        least: 1.0,
-                        exponent: 1.1,
-                    },
+                    totals: Totals::Pareto { exponent: 1.1 },
                     revived: 0.1,
                     undone: 0.1,
                     speeds: 1.5,
@@ -76,10 +73,7 @@ impl Scenario {
             scenario(
                 "thin, 3x slower, outages",
                 WorldConfig {
-                    totals: Totals::LogNormal {
-                        median: 0.1,
-                        spread: 1.8,
-                    },
+                    totals: Totals::LogNormal { median: 0.1 },
                     ..times_slower(3.0)
                 },
                 &outages,
@@ -106,7 +100,7 @@ impl Scenario {
         baselines: &[Baseline],
     ) -> (PolicyOutcome, Vec<PolicyOutcome>) {
         let quota = self.quota(refreshes);
-        let until_ms = self.world_config.length_ms;
+        let until_ms = LENGTH_MS;
         let table = Baseline::Table.kind(world, refreshes);
         let table = run(world, &quota, &table, until_ms, None);
         let outcomes = baselines.iter().map(|baseline| {
@@ -131,21 +125,28 @@ impl Baseline {
     }
 
     fn kind(self, world: &World, refreshes: f64) -> PolicyKind {
-        let value = |prior, learns| PolicyKind::Value {
-            ages: AgeTable::default(),
-            settings: ValueSettings::default(),
-            prior,
+        let by = |ages, by_value, prior, learns| PolicyKind {
+            plan: RefreshPlan {
+                ages,
+                by_value,
+                prior,
+            },
             learns,
         };
+        let table = |ages| by(ages, None, GrowthCurve::default(), false);
+        let value = |prior, learns| {
+            let settings = Some(ValueSettings::default());
+            by(AgeTable::default(), settings, prior, learns)
+        };
         match self {
-            Self::Table => PolicyKind::Table(AgeTable::default()),
+            Self::Table => table(AgeTable::default()),
             // A quarter of the interval that the quota carries: the stretch finds the rest.
             Self::Uniform => {
                 let band = AgeBand {
                     below_ms: 30 * 24 * HOUR_MS,
                     every_ms: (180.0 * HOUR_MS as f64 / refreshes.max(0.01)).max(1.0) as i64,
                 };
-                PolicyKind::Table(AgeTable::new(vec![band], 0).unwrap_or_default())
+                table(AgeTable::new(vec![band], 0).unwrap_or_default())
             }
             Self::Value => value(GrowthCurve::default(), true),
             Self::Unlearned => value(GrowthCurve::default(), false),

@@ -2,7 +2,7 @@
 
 use driftline_core::{post::Counts, upstream_id::UpstreamId};
 
-use super::{HIDING, World, span};
+use super::{HIDING, World};
 use crate::{
     record::Record,
     rng::{Rng, hash_text, mix},
@@ -53,17 +53,6 @@ impl World {
         }
     }
 
-    /// What a look-up of several posts answers at a time, Unix ms: those that
-    /// are visible, each once, in the order that
-    /// [`crate::Batches::shuffled`] says. How many may be asked for is the
-    /// caller's affair.
-    pub fn look_ups(&mut self, now_ms: i64, ids: &[UpstreamId]) -> Vec<Status> {
-        let ids = answer_order(ids, self.config.batches.shuffled);
-        ids.iter()
-            .filter_map(|id| self.look_up(now_ms, id))
-            .collect()
-    }
-
     /// What is truly counted on a published post at a time, Unix ms: past or
     /// to come, shown or not; a deleted post keeps what it had. `None` for a
     /// post that the world has not published yet and before it is visible.
@@ -87,13 +76,12 @@ impl World {
         }
         let mut rng = Rng::stream(mix(self.seed, record.genes), HIDING);
         let hides = rng.happens(self.config.hidden_share);
-        let after_ms = span(&mut rng, self.config.hidden_after_ms).max(0);
+        let after_ms = self.config.hidden_after_ms.draw(&mut rng).max(0);
         hides.then(|| record.visible_at_ms.saturating_add(after_ms))
     }
 
     fn index(&self, id: &UpstreamId) -> Option<u32> {
-        let value = self.config.layout.value(id)?;
-        self.by_value.get(&value).copied()
+        self.by_key.get(&self.key(id)?).copied()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use driftline_core::{post::Counts, upstream_id::UpstreamId};
 use driftline_sim::{
-    BatchAbility, FaultKind, FaultsConfig, Growth, Hiding, Mishap, PoisonAnswer, Revocation,
-    SpanMs, ThrottleRule, WorldConfig,
+    BatchAbility, FaultKind, FaultsConfig, Growth, Hiding, Mishap, PoisonAnswer, QuotaCut,
+    Revocation, SpanMs, ThrottleRule, WorldConfig,
     http::{ServerConfig, SetClock, SimServer},
 };
 
@@ -224,10 +224,17 @@ async fn a_revoked_token_gets_401_from_its_time_on() {
 
 #[tokio::test]
 async fn quotas_shrink_by_others_and_by_cuts() {
-    let rule = ThrottleRule::all(100, 60_000).with_others(60);
+    let rule = ThrottleRule {
+        others: 60,
+        cut: Some(QuotaCut {
+            after_ms: 100_000,
+            limit: 30,
+        }),
+        ..ThrottleRule::all(100, 60_000)
+    };
     let world = WorldConfig {
         faults: FaultsConfig {
-            throttles: vec![rule.with_cut(100_000, 30)],
+            throttles: vec![rule],
             ..FaultsConfig::default()
         },
         ..WorldConfig::punctual(1.0)
@@ -294,25 +301,5 @@ async fn counts_are_those_of_the_truth() {
     }
     let favourites = |counts: &[Counts]| counts.iter().filter_map(|it| it.favourites).sum::<i64>();
     assert!(favourites(&seen[..20]) * 3 / 2 < favourites(&seen[20..]));
-    server.shutdown().await;
-}
-
-#[tokio::test]
-async fn faults_are_changed_over_http_too() {
-    let (server, _) = plain().await;
-    let knobs = ask(&server, "/_sim/faults", "t").await.json();
-    assert_eq!(
-        serde_json::from_value::<FaultsConfig>(knobs).expect("knobs"),
-        FaultsConfig::default()
-    );
-    let body = r#"{"unavailable_share": 1.0}"#;
-    let request = format!(
-        "PUT /_sim/faults HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    let said = crate::raw::send(&server, &request).await;
-    assert_eq!(said.status(), "200", "{}", said.text);
-    assert_eq!(ask(&server, HOME, "t").await.status(), "503");
     server.shutdown().await;
 }

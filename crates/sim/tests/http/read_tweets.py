@@ -54,11 +54,6 @@ def first_version(base):
     asked = pages["home"][:98] + [12, 13]
     found = api.lookup_statuses(asked, tweet_mode="extended")
     mapped = api.lookup_statuses(asked, map=True)[0]
-    missing = None
-    try:
-        api.get_status(12)
-    except tweepy.NotFound as refusal:
-        missing = refusal.api_codes
     too_many = None
     try:
         api.lookup_statuses(pages["home"][:101])
@@ -83,7 +78,6 @@ def first_version(base):
             for status in found
         ],
         "mapped": mapped.id if hasattr(mapped, "id") else None,
-        "missing": missing,
         "too_many": too_many,
         "repost_of": repost.retweeted_status.id,
         "authors": sorted({status.author.id for status in api.user_timeline(user_id=ACCOUNT)}),

@@ -6,7 +6,7 @@ use driftline_sim::{
     Revocation, SpanMs, StreamsConfig, TruePost, WorldConfig,
     http::{ServerConfig, SetClock, SimServer, Timeline},
 };
-use futures_util::{SinkExt, StreamExt};
+use futures_util::StreamExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -256,20 +256,13 @@ async fn spoilt(streams: StreamsConfig) -> (Vec<String>, bool, Vec<String>) {
 }
 
 #[tokio::test]
-async fn connections_break_after_so_many_events_or_so_long() {
+async fn connections_break_after_so_many_events() {
     let (sent, broke, published) = spoilt(StreamsConfig {
         drop_after_events: Some(7),
         ..StreamsConfig::default()
     })
     .await;
     assert_eq!((sent.as_slice(), broke), (&published[..7], true));
-    let (sent, broke, published) = spoilt(StreamsConfig {
-        drop_after_ms: Some(4_000),
-        ..StreamsConfig::default()
-    })
-    .await;
-    assert!(broke && published.starts_with(&sent));
-    assert!((50..120).contains(&sent.len()), "{}", sent.len());
 }
 
 #[tokio::test]
@@ -340,48 +333,21 @@ async fn messages(socket: &mut Socket) -> Vec<serde_json::Value> {
     all
 }
 
-async fn say(socket: &mut Socket, text: &str) {
-    socket.send(Message::text(text)).await.expect("sends");
-    tokio::time::sleep(Duration::from_millis(50)).await;
-}
-
 #[tokio::test]
-async fn web_sockets_carry_several_streams() {
+async fn a_web_socket_names_its_stream_with_each_event() {
     let (server, clock) = plain().await;
     let connected_ms = clock.now_ms();
-    let mut socket = web_socket(&server, "?access_token=t&stream=user").await;
-    say(
-        &mut socket,
-        r#"{"type":"subscribe","stream":"hashtag","tag":"tide"}"#,
-    )
-    .await;
+    let mut socket = web_socket(&server, "?access_token=t&stream=hashtag&tag=tide").await;
     clock.set(connected_ms + 3_000);
     let got = messages(&mut socket).await;
-    for (name, timeline) in [
-        (serde_json::json!(["user"]), Timeline::Home),
-        (
-            serde_json::json!(["hashtag", "tide"]),
-            Timeline::Tag("tide".into()),
-        ),
-    ] {
-        let events = got.iter().filter(|message| message["stream"] == name);
-        let ids = events.map(|message| {
-            assert_eq!(message["event"], "update");
-            id_of(message["payload"].as_str().expect("text"))
-        });
-        let published = appeared(&server, &timeline, connected_ms);
-        assert!(published.len() > 30);
-        assert_eq!(sorted(ids.collect()), sorted(published));
-    }
-    say(&mut socket, r#"{"type":"unsubscribe","stream":"user"}"#).await;
-    clock.set(clock.now_ms() + 3_000);
-    let got = messages(&mut socket).await;
-    assert!(got.len() > 20);
-    assert!(got.iter().all(|message| message["stream"][0] == "hashtag"));
-    for wrong in [r#"{"type":"subscribe","stream":"nothing"}"#, "hello"] {
-        say(&mut socket, wrong).await;
-        assert!(messages(&mut socket).await[0]["error"].is_string());
-    }
+    let ids = got.iter().map(|message| {
+        assert_eq!(message["stream"], serde_json::json!(["hashtag", "tide"]));
+        assert_eq!(message["event"], "update");
+        id_of(message["payload"].as_str().expect("text"))
+    });
+    let published = appeared(&server, &Timeline::Tag("tide".into()), connected_ms);
+    assert!(published.len() > 30);
+    assert_eq!(sorted(ids.collect()), sorted(published));
     server.drop_streams();
     let end = timeout(Duration::from_secs(1), socket.next()).await;
     assert!(matches!(end, Ok(None | Some(Err(_)))), "{end:?}");
@@ -402,7 +368,8 @@ async fn web_sockets_take_a_token_from_three_places() {
         request.headers_mut().insert(header, value);
         assert!(connect_async(request).await.is_ok(), "{header}");
     }
-    web_socket(&server, "?access_token=t").await;
+    let nothing = format!("{url}ing&access_token=t");
+    assert!(connect_async(nothing).await.is_err());
     server.change_faults(|faults| faults.streams.refused = true);
     assert!(
         connect_async(format!("{url}&access_token=t"))

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use driftline_core::{api::Api, upstream_id::UpstreamId};
 use driftline_sim::{
-    FaultsConfig, Growth, Hiding, IdLayout, PostsCap, ThrottleRule, WorldConfig,
+    FaultsConfig, Growth, Hiding, PostsCap, ThrottleRule, WorldConfig,
     http::{READER_ID, ServerConfig, SetClock, SimServer, Timeline},
 };
 use serde_json::Value;
@@ -54,7 +54,7 @@ async fn whole_home(server: &SimServer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_walk_by_tokens_reads_everything_and_comes_back() {
+async fn a_walk_by_tokens_reads_everything() {
     let (server, _) = x(WorldConfig::punctual(10.0)).await;
     let ids = whole_home(&server).await;
     let truth = server.truth(&Timeline::Home).expect("home").posts;
@@ -62,19 +62,16 @@ async fn a_walk_by_tokens_reads_everything_and_comes_back() {
     published.reverse();
     assert!(ids.len() > 400);
     assert_eq!(ids, published);
-    assert!(IdLayout::Twitter.time_ms(&UpstreamId::new(ids[0].clone())) > Some(1_760_000_000_000));
+    let newest: u64 = ids[0].parse().expect("a number");
+    assert!((newest >> 22) + 1_288_834_974_657 > 1_760_000_000_000);
     let first = ask(&server, &home("max_results=50"), "t").await.json();
     assert_eq!(first["meta"]["result_count"], 50);
     assert_eq!(first["meta"]["newest_id"], ids[0].as_str());
     assert_eq!(first["meta"]["oldest_id"], ids[49].as_str());
-    assert!(first["meta"]["previous_token"].is_null());
     let next = first["meta"]["next_token"].as_str().expect("a token");
     let next = home(&format!("max_results=50&pagination_token={next}"));
     let second = ask(&server, &next, "t").await.json();
     assert_eq!(data_ids(&second), ids[50..100]);
-    let back = second["meta"]["previous_token"].as_str().expect("a token");
-    let back = home(&format!("max_results=50&pagination_token={back}"));
-    assert_eq!(data_ids(&ask(&server, &back, "t").await.json()), ids[..50]);
     server.shutdown().await;
 }
 
@@ -239,11 +236,6 @@ async fn look_ups_say_what_became_of_each() {
     let none = ask(&server, "/2/tweets?ids=12", "t").await;
     assert_eq!(none.status(), "200");
     assert!(none.json()["data"].is_null());
-    let one = ask(&server, &format!("/2/tweets/{}", ids[0]), "t").await;
-    assert_eq!(one.json()["data"]["id"], ids[0].as_str());
-    let gone = ask(&server, "/2/tweets/12", "t").await;
-    assert_eq!(gone.status(), "200");
-    assert_eq!(gone.json()["errors"][0]["title"], "Not Found Error");
     let many = vec!["12"; 101].join(",");
     for ids in [many.as_str(), "", "x"] {
         let refused = ask(&server, &format!("/2/tweets?ids={ids}"), "t").await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use driftline_core::{
-    timeline::{Gap, GapKind},
+    timeline::{Gap, GapKind, Provisional},
     upstream_id::Key,
 };
 use driftline_db::{Column, DbError, Row, Tx};
@@ -89,12 +89,12 @@ fn from_row(row: &Row<'_>) -> Result<Gap, DbError> {
             tries: tries()?,
             fill_requested: row.bool("fill_requested")?,
         },
-        "provisional" => GapKind::Provisional {
+        "provisional" => GapKind::Provisional(Provisional {
             read_age_ms: row.i64("read_age_ms")?,
             from_ms: row.i64("from_ms")?,
             until_ms: row.i64("until_ms")?,
             tries: tries()?,
-        },
+        }),
         "passed_over" => GapKind::PassedOver {
             read_age_ms: row.i64("read_age_ms")?,
         },

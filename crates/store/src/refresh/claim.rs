@@ -308,7 +308,7 @@ fn wait(tx: &mut Tx<'_>, request: &ClaimRequest, due: &[Slot]) -> Result<Option<
     let first_ms = due.iter().map(|slot| slot.due_at_ms).min();
     let first_ms = first_ms.unwrap_or(request.now_ms);
     match request.batch_rule.fill(due.len(), first_ms, request.now_ms) {
-        Fill::Full | Fill::Over => Ok(None),
+        Fill::Ready => Ok(None),
         Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
         Fill::Empty => {
             let next = schedule::next_due_ms(tx, buckets(request))?;

@@ -245,7 +245,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<RefreshState, DbError> {
         freshness,
         post_id: row.i64("post_id")?,
         due_at_ms: row.opt_i64("due_at_ms")?,
-        outcome: row.opt_str("outcome")?.and_then(LookupOutcome::named),
+        outcome: row.opt_str("outcome")?.and_then(|name| name.parse().ok()),
         bucket: row.i64("bucket")?,
         state_hash: row.opt_i64("state_hash")?,
     })

@@ -1,7 +1,7 @@
 //! The ledger's ranges as rows.
 
 use driftline_core::{
-    timeline::{Gap, GapKind},
+    timeline::{Gap, GapKind, Provisional},
     upstream_id::Key,
 };
 use driftline_store::{CommitMachine, commit_machine, machine};
@@ -23,11 +23,13 @@ fn every_kind_comes_back_as_it_was() {
         tries,
         fill_requested,
     };
-    let provisional = |read_age_ms, tries| GapKind::Provisional {
-        read_age_ms,
-        from_ms: -5,
-        until_ms: i64::MAX,
-        tries,
+    let provisional = |read_age_ms, tries| {
+        GapKind::Provisional(Provisional {
+            read_age_ms,
+            from_ms: -5,
+            until_ms: i64::MAX,
+            tries,
+        })
     };
     let highest = Key::highest();
     let all = vec![

@@ -54,7 +54,7 @@ fn text(session: &Session, settling: bool) -> String {
         gaps.filter(|gap| is_counted(&gap.kind)).count()
     };
     let open = count(|kind| matches!(kind, GapKind::Open { .. }));
-    let provisional = count(|kind| matches!(kind, GapKind::Provisional { .. }));
+    let provisional = count(|kind| matches!(kind, GapKind::Provisional(_)));
     let quota = machine.quota().tightest.map_or_else(
         || "no quota reported".to_owned(),
         |throttle| format!("{} of {} requests left", throttle.remaining, throttle.limit),

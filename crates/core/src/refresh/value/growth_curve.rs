@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 /// `G(age)`: the share of a post's final engagement that is there by that age.
@@ -5,11 +7,8 @@ use serde::{Deserialize, Serialize};
 /// It rises from 0 at creation to 1 at [`AGE_ENDS_MS`]'s last, linearly in the logarithm of the age
 /// between the ends of [`BINS`] log-spaced ages, and linearly in the age below the first of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Vec<f64>", into = "Vec<f64>")]
-pub struct GrowthCurve {
-    /// At the end of each bin.
-    shares: Vec<f64>,
-}
+#[serde(from = "Vec<f64>")]
+pub struct GrowthCurve(Vec<f64>);
 
 /// How many bins of age a curve has after the first, which ends at a minute.
 pub const BINS: usize = 32;
@@ -55,14 +54,13 @@ impl GrowthCurve {
             rising = (0..=BINS).map(|bin| (bin + 1) as f64).collect();
             least = (BINS + 1) as f64;
         }
-        let shares = rising.iter().map(|share| share / least).collect();
-        Self { shares }
+        Self(rising.iter().map(|share| share / least).collect())
     }
 
     /// The same curve this much faster, and steeper by a power of the age around the age at which
     /// half is there.
     pub(super) fn warped(&self, speed: f64, power: f64) -> Self {
-        let half_ms = AGE_ENDS_MS[self.shares.partition_point(|share| *share < 0.5).min(BINS)];
+        let half_ms = end_ms(self.0.partition_point(|share| *share < 0.5));
         Self::of_shares(AGE_ENDS_MS.iter().map(|end_ms| {
             let warped_ms = half_ms * (end_ms * speed / half_ms).powf(power);
             self.share_at(warped_ms)
@@ -76,7 +74,7 @@ impl GrowthCurve {
 
     /// The shares at the ends of the bins, the first at a minute, the last (1) at 30 days.
     pub fn shares(&self) -> &[f64] {
-        &self.shares
+        &self.0
     }
 
     /// What waiting `wait_ms` costs after a refresh at that age, for a post whose final engagement
@@ -91,7 +89,7 @@ impl GrowthCurve {
         let bins = bin_of(from_ms)..=bin_of(to_ms).min(BINS);
         let regrets_h = bins.map(|bin| {
             let (low_ms, high_ms) = (start_ms(bin).max(from_ms), end_ms(bin).min(to_ms));
-            piece(&self.shares, bin).regret_h(from_ms, low_ms, high_ms)
+            self.piece(bin).regret_h(from_ms, low_ms, high_ms)
         });
         regrets_h.sum()
     }
@@ -109,7 +107,7 @@ impl GrowthCurve {
         let mut left_h = regret_h;
         for bin in bin_of(from_ms)..=BINS {
             let (low_ms, high_ms) = (start_ms(bin).max(from_ms), end_ms(bin));
-            let piece = piece(&self.shares, bin);
+            let piece = self.piece(bin);
             let whole_h = piece.regret_h(from_ms, low_ms, high_ms);
             if whole_h >= left_h {
                 let at_ms = piece.where_regret_is(left_h, from_ms, low_ms, high_ms);
@@ -120,6 +118,14 @@ impl GrowthCurve {
         None
     }
 
+    fn piece(&self, bin: usize) -> Piece {
+        Piece {
+            from: bin.checked_sub(1).map_or(0.0, |before| self.0[before]),
+            to: self.0[bin],
+            is_linear: bin == 0,
+        }
+    }
+
     fn share_at(&self, age_ms: f64) -> f64 {
         if age_ms <= 0.0 {
             return 0.0;
@@ -128,7 +134,7 @@ impl GrowthCurve {
         if bin > BINS {
             return 1.0;
         }
-        let piece = piece(&self.shares, bin);
+        let piece = self.piece(bin);
         let share = piece.from + piece.grown(start_ms(bin), age_ms.min(end_ms(bin)));
         share.clamp(piece.from, piece.to)
     }
@@ -145,12 +151,6 @@ impl Default for GrowthCurve {
 impl From<Vec<f64>> for GrowthCurve {
     fn from(shares: Vec<f64>) -> Self {
         Self::of_shares(shares)
-    }
-}
-
-impl From<GrowthCurve> for Vec<f64> {
-    fn from(curve: GrowthCurve) -> Self {
-        curve.shares
     }
 }
 
@@ -215,31 +215,9 @@ impl Piece {
     }
 }
 
-fn piece(shares: &[f64], bin: usize) -> Piece {
-    Piece {
-        from: bin.checked_sub(1).map_or(0.0, |before| shares[before]),
-        to: shares[bin],
-        is_linear: bin == 0,
-    }
-}
-
 /// The bin that an age lies in; `BINS + 1` past the last. Bin 0 ends at a minute.
 pub(super) fn bin_of(age_ms: f64) -> usize {
-    if age_ms < FIRST_END_MS {
-        return 0;
-    }
-    if age_ms >= LAST_END_MS {
-        return BINS + 1;
-    }
-    let guess = (((age_ms / FIRST_END_MS).ln() / LN_RATIO) as usize + 1).min(BINS);
-    // The logarithm may err by its last digit at an end.
-    if age_ms >= end_ms(guess) {
-        guess + 1
-    } else if age_ms < start_ms(guess) {
-        guess - 1
-    } else {
-        guess
-    }
+    AGE_ENDS_MS.partition_point(|end_ms| *end_ms <= age_ms)
 }
 
 pub(super) fn start_ms(bin: usize) -> f64 {
@@ -250,42 +228,10 @@ pub(super) fn end_ms(bin: usize) -> f64 {
     AGE_ENDS_MS[bin.min(BINS)]
 }
 
-/// The bins' ends, ms: a minute, and from there in 32 equal ratios to 30 days.
-pub const AGE_ENDS_MS: [f64; BINS + 1] = [
-    60_000.0,
-    83_755.0,
-    116_915.0,
-    163_203.0,
-    227_817.0,
-    318_014.0,
-    443_920.0,
-    619_674.0,
-    865_012.0,
-    1_207_483.0,
-    1_685_543.0,
-    2_352_875.0,
-    3_284_412.0,
-    4_584_759.0,
-    6_399_932.0,
-    8_933_759.0,
-    12_470_766.0,
-    17_408_125.0,
-    24_300_257.0,
-    33_921_084.0,
-    47_350_939.0,
-    66_097_869.0,
-    92_266_984.0,
-    128_796_836.0,
-    179_789_391.0,
-    250_970_645.0,
-    350_333_602.0,
-    489_035_810.0,
-    682_652_254.0,
-    952_924_287.0,
-    1_330_200_979.0,
-    1_856_847_042.0,
-    2_592_000_000.0,
-];
+/// The bins' ends, whole ms: a minute, and from there in 32 equal ratios to 30 days.
+pub static AGE_ENDS_MS: LazyLock<[f64; BINS + 1]> = LazyLock::new(|| {
+    std::array::from_fn(|bin| (FIRST_END_MS * (LN_RATIO * bin as f64).exp()).round())
+});
 
 const FIRST_END_MS: f64 = 60_000.0;
 const LAST_END_MS: f64 = 30.0 * DAY_MS;

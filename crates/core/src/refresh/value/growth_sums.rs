@@ -9,17 +9,13 @@ use super::growth_curve::{BINS, GrowthCurve, bin_of, end_ms, start_ms};
 /// sums is the growth of the logarithm of the count over that bin (the development factors of
 /// the chain ladder, Mack 1993); posts of any size and refreshed at any ages add to it without
 /// bias, for what they are weighted by is known before the growth is.
+///
+/// The first bin's sums are not used. After the bins come two more: the growth after the first sight
+/// of new posts, per share of the curve, and that of posts that had no engagement yet, per share of
+/// the curve and of the posterior.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<Ratio>", into = "Vec<Ratio>")]
-pub struct GrowthSums {
-    /// Per bin; the first bin's is not used.
-    bins: Vec<Ratio>,
-    /// Growth after the first sight of new posts, per share of the curve.
-    #[serde(alias = "newborn")]
-    new_post: Ratio,
-    /// Growth of posts that had no engagement yet, per share of the curve and of the posterior.
-    silent: Ratio,
-}
+#[serde(from = "Vec<Ratio>")]
+pub struct GrowthSums(Vec<Ratio>);
 
 /// A post's count at one refresh and at the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,9 +53,6 @@ struct Ratio {
 }
 
 impl GrowthSums {
-    /// The growth at which sums are halved.
-    pub const FADE_AT: f64 = 500_000.0;
-
     /// Adds the growth that a refresh has shown; `curve`, the estimate so far, determines how growth
     /// over several bins is spread. Invalid growth (ages that do not rise or lie past the curve,
     /// figures that are not finite) is ignored.
@@ -95,7 +88,7 @@ impl GrowthSums {
                 let covered = (high_ms / low_ms).ln() / (end_ms(bin) / start_ms(bin)).ln();
                 let level = reached + here / 2.0;
                 let covered = weight * covered;
-                self.bins[bin].add(weight * here, level * covered, covered);
+                self.0[bin].add(weight * here, level * covered, covered);
             }
             reached += here;
         }
@@ -107,46 +100,50 @@ impl GrowthSums {
             return;
         }
         if growth.is_first && before < YOUNG {
-            self.new_post.add(grown.min(MAX_SCALE), gained, 1.0);
+            self.0[NEW_POST].add(grown.min(MAX_SCALE), gained, 1.0);
         } else if growth.from < 0.5 {
             let exposed = gained / (before + YOUNG);
-            self.silent.add(grown.min(MAX_SCALE), exposed, 1.0);
+            self.0[SILENT].add(grown.min(MAX_SCALE), exposed, 1.0);
         }
     }
 
     /// Adds another worker's sums.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
-            mine.merge(*theirs);
-        }
-        self.new_post.merge(other.new_post);
-        self.silent.merge(other.silent);
+        self.combine(other, u64::saturating_add);
     }
 
     /// The sums without a part that was merged into them before.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         let mut rest = self.clone();
-        let parts = part.bins.iter().chain([&part.new_post, &part.silent]);
-        for (mine, theirs) in rest.ratios_mut().zip(parts) {
-            mine.take_off(*theirs);
-        }
+        rest.combine(part, u64::saturating_sub);
         rest
     }
 
-    /// Halves all sums, so that later observations weigh more: a source's growth changes. Call it
-    /// when [`GrowthSums::seen`] has passed [`GrowthSums::FADE_AT`].
+    fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            mine.combine(*theirs, with);
+        }
+    }
+
+    /// [`GrowthSums::fade`], once much growth is in them.
+    pub fn fade_if_full(&mut self) {
+        if self.seen() > FADE_AT {
+            self.fade();
+        }
+    }
+
+    /// Halves all sums, so that later observations weigh more: a source's growth changes.
     pub fn fade(&mut self) {
-        for ratio in self.ratios_mut() {
-            ratio.grown /= 2;
-            ratio.exposed /= 2;
-            ratio.times /= 2;
+        for ratio in &mut self.0 {
+            ratio.combine(*ratio, |sum, _| sum / 2);
         }
     }
 
     /// The total growth observed, weighted.
     pub fn seen(&self) -> f64 {
-        self.bins.iter().map(|bin| bin.grown as f64 / UNIT).sum()
+        let bins = self.0[..=BINS].iter();
+        bins.map(|bin| bin.grown as f64 / UNIT).sum()
     }
 
     /// The curve and the scale that the sums show, drawn towards what was expected as if that had
@@ -176,7 +173,7 @@ impl GrowthSums {
         let mut level = 1.0 + scale.beta;
         let mut shares = [1.0; BINS + 1];
         for bin in (1..=BINS).rev() {
-            let (grown, exposed) = self.bins[bin].with(scale.alpha);
+            let (grown, exposed) = self.0[bin].with(scale.alpha);
             let growth = (grown + weight * expected[bin]) / (exposed + weight);
             level *= (-growth).exp();
             shares[bin - 1] = (level - scale.beta).max(MIN_SHARE);
@@ -189,8 +186,8 @@ impl GrowthSums {
             let (grown, exposed) = ratio.with(0.0);
             (grown + weight * expected) / (exposed + weight)
         };
-        let alpha = drawn(self.silent, expected.alpha);
-        let mean = drawn(self.new_post, expected.alpha / expected.beta);
+        let alpha = drawn(self.0[SILENT], expected.alpha);
+        let mean = drawn(self.0[NEW_POST], expected.alpha / expected.beta);
         let beta = alpha / mean;
         Scale { alpha, beta }.reasonable()
     }
@@ -198,62 +195,44 @@ impl GrowthSums {
     /// Of the prior's warps the one under which the sums are likeliest (as counts of a Poisson
     /// process), and those near the prior likelier to begin with.
     fn likeliest(&self, prior: &GrowthCurve, scale: Scale) -> GrowthCurve {
-        let mut best = (f64::NEG_INFINITY, None);
-        for (speed, power) in warps() {
+        let candidates = warps().map(|(speed, power)| {
             let warped = prior.warped(speed, power);
             let expected = growths(&warped, scale.beta);
-            let bins = self.bins.iter().zip(expected).skip(1);
+            let bins = self.0.iter().zip(expected).skip(1);
             let likelihoods = bins.map(|(ratio, growth)| {
                 let (grown, exposed) = ratio.with(scale.alpha);
                 grown * growth.max(MIN_SHARE).ln() - exposed * growth
             });
             let likelihood = likelihoods.sum::<f64>() - speed.ln().powi(2) - power.ln().powi(2);
-            if likelihood > best.0 {
-                best = (likelihood, Some(warped));
-            }
-        }
-        best.1.unwrap_or_else(|| prior.clone())
-    }
-
-    fn ratios_mut(&mut self) -> impl Iterator<Item = &mut Ratio> {
-        let scales = [&mut self.new_post, &mut self.silent];
-        self.bins.iter_mut().chain(scales)
+            (likelihood, warped)
+        });
+        // Of equals the first.
+        let likeliest = candidates.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        likeliest.map_or_else(|| prior.clone(), |(_, warped)| warped)
     }
 }
 
 impl Default for GrowthSums {
     fn default() -> Self {
-        Self {
-            bins: vec![Ratio::default(); BINS + 1],
-            new_post: Ratio::default(),
-            silent: Ratio::default(),
-        }
+        Self(vec![Ratio::default(); RATIOS])
     }
 }
 
 impl From<Vec<Ratio>> for GrowthSums {
-    fn from(ratios: Vec<Ratio>) -> Self {
-        let mut sums = Self::default();
-        for (mine, stored) in sums.ratios_mut().zip(ratios) {
-            *mine = stored;
-        }
-        sums
-    }
-}
-
-impl From<GrowthSums> for Vec<Ratio> {
-    fn from(mut sums: GrowthSums) -> Self {
-        sums.ratios_mut().map(|ratio| *ratio).collect()
+    fn from(mut ratios: Vec<Ratio>) -> Self {
+        ratios.resize(RATIOS, Ratio::default());
+        Self(ratios)
     }
 }
 
 impl Ratio {
     fn add(&mut self, grown: f64, exposed: f64, times: f64) {
-        self.merge(Self {
+        let more = Self {
             grown: (grown * UNIT) as u64,
             exposed: (exposed * UNIT) as u64,
             times: (times * UNIT) as u64,
-        });
+        };
+        self.combine(more, u64::saturating_add);
     }
 
     /// Both, with the prior engagement of each post.
@@ -262,16 +241,10 @@ impl Ratio {
         (self.grown as f64 / UNIT, exposed / UNIT)
     }
 
-    fn take_off(&mut self, part: Self) {
-        self.grown = self.grown.saturating_sub(part.grown);
-        self.exposed = self.exposed.saturating_sub(part.exposed);
-        self.times = self.times.saturating_sub(part.times);
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.grown = self.grown.saturating_add(other.grown);
-        self.exposed = self.exposed.saturating_add(other.exposed);
-        self.times = self.times.saturating_add(other.times);
+    fn combine(&mut self, other: Self, with: fn(u64, u64) -> u64) {
+        self.grown = with(self.grown, other.grown);
+        self.exposed = with(self.exposed, other.exposed);
+        self.times = with(self.times, other.times);
     }
 }
 
@@ -326,6 +299,12 @@ fn positive_or(figure: f64, default: f64) -> f64 {
     }
 }
 
+/// The growth at which sums are halved.
+const FADE_AT: f64 = 500_000.0;
+/// After the bins.
+const NEW_POST: usize = BINS + 1;
+const SILENT: usize = BINS + 2;
+const RATIOS: usize = BINS + 3;
 /// Sums are kept in this fraction: whole numbers add up the same in any order.
 const UNIT: f64 = 1_048_576.0;
 /// Above this much engagement, a post weighs no more than one of it.

@@ -118,9 +118,12 @@ impl LearnedState {
 
     /// Adds a worker's observations.
     pub fn learn(&mut self, observation: &RefreshObservation) {
-        learn_growth(&mut self.growth, &observation.growth);
+        self.growth.merge(&observation.growth);
+        self.growth.fade_if_full();
         for (source, sums) in &observation.sources {
-            learn_growth(self.sources.entry(*source).or_default(), sums);
+            let known = self.sources.entry(*source).or_default();
+            known.merge(sums);
+            known.fade_if_full();
         }
         self.due += observation.due;
         self.probes += observation.probes;
@@ -189,13 +192,6 @@ impl LearnedState {
     /// The factor that lengthens the configured intervals while the quota is short; 1 or more.
     pub fn stretch(&self) -> f64 {
         self.stretch.level()
-    }
-}
-
-fn learn_growth(known: &mut GrowthSums, seen: &GrowthSums) {
-    known.merge(seen);
-    if known.seen() > GrowthSums::FADE_AT {
-        known.fade();
     }
 }
 

@@ -67,20 +67,20 @@ impl ValuePolicy {
         ages: &AgeTable,
         history: &RefreshHistory,
     ) -> (Due, Cause) {
-        let every_ms = match ages.due(history.created_at_ms, history.refreshed_ms) {
-            Due::At(due_ms) => due_ms.saturating_sub(history.refreshed_ms),
-            other => return (other, Cause::Age),
+        let every_ms = match ages.wait_ms(history.created_at_ms, history.refreshed_ms) {
+            Ok(every_ms) => every_ms,
+            Err(due) => return (due, Cause::Age),
         };
         let (curve, _) = self.growth(history.source);
         let value_ms = curve.wait_ms(age_ms(history), self.price() / self.expected(history));
         let waits = [
             (value_ms.unwrap_or(i64::MAX), Cause::Value),
             (self.probe_ms(history).unwrap_or(i64::MAX), Cause::Probe),
-            (self.bound_ms(every_ms), Cause::Bound),
         ];
-        let [first, rest @ ..] = waits;
+        // Of equals the first.
         let sooner = |a: (i64, Cause), b: (i64, Cause)| if b.0 < a.0 { b } else { a };
-        let (wait_ms, cause) = rest.into_iter().fold(first, sooner);
+        let bound = (self.bound_ms(every_ms), Cause::Bound);
+        let (wait_ms, cause) = waits.into_iter().rfold(bound, |a, b| sooner(b, a));
         let wait_ms = wait_ms.max(self.floor_ms());
         (Due::At(history.refreshed_ms.saturating_add(wait_ms)), cause)
     }
@@ -91,10 +91,9 @@ impl ValuePolicy {
         history: &RefreshHistory,
         now_ms: i64,
     ) -> f64 {
-        let Due::At(due_ms) = ages.due(history.created_at_ms, history.refreshed_ms) else {
+        let Ok(every_ms) = ages.wait_ms(history.created_at_ms, history.refreshed_ms) else {
             return 0.0;
         };
-        let every_ms = due_ms.saturating_sub(history.refreshed_ms);
         let waited_ms = now_ms.saturating_sub(history.refreshed_ms);
         if waited_ms < self.floor_ms() {
             return 0.0;
@@ -118,11 +117,9 @@ impl ValuePolicy {
         history: &RefreshHistory,
         now_ms: i64,
     ) -> bool {
-        let Due::At(due_ms) = ages.due(history.created_at_ms, history.refreshed_ms) else {
-            return false;
-        };
-        let every_ms = due_ms.saturating_sub(history.refreshed_ms);
-        now_ms.saturating_sub(history.refreshed_ms) > self.bound_ms(every_ms)
+        let waited_ms = now_ms.saturating_sub(history.refreshed_ms);
+        let every_ms = ages.wait_ms(history.created_at_ms, history.refreshed_ms);
+        every_ms.is_ok_and(|every_ms| waited_ms > self.bound_ms(every_ms))
     }
 
     /// The expected final engagement: `(alpha + count) / (beta + G(age))`, with less weight for

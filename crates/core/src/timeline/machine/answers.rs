@@ -6,7 +6,7 @@ use crate::{
     timeline::{
         backoff::backoff_ms,
         evidence::PAGE_FULL,
-        gap_ledger::GapKind,
+        gap_ledger::Provisional,
         plan::Plan,
         request::{Reading, Request, RequestPurpose},
         scheme::IdScheme,
@@ -306,19 +306,31 @@ impl Machine {
             return;
         }
         let was_history = self.is_history(request, reading);
-        if self.nothing_below(request, reading).is_none() && self.read(answer) {
+        if self.progressed(answer, None, low, high) && was_history {
+            self.shorten_history(reading, high);
+        }
+    }
+
+    /// Whether a page shows something of a range, or of what lies below: then it is read.
+    fn progressed(
+        &mut self,
+        answer: &Answer<'_>,
+        rung: Option<usize>,
+        low: &Key,
+        high: &Key,
+    ) -> bool {
+        let request = answer.request;
+        if self.nothing_below(request, answer.reading).is_none() && self.read(answer) {
             self.ledger.progressed(low, high);
             self.end_empty_ranges(low, high);
-            if was_history {
-                self.shorten_history(reading, high);
-            }
-            return;
+            return true;
         }
         self.ledger.tried(low, high);
-        if request.since_id.is_some() {
+        if rung.is_some() || request.since_id.is_some() {
             self.suspect_anchor(request.anchor.as_ref());
         }
-        self.showed_nothing(answer, None, (low, high));
+        self.showed_nothing(answer, rung, (low, high));
+        false
     }
 
     /// Whether the timeline was empty before its first posts came: empty answers prove it if
@@ -367,18 +379,10 @@ impl Machine {
     }
 
     fn looked(&mut self, answer: &Answer<'_>, rung: usize, low: &Key, high: &Key) {
-        let request = answer.request;
-        if self.nothing_below(request, answer.reading).is_none() && self.read(answer) {
-            self.ledger.progressed(low, high);
-            self.end_empty_ranges(low, high);
-            if !self.waits_for(answer.plan, rung, low) {
-                self.stats_of(rung).looks += 1;
-            }
-            return;
+        if self.progressed(answer, Some(rung), low, high) && !self.waits_for(answer.plan, rung, low)
+        {
+            self.stats_of(rung).looks += 1;
         }
-        self.ledger.tried(low, high);
-        self.suspect_anchor(request.anchor.as_ref());
-        self.showed_nothing(answer, Some(rung), (low, high));
     }
 
     /// A probe of what has still to be looked at is a read like any other; what no look reads any
@@ -404,12 +408,9 @@ impl Machine {
 
     /// Whether the range that begins at `low` still waits for a rung.
     fn waits_for(&self, plan: &Plan, rung: usize, low: &Key) -> bool {
-        self.ledger.gaps().iter().any(|gap| match gap.kind {
-            GapKind::Provisional { read_age_ms, .. } => {
-                gap.low == *low && plan.ladder.next(read_age_ms) == rung
-            }
-            _ => false,
-        })
+        let waits = |read: Provisional| plan.ladder.next(read.read_age_ms) == rung;
+        let mut gaps = self.ledger.gaps().iter();
+        gaps.any(|gap| gap.low == *low && gap.provisional().is_some_and(waits))
     }
 
     /// Applies what a page proves to the ledger. `false` if it proves nothing.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A range of which an answer without a lower bound showed nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct EmptyRange {
     low: Key,
     high: Key,
@@ -108,15 +108,9 @@ impl Machine {
                 low: low.clone(),
                 high: high.clone(),
                 rung,
-                stage: 0,
-                empty_above: 0,
-                empty: 0,
                 since_ms: now_ms,
                 retry_ms: now_ms,
-                seen_gone: false,
-                seen_alive: None,
-                alive_above: None,
-                shown_from: None,
+                ..EmptyRange::default()
             });
             return;
         };
@@ -249,7 +243,7 @@ impl Machine {
         let gaps = self.ledger.gaps();
         self.empty_ranges.retain(|range| {
             gaps.iter().any(|gap| {
-                let waits = matches!(gap.kind, GapKind::Open { .. } | GapKind::Provisional { .. });
+                let waits = matches!(gap.kind, GapKind::Open { .. } | GapKind::Provisional(_));
                 waits && gap.overlaps(&range.low, &range.high)
             })
         });

@@ -155,11 +155,14 @@ impl Machine {
             _ => stretch.at_ms - oldest_ms,
         };
         self.evidence.found(before_ms, found_age_ms);
-        if let Some(decision) = &mut self.decision.0
-            && decision.choice.is_proven
-            && (age_ms > answer.plan.proof.above_ms || next > 0)
-        {
-            decision.is_refuted = true;
+        let is_beyond = age_ms > answer.plan.proof.above_ms || next > 0;
+        self.refute(is_beyond);
+    }
+
+    /// A find that a proven choice would have left out refutes it.
+    fn refute(&mut self, is_left_out: bool) {
+        if let Some(decision) = &mut self.decision.0 {
+            decision.is_refuted |= decision.choice.is_proven && is_left_out;
         }
     }
 }

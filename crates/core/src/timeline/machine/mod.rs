@@ -410,11 +410,7 @@ impl Machine {
         let last_ms = ages.last().copied().unwrap_or(0);
         !self.ledger.gaps().iter().any(|gap| match gap.kind {
             GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
-            GapKind::Provisional {
-                read_age_ms,
-                from_ms,
-                ..
-            } => read_age_ms < last_ms && from_ms < before_ms,
+            GapKind::Provisional(read) => read.read_age_ms < last_ms && read.from_ms < before_ms,
             GapKind::PassedOver { .. } | GapKind::Unrecoverable => false,
         })
     }

@@ -5,7 +5,7 @@ use crate::{
     answer::Abilities,
     timeline::{
         clamp,
-        gap_ledger::{Gap, GapKind},
+        gap_ledger::{Gap, GapKind, Provisional},
         plan::Plan,
         probes::Draw,
         request::{AnchorQuery, Bounds, Fetch, RequestPurpose},
@@ -234,32 +234,26 @@ impl Machine {
         let period_ms = at.plan.ladder.period_ms(rung);
         let late_ms = period_ms.saturating_mul(IN_TIME_PERIODS) + IN_TIME_MS;
         let in_time_ms = at.server_now_ms - age_ms - late_ms;
-        let gaps = self.ledger.gaps().iter();
-        gaps.filter(|gap| {
-            matches!(gap.kind, GapKind::Provisional { until_ms, .. } if until_ms >= in_time_ms)
-        })
-        .find_map(|gap| self.look(at, gap, rung))
+        let is_in_time = |gap: &&Gap| {
+            gap.provisional()
+                .is_some_and(|it| it.until_ms >= in_time_ms)
+        };
+        let mut gaps = self.ledger.gaps().iter().filter(is_in_time);
+        gaps.find_map(|gap| self.look(at, gap, rung))
     }
 
     /// A range that was due earlier, the youngest first.
     fn late_look(&self, at: Moment<'_>) -> Option<Step> {
         let mut gaps = self.ledger.gaps().iter().rev();
         gaps.find_map(|gap| {
-            let GapKind::Provisional { read_age_ms, .. } = gap.kind else {
-                return None;
-            };
+            let read_age_ms = gap.provisional()?.read_age_ms;
             self.look(at, gap, at.plan.ladder.next(read_age_ms))
         })
     }
 
     fn look(&self, at: Moment<'_>, gap: &Gap, rung: usize) -> Option<Step> {
-        let GapKind::Provisional {
-            read_age_ms, tries, ..
-        } = gap.kind
-        else {
-            return None;
-        };
-        let is_its_rung = at.plan.ladder.next(read_age_ms) == rung;
+        let read = gap.provisional()?;
+        let is_its_rung = at.plan.ladder.next(read.read_age_ms) == rung;
         if !is_its_rung
             || self.is_unconfirmed(gap)
             || due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms
@@ -277,7 +271,7 @@ impl Machine {
         }
         let bounds = Bounds::Back {
             max_id: high.clone(),
-            anchor: anchor_for(&low, tries),
+            anchor: anchor_for(&low, read.tries),
         };
         let purpose = RequestPurpose::Look { rung, low, high };
         Some(Step::fetch(purpose, bounds, at.abilities))
@@ -368,15 +362,12 @@ impl Machine {
             .gaps()
             .iter()
             .filter_map(|gap| {
-                let GapKind::Provisional {
+                let Provisional {
                     read_age_ms,
                     from_ms,
                     until_ms,
                     ..
-                } = gap.kind
-                else {
-                    return None;
-                };
+                } = gap.provisional()?;
                 // A look that the plan has still to take is taken, late or not.
                 let waits = ladder.next(read_age_ms) < ladder.len() && !short_of_quota;
                 let is_ready = until_ms <= before_ms || from_ms < before_ms - slack_ms;
@@ -412,24 +403,16 @@ fn anchor_for(low: &Key, tries: u32) -> Option<AnchorQuery> {
 /// When a provisional range is due for its rung, Unix ms by the server's
 /// clock: when enough has come together above its oldest ID.
 fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
-    let GapKind::Provisional {
-        read_age_ms,
-        from_ms,
-        until_ms,
-        ..
-    } = gap.kind
-    else {
-        return None;
-    };
-    let rung = plan.ladder.next(read_age_ms);
+    let read = gap.provisional()?;
+    let rung = plan.ladder.next(read.read_age_ms);
     let Some(age_ms) = plan.ladder.age_ms(rung) else {
         // Nothing reads it any more: it comes of age.
-        return Some(until_ms + plan.ladder.complete_ms());
+        return Some(read.until_ms + plan.ladder.complete_ms());
     };
     Some(if settling {
-        until_ms + age_ms
+        read.until_ms + age_ms
     } else {
-        from_ms + age_ms + plan.ladder.period_ms(rung)
+        read.from_ms + age_ms + plan.ladder.period_ms(rung)
     })
 }
 

@@ -1,12 +1,12 @@
 //! Baseline pollers, which trust `since_id`.
 
 use super::{
-    copy::START_MS,
-    outcome::{Delays, PollerOutcome},
-    server::{Bounds, PAGE, ROUND_TRIP_MS, Server},
+    outcome::{PollerOutcome, Tally},
+    server::{PAGE, ROUND_TRIP_MS},
     workload::Workload,
-    world::{World, time_ms},
+    world::{LEAD_MS, START_MS, World, time_ms},
 };
+use crate::{answer::PageRequest, upstream_id::UpstreamId};
 
 /// How a baseline poller chooses where to read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,38 +26,32 @@ pub fn run_baseline(
     length_ms: i64,
     seed: u64,
 ) -> PollerOutcome {
-    let world = World::new(workload.clone(), seed, START_MS);
     let mut poller = Poller {
-        server: Server::new(world, workload.throttle),
+        world: World::new(workload.clone(), seed),
         now_ms: START_MS + LEAD_MS,
         latest: 0,
         polled_at_ms: 0,
-        fetched: 0,
-        stored: 0,
-        delays: Vec::new(),
+        tally: Tally::default(),
         requests: 0,
     };
     let end_ms = START_MS + length_ms;
     while poller.now_ms < end_ms {
         let began_ms = poller.now_ms;
         poller.poll(baseline);
-        poller.server.world.drop_older(poller.now_ms - KEPT_MS);
+        poller.world.drop_older(poller.now_ms - KEPT_MS);
         poller.now_ms = (began_ms + every_ms).max(poller.now_ms + 1);
     }
     poller.finish(end_ms)
 }
 
 struct Poller {
-    server: Server,
+    world: World,
     now_ms: i64,
     /// The newest ID seen.
     latest: u64,
     /// When the last poll began.
     polled_at_ms: i64,
-    fetched: u64,
-    stored: u64,
-    /// From visible to stored, ms.
-    delays: Vec<i64>,
+    tally: Tally,
     requests: u64,
 }
 
@@ -65,27 +59,29 @@ impl Poller {
     /// Pages back from the newest post to the one that the rule names.
     fn poll(&mut self, baseline: Baseline) {
         let began_ms = self.now_ms;
-        let since = self.since(baseline);
-        let (mut below, mut newest) = (None, self.latest);
+        let id = |number: u64| UpstreamId::new(number.to_string());
+        let mut request = PageRequest {
+            since_id: Some(self.since(baseline))
+                .filter(|since| *since > 0)
+                .map(id),
+            ..PageRequest::default()
+        };
+        let mut newest = self.latest;
         loop {
             self.requests += 1;
-            if self.server.answer(self.now_ms, self.latest > 0).is_err() {
+            let Ok((page, _)) = self.world.page(&request, self.now_ms) else {
                 break;
-            }
-            let bounds = Bounds {
-                since_id: (since > 0).then_some(since),
-                max_id: below,
-                min_id: None,
             };
-            let page = self.server.page(bounds, self.now_ms);
             self.now_ms += ROUND_TRIP_MS;
-            self.store(&page);
-            let id = |index: &usize| self.server.world.get(*index).id;
-            newest = page.iter().map(id).fold(newest, u64::max);
-            below = page.last().map(id);
+            let world = &mut self.world;
+            self.tally
+                .store(world, &page, self.now_ms, START_MS + LEAD_MS);
+            let ids = || page.iter().map(|index| world.posts[*index].id);
+            newest = ids().fold(newest, u64::max);
             if page.len() < PAGE || self.latest == 0 {
                 break;
             }
+            request.max_id = ids().next_back().map(id);
         }
         (self.latest, self.polled_at_ms) = (newest, began_ms);
     }
@@ -99,41 +95,23 @@ impl Poller {
         since.min(self.latest)
     }
 
-    fn store(&mut self, page: &[usize]) {
-        self.fetched += page.len() as u64;
-        for &index in page {
-            let post = self.server.world.get_mut(index);
-            if post.stored_at_ms.is_none() {
-                post.stored_at_ms = Some(self.now_ms);
-                self.stored += 1;
-                if time_ms(post.id) >= START_MS + LEAD_MS {
-                    self.delays.push(self.now_ms - post.visible_at_ms);
-                }
-            }
-        }
-    }
-
     fn finish(self, end_ms: i64) -> PollerOutcome {
         let counted = START_MS + LEAD_MS..end_ms - KEPT_MS;
-        let world = &self.server.world;
-        let unread = world.posts().filter(|post| post.stored_at_ms.is_none());
-        let missed = world.missed.iter().chain(unread);
+        let missed = self.world.missed();
         let missed = missed.filter(|post| counted.contains(&time_ms(post.id)));
         let missed = missed.count() as u64;
-        let fetches = self.fetched as f64 / self.stored.max(1) as f64;
+        let fetches = self.tally.fetches();
         PollerOutcome {
-            posts: self.delays.len() as u64 + missed,
+            posts: self.tally.delays.len() as u64 + missed,
             missed,
             requests: self.requests,
             fetches_before: fetches,
             fetches_after: fetches,
-            delays: Delays::of(self.delays),
+            delays: self.tally.delays.into(),
             ..PollerOutcome::default()
         }
     }
 }
 
-/// Posts are there before the first poll.
-const LEAD_MS: i64 = 60_000;
 /// Posts that are this old and not stored are missed.
 const KEPT_MS: i64 = 2 * 3_600_000;

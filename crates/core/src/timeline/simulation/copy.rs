@@ -1,13 +1,13 @@
 //! The machine over a workload.
 
 use super::{
-    outcome::{Delays, PlanChange, PollerOutcome},
-    server::{Bounds, PAGE, ROUND_TRIP_MS, Server},
+    outcome::{PlanChange, PollerOutcome, Tally},
+    server::{PAGE, ROUND_TRIP_MS, headers},
     workload::Workload,
-    world::{World, time_ms},
+    world::{LEAD_MS, START_MS, World, time_ms},
 };
 use crate::{
-    answer::Abilities,
+    answer::{Abilities, Failure},
     quota::{Grant, QuotaLedger, QuotaPurpose},
     rng::Rng,
     timeline::{Anchor, AnchorQuery, IdScheme, Machine, Reading, Request, Settings, Step, Stored},
@@ -42,37 +42,30 @@ pub fn run(workload: &Workload, settings: &Settings, length: Length, seed: u64) 
 
 struct Copy<'a> {
     settings: &'a Settings,
-    server: Server,
+    world: World,
     machine: Machine,
     quota: QuotaLedger,
     now_ms: i64,
     first_ms: Option<i64>,
     proven_ms: Option<i64>,
     rng: Rng,
-    /// Fetched and stored, before the bound was proven and from then on.
-    fetched: [u64; 2],
-    stored: [u64; 2],
-    delays: Vec<i64>,
-    late_delays: Vec<i64>,
+    /// Before the bound was proven, and from then on.
+    tallies: [Tally; 2],
     outcome: PollerOutcome,
 }
 
 impl<'a> Copy<'a> {
     fn new(workload: &Workload, settings: &'a Settings, seed: u64) -> Self {
-        let world = World::new(workload.clone(), seed, START_MS);
         Self {
             settings,
-            server: Server::new(world, workload.throttle),
+            world: World::new(workload.clone(), seed),
             machine: Machine::default(),
             quota: QuotaLedger::default(),
             now_ms: START_MS + LEAD_MS,
             first_ms: None,
             proven_ms: None,
             rng: Rng::new(!seed),
-            fetched: [0; 2],
-            stored: [0; 2],
-            delays: Vec::new(),
-            late_delays: Vec::new(),
+            tallies: Default::default(),
             outcome: PollerOutcome::default(),
         }
     }
@@ -83,7 +76,9 @@ impl<'a> Copy<'a> {
             .machine
             .next(self.settings, ABILITIES, self.now_ms, false);
         if !matches!(step, Step::Wait { .. })
-            && let Grant::Until(until_ms) = self.take_request()
+            && let Grant::Until(until_ms) =
+                self.quota
+                    .take(1, PAGE as u32, QuotaPurpose::Poll, 0.0, self.now_ms)
         {
             step = Step::Wait { until_ms };
         }
@@ -94,10 +89,8 @@ impl<'a> Copy<'a> {
             }
             Step::LookUp(id) => {
                 // Nothing is deleted here.
-                if let Ok(headers) = self.server.answer(self.now_ms, false) {
-                    self.quota.answered(QuotaPurpose::Poll, None, self.now_ms);
-                    self.machine.looked_up(&id, false, &headers);
-                }
+                self.quota.answered(QuotaPurpose::Poll, None, self.now_ms);
+                self.machine.looked_up(&id, false, &headers(self.now_ms));
                 self.now_ms += ROUND_TRIP_MS;
             }
             Step::Fetch(fetch) => {
@@ -108,62 +101,24 @@ impl<'a> Copy<'a> {
         }
     }
 
-    fn take_request(&mut self) -> Grant {
-        let posts = u32::from(ABILITIES.page_limit);
-        let purpose = QuotaPurpose::Poll;
-        self.quota.take(1, posts, purpose, 0.0, self.now_ms)
-    }
-
     fn fetch(&mut self, request: &Request) {
         self.outcome.requests += 1;
         let sent_at_ms = self.now_ms;
-        let is_paged = request.page.since_id.is_some()
-            || request.page.max_id.is_some()
-            || request.page.min_id.is_some();
-        let headers = match self.server.answer(sent_at_ms, is_paged) {
-            Ok(headers) => headers,
-            Err(failure) => {
-                self.now_ms += ROUND_TRIP_MS;
-                let random = (self.rng.share() * 1e9) as u64;
-                let throttle = failure.throttle.as_ref();
-                self.quota
-                    .refused(QuotaPurpose::Poll, throttle, None, random, self.now_ms);
-                let purpose = Some(&request.purpose);
-                return self
-                    .machine
-                    .failed(self.settings, purpose, &failure, self.now_ms, random);
-            }
+        self.now_ms += ROUND_TRIP_MS;
+        let (page, headers) = match self.world.page(&request.page, sent_at_ms) {
+            Ok(answer) => answer,
+            Err(failure) => return self.failed(request, &failure),
         };
-        let page = self.server.page(Bounds::of(request), sent_at_ms);
-        self.now_ms = headers.received_at_ms;
         let throttle = headers.throttle.as_ref();
         self.quota
             .answered(QuotaPurpose::Poll, throttle, self.now_ms);
-        let keys = page
-            .iter()
-            .map(|&index| key_of(self.server.world.get(index).id));
+        let world = &mut self.world;
+        let keys = page.iter().map(|&index| key_of(world.posts[index].id));
         let reading = Reading::of_keys(keys.collect(), &[], Some(SCHEME), &headers);
-        let after = usize::from(self.proven_ms.is_some());
-        self.fetched[after] += page.len() as u64;
         let first_ms = *self.first_ms.get_or_insert(sent_at_ms);
-        let mut new = Vec::with_capacity(page.len());
-        for &index in &page {
-            let post = self.server.world.get_mut(index);
-            let is_new = post.stored_at_ms.is_none();
-            new.push(is_new);
-            if is_new {
-                post.stored_at_ms = Some(self.now_ms);
-                self.stored[after] += 1;
-                let counts = self.proven_ms.unwrap_or(first_ms);
-                if time_ms(post.id) >= counts {
-                    let delay_ms = self.now_ms - post.visible_at_ms;
-                    self.delays.push(delay_ms);
-                    if post.visible_at_ms - time_ms(post.id) > 1_000 {
-                        self.late_delays.push(delay_ms);
-                    }
-                }
-            }
-        }
+        let tally = &mut self.tallies[usize::from(self.proven_ms.is_some())];
+        let from_ms = self.proven_ms.unwrap_or(first_ms);
+        let new = tally.store(world, &page, self.now_ms, from_ms);
         let stored = Stored {
             absent: Vec::new(),
             live_below: self
@@ -182,7 +137,17 @@ impl<'a> Copy<'a> {
             &stored,
         );
         self.record_plan();
-        self.server.world.drop_older(self.now_ms - KEPT_MS);
+        self.world.drop_older(self.now_ms - KEPT_MS);
+    }
+
+    fn failed(&mut self, request: &Request, failure: &Failure) {
+        let random = (self.rng.share() * 1e9) as u64;
+        let throttle = failure.throttle.as_ref();
+        self.quota
+            .refused(QuotaPurpose::Poll, throttle, None, random, self.now_ms);
+        let purpose = Some(&request.purpose);
+        self.machine
+            .failed(self.settings, purpose, failure, self.now_ms, random);
     }
 
     fn record_plan(&mut self) {
@@ -209,18 +174,16 @@ impl<'a> Copy<'a> {
         });
         if is_proven && !is_trial && self.proven_ms.is_none() {
             self.proven_ms = Some(self.now_ms);
-            self.server.world.proven_ms = Some(at_ms);
-            self.delays.clear();
-            self.late_delays.clear();
+            self.world.proven_ms = Some(at_ms);
         }
     }
 
     /// Ends the posts, and runs until those that exist have come of age.
     fn finish(mut self) -> PollerOutcome {
         let ended_ms = self.now_ms;
-        self.server.world.end(ended_ms);
+        self.world.end(ended_ms);
         // The settling afterwards is not part of the cost of the plan.
-        let (fetched, stored) = (self.fetched, self.stored);
+        let fetches = self.tallies.each_ref().map(Tally::fetches);
         let ages = self.settings.rungs.iter().map(|rung| rung.age_ms);
         let last_ms = ages.max().unwrap_or(0);
         let end_ms = ended_ms + last_ms + last_ms / 3;
@@ -228,9 +191,8 @@ impl<'a> Copy<'a> {
             self.step(end_ms);
         }
         let first_ms = self.first_ms.unwrap_or(ended_ms);
-        let world = &self.server.world;
-        let unread = world.posts().filter(|post| post.stored_at_ms.is_none());
-        let missed = world.missed.iter().chain(unread).filter(|post| {
+        let world = &self.world;
+        let missed = world.missed().filter(|post| {
             let came_in_time = post.visible_at_ms - time_ms(post.id) <= last_ms;
             time_ms(post.id) >= first_ms && came_in_time
         });
@@ -240,33 +202,30 @@ impl<'a> Copy<'a> {
         let mut outcome = self.outcome;
         outcome.listed = missed.iter().filter(is_listed).count() as u64;
         outcome.missed = missed.len() as u64;
-        outcome.posts = world.gone + world.len() as u64;
+        outcome.posts = world.gone + world.posts.len() as u64;
         outcome.proven_after_ms = self.proven_ms.map(|ms| ms - START_MS);
-        let per_post = |index: usize| fetched[index] as f64 / stored[index].max(1) as f64;
-        outcome.fetches_before = per_post(0);
-        outcome.fetches_after = per_post(usize::from(self.proven_ms.is_some()));
-        outcome.delays = Delays::of(self.delays);
-        outcome.late_delays = Delays::of(self.late_delays);
+        let [before, after] = self.tallies;
+        let (at, tally) = match self.proven_ms {
+            Some(_) => (1, after),
+            None => (0, before),
+        };
+        outcome.fetches_before = fetches[0];
+        outcome.fetches_after = fetches[at];
+        outcome.delays = tally.delays.into();
+        outcome.late_delays = tally.late_delays.into();
         outcome
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
-        let world = &self.server.world;
+        let world = &self.world;
         let number = |key: &Key| -> u64 {
             let id = SCHEME.id(key);
             id.as_str().parse().unwrap_or(0)
         };
-        let is_stored = |index: &usize| world.get(*index).stored_at_ms.is_some();
-        let mut stored: Box<dyn Iterator<Item = usize>> = match query {
-            AnchorQuery::Newest { at_most, skip } => {
-                let under = world.first_above(number(at_most));
-                let stored = (0..under).rev().filter(is_stored);
-                Box::new(stored.skip(*skip as usize))
-            }
+        let (range, skip) = match query {
+            AnchorQuery::Newest { at_most, skip } => (0..world.first_above(number(at_most)), *skip),
             AnchorQuery::Oldest { at_least, skip } => {
-                let from = world.first_at(number(at_least));
-                let stored = (from..world.len()).filter(is_stored);
-                Box::new(stored.skip(*skip as usize))
+                (world.first_at(number(at_least))..world.posts.len(), *skip)
             }
             AnchorQuery::Drawn {
                 low,
@@ -275,14 +234,16 @@ impl<'a> Copy<'a> {
             } => {
                 let (from, to) = (world.first_at(number(low)), world.first_at(number(high)));
                 let part = (to - from) as u64 * u64::from(*per_million) / 1_000_000;
-                Box::new((from + part as usize..to).filter(is_stored))
+                (from + part as usize..to, 0)
             }
         };
-        let key = |index: usize| key_of(world.get(index).id);
-        Some(Anchor {
-            key: key(stored.next()?),
-            before: stored.next().map(key),
-        })
+        let stored = world.posts.range(range).filter(|post| post.is_stored);
+        let stored = stored.map(|post| key_of(post.id));
+        if matches!(query, AnchorQuery::Newest { .. }) {
+            Anchor::first(stored.rev().skip(skip as usize))
+        } else {
+            Anchor::first(stored.skip(skip as usize))
+        }
     }
 }
 
@@ -299,9 +260,5 @@ const ABILITIES: Abilities = Abilities {
     page_limit: PAGE as u16,
     min_id: true,
 };
-/// October 2025.
-pub(super) const START_MS: i64 = 1_760_000_000_000;
-/// Posts are there before the first poll.
-const LEAD_MS: i64 = 60_000;
 /// Nothing is read that is older than this: a gap that a throttle keeps open may be days old.
 const KEPT_MS: i64 = 240 * 3_600_000;

@@ -1,5 +1,7 @@
 //! The outcome of a run.
 
+use super::world::{World, time_ms};
+
 /// The results of a poller on a workload.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PollerOutcome {
@@ -39,33 +41,74 @@ pub struct PlanChange {
     pub is_proven: bool,
 }
 
-/// Delays from visible to stored.
+/// Delays from visible to stored, in order, ms.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delays(Vec<i64>);
 
-impl Delays {
-    pub(super) fn of(mut delays_ms: Vec<i64>) -> Self {
+impl From<Vec<i64>> for Delays {
+    fn from(mut delays_ms: Vec<i64>) -> Self {
         delays_ms.sort_unstable();
         Self(delays_ms)
     }
+}
 
+impl Delays {
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// The delay that this share of them does not pass, ms; zero without any.
     pub fn quantile_ms(&self, share: f64) -> i64 {
-        let last = self.0.len().saturating_sub(1);
         let index = (share * self.0.len() as f64).ceil() as usize;
-        self.0
-            .get(index.saturating_sub(1).min(last))
-            .copied()
-            .unwrap_or(0)
+        let at = self.0.get(index.saturating_sub(1)).or(self.0.last());
+        at.copied().unwrap_or(0)
+    }
+}
+
+/// What a poller has fetched and stored.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    fetched: u64,
+    stored: u64,
+    /// From visible to stored, ms.
+    pub(super) delays: Vec<i64>,
+    /// The same, of posts that were visible more than a second after their ID's time.
+    pub(super) late_delays: Vec<i64>,
+}
+
+impl Tally {
+    /// Stores a page's posts at a time, Unix ms, and says of each whether it is new. Delays count
+    /// for posts written at `from_ms` or later.
+    pub(super) fn store(
+        &mut self,
+        world: &mut World,
+        page: &[usize],
+        now_ms: i64,
+        from_ms: i64,
+    ) -> Vec<bool> {
+        self.fetched += page.len() as u64;
+        let mut is_new = Vec::with_capacity(page.len());
+        for &index in page {
+            let post = &mut world.posts[index];
+            is_new.push(!post.is_stored);
+            if std::mem::replace(&mut post.is_stored, true) {
+                continue;
+            }
+            self.stored += 1;
+            if time_ms(post.id) >= from_ms {
+                let delay_ms = now_ms - post.visible_at_ms;
+                self.delays.push(delay_ms);
+                if post.visible_at_ms - time_ms(post.id) > 1_000 {
+                    self.late_delays.push(delay_ms);
+                }
+            }
+        }
+        is_new
+    }
+
+    /// Posts fetched for each post stored.
+    pub(super) fn fetches(&self) -> f64 {
+        self.fetched as f64 / self.stored.max(1) as f64
     }
 }

@@ -1,101 +1,75 @@
-//! A server that shows a world's posts in pages, under a throttle.
+//! The world's server: it shows posts in pages, under a throttle.
 
 use super::world::{Post, World};
 use crate::{
-    answer::{AnswerHeaders, Failure, FailureKind, Throttle},
-    timeline::Request,
+    answer::{AnswerHeaders, Failure, FailureKind, PageRequest, Throttle},
     upstream_id::UpstreamId,
 };
 
-/// The server's side of a request.
-pub(super) struct Server {
-    pub(super) world: World,
-    window: Option<Throttle>,
-    rule: Option<(u32, i64)>,
-}
-
-/// Bounds of a page, as numbers.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Bounds {
-    pub(super) since_id: Option<u64>,
-    pub(super) max_id: Option<u64>,
-    pub(super) min_id: Option<u64>,
-}
-
-impl Bounds {
-    pub(super) fn of(request: &Request) -> Self {
-        let number = |id: &Option<UpstreamId>| id.as_ref().and_then(|id| id.as_str().parse().ok());
-        Self {
-            since_id: number(&request.page.since_id),
-            max_id: number(&request.page.max_id),
-            min_id: number(&request.page.min_id),
-        }
-    }
-}
-
-impl Server {
-    pub(super) fn new(world: World, rule: Option<(u32, i64)>) -> Self {
-        Self {
-            world,
-            window: None,
-            rule,
-        }
-    }
-
-    /// The indexes of a page's posts in the world, newest first.
-    pub(super) fn page(&mut self, bounds: Bounds, now_ms: i64) -> Vec<usize> {
-        self.world.make_until(now_ms);
-        let visible = |post: &Post| post.visible_at_ms <= now_ms;
-        let world = &self.world;
-        let above = world.first_above(bounds.since_id.or(bounds.min_id).unwrap_or(0));
-        let under = bounds
-            .max_id
-            .map_or(world.len(), |max_id| world.first_at(max_id));
-        let range = above..under.max(above);
-        let shown = |index: &usize| visible(world.get(*index));
-        if bounds.min_id.is_some() {
-            let mut page: Vec<usize> = range.filter(shown).take(PAGE).collect();
-            page.reverse();
-            return page;
-        }
-        range.rev().filter(shown).take(PAGE).collect()
-    }
-
-    /// An answer's headers, or a refusal by the throttle.
-    pub(super) fn answer(
+impl World {
+    /// The indexes of a page's posts in the world, newest first, and the answer's headers; or a
+    /// refusal by the throttle.
+    pub(super) fn page(
         &mut self,
+        request: &PageRequest,
         sent_at_ms: i64,
-        paged: bool,
-    ) -> Result<AnswerHeaders, Failure> {
-        let throttle = match (self.rule, paged) {
-            (Some((limit, length_ms)), true) => {
-                let window = self.window.filter(|window| window.reset_at_ms > sent_at_ms);
-                let mut window = window.unwrap_or(Throttle {
-                    limit,
-                    remaining: limit,
-                    reset_at_ms: (sent_at_ms / length_ms + 1) * length_ms,
-                });
-                let is_spent = window.remaining == 0;
-                window.remaining = window.remaining.saturating_sub(1);
-                self.window = Some(window);
-                if is_spent {
-                    return Err(Failure {
-                        throttle: Some(window),
-                        ..Failure::new(FailureKind::Throttled, "the window is used up")
-                    });
-                }
-                Some(window)
-            }
-            _ => None,
+    ) -> Result<(Vec<usize>, AnswerHeaders), Failure> {
+        let bounds = [&request.since_id, &request.max_id, &request.min_id];
+        let is_paged = bounds.iter().any(|bound| bound.is_some());
+        let number = |id: &UpstreamId| id.as_str().parse().ok();
+        let [since_id, max_id, min_id] = bounds.map(|id| id.as_ref().and_then(number));
+        let headers = AnswerHeaders {
+            throttle: self.throttle(is_paged, sent_at_ms)?,
+            ..headers(sent_at_ms)
         };
-        Ok(AnswerHeaders {
-            sent_at_ms,
-            received_at_ms: sent_at_ms + ROUND_TRIP_MS,
-            round_trip_ms: ROUND_TRIP_MS,
-            date_ms: Some(sent_at_ms / 1000 * 1000),
-            throttle,
-            body_bytes: 0,
-        })
+        self.make_until(sent_at_ms);
+        let above = self.first_above(since_id.or(min_id).unwrap_or(0));
+        let under = max_id.map_or(self.posts.len(), |max_id| self.first_at(max_id));
+        let is_visible = |post: &Post| post.visible_at_ms <= sent_at_ms;
+        let shown = |index: &usize| is_visible(&self.posts[*index]);
+        let range = (above..under.max(above)).filter(shown);
+        let mut page: Vec<usize> = match min_id {
+            Some(_) => range.take(PAGE).collect(),
+            None => range.rev().take(PAGE).collect(),
+        };
+        if min_id.is_some() {
+            page.reverse();
+        }
+        Ok((page, headers))
+    }
+
+    /// Counts a request, if it is one that the throttle counts.
+    fn throttle(&mut self, is_paged: bool, now_ms: i64) -> Result<Option<Throttle>, Failure> {
+        let Some((limit, length_ms)) = self.workload.throttle.filter(|_| is_paged) else {
+            return Ok(None);
+        };
+        let window = self.window.filter(|window| window.reset_at_ms > now_ms);
+        let mut window = window.unwrap_or(Throttle {
+            limit,
+            remaining: limit,
+            reset_at_ms: (now_ms / length_ms + 1) * length_ms,
+        });
+        let is_spent = window.remaining == 0;
+        window.remaining = window.remaining.saturating_sub(1);
+        self.window = Some(window);
+        if is_spent {
+            return Err(Failure {
+                throttle: Some(window),
+                ..Failure::new(FailureKind::Throttled, "the window is used up")
+            });
+        }
+        Ok(Some(window))
+    }
+}
+
+/// The headers of an answer that no throttle counts.
+pub(super) fn headers(sent_at_ms: i64) -> AnswerHeaders {
+    AnswerHeaders {
+        sent_at_ms,
+        received_at_ms: sent_at_ms + ROUND_TRIP_MS,
+        round_trip_ms: ROUND_TRIP_MS,
+        date_ms: Some(sent_at_ms / 1000 * 1000),
+        ..AnswerHeaders::default()
     }
 }
 

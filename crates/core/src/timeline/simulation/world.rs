@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 
 use super::workload::Workload;
-use crate::rng::Rng;
+use crate::{answer::Throttle, rng::Rng};
 
 /// The posts of a workload, generated as time passes and dropped once no poller reads them.
 pub(super) struct World {
-    workload: Workload,
+    pub(super) workload: Workload,
     rng: Rng,
-    start_ms: i64,
     /// The time of the next post, ms after the start.
     next_ms: f64,
     /// Made up to this time, ms after the start.
@@ -17,12 +16,14 @@ pub(super) struct World {
     ends_ms: i64,
     pub(super) proven_ms: Option<i64>,
     /// By ID.
-    posts: VecDeque<Post>,
+    pub(super) posts: VecDeque<Post>,
     /// How many were dropped.
     pub(super) gone: u64,
-    /// Posts that are visible and were never stored, among those dropped.
-    pub(super) missed: Vec<Post>,
+    /// Those of them that were never stored.
+    missed: Vec<Post>,
     sequence: u64,
+    /// The window of the throttle that began last.
+    pub(super) window: Option<Throttle>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,15 +31,14 @@ pub(super) struct Post {
     /// Mastodon's layout: ms since the epoch above 16 bits.
     pub(super) id: u64,
     pub(super) visible_at_ms: i64,
-    pub(super) stored_at_ms: Option<i64>,
+    pub(super) is_stored: bool,
 }
 
 impl World {
-    pub(super) fn new(workload: Workload, seed: u64, start_ms: i64) -> Self {
+    pub(super) fn new(workload: Workload, seed: u64) -> Self {
         Self {
             workload,
             rng: Rng::new(seed),
-            start_ms,
             next_ms: 0.0,
             made_ms: 0,
             ends_ms: i64::MAX,
@@ -47,12 +47,13 @@ impl World {
             gone: 0,
             missed: Vec::new(),
             sequence: 0,
+            window: None,
         }
     }
 
     /// Makes the posts that are written up to a time, Unix ms.
     pub(super) fn make_until(&mut self, now_ms: i64) {
-        let until_ms = (now_ms - self.start_ms).min(self.ends_ms);
+        let until_ms = (now_ms - START_MS).min(self.ends_ms);
         if until_ms <= self.made_ms {
             return;
         }
@@ -62,34 +63,40 @@ impl World {
             let (step_ms, late_ms) = self.workload.draw(&mut self.rng, at_ms, self.proven_ms);
             self.next_ms += step_ms;
             self.sequence = (self.sequence + 1) & 0xffff;
-            let id_ms = self.start_ms + at_ms as i64;
-            self.push(Post {
-                id: ((id_ms as u64) << 16) | self.sequence,
+            let id_ms = START_MS + at_ms as i64;
+            let id = ((id_ms as u64) << 16) | self.sequence;
+            // A sequence that begins again may put one behind another of its ms.
+            let above = self.posts.iter().rev().take_while(|other| other.id > id);
+            let index = self.posts.len() - above.count();
+            let post = Post {
+                id,
                 visible_at_ms: id_ms + late_ms as i64,
-                stored_at_ms: None,
-            });
+                is_stored: false,
+            };
+            self.posts.insert(index, post);
         }
     }
 
     /// Ends the posts at a time, Unix ms.
     pub(super) fn end(&mut self, at_ms: i64) {
-        self.ends_ms = at_ms - self.start_ms;
+        self.ends_ms = at_ms - START_MS;
     }
 
     /// Drops posts older than a time, Unix ms.
     pub(super) fn drop_older(&mut self, before_ms: i64) {
-        while self
-            .posts
-            .front()
-            .is_some_and(|post| time_ms(post.id) < before_ms)
-        {
-            if let Some(post) = self.posts.pop_front() {
-                self.gone += 1;
-                if post.stored_at_ms.is_none() {
-                    self.missed.push(post);
-                }
+        let is_old = |post: &mut Post| time_ms(post.id) < before_ms;
+        while let Some(post) = self.posts.pop_front_if(is_old) {
+            self.gone += 1;
+            if !post.is_stored {
+                self.missed.push(post);
             }
         }
+    }
+
+    /// The posts that are not stored.
+    pub(super) fn missed(&self) -> impl Iterator<Item = &Post> {
+        let unread = self.posts.iter().filter(|post| !post.is_stored);
+        self.missed.iter().chain(unread)
     }
 
     pub(super) fn first_above(&self, id: u64) -> usize {
@@ -99,36 +106,13 @@ impl World {
     pub(super) fn first_at(&self, id: u64) -> usize {
         self.posts.partition_point(|post| post.id < id)
     }
-
-    pub(super) fn get(&self, index: usize) -> &Post {
-        &self.posts[index]
-    }
-
-    pub(super) fn get_mut(&mut self, index: usize) -> &mut Post {
-        &mut self.posts[index]
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.posts.len()
-    }
-
-    pub(super) fn posts(&self) -> impl Iterator<Item = &Post> {
-        self.posts.iter()
-    }
-
-    /// In the order of IDs: a sequence that begins again may put one behind another of its ms.
-    fn push(&mut self, post: Post) {
-        let at = self
-            .posts
-            .iter()
-            .rev()
-            .take_while(|other| other.id > post.id)
-            .count();
-        let index = self.posts.len() - at;
-        self.posts.insert(index, post);
-    }
 }
 
 pub(super) fn time_ms(id: u64) -> i64 {
     (id >> 16) as i64
 }
+
+/// October 2025.
+pub(super) const START_MS: i64 = 1_760_000_000_000;
+/// Posts are there before the first poll.
+pub(super) const LEAD_MS: i64 = 60_000;

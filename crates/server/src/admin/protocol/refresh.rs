@@ -81,11 +81,13 @@ pub struct WorkerStats {
 
 impl From<&RefreshStats> for WorkerStats {
     fn from(stats: &RefreshStats) -> Self {
-        let names = LookupOutcome::ALL.map(|outcome| outcome.name().to_owned());
+        let names = LookupOutcome::ALL
+            .iter()
+            .map(|outcome| outcome.name().to_owned());
         Self {
             requests: stats.requests,
             posts: stats.posts,
-            outcomes: names.into_iter().zip(stats.outcomes).collect(),
+            outcomes: names.zip(stats.outcomes).collect(),
             lost_leases: stats.lost_leases,
         }
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(super) async fn first(request: ApiRequest) -> Response {
-    let authors = request.sim.world_config().authors;
+    let authors = request.sim.config.world.authors;
     ok(&json!({
         "uri": status::HOST,
         "title": TITLE,
@@ -31,7 +31,7 @@ pub(super) async fn first(request: ApiRequest) -> Response {
 }
 
 pub(super) async fn second(request: ApiRequest) -> Response {
-    let authors = request.sim.world_config().authors;
+    let authors = request.sim.config.world.authors;
     ok(&json!({
         "domain": status::HOST,
         "title": TITLE,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::{http::timeline::Timeline, status::Status};
 
 /// One stream of events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Channel {
     /// Its name and parameter, as messages of WebSockets carry them.
     pub(super) name: Vec<String>,
@@ -15,7 +15,7 @@ pub(super) struct Channel {
 }
 
 /// How a request names a stream.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct StreamParams {
     pub(super) stream: Option<String>,
     pub(super) tag: Option<String>,

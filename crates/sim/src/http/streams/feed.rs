@@ -1,31 +1,42 @@
 //! The events that one connection gets.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use super::channel::Channel;
+use tokio::sync::watch;
+
+use super::channel::{Channel, StreamParams};
 use crate::{
-    http::sim::{OpenStream, Sim},
+    http::{refusal::Refusal, sim::Sim},
     rng::{Rng, hash_text, mix},
     streams_config::StreamsConfig,
     world::Happening,
 };
 
-/// One connection: its channels, and what is still to be sent on them.
+/// One connection: its channel, and what is still to be sent on it.
 pub(super) struct Feed {
     sim: Arc<Sim>,
     token: String,
-    open: OpenStream,
-    channels: Vec<(Channel, i64)>,
+    /// How many connections were opened before it.
+    number: u64,
+    /// Changes when its owner breaks the streams that are open.
+    breaks: watch::Receiver<()>,
+    channel: Channel,
+    /// What happened until then is taken.
+    until_ms: i64,
     /// By the time when it is sent, by the server's clock.
     pending: BTreeMap<(i64, u64), Event>,
     taken: u64,
     sent: u64,
-    connected_at_ms: i64,
 }
 
 /// An event as it is sent.
 #[derive(Debug, Clone)]
 pub(super) struct Event {
+    /// Its name and parameter.
     pub(super) channel: Vec<String>,
     pub(super) name: &'static str,
     pub(super) payload: String,
@@ -40,27 +51,39 @@ pub(super) struct Due {
 
 impl Feed {
     /// Starts now: what happened before is not sent.
-    pub(super) fn new(sim: Arc<Sim>, token: String) -> Self {
-        Self {
-            open: sim.open_stream(),
+    ///
+    /// # Errors
+    /// Why a connection gets no stream.
+    pub(super) fn open(
+        sim: Arc<Sim>,
+        token: String,
+        stream: &str,
+        params: &StreamParams,
+    ) -> Result<Self, Refusal> {
+        if sim.faults_config().streams.refused {
+            return Err(Refusal::NotNow);
+        }
+        if sim.is_revoked(&token) {
+            return Err(Refusal::Unauthorized);
+        }
+        let channel = Channel::of(stream, params)
+            .filter(|channel| sim.world(&channel.timeline).is_some())
+            .ok_or(Refusal::NotFound)?;
+        if channel.is_private() && token.is_empty() {
+            return Err(Refusal::Unauthorized);
+        }
+        let now_ms = sim.clock.now_ms();
+        Ok(Self {
+            number: sim.opened.fetch_add(1, Ordering::SeqCst),
+            breaks: sim.breaks.subscribe(),
             token,
-            channels: Vec::new(),
+            channel,
+            until_ms: now_ms,
             pending: BTreeMap::new(),
             taken: 0,
             sent: 0,
-            connected_at_ms: sim.clock.now_ms(),
             sim,
-        }
-    }
-
-    pub(super) fn subscribe(&mut self, channel: Channel) {
-        if !self.channels.iter().any(|(it, _)| *it == channel) {
-            self.channels.push((channel, self.sim.clock.now_ms()));
-        }
-    }
-
-    pub(super) fn unsubscribe(&mut self, channel: &Channel) {
-        self.channels.retain(|(it, _)| it != channel);
+        })
     }
 
     /// What is due; waits a moment first, so that callers can loop.
@@ -79,18 +102,17 @@ impl Feed {
         due.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         self.sent += due.len() as u64;
         self.sim.count(|traffic| traffic.events += due.len() as u64);
-        let old = config
-            .drop_after_ms
-            .is_some_and(|max_ms| now_ms - self.connected_at_ms >= max_ms);
         Due {
             events: due,
-            breaks: full || old || self.open.is_dropped() || self.sim.is_revoked(&self.token),
+            breaks: full
+                || self.breaks.has_changed().unwrap_or(true)
+                || self.sim.is_revoked(&self.token),
         }
     }
 
     /// Whether the server is shutting down.
     pub(super) fn is_over(&self) -> bool {
-        self.sim.is_stopping()
+        *self.sim.stopping.borrow()
     }
 
     /// From one heartbeat to the next.
@@ -101,37 +123,30 @@ impl Feed {
 
     /// Takes what happened since the last time.
     fn take(&mut self, now_ms: i64, config: &StreamsConfig) {
-        let mut taken = Vec::new();
-        for (channel, until_ms) in &mut self.channels {
-            let after_ms = std::mem::replace(until_ms, now_ms.max(*until_ms));
-            for event in self.sim.events(&channel.timeline, after_ms, now_ms) {
-                let (name, id, payload) = match event.happening {
-                    Happening::Deleted(id) => ("delete", id.clone(), id.to_string()),
-                    Happening::Appeared(status) | Happening::Edited(status)
-                        if !channel.shows(&status)
-                            || self.sim.hides(event.at_ms, &self.token, &status.id) =>
-                    {
-                        continue;
-                    }
-                    Happening::Appeared(status) => ("update", status.id.clone(), status.to_json()),
-                    Happening::Edited(status) => {
-                        ("status.update", status.id.clone(), status.to_json())
-                    }
-                };
-                let own = mix(hash_text(id.as_str()), hash_text(name));
-                let sent = Event {
-                    channel: channel.name.clone(),
-                    name,
-                    payload,
-                };
-                taken.push((event.at_ms, own, sent));
-            }
-        }
-        // Of several channels, in order of time.
-        taken.sort_by_key(|&(at_ms, ..)| at_ms);
-        for (at_ms, own, event) in taken {
-            let seed = mix(mix(self.sim.seed(), self.open.number()), own);
-            self.plan(at_ms, &event, config, &mut Rng::stream(seed, STREAM));
+        let until_ms = now_ms.max(self.until_ms);
+        let after_ms = std::mem::replace(&mut self.until_ms, until_ms);
+        let happened = self.sim.events(&self.channel.timeline, after_ms, now_ms);
+        for event in happened {
+            let (name, id, payload) = match event.happening {
+                Happening::Deleted(id) => ("delete", id.clone(), id.to_string()),
+                Happening::Appeared(status) | Happening::Edited(status)
+                    if !self.channel.shows(&status)
+                        || self.sim.hides(event.at_ms, &self.token, &status.id) =>
+                {
+                    continue;
+                }
+                Happening::Appeared(status) => ("update", status.id.clone(), status.to_json()),
+                Happening::Edited(status) => ("status.update", status.id.clone(), status.to_json()),
+            };
+            let own = mix(hash_text(id.as_str()), hash_text(name));
+            let seed = mix(mix(self.sim.seed, self.number), own);
+            let sent = Event {
+                channel: self.channel.name.clone(),
+                name,
+                payload,
+            };
+            let rng = &mut Rng::stream(seed, STREAM);
+            self.plan(event.at_ms, &sent, config, rng);
         }
     }
 
@@ -145,7 +160,7 @@ impl Feed {
             (false, false) => 1,
         };
         for _ in 0..times {
-            let delay_ms = rng.between(config.delay_ms.min, config.delay_ms.max);
+            let delay_ms = config.delay_ms.draw(rng);
             let due_ms = at_ms.saturating_add(delay_ms.max(0));
             self.pending.insert((due_ms, self.taken), event.clone());
             self.taken += 1;

@@ -7,17 +7,17 @@ use crate::{
     status::SimAuthor,
 };
 
-/// A post; `extended` says how its text is named and that it is whole.
-pub(super) fn tweet(tweet: &Tweet<'_>, extended: bool) -> Value {
+/// A post, with its whole text as `tweet_mode=extended` asks for it.
+pub(super) fn tweet(tweet: &Tweet<'_>) -> Value {
     let status = tweet.status;
     let text = tweet.text();
-    let length = text.chars().count();
-    let cut = !extended && length > SHORT;
     let mut value = json!({
         "created_at": twitter_date(status.created_at_ms),
         "id": number(status.id.as_str()),
         "id_str": status.id,
-        "truncated": cut,
+        "truncated": false,
+        "display_text_range": [0, text.chars().count()],
+        "full_text": text,
         "entities": { "hashtags": [], "symbols": [], "user_mentions": [], "urls": [] },
         "source": "<a href=\"https://sim.example\" rel=\"nofollow\">Simulated</a>",
         "in_reply_to_status_id": null,
@@ -37,17 +37,8 @@ pub(super) fn tweet(tweet: &Tweet<'_>, extended: bool) -> Value {
         "retweeted": false,
         "lang": LANGUAGE,
     });
-    if extended {
-        value["full_text"] = json!(text);
-        value["display_text_range"] = json!([0, length]);
-    } else if cut {
-        let start: String = text.chars().take(SHORT - 1).collect();
-        value["text"] = json!(format!("{start}…"));
-    } else {
-        value["text"] = json!(text);
-    }
     if let Some(boosted) = &tweet.boosted {
-        value["retweeted_status"] = self::tweet(boosted, extended);
+        value["retweeted_status"] = self::tweet(boosted);
     }
     value
 }
@@ -87,6 +78,3 @@ pub(super) fn user(author: &SimAuthor) -> Value {
 fn number(id: &str) -> Value {
     id.parse::<u64>().map_or(Value::Null, Value::from)
 }
-
-/// The characters that a text has at most, unless it is extended.
-const SHORT: usize = 140;

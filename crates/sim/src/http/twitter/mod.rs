@@ -4,7 +4,7 @@ mod entity;
 
 use std::sync::Arc;
 
-use axum::{Router, extract::Path, response::Response, routing::get};
+use axum::{Router, response::Response, routing::get};
 use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     quota::{Endpoint, RequestKind},
     status::Status,
-    world::{Found, answer_order},
+    world::answer_order,
 };
 
 pub(crate) fn routes() -> Router<Arc<Sim>> {
@@ -29,8 +29,6 @@ pub(crate) fn routes() -> Router<Arc<Sim>> {
         .route("/1.1/statuses/mentions_timeline.json", get(mentions))
         .route("/1.1/lists/statuses.json", get(list))
         .route("/1.1/statuses/lookup.json", get(several))
-        .route("/1.1/statuses/show/{id}", get(show))
-        .route("/1.1/statuses/show.json", get(show_named))
         .route("/1.1/account/verify_credentials.json", get(credentials))
 }
 
@@ -42,16 +40,11 @@ async fn mentions(request: ApiRequest) -> Response {
     page(&request, Endpoint::Mentions, Some(Timeline::Mentions)).await
 }
 
-/// `user_id`, or `screen_name` of the world's own accounts; the reader's if
-/// neither is given.
+/// `user_id`; the reader's if it is not given.
 async fn user(request: ApiRequest) -> Response {
-    let params = &request.params;
-    let number = match (params.text("user_id"), params.text("screen_name")) {
-        (Some(id), _) => id.parse().ok(),
-        (None, Some(name)) => name
-            .strip_prefix("drifter")
-            .and_then(|number| number.parse().ok()),
-        (None, None) => Some(READER_ID),
+    let number = match request.params.text("user_id") {
+        Some(id) => id.parse().ok(),
+        None => Some(READER_ID),
     };
     page(&request, Endpoint::User, number.map(Timeline::Account)).await
 }
@@ -65,7 +58,6 @@ async fn list(request: ApiRequest) -> Response {
 }
 
 async fn page(request: &ApiRequest, endpoint: Endpoint, timeline: Option<Timeline>) -> Response {
-    request.sim.count(|traffic| traffic.page_requests += 1);
     let paged = request.params.has_any(&["since_id", "max_id"]);
     let right = || {
         let timeline = timeline.ok_or(Refusal::NoSuchPath)?;
@@ -99,7 +91,6 @@ fn bounds(params: &Params) -> Result<PageRequest, Refusal> {
 
 /// Up to 100 IDs; with `map=true` those that are not shown are `null`.
 async fn several(request: ApiRequest) -> Response {
-    request.sim.count(|traffic| traffic.batches += 1);
     let right = || look_ups(&request).map(|body| ok(&body));
     request.answer_plain(Endpoint::LookUps, right).await
 }
@@ -113,7 +104,7 @@ fn look_ups(request: &ApiRequest) -> Result<Value, Refusal> {
     if ids.is_empty() {
         return Err(Refusal::bad("id", "", "id parameter is missing."));
     }
-    if ids.len() > usize::from(sim.world_config().batches.most.unwrap_or(MOST)) {
+    if ids.len() > usize::from(sim.config.world.batches.most.unwrap_or(MOST)) {
         return Err(Refusal::TooMany);
     }
     let found = sim.find_several(&request.token, &ids)?.into_iter();
@@ -129,33 +120,14 @@ fn look_ups(request: &ApiRequest) -> Result<Value, Refusal> {
     }
 }
 
-async fn show(Path(name): Path<String>, request: ApiRequest) -> Response {
-    one(&request, name.strip_suffix(".json").unwrap_or(&name)).await
-}
-
-async fn show_named(request: ApiRequest) -> Response {
-    one(&request, request.params.text("id").unwrap_or_default()).await
-}
-
-async fn one(request: &ApiRequest, id: &str) -> Response {
-    request.sim.count(|traffic| traffic.look_ups += 1);
-    let right = || match request.sim.find_one(&request.token, &id.into())? {
-        Found::Shown(status) => Ok(ok(&shown(request, &status))),
-        Found::Hidden => Err(Refusal::Forbidden),
-        Found::Absent => Err(Refusal::NotFound),
-    };
-    request.answer_plain(Endpoint::LookUp, right).await
-}
-
 async fn credentials(request: ApiRequest) -> Response {
     let right = || Ok(ok(&entity::user(&reader())));
     request.answer_plain(Endpoint::Credentials, right).await
 }
 
 fn shown(request: &ApiRequest, status: &Status) -> Value {
-    let extended = request.params.text("tweet_mode") == Some("extended");
     let now_ms = request.sim.clock.now_ms();
-    entity::tweet(&Tweet::of(&request.sim, now_ms, status), extended)
+    entity::tweet(&Tweet::of(&request.sim, now_ms, status))
 }
 
 fn is_true(text: &str) -> bool {

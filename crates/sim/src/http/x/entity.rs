@@ -11,7 +11,7 @@ use crate::{
     wire::iso_8601,
 };
 
-/// `data` and `includes` of an answer with several posts; without posts there
+/// `data` and `includes` of an answer; without posts there
 /// is neither.
 pub(super) fn several(tweets: &[Tweet<'_>], fields: &Fields) -> Map<String, Value> {
     let mut body = Map::new();
@@ -21,14 +21,6 @@ pub(super) fn several(tweets: &[Tweet<'_>], fields: &Fields) -> Map<String, Valu
     let data: Vec<Value> = tweets.iter().map(|it| tweet(it, fields)).collect();
     body.insert("data".into(), data.into());
     body.extend(includes(tweets, fields));
-    body
-}
-
-/// `data` and `includes` of an answer with one post.
-pub(super) fn one(it: &Tweet<'_>, fields: &Fields) -> Map<String, Value> {
-    let mut body = Map::new();
-    body.insert("data".into(), tweet(it, fields));
-    body.extend(includes(std::slice::from_ref(it), fields));
     body
 }
 

@@ -1,6 +1,6 @@
 //! Look-ups of posts.
 
-use axum::{extract::Path, response::Response};
+use axum::response::Response;
 use driftline_core::upstream_id::UpstreamId;
 use serde_json::{Map, Value, json};
 
@@ -20,15 +20,8 @@ use crate::{
 };
 
 pub(super) async fn several(request: ApiRequest) -> Response {
-    request.sim.count(|traffic| traffic.batches += 1);
     let right = || many(&request).map(|body| ok(&Value::Object(body)));
     request.answer_plain(Endpoint::LookUps, right).await
-}
-
-pub(super) async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
-    request.sim.count(|traffic| traffic.look_ups += 1);
-    let right = || single(&request, &id).map(|body| ok(&Value::Object(body)));
-    request.answer_plain(Endpoint::LookUp, right).await
 }
 
 fn many(request: &ApiRequest) -> Result<Map<String, Value>, Refusal> {
@@ -39,7 +32,7 @@ fn many(request: &ApiRequest) -> Result<Map<String, Value>, Refusal> {
     params.only(&known)?;
     let fields = Fields::of(params)?;
     let asked = params.list("ids");
-    let most = usize::from(sim.world_config().batches.most.unwrap_or(MOST));
+    let most = usize::from(sim.config.world.batches.most.unwrap_or(MOST));
     if asked.is_empty() || asked.len() > most {
         let message = format!(
             "The number of values in the `ids` query parameter list [{}] is not between 1 and {most}",
@@ -55,7 +48,7 @@ fn many(request: &ApiRequest) -> Result<Map<String, Value>, Refusal> {
     for (id, found) in sim.find_several(&request.token, &asked)? {
         match found {
             Found::Shown(status) => statuses.push(*status),
-            found => errors.push(error(&found, "ids", &id)),
+            found => errors.push(error(&found, &id)),
         }
     }
     sim.give(statuses.len());
@@ -66,36 +59,16 @@ fn many(request: &ApiRequest) -> Result<Map<String, Value>, Refusal> {
     Ok(body)
 }
 
-fn single(request: &ApiRequest, id: &str) -> Result<Map<String, Value>, Refusal> {
-    let (sim, params) = (&request.sim, &request.params);
-    params.only(&PARAMETERS)?;
-    let fields = Fields::of(params)?;
-    check_id("id", id)?;
-    let id = UpstreamId::from(id);
-    sim.check_cap()?;
-    Ok(match sim.find_one(&request.token, &id)? {
-        Found::Shown(status) => {
-            sim.give(1);
-            entity::one(&Tweet::of(sim, sim.clock.now_ms(), &status), &fields)
-        }
-        found => {
-            let mut body = Map::new();
-            body.insert("errors".into(), json!([error(&found, "id", &id)]));
-            body
-        }
-    })
-}
-
 /// Why a post is left out: X says so in a 200.
-fn error(found: &Found, parameter: &str, id: &UpstreamId) -> Value {
+fn error(found: &Found, id: &UpstreamId) -> Value {
     let (detail, title, kind) = match found {
         Found::Hidden => (
-            format!("Sorry, you are not authorized to see the Tweet with {parameter}: [{id}]."),
+            format!("Sorry, you are not authorized to see the Tweet with ids: [{id}]."),
             "Authorization Error",
             "not-authorized-for-resource",
         ),
         Found::Absent | Found::Shown(_) => (
-            format!("Could not find tweet with {parameter}: [{id}]."),
+            format!("Could not find tweet with ids: [{id}]."),
             "Not Found Error",
             "resource-not-found",
         ),
@@ -105,7 +78,7 @@ fn error(found: &Found, parameter: &str, id: &UpstreamId) -> Value {
         "detail": detail,
         "title": title,
         "resource_type": "tweet",
-        "parameter": parameter,
+        "parameter": "ids",
         "resource_id": id,
         "type": problem(kind),
     });

@@ -28,7 +28,6 @@ pub(crate) fn routes() -> Router<Arc<Sim>> {
         .route("/2/users/{id}/mentions", get(mentions))
         .route("/2/lists/{id}/tweets", get(list))
         .route("/2/tweets", get(look_ups::several))
-        .route("/2/tweets/{id}", get(look_ups::one))
 }
 
 async fn me(request: ApiRequest) -> Response {

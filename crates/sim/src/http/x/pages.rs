@@ -57,7 +57,6 @@ pub(super) async fn page(
     rules: &Rules,
 ) -> Response {
     let (sim, params) = (&request.sim, &request.params);
-    sim.count(|traffic| traffic.page_requests += 1);
     let kind = RequestKind {
         endpoint: rules.endpoint,
         paged: params.has_any(&["since_id", "until_id", "pagination_token"]),
@@ -71,7 +70,7 @@ pub(super) async fn page(
         let cut = cut.ok_or(Refusal::NotFound)?;
         sim.give(cut.statuses.len());
         let mut body = entity::several(&Tweet::all(sim, &cut.statuses), &fields);
-        body.insert("meta".into(), meta(&cut, params));
+        body.insert("meta".into(), meta(&cut));
         Ok(ok(&Value::Object(body)))
     };
     request.answer(kind, right).await
@@ -109,66 +108,39 @@ fn bounds(rules: &Rules, params: &Params) -> Result<PageRequest, Refusal> {
         limit,
     };
     if let Some(token) = params.text("pagination_token") {
-        match Token::read(token) {
-            // It stands within the bounds already.
-            Some(Token::Older(id)) => request.max_id = Some(id),
-            Some(Token::Newer(id)) => request.min_id = Some(id),
-            None => {
-                let message =
-                    format!("The `pagination_token` query parameter value [{token}] is not valid");
-                return Err(Refusal::bad("pagination_token", token, message));
-            }
-        }
+        // It stands within the bounds already.
+        request.max_id = Some(read_token(token).ok_or_else(|| {
+            let message =
+                format!("The `pagination_token` query parameter value [{token}] is not valid");
+            Refusal::bad("pagination_token", token, message)
+        })?);
     }
     Ok(request)
 }
 
-fn meta(cut: &Cut, params: &Params) -> Value {
+fn meta(cut: &Cut) -> Value {
     let mut meta = json!({ "result_count": cut.statuses.len() });
     if let (Some(newest), Some(oldest)) = (cut.statuses.first(), cut.statuses.last()) {
         meta["newest_id"] = json!(newest.id);
         meta["oldest_id"] = json!(oldest.id);
     }
-    if let Some(oldest) = cut.oldest.clone().filter(|_| cut.full) {
-        meta["next_token"] = json!(Token::Older(oldest).write());
-    }
-    if let Some(newest) = cut.newest.clone()
-        && params.text("pagination_token").is_some()
-    {
-        meta["previous_token"] = json!(Token::Newer(newest).write());
+    if let Some(oldest) = cut.oldest.as_ref().filter(|_| cut.full) {
+        meta["next_token"] = json!(token(oldest));
     }
     meta
 }
 
-/// Where a walk goes on. Opaque to clients.
-enum Token {
-    /// The posts below.
-    Older(UpstreamId),
-    /// The posts just above.
-    Newer(UpstreamId),
+/// Where a walk goes on: below this post. Opaque to clients.
+fn token(oldest: &UpstreamId) -> String {
+    let id: u64 = oldest.as_str().parse().unwrap_or(0);
+    format!("{TOKEN}{:x}", id ^ SCRAMBLE)
 }
 
-impl Token {
-    fn write(&self) -> String {
-        let (kind, id) = match self {
-            Self::Older(id) => ("7140dibdnow", id),
-            Self::Newer(id) => ("77qpymm88g5", id),
-        };
-        let id: u64 = id.as_str().parse().unwrap_or(0);
-        format!("{kind}{:x}", id ^ SCRAMBLE)
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        let (kind, id) = text.split_at_checked(11)?;
-        let id = u64::from_str_radix(id, 16).ok()? ^ SCRAMBLE;
-        let id = UpstreamId::new(id.to_string());
-        match kind {
-            "7140dibdnow" => Some(Self::Older(id)),
-            "77qpymm88g5" => Some(Self::Newer(id)),
-            _ => None,
-        }
-    }
+fn read_token(token: &str) -> Option<UpstreamId> {
+    let id = u64::from_str_radix(token.strip_prefix(TOKEN)?, 16).ok()?;
+    Some(UpstreamId::new((id ^ SCRAMBLE).to_string()))
 }
 
+const TOKEN: &str = "7140dibdnow";
 const SCRAMBLE: u64 = 0x5bd1_e995_9e37_79b9;
 const MOST: u16 = 100;
