@@ -7,7 +7,7 @@ use crate::workspace::{Workspace, run as run_program};
 /// A test of a package that runs under a seed.
 pub(crate) struct SeededTest {
     package: &'static str,
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Only the tests whose name contains this.
     filter: &'static str,
 }

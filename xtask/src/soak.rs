@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use clap::Args;
 
 use crate::error::TaskError;
@@ -8,9 +10,9 @@ use crate::workspace::Workspace;
 /// What `cargo xtask soak` takes.
 #[derive(Debug, Args)]
 pub(crate) struct SoakArgs {
-    /// How many seeds each simulation runs
-    #[arg(long, default_value_t = 5000)]
-    seeds: u64,
+    /// How many times as many seeds each simulation runs as in the suite
+    #[arg(long, default_value_t = 50)]
+    times: u64,
     /// How many times the kill tests kill
     #[arg(long, default_value_t = 100)]
     kills: u64,
@@ -22,17 +24,27 @@ pub(crate) struct SoakArgs {
     cases: u32,
 }
 
-/// Runs every simulation on many seeds and the kill tests many times, built for release.
+/// Runs every simulation on many seeds and the kill tests many times, built for release. What fails
+/// keeps nothing after it from running.
 pub(crate) fn run(workspace: &Workspace, args: &SoakArgs) -> Result<(), TaskError> {
     setup::run(workspace)?;
     let variables = [
-        ("DRIFTLINE_SEEDS", args.seeds.to_string()),
+        ("DRIFTLINE_TIMES", args.times.to_string()),
         ("DRIFTLINE_KILLS", args.kills.to_string()),
         ("DRIFTLINE_POSTS", args.posts.to_string()),
         ("PROPTEST_CASES", args.cases.to_string()),
     ];
+    let mut failed = Vec::new();
     for test in SIMULATIONS.iter().chain(&DRAWN).chain(&KILLS) {
-        test.run(workspace, &["--release"], &variables)?;
+        let began = Instant::now();
+        let result = test.run(workspace, &["--release"], &variables);
+        eprintln!("{} took {} s", test.name, began.elapsed().as_secs());
+        if result.is_err() {
+            failed.push(test.name);
+        }
     }
-    Ok(())
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(TaskError::message(format!("failed: {}", failed.join(", ")))),
+    }
 }

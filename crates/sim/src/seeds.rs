@@ -11,7 +11,8 @@ use std::{
 };
 
 /// Runs a simulation on the first `default` seeds on two threads; on as many as `DRIFTLINE_SEEDS`
-/// says, or on the one that `DRIFTLINE_SEED` names.
+/// says, on as many times the default as `DRIFTLINE_TIMES` says, or on the one that `DRIFTLINE_SEED`
+/// names.
 ///
 /// # Panics
 /// After the last seed if the simulation panicked on any, with the command that replays each; and
@@ -64,7 +65,8 @@ fn replay(seed: u64) -> String {
 fn seed_range(default: u64) -> Range<u64> {
     match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
         (Some(seed), _) => seed..seed.saturating_add(1),
-        (None, count) => 0..count.unwrap_or(default),
+        (None, Some(count)) => 0..count,
+        (None, None) => 0..default.saturating_mul(number("DRIFTLINE_TIMES").unwrap_or(1)),
     }
 }
 
