@@ -352,7 +352,8 @@ mod tests {
         for (at_ms, token, fault, remaining) in [
             (1_099, "a", None, Some(4)),
             (1_100, "a", Some(FaultKind::Unauthorized), None),
-            (1_100, "b", None, Some(3)),
+            (1_100, "b", None, Some(4)),
+            (1_099, "a", None, Some(3)),
         ] {
             let decision = faults.decide(at_ms, token, PLAIN);
             assert_eq!(kind(decision), fault, "{token} {at_ms}");
