@@ -113,6 +113,7 @@ fn print(systems: &[System], jobs: u64) {
     };
     let [name, delayed, due, put, cycles] = figure(ours);
     let none = String::new;
+    let lacks = ours.lacks.to_owned();
     table.row([
         name,
         delayed,
@@ -123,7 +124,7 @@ fn print(systems: &[System], jobs: u64) {
         none(),
         none(),
         none(),
-        ours.lacks.to_owned(),
+        lacks,
     ]);
     for system in others {
         let ratio = |of: fn(&Figures) -> f64| {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use driftline_core::{
-    answer::{Abilities, Failure, FailureKind},
+    answer::{Abilities, AnswerHeaders, Failure, FailureKind},
     timeline::{
-        Anchor, AnchorQuery, Gap, GapKind, Machine, Reading, RequestPurpose, Settings, Step, Stored,
+        Anchor, AnchorQuery, Gap, GapKind, Machine, Reading, Request, RequestPurpose, Settings,
+        Step, Stored,
     },
     upstream_id::{IdOrder, Key, UpstreamId},
 };
@@ -138,16 +139,7 @@ impl Harness {
                         return;
                     }
                 };
-                let outcome = self.outcome(&request, &reading);
-                let mut machine = self.machine.clone();
-                machine.page(
-                    &self.settings,
-                    abilities,
-                    &request,
-                    &reading,
-                    &page.headers,
-                    &outcome,
-                );
+                let mut machine = self.after_page(&request, &reading, &page.headers);
                 if self.mutant == Some(Mutant::GapClosedByShortPage)
                     && let RequestPurpose::Fill { low, .. } = &request.purpose
                     && page.listed.len() < self.world.page_limit
@@ -187,18 +179,25 @@ impl Harness {
         self.machine.sent(&Step::Fetch(fetch.clone()), clock_ms);
         let request = fetch.request(None, None);
         let reading = Reading::check(page, &request, None, &self.settings).unwrap();
-        let outcome = self.outcome(&request, &reading);
-        self.machine.page(
-            &self.settings,
-            abilities,
-            &request,
-            &reading,
-            &page.headers,
-            &outcome,
-        );
+        self.machine = self.after_page(&request, &reading, &page.headers);
         for key in &reading.keys {
             self.stored.entry(key.clone()).or_default();
         }
+    }
+
+    fn after_page(&self, request: &Request, reading: &Reading, headers: &AnswerHeaders) -> Machine {
+        let outcome = self.outcome(request, reading);
+        let mut machine = self.machine.clone();
+        let abilities = self.abilities();
+        machine.page(
+            &self.settings,
+            abilities,
+            request,
+            reading,
+            headers,
+            &outcome,
+        );
+        machine
     }
 
     /// Posts that were shown and are not stored, though the ledger lists the
@@ -288,7 +287,7 @@ impl Harness {
             .filter(|post| World::is_visible(post, self.now_ms))
     }
 
-    fn outcome(&self, request: &driftline_core::timeline::Request, reading: &Reading) -> Stored {
+    fn outcome(&self, request: &Request, reading: &Reading) -> Stored {
         let on_page: BTreeSet<&Key> = reading.keys.iter().collect();
         let absent = self
             .machine

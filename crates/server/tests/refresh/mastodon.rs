@@ -124,15 +124,7 @@ async fn a_poisonous_post_does_not_hold_the_others_up() {
     world.stored(60).await;
     let (poison, local, _) = world.posts().await[7].clone();
     world.faults(|faults| faults.poison_ids = vec![poison.clone()]);
-    let since_ms = now();
-    wait("all others are refreshed again", async || {
-        let posts = world.posts().await;
-        let fresh = posts
-            .iter()
-            .filter(|(.., s)| s.freshness.refreshed_ms > since_ms + 1_000);
-        fresh.count() >= posts.len() - 1
-    })
-    .await;
+    world.all_but_one_refreshed().await;
     let state = world.posts().await;
     let (.., poisoned) = state.iter().find(|(_, id, _)| *id == local).unwrap();
     assert_eq!(poisoned.outcome, Some(LookupOutcome::Failed));

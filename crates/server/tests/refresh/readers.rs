@@ -214,15 +214,7 @@ async fn a_post_that_nothing_is_answered_to_does_not_hold_the_others_up() {
     refreshed(&world, 40).await;
     let (poison, local, _) = world.posts().await[7].clone();
     world.faults(|faults| *faults = silence(vec![poison], 0.0));
-    let since_ms = now();
-    wait("all others are refreshed again", async || {
-        let posts = world.posts().await;
-        let fresh = posts
-            .iter()
-            .filter(|(.., s)| s.freshness.refreshed_ms > since_ms + 1_000);
-        fresh.count() >= posts.len() - 1
-    })
-    .await;
+    world.all_but_one_refreshed().await;
     let state = world.refresh_state(local).await;
     assert_eq!(state.outcome, Some(LookupOutcome::Failed));
     assert!(state.due_at_ms.is_some(), "it is due again");

@@ -201,6 +201,19 @@ impl World {
         .await;
     }
 
+    /// Waits until all posts but one are refreshed from now on.
+    pub(crate) async fn all_but_one_refreshed(&self) {
+        let since_ms = now();
+        wait("all others are refreshed again", async || {
+            let posts = self.posts().await;
+            let fresh = posts
+                .iter()
+                .filter(|(.., s)| s.freshness.refreshed_ms > since_ms + 1_000);
+            fresh.count() >= posts.len() - 1
+        })
+        .await;
+    }
+
     /// Waits until so many posts were refreshed that often.
     pub(crate) async fn refreshed(&self, posts: usize, times: u32) {
         wait("posts are refreshed", async || {

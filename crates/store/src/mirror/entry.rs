@@ -189,6 +189,9 @@ pub(crate) fn absent(
         .filter(|(position, _)| !listed.contains(position))
         .map(|(_, post_id)| *post_id)
         .collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
     tx.query(
         "select upstream_id from post where id {in $1}",
         &[&Column::i64(missing)],

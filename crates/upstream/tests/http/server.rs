@@ -100,6 +100,12 @@ impl Server {
         self.requests.lock().expect("no panic").clone()
     }
 
+    /// Asserts that the first request held a text, in lower case.
+    pub(crate) fn assert_first_sent(&self, text: &str) {
+        let request = self.requests().remove(0).to_ascii_lowercase();
+        assert!(request.contains(text), "{request}");
+    }
+
     /// A client of this server with short timeouts.
     pub(crate) fn client(&self) -> Upstream {
         self.client_with(options(), None)
@@ -151,8 +157,12 @@ pub(crate) async fn home(client: &Upstream) -> Result<Page, Failure> {
 }
 
 pub(crate) fn first_page() -> PageRequest {
+    first_page_of(40)
+}
+
+pub(crate) fn first_page_of(limit: u16) -> PageRequest {
     PageRequest {
-        limit: 40,
+        limit,
         ..PageRequest::default()
     }
 }

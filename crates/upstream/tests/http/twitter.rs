@@ -1,6 +1,6 @@
 //! The client of Twitter's API against a server that sends exact bytes.
 
-use crate::server::{OAUTH, Reply, Server, answer};
+use crate::server::{OAUTH, Reply, Server, answer, first_page_of};
 use driftline_core::{
     answer::{FailureKind, Finding, LookUp, PageRequest, Throttle},
     api::Api,
@@ -11,17 +11,10 @@ use driftline_upstream::Timeline;
 const FORM: &str =
     "&tweet_mode=extended&include_rts=true&include_entities=true&include_ext_alt_text=true";
 
-fn first_page(limit: u16) -> PageRequest {
-    PageRequest {
-        limit,
-        ..PageRequest::default()
-    }
-}
-
 fn below(id: &str) -> PageRequest {
     PageRequest {
         max_id: Some(id.into()),
-        ..first_page(20)
+        ..first_page_of(20)
     }
 }
 
@@ -40,12 +33,12 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
         ),
         (
             "account:7",
-            first_page(1000),
+            first_page_of(1000),
             "/1.1/statuses/user_timeline.json?count=200&user_id=7",
         ),
         (
             "mentions",
-            first_page(0),
+            first_page_of(0),
             "/1.1/statuses/mentions_timeline.json?count=1",
         ),
         (
@@ -61,11 +54,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
         let sent = server.targets().pop().expect("a request");
         assert_eq!(sent, format!("{target}{FORM}"));
     }
-    let request = server.requests().remove(0).to_ascii_lowercase();
-    assert!(
-        request.contains("\r\nauthorization: oauth oauth_consumer_key=\"ck\", "),
-        "{request}"
-    );
+    server.assert_first_sent("\r\nauthorization: oauth oauth_consumer_key=\"ck\", ");
 }
 
 #[tokio::test]
@@ -73,16 +62,16 @@ async fn what_twitter_does_not_have_is_not_asked_for() {
     let server = Server::sending(answer("200 OK", &[], "[]")).await;
     let upstream = server.upstream(Api::Twitter, "");
     for (timeline, request, kind) in [
-        ("public", first_page(1), FailureKind::NotFound),
-        ("tag:rust", first_page(1), FailureKind::NotFound),
-        ("list:mine", first_page(1), FailureKind::BadId),
+        ("public", first_page_of(1), FailureKind::NotFound),
+        ("tag:rust", first_page_of(1), FailureKind::NotFound),
+        ("list:mine", first_page_of(1), FailureKind::BadId),
         ("home", below("x"), FailureKind::BadId),
         ("home", below("99999999999999999999"), FailureKind::BadId),
         (
             "home",
             PageRequest {
                 min_id: Some("1".into()),
-                ..first_page(1)
+                ..first_page_of(1)
             },
             FailureKind::Refused,
         ),
@@ -121,7 +110,7 @@ async fn a_code_is_more_precise_than_the_status() {
         let server = Server::sending(answer(status, &headers, throttled)).await;
         let upstream = server.upstream(Api::Twitter, "token");
         let page = upstream
-            .page(&Timeline::Home, &first_page(9))
+            .page(&Timeline::Home, &first_page_of(9))
             .await
             .expect_err("throttled");
         let found = upstream
@@ -142,7 +131,7 @@ async fn a_code_is_more_precise_than_the_status() {
     let server = Server::sending(answer("400 Bad Request", &[], expired)).await;
     let upstream = server.upstream(Api::Twitter, "token");
     let failure = upstream
-        .page(&Timeline::Home, &first_page(9))
+        .page(&Timeline::Home, &first_page_of(9))
         .await
         .expect_err("refused");
     assert_eq!(failure.kind, FailureKind::Unauthorized);

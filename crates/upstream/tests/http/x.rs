@@ -1,6 +1,6 @@
 //! The client of X's API against a server that sends exact bytes.
 
-use crate::server::{OAUTH, Reply, Server, answer};
+use crate::server::{OAUTH, Reply, Server, answer, first_page_of};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftline_core::{
     answer::{FailureKind, Finding, LookUp, PageRequest, Throttle},
@@ -14,13 +14,6 @@ use url::Url;
 
 const ME: &str = r#"{"data":{"id":"42","name":"Ann","username":"ann"}}"#;
 const EMPTY: &str = r#"{"meta":{"result_count":0}}"#;
-
-fn first_page(limit: u16) -> PageRequest {
-    PageRequest {
-        limit,
-        ..PageRequest::default()
-    }
-}
 
 /// Answers who the user is, and this to everything else.
 async fn server(body: &'static str) -> Server {
@@ -55,15 +48,19 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
         ),
         (
             "account:7",
-            first_page(3),
+            first_page_of(3),
             "/2/users/7/tweets?max_results=5",
         ),
         (
             "mentions",
-            first_page(0),
+            first_page_of(0),
             "/2/users/42/mentions?max_results=5",
         ),
-        ("list:8", first_page(0), "/2/lists/8/tweets?max_results=1"),
+        (
+            "list:8",
+            first_page_of(0),
+            "/2/lists/8/tweets?max_results=1",
+        ),
         ("list:8", bounded, "/2/lists/8/tweets?max_results=100"),
     ] {
         let timeline: Timeline = timeline.parse().expect("a timeline");
@@ -75,11 +72,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
     let asked = server.targets();
     let of_me = asked.iter().filter(|target| *target == "/2/users/me");
     assert_eq!(of_me.count(), 1, "the user is asked for once");
-    let request = server.requests().remove(0).to_ascii_lowercase();
-    assert!(
-        request.contains("\r\nauthorization: bearer token\r\n"),
-        "{request}"
-    );
+    server.assert_first_sent("\r\nauthorization: bearer token\r\n");
 }
 
 #[tokio::test]
@@ -89,7 +82,7 @@ async fn what_x_does_not_have_is_not_asked_for() {
     for timeline in ["public", "local", "remote", "tag:rust"] {
         let timeline: Timeline = timeline.parse().expect("a timeline");
         let failure = upstream
-            .page(&timeline, &first_page(10))
+            .page(&timeline, &first_page_of(10))
             .await
             .expect_err("none");
         assert_eq!(failure.kind, FailureKind::NotFound);
@@ -97,7 +90,7 @@ async fn what_x_does_not_have_is_not_asked_for() {
     }
     let above = PageRequest {
         min_id: Some("1".into()),
-        ..first_page(10)
+        ..first_page_of(10)
     };
     let account: Timeline = "account:7".parse().expect("a timeline");
     let failure = upstream
@@ -107,13 +100,13 @@ async fn what_x_does_not_have_is_not_asked_for() {
     assert_eq!(failure.kind, FailureKind::Refused);
     let odd = PageRequest {
         since_id: Some("01H".into()),
-        ..first_page(10)
+        ..first_page_of(10)
     };
     let failure = upstream.page(&account, &odd).await.expect_err("no ID");
     assert_eq!(failure.kind, FailureKind::BadId);
     let name: Timeline = "account:ann".parse().expect("a timeline");
     let failure = upstream
-        .page(&name, &first_page(10))
+        .page(&name, &first_page_of(10))
         .await
         .expect_err("no ID");
     assert_eq!(failure.kind, FailureKind::BadId);
@@ -131,7 +124,7 @@ async fn a_page_is_listed_and_no_longer_than_asked_for() {
     .await;
     let upstream = server.upstream(Api::X, "token");
     let page = upstream
-        .page(&Timeline::Home, &first_page(3))
+        .page(&Timeline::Home, &first_page_of(3))
         .await
         .expect("a page");
     let ids: Vec<_> = page.listed.iter().map(|l| l.position.as_str()).collect();
@@ -155,7 +148,7 @@ async fn an_empty_page_that_goes_on_is_followed() {
     let account: Timeline = "account:7".parse().expect("a timeline");
     let request = PageRequest {
         max_id: Some("9".into()),
-        ..first_page(100)
+        ..first_page_of(100)
     };
     let upstream = server.upstream(Api::X, "");
     let page = upstream.page(&account, &request).await.expect("a page");
@@ -170,7 +163,7 @@ async fn a_page_that_always_goes_on_is_left() {
     let account: Timeline = "account:7".parse().expect("a timeline");
     let upstream = server.upstream(Api::X, "");
     let failure = upstream
-        .page(&account, &first_page(9))
+        .page(&account, &first_page_of(9))
         .await
         .expect_err("no end");
     assert_eq!(failure.kind, FailureKind::TimedOut);
@@ -194,11 +187,11 @@ async fn a_throttle_is_carried_without_retry_after() {
         reset_at_ms: 1_755_464_400_000,
     });
     let page = upstream
-        .page(&account, &first_page(9))
+        .page(&account, &first_page_of(9))
         .await
         .expect_err("throttled");
     let home = upstream
-        .page(&Timeline::Home, &first_page(9))
+        .page(&Timeline::Home, &first_page_of(9))
         .await
         .expect_err("throttled");
     let found = upstream
@@ -216,7 +209,7 @@ async fn a_throttle_is_carried_without_retry_after() {
         .into_iter()
         .filter(|target| target == "/2/users/me");
     assert_eq!(home.count(), 1);
-    let _ = upstream.page(&Timeline::Home, &first_page(9)).await;
+    let _ = upstream.page(&Timeline::Home, &first_page_of(9)).await;
     assert_eq!(server.requests().len(), 4);
 }
 
@@ -266,7 +259,7 @@ async fn the_owner_of_a_credential_is_shown() {
     let said = upstream.verify().await.expect("an application");
     assert!(said.starts_with("an application, not a user"), "{said}");
     let failure = upstream
-        .page(&Timeline::Home, &first_page(9))
+        .page(&Timeline::Home, &first_page_of(9))
         .await
         .expect_err("no user");
     assert_eq!(failure.kind, FailureKind::Unauthorized);
