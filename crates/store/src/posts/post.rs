@@ -30,22 +30,20 @@ impl Known {
     }
 }
 
-/// The posts of those upstream IDs that are stored, by upstream ID.
+/// The posts of those upstream IDs that are stored, by upstream ID. Their IDs come first, since a
+/// distributed database joins no tables of different keys.
 pub(crate) fn known(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let found = tx.query_each(
-        &format!(
-            "select {COLUMNS} from upstream_post s join {JOINED}
-             where s.upstream_id = {{row 1}} and s.instance_id = $1"
-        ),
+    let ids = tx.query_each(
+        "select post_id from upstream_post where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        from_row,
+        |row| row.i64("post_id"),
     )?;
-    Ok(by_upstream_id(found))
+    by_upstream_id(tx, &ids)
 }
 
 /// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
@@ -56,30 +54,28 @@ pub(crate) fn known_by_clock(
     upstream_ids: &[&str],
 ) -> Result<(i64, HashMap<String, Known>), DbError> {
     let mut last_id = None;
-    let found = tx.query_each(
-        &format!(
-            "select c.last_id, {COLUMNS} from local_clock c
-             left join upstream_post s on s.upstream_id = {{row 1}} and s.instance_id = $1
-             left join {JOINED} where c.one = 1"
-        ),
+    let ids = tx.query_each(
+        "select c.last_id, s.post_id from local_clock c
+         left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
+         where c.one = 1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
         |row| {
             last_id = Some(row.i64("last_id")?);
-            Ok(match row.opt_i64("id")? {
-                Some(_) => Some(from_row(row)?),
-                None => None,
-            })
+            row.opt_i64("post_id")
         },
     )?;
     let last_id = last_id.ok_or_else(|| DbError::invalid("a store without its clock"))?;
-    let found = found.into_iter().flatten().collect();
-    Ok((last_id, by_upstream_id(found)))
+    let ids: Vec<i64> = ids.into_iter().flatten().collect();
+    Ok((last_id, by_upstream_id(tx, &ids)?))
 }
 
-fn by_upstream_id(posts: Vec<Known>) -> HashMap<String, Known> {
-    let posts = posts.into_iter();
-    posts.map(|post| (post.upstream_id.clone(), post)).collect()
+fn by_upstream_id(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<String, Known>, DbError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let posts = by_ids(tx, ids)?.into_values();
+    Ok(posts.map(|post| (post.upstream_id.clone(), post)).collect())
 }
 
 /// Stored posts by their IDs here.
@@ -113,8 +109,6 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
     p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns";
-/// Joins them to `upstream_post s`.
-const JOINED: &str = "post p on p.id = s.post_id left join freshness f on f.post_id = p.id";
 
 /// A version of a post to write, as an answer showed it.
 pub(crate) struct PostVersion<'a> {
