@@ -88,9 +88,9 @@ impl Served {
 /// Waits until it is so.
 ///
 /// # Panics
-/// After half a minute.
+/// After a minute and a half.
 pub async fn wait(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(90);
     while !is_so().await {
         assert!(Instant::now() < deadline, "timed out waiting for: {what}");
         sleep(Duration::from_millis(50)).await;
