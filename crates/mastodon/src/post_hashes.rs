@@ -5,7 +5,7 @@ use driftline_core::post::{Post, PostHashes};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{raw_object::RawObject, read_status::Boosts};
+use crate::raw_object::RawObject;
 
 /// The hashes of a post whose JSON came as `json`. They take its times, visibility and counts from
 /// `post`, and the rest from the JSON, which may hold more than [`Post::raw`] keeps.
@@ -30,6 +30,14 @@ pub(crate) fn of_status(post: &Post, json: &str, status: Option<&RawObject<'_>>)
     hash.json(status.and_then(|status| status[POLL]));
     let state = hash.0.cast_signed();
     PostHashes { content, state }
+}
+
+/// Whether a post's boosted post is read. Mastodon boosts no boosts, so one level is enough; a
+/// hostile answer could nest them without end.
+#[derive(Clone, Copy)]
+pub(crate) enum Boosts {
+    Read,
+    Leave,
 }
 
 /// The members of a status that are hashed, by the names in [`HASHED`]; `null` counts as missing.

@@ -13,7 +13,7 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use crate::{
-    post_hashes,
+    post_hashes::{self, Boosts},
     raw_object::{RawObject, id, is_object},
     viewer,
 };
@@ -58,14 +58,6 @@ pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> 
         .ok_or_else(|| StatusError::Id {
             found: value.map(|value| value.get().to_owned()),
         })
-}
-
-/// Whether a post's boosted post is read. Mastodon boosts no boosts, so one level is enough; a
-/// hostile answer could nest them without end.
-#[derive(Clone, Copy)]
-pub(crate) enum Boosts {
-    Read,
-    Leave,
 }
 
 fn read(json: &RawValue, boosts: Boosts) -> Result<Post, StatusError> {

@@ -13,9 +13,9 @@ use crate::{
     local_ids,
     mirror::{
         backdate,
+        commit_summary::CommitSummary,
         entry::{self, EntryState},
         machine::LockedSource,
-        page::CommitSummary,
     },
     posts::{
         account,

@@ -1,6 +1,7 @@
 //! Mirrored timelines: their sources, the entries of their posts, and the commits of answers.
 
 mod backdate;
+mod commit_summary;
 pub mod completeness;
 mod deletion;
 pub mod entry;
@@ -16,8 +17,9 @@ mod source_removal;
 mod stream;
 pub mod tracked;
 
+pub use commit_summary::CommitSummary;
 pub use library_news::{listed_in, notify};
 pub use look_up::{CommitLookUp, commit_look_up};
 pub use machine::{CommitMachine, commit_machine};
-pub use page::{CommitPage, CommitSummary, commit_page};
+pub use page::{CommitPage, commit_page};
 pub use stream::{CommitEvents, ReceivedEvent, commit_events};

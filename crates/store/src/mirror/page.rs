@@ -13,6 +13,7 @@ use crate::{
     error::StoreError,
     id_types::SourceId,
     mirror::{
+        commit_summary::CommitSummary,
         entry, gap,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
@@ -45,25 +46,6 @@ pub struct CommitPage<'a> {
     pub claims: &'a Claims,
     /// The time, Unix ms.
     pub now_ms: i64,
-}
-
-/// How much a commit has changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CommitSummary {
-    /// Entries that the source had not had.
-    pub new: u64,
-    /// Entries whose post was edited.
-    pub edited: u64,
-    /// Entries whose post had been deleted and has returned.
-    pub revived: u64,
-    /// Entries whose post is now known to be deleted.
-    pub deleted: u64,
-    /// Stored posts that the page should list and does not, to be looked up.
-    pub absent: u64,
-    /// Stored posts that the page showed with other counts.
-    pub recounted: u64,
-    /// The last USN of the source's library.
-    pub update_count: i64,
 }
 
 /// Commits a page: its posts, what it says about stored ones, the ledger and the machine. Returns

@@ -11,11 +11,11 @@ use crate::{
     error::StoreError,
     id_types::SourceId,
     mirror::{
+        commit_summary::CommitSummary,
         deletion::{self, Gone},
         entry,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
-        page::CommitSummary,
     },
 };
 

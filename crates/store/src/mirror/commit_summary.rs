@@ -1,0 +1,18 @@
+/// How much a commit has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitSummary {
+    /// Entries that the source had not had.
+    pub new: u64,
+    /// Entries whose post was edited.
+    pub edited: u64,
+    /// Entries whose post had been deleted and has returned.
+    pub revived: u64,
+    /// Entries whose post is now known to be deleted.
+    pub deleted: u64,
+    /// Stored posts that the page should list and does not, to be looked up.
+    pub absent: u64,
+    /// Stored posts that the page showed with other counts.
+    pub recounted: u64,
+    /// The last USN of the source's library.
+    pub update_count: i64,
+}
