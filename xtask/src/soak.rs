@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 #[derive(Debug, Args)]
 pub(crate) struct SoakArgs {
     /// How many times as many seeds each simulation runs as in the suite
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 10)]
     times: u64,
     /// How many times the kill tests kill
     #[arg(long, default_value_t = 100)]
