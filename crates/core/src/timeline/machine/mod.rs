@@ -5,12 +5,13 @@ mod answers;
 mod empty_ranges;
 mod measuring;
 mod steps;
+mod suspects;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use self::{ahead::Ahead, empty_ranges::EmptyRange};
+use self::{ahead::Ahead, empty_ranges::EmptyRange, suspects::Suspect};
 use super::{
     evidence::Evidence,
     gap_ledger::{Gap, GapKind, GapLedger},
@@ -170,12 +171,6 @@ struct Decision {
     pages: u32,
     /// A post arrived that the choice would not have read.
     is_refuted: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Suspect {
-    id: UpstreamId,
-    rung: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
