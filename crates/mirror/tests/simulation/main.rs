@@ -8,12 +8,15 @@
 //! `DRIFTLINE_TRACE=1` prints each step.
 #![allow(clippy::unwrap_used)]
 
+mod answers;
 mod delay;
 mod faults;
 mod feed;
 mod follower;
 mod laws;
 mod mutants;
+mod quirk_laws;
+mod quirks;
 mod refresher;
 mod session;
 mod settings;
