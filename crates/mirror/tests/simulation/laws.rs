@@ -32,6 +32,7 @@ use driftline_store::{SourceId, Store, export, machine};
 use crate::{
     quirk_laws::{self, Refusals},
     settings::{Drawn, SECOND_MS},
+    stored_edits::stored_edits,
 };
 
 /// A law that does not hold.
@@ -376,7 +377,7 @@ impl Laws {
             })
             .collect();
         self.refusals.check()?;
-        let edits = quirk_laws::stored_edits(store);
+        let edits = stored_edits(store);
         let mut measured = Measured::default();
         let mut is_lowest = true;
         for post in &truth.posts {

@@ -21,6 +21,7 @@ mod refresher;
 mod session;
 mod settings;
 mod simulation;
+mod stored_edits;
 mod trace;
 
 use driftline_core::timeline::Settings;

@@ -12,9 +12,8 @@ use driftline_sim::{
     TruePost, Upstream,
     quirks::{BoostLookUps, LeaveCause, Quirk},
 };
-use driftline_store::{LocalId, Store, StoreError};
 
-use crate::{laws::Violation, settings::Drawn};
+use crate::{laws::Violation, settings::Drawn, stored_edits::most_edits};
 
 /// How often each request was refused in a row, for what it asks and not for the server's state.
 #[derive(Debug, Default)]
@@ -87,19 +86,6 @@ fn is_of_the_request(failure: &Failure) -> bool {
     )
 }
 
-/// How many edits of each stored post were taken in.
-pub(crate) fn stored_edits(store: &Store) -> HashMap<LocalId, i64> {
-    let rows = store.read_blocking(|tx| {
-        let query =
-            "select post_id, count(*) from post_history where kind = 'edit' group by post_id";
-        let rows = tx.query(query, &[], |row| Ok((row.i64(0)?, row.i64(1)?)))?;
-        Ok::<_, StoreError>(rows)
-    });
-    let rows = rows.unwrap().into_iter();
-    rows.map(|(post, edits)| (LocalId::try_from(post).unwrap(), edits))
-        .collect()
-}
-
 /// A post is edited at most once, and a boost with what it boosts.
 pub(crate) fn check_edits(
     upstream: &mut Upstream,
@@ -107,12 +93,7 @@ pub(crate) fn check_edits(
     edits: i64,
     now_ms: i64,
 ) -> Result<(), Violation> {
-    let mut is_edited = post.edited_at_ms.is_some();
-    if let (Some(boosted), false) = (&post.boost_of, is_edited) {
-        let boosted = upstream.world().find(now_ms, boosted).shown();
-        is_edited = boosted.is_none_or(|status| status.edited_at_ms.is_some());
-    }
-    if edits <= i64::from(is_edited) {
+    if edits <= most_edits(upstream, post, now_ms) {
         return Ok(());
     }
     let text = format!("{edits} edits were taken in: {post:?}");

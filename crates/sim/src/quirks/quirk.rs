@@ -174,12 +174,13 @@ fn escapes(rng: &mut Rng) -> Escapes {
     }
 }
 
-/// Within the first hour, for a minute or more.
+/// Within the first hour, for a minute or more; a boost that was taken back does not return.
 fn leave(rng: &mut Rng) -> Leave {
+    let cause = *pick(rng, LeaveCause::VARIANTS);
     Leave {
-        cause: *pick(rng, LeaveCause::VARIANTS),
+        cause,
         after_ms: rng.between(0, 3_600_000),
-        for_ms: match rng.happens(0.3) {
+        for_ms: match rng.happens(0.3) || cause == LeaveCause::Unboost {
             true => None,
             false => Some(rng.between(60_000, 1_200_000)),
         },
