@@ -28,6 +28,8 @@ pub struct CompletenessReport {
     pub posts: u64,
     /// Of these, posts known to be deleted.
     pub deleted: u64,
+    /// Of these, posts that the source lists no more, which are not known to be deleted.
+    pub left: u64,
     /// Of these, posts that only the stream has shown: no poll has proven yet that nothing is
     /// missing next to them.
     pub streamed: u64,
@@ -152,7 +154,8 @@ pub fn completeness_report(
         settled: ledger.frontier().is_some() && gaps.is_empty(),
         readable: source.readable,
         posts: counts.entries,
-        deleted: counts.entries - counts.live,
+        deleted: counts.entries - counts.live - counts.left,
+        left: counts.left,
         streamed: counts.streamed,
         covered_from: ledger.origin().and_then(|key| match key.is_lowest() {
             true => Some("the beginning".to_owned()),

@@ -3,11 +3,13 @@
 //! [`Pollers`] runs a [`Session`] for each source that it holds a lease on, and follows its stream;
 //! [`refresh`] looks posts up again; [`UpstreamAccess`] is what both share.
 
+mod absence_proof;
 mod cache_invalidations;
 mod client;
 mod completeness;
 mod follower;
 mod instance_api;
+mod look_up_abilities;
 mod month;
 mod policies;
 mod pollers;
@@ -27,6 +29,7 @@ pub use completeness::{
 };
 pub use follower::Following;
 pub use instance_api::same_api;
+pub use look_up_abilities::LookUpAbilities;
 pub use policies::Policies;
 pub use pollers::{Pollers, PollersOptions, Progress};
 pub use secrets::{Secrets, SecretsError};

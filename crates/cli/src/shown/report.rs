@@ -95,6 +95,18 @@ impl Text {
         self.line(format!(
             "  posts        {posts} stored, {deleted} of them deleted since"
         ));
+        if report.left > 0 {
+            self.line(format!(
+                "  left         {} of them: the timeline lists them no more, which need not be a deletion",
+                report.left
+            ));
+        }
+        let not_confirmed = report.counters.not_confirmed;
+        if not_confirmed > 0 {
+            self.line(format!(
+                "  unconfirmed  {not_confirmed} look-ups of posts that were missing from a page proved nothing"
+            ));
+        }
         if streamed > 0 {
             self.line(format!(
                 "  unproven     {streamed} posts that only the stream has shown so far"

@@ -3,6 +3,7 @@
 //! `DRIFTLINE_SEED=n` replays one seed of every test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod absence;
 mod harness;
 mod laws;
 mod scenes;

@@ -5,12 +5,14 @@ mod answers;
 mod empty_ranges;
 mod measuring;
 mod steps;
+mod suspects;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use self::{ahead::Ahead, empty_ranges::EmptyRange};
+pub use self::suspects::LookUpOutcome;
+use self::{ahead::Ahead, empty_ranges::EmptyRange, suspects::Suspect};
 use super::{
     evidence::Evidence,
     gap_ledger::{Gap, GapKind, GapLedger},
@@ -75,6 +77,7 @@ pub struct Machine {
     decision: Derived,
     pace: Pace,
     last_error: Option<LastError>,
+    look_up_error: Option<LastError>,
 }
 
 /// The machine's next step.
@@ -129,8 +132,10 @@ pub struct Counters {
     pub edited: u64,
     /// Deletions confirmed by a look-up.
     pub deleted: u64,
-    /// Posts missing from a page that a look-up still found.
+    /// Posts missing from a page that a look-up still found, or that are not there for this reader.
     pub hidden: u64,
+    /// Look-ups of absent posts that proved nothing in the end.
+    pub not_confirmed: u64,
     /// Absent posts that were not looked up because too many were waiting.
     pub suspects_dropped: u64,
     /// Failed requests.
@@ -172,12 +177,6 @@ struct Decision {
     is_refuted: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Suspect {
-    id: UpstreamId,
-    rung: usize,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct History {
     /// An empty timeline was seen before its first post.
@@ -204,6 +203,11 @@ struct Pace {
     poll_failures: u32,
     /// In a row: answers to other requests that could not be used.
     work_failures: u32,
+    /// In a row: look-ups that failed, which keep nothing else waiting.
+    #[serde(default)]
+    look_up_failures: u32,
+    #[serde(default)]
+    look_ups_blocked_until_ms: i64,
     /// Requests lately, and those of rungs above the second look among them.
     recent: u32,
     recent_rungs: u32,

@@ -175,17 +175,17 @@ impl Machine {
         self.prune_empty_ranges();
         // An unconfirmed empty range waits for look-ups.
         if !self.empty_ranges.is_empty()
-            && let Some(suspect) = self.suspects.front()
+            && let Some(step) = self.due_look_up(now_ms)
         {
-            return Step::LookUp(suspect.id.clone());
+            return step;
         }
         if let Some(step) = self.due_look(at, 0) {
             return step;
         }
-        if let Some(suspect) = self.suspects.front()
-            && self.within_share(settings)
+        if self.within_share(settings)
+            && let Some(step) = self.due_look_up(now_ms)
         {
-            return Step::LookUp(suspect.id.clone());
+            return step;
         }
         let unconfirmed_until_ms = match self.due_empty_range(at.abilities, now_ms) {
             Ok(step) => return step,
@@ -221,8 +221,9 @@ impl Machine {
             .filter(|due_ms| *due_ms > at.server_now_ms)
             .min();
         let due_ms = due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms));
+        let look_up_ms = self.next_look_up_ms(now_ms).unwrap_or(i64::MAX);
         Step::Wait {
-            until_ms: due_ms.min(unconfirmed_until_ms),
+            until_ms: due_ms.min(unconfirmed_until_ms).min(look_up_ms),
         }
     }
 
