@@ -5,6 +5,7 @@
 
 mod harness;
 mod laws;
+mod quiet;
 mod scenes;
 mod workloads;
 mod world;
