@@ -66,8 +66,9 @@ impl Mirror {
                 let opened = timeout(duration(for_ms.saturating_add(MAX_SETTLING_MS)), opening);
                 opened.await.map_err(|_| {
                     let shown = data_dir.shown();
-                    let why = format!("nothing was read: the store {shown} does not answer");
-                    CliError::Unsettled(why)
+                    CliError::Unsettled(format!(
+                        "nothing was read: the store {shown} does not answer, or another process has the source"
+                    ))
                 })??
             }
         };

@@ -38,7 +38,7 @@ impl Machine {
     ///
     /// With `settling`, looks are taken as soon as their age allows, instead
     /// of when enough has come together, and what is read for the first time is read
-    /// again after 4 s already, where the second look comes later.
+    /// again after 3 s already, where the second look comes later.
     pub fn next(
         &mut self,
         settings: &Settings,
@@ -428,28 +428,36 @@ fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
         // Nothing reads it any more: it comes of age.
         return Some(read.until_ms + plan.ladder.complete_ms());
     };
-    Some(if settling {
-        read.until_ms + age_ms
-    } else {
-        read.from_ms + age_ms + plan.ladder.period_ms(plan.ladder.next(read.read_age_ms))
-    })
+    let portion_ms = match settling {
+        false => plan.ladder.period_ms(plan.ladder.next(read.read_age_ms)),
+        // Polls go on and add to it.
+        true if is_early(read, plan) => SETTLING_PORTION_MS,
+        true => i64::MAX,
+    };
+    let whole_ms = read.until_ms - read.from_ms;
+    let is_whole = settling && whole_ms < portion_ms;
+    Some(read.from_ms + age_ms + if is_whole { whole_ms } else { portion_ms })
 }
 
 /// The age at which a range is read again; `None` if nothing reads it any more.
 fn look_age_ms(read: Provisional, plan: &Plan, settling: bool) -> Option<i64> {
-    let rung = plan.ladder.next(read.read_age_ms);
-    let age_ms = plan.ladder.age_ms(rung)?;
-    let is_early = settling && rung == 0 && read.read_age_ms < SETTLING_LOOK_MS;
-    Some(if is_early {
-        age_ms.min(SETTLING_LOOK_MS)
-    } else {
-        age_ms
+    let age_ms = plan.ladder.age_ms(plan.ladder.next(read.read_age_ms))?;
+    Some(match settling && is_early(read, plan) {
+        true => age_ms.min(SETTLING_LOOK_MS),
+        false => age_ms,
     })
+}
+
+/// Whether settling takes a look at a range before the second look.
+fn is_early(read: Provisional, plan: &Plan) -> bool {
+    plan.ladder.next(read.read_age_ms) == 0 && read.read_age_ms < SETTLING_LOOK_MS
 }
 
 /// The age at which settling reads again what waits for a later second look, ms: the end of a mirror
 /// does not wait for that.
-pub(super) const SETTLING_LOOK_MS: i64 = 4_000;
+pub(super) const SETTLING_LOOK_MS: i64 = 3_000;
+/// How much of a timeline that goes on such a look takes together, ms.
+const SETTLING_PORTION_MS: i64 = 1_000;
 /// From this many new posts a poll on, a poll reads its anchor along.
 const BUSY_POSTS_PER_POLL: f64 = 0.5;
 /// With this many requests a poll there is room for every rung.
