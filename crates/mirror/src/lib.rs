@@ -19,13 +19,15 @@ pub mod refresh;
 mod secrets;
 mod session;
 mod source_health;
+mod source_state;
 mod track;
 mod upstream_access;
 
 pub use cache_invalidations::CacheInvalidations;
 pub use client::ClientError;
 pub use completeness::{
-    CompletenessReport, GapReport, GapState, LatenessReport, RungReport, completeness_report,
+    CompletenessReport, GapReport, GapState, LatenessReport, Reader, RungReport,
+    completeness_report, source_facts,
 };
 pub use follower::Following;
 pub use instance_api::same_api;
@@ -35,5 +37,6 @@ pub use pollers::{Pollers, PollersOptions, Progress};
 pub use secrets::{Secrets, SecretsError};
 pub use session::{Done, Session, SessionError, request_fill};
 pub use source_health::{SourceFault, SourceHealth};
+pub use source_state::{RangeCounts, SourceFacts, SourceState, Verdict};
 pub use track::{is_usable, track, tracked_posts};
 pub use upstream_access::{POLLING_SHARE, UpstreamAccess};

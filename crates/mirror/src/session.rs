@@ -63,6 +63,8 @@ pub struct Session {
     changes_seen: (u64, u64),
     /// Whether the machine in memory is ahead of the stored one.
     unsaved: bool,
+    /// When it was stored last, Unix ms.
+    saved_ms: i64,
     /// Failures to notify libraries.
     notify_faults: FaultLog,
 }
@@ -143,6 +145,7 @@ impl Session {
             cadence: Cadence::default(),
             changes_seen: (0, 0),
             unsaved: false,
+            saved_ms: now_ms(),
             notify_faults: FaultLog::default(),
         })
     }
@@ -342,7 +345,7 @@ impl Session {
             self.cadence.polled(shown, summary.new);
         }
         self.machine = machine;
-        self.unsaved = false;
+        self.saved();
         self.recent_posts.invalidate_changed(&page.listed);
         self.recent_posts.remember(&page.listed, &shown, now_ms());
         if summary.absent > 0 || summary.left > 0 {
@@ -388,6 +391,7 @@ impl Session {
             self.recent_posts.clear();
         }
         if request.purpose != RequestPurpose::Poll
+            || now_ms().saturating_sub(self.saved_ms) >= SAVED_EVERY_MS
             || !self
                 .recent_posts
                 .need_no_commit(&page.listed, page.headers.sent_at_ms)
@@ -467,7 +471,7 @@ impl Session {
             })
             .await?;
         self.machine = machine;
-        self.unsaved = false;
+        self.saved();
         if summary.left > 0 {
             self.recent_posts.clear();
         }
@@ -531,8 +535,13 @@ impl Session {
                 )
             })
             .await?;
-        self.unsaved = false;
+        self.saved();
         Ok(())
+    }
+
+    fn saved(&mut self) {
+        self.unsaved = false;
+        self.saved_ms = now_ms();
     }
 
     /// Takes the step's request from the credential's quota.
@@ -607,3 +616,6 @@ pub(crate) fn count(summary: &CommitSummary) {
     POSTS_RECOUNTED.increment(summary.recounted);
     DELETIONS.increment(summary.deleted);
 }
+
+/// Polls without changes are stored this often, so that other processes see that it is read.
+pub(crate) const SAVED_EVERY_MS: i64 = 5 * 60_000;

@@ -32,6 +32,8 @@ pub(crate) struct Harness {
     pub(crate) stored: BTreeMap<Key, Row>,
     pub(crate) fetched: u64,
     pub(crate) requests: u64,
+    /// When each request that is no poll was sent.
+    pub(crate) others_ms: Vec<i64>,
     pub(crate) crashes: u64,
     durable: (String, Vec<Gap>),
     rng: ChaCha8Rng,
@@ -67,6 +69,7 @@ impl Harness {
             stored: BTreeMap::new(),
             fetched: 0,
             requests: 0,
+            others_ms: Vec::new(),
             crashes: 0,
             rng: ChaCha8Rng::seed_from_u64(seed),
         }
@@ -123,6 +126,9 @@ impl Harness {
                 let anchor = fetch.anchor_query().and_then(|query| self.anchor(query));
                 let request = fetch.request(self.machine.scheme(), anchor.as_ref());
                 self.requests += 1;
+                if request.purpose != RequestPurpose::Poll {
+                    self.others_ms.push(self.now_ms);
+                }
                 self.now_ms += self.rng.random_range(1..60);
                 if self.rng.random_bool(self.fail_share) {
                     self.fail(&request.purpose);
@@ -328,6 +334,7 @@ impl Harness {
     fn look_up(&mut self, id: &UpstreamId) {
         self.requests += 1;
         self.look_ups.push((id.clone(), self.now_ms));
+        self.others_ms.push(self.now_ms);
         self.now_ms += 20;
         if let Some(kind) = self.look_ups_fail {
             let (failure, random) = (Failure::new(kind, "refused"), self.rng.random());

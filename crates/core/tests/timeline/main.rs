@@ -6,6 +6,7 @@
 mod absence;
 mod harness;
 mod laws;
+mod quiet;
 mod scenes;
 mod workloads;
 mod world;

@@ -193,15 +193,21 @@ impl Simulation {
             None => None,
         };
         let request = fetch.request(machine.scheme(), anchor.as_ref());
-        let answer = self.upstream.answer(self.now_ms, "t", &request.page);
+        let access = self.drawn.access;
+        let answer = access.page(&mut self.upstream, self.now_ms, &request.page);
         self.now_ms = self.upstream.received_at_ms();
         let settings = self.settings();
         trace(self.now_ms, &answer.as_ref().map(ids_of));
         let checked = answer.and_then(|page| {
-            self.laws.answered(&page);
+            self.laws.answered(&page, &mut self.upstream);
+            let page = match self.mutant {
+                Some(mutant) => mutant.answer(page, &request, &machine)?,
+                None => page,
+            };
             let known = machine.scheme().copied();
             Reading::check(&page, &request, known, &settings).map(|reading| (page, reading))
         });
+        self.laws.refusals.page(&request, checked.as_ref().err());
         // Between the answer and its commit.
         if self.rng.random() {
             self.follow()?;
@@ -366,7 +372,9 @@ impl Simulation {
     fn look_up(&mut self, id: &UpstreamId) -> Result<(), Ended> {
         let sent_at_ms = self.now_ms;
         let before = self.machine();
-        let answer = self.upstream.look_up(sent_at_ms, "t", id);
+        let access = self.drawn.access;
+        let answer = access.look_up(&mut self.upstream, sent_at_ms, id);
+        self.laws.refusals.look_up(id, answer.as_ref().err());
         self.now_ms = self.upstream.received_at_ms();
         let look_up = match answer {
             Ok(look_up) => look_up,

@@ -1,6 +1,6 @@
 //! How answers and failures change the machine.
 
-use super::{LastError, Machine, Stored, empty_ranges::EMPTY_FOR_MS, is_history};
+use super::{FailedRequest, Machine, Stored, empty_ranges::EMPTY_FOR_MS, is_history};
 use crate::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind},
     timeline::{
@@ -73,6 +73,12 @@ impl Machine {
         self.apply_headers(headers);
         self.succeeded(&request.purpose);
         let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+        if request.purpose == RequestPurpose::Poll {
+            self.polls.answered(headers.received_at_ms);
+        }
+        if new > 0 {
+            self.polls.news_ms = Some(headers.received_at_ms);
+        }
         if self.is_history(request, reading) {
             self.counters.history += new;
         }
@@ -131,13 +137,13 @@ impl Machine {
         random: u64,
     ) {
         self.counters.failures += 1;
-        self.last_error = Some(LastError {
-            kind: failure.kind,
-            message: failure.message.clone(),
-            at_ms: now_ms,
-            over: false,
-        });
         let is_poll = matches!(purpose, Some(RequestPurpose::Poll));
+        let request = match purpose {
+            Some(RequestPurpose::Poll) => FailedRequest::Poll,
+            Some(_) => FailedRequest::Page,
+            None => FailedRequest::LookUp,
+        };
+        self.errors.failed(request, failure, now_ms);
         let about_the_server = matches!(
             failure.kind,
             FailureKind::Unreachable
@@ -218,7 +224,7 @@ impl Machine {
                 && *since < before
                 && reading.keys.len() >= usize::from(answer.request.page.limit)
             {
-                self.ledger.reopen(since, &before);
+                self.ledger.reopen(since, &before, &scheme);
             }
         }
         self.polled_down_to(answer.request, reading);
@@ -419,14 +425,10 @@ impl Machine {
     fn succeeded(&mut self, purpose: &RequestPurpose) {
         if *purpose == RequestPurpose::Poll {
             self.pace.poll_failures = 0;
+            self.errors.end(FailedRequest::Poll);
         } else {
             self.pace.work_failures = 0;
-        }
-        if self.pace.poll_failures == 0
-            && self.pace.work_failures == 0
-            && let Some(error) = &mut self.last_error
-        {
-            error.over = true;
+            self.errors.end(FailedRequest::Page);
         }
     }
 }

@@ -204,9 +204,13 @@ impl Machine {
         let EmptyRange {
             low, high, rung, ..
         } = self.empty_ranges.remove(index);
-        self.ledger.give_up(&low, &high);
+        let Some(scheme) = self.scheme else {
+            return;
+        };
+        self.ledger.give_up(&low, &high, &scheme);
         if let Some(rung) = rung {
-            self.ledger.pass_over(&low, &high, &answer.plan.ladder);
+            let ladder = &answer.plan.ladder;
+            self.ledger.pass_over(&low, &high, &scheme, ladder);
             self.stats_of(rung).unreachable += 1;
         }
     }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LastError, Machine, Step};
+use super::{FailedRequest, LastError, Machine, Step};
 use crate::{
     answer::{AnswerHeaders, Failure, FailureKind},
     timeline::{backoff::backoff_ms, settings::Settings},
@@ -59,9 +59,7 @@ impl Machine {
     pub fn looked_up(&mut self, id: &UpstreamId, outcome: LookUpOutcome, headers: &AnswerHeaders) {
         self.apply_headers(headers);
         self.pace.look_up_failures = 0;
-        if let Some(error) = &mut self.look_up_error {
-            error.over = true;
-        }
+        self.errors.end(FailedRequest::LookUp);
         self.update_empty_ranges(id, outcome);
         let index = self.suspects.iter().position(|suspect| suspect.id == *id);
         match outcome {
@@ -100,12 +98,7 @@ impl Machine {
         random: u64,
     ) {
         self.counters.failures += 1;
-        self.look_up_error = Some(LastError {
-            kind: failure.kind,
-            message: failure.message.clone(),
-            at_ms: now_ms,
-            over: false,
-        });
+        self.errors.failed(FailedRequest::LookUp, failure, now_ms);
         let until_ms = |failures| {
             let wait_ms = backoff_ms(settings.every_ms, failures, random);
             now_ms.saturating_add(wait_ms.max(failure.retry_after_ms.unwrap_or(0)))
@@ -139,7 +132,7 @@ impl Machine {
 
     /// The last failure of a look-up, if one ever failed.
     pub fn look_up_error(&self) -> Option<&LastError> {
-        self.look_up_error.as_ref()
+        self.errors.look_up()
     }
 
     /// The look-up that is due.
