@@ -468,6 +468,14 @@ impl Laws {
                 _ => Ok(()),
             };
         }
+        if row.left_at_ms.is_some() {
+            // What it was reported to be is its last state that the source shows.
+            let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
+            return match post.deleted_at_ms {
+                None if !is_hidden => wrong("it has left, and is listed"),
+                _ => Ok(()),
+            };
+        }
         let gone_at_ms = self.gone.get(&post.id);
         let alive_at_ms = self.alive.get(&post.id);
         if gone_at_ms.is_some_and(|gone| alive_at_ms.is_none_or(|alive| alive <= gone)) {
@@ -521,7 +529,7 @@ impl Laws {
             let text = format!("{what}: {post:?}, {row:?} of {ledger:?}");
             Err(Violation::Content(text))
         };
-        let is_gone = row.post.deleted_at_ms.is_some();
+        let is_gone = row.post.deleted_at_ms.is_some() || row.left_at_ms.is_some();
         let is_proven = self.drawn.proves_deletion(post);
         if post.deleted_at_ms.is_some_and(|at_ms| at_ms < until_ms) && !is_gone && is_proven {
             return wrong("its deletion was not noticed");

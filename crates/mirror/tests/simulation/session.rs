@@ -9,11 +9,14 @@ use std::{
 
 use driftline_core::{
     answer::{AnswerHeaders, Listed, LookUp, Page},
-    timeline::{Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step, Stored},
+    timeline::{
+        Cadence, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Settings, Step,
+        Stored,
+    },
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, StoreError, commit_look_up,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, GoneProof, StoreError, commit_look_up,
     commit_machine, commit_page, entry, source, source_lease::Lease,
 };
 use rand::RngExt;
@@ -382,7 +385,7 @@ impl Simulation {
             Err(failure) => {
                 let (random, settings) = (self.rng.random(), self.settings());
                 let mut machine = before;
-                machine.failed(&settings, None, &failure, self.now_ms, random);
+                machine.look_up_failed(&settings, id, &failure, self.now_ms, random);
                 return self.save(machine);
             }
         };
@@ -394,7 +397,12 @@ impl Simulation {
         };
         if self.mutant == Some(Mutant::AbsenceIgnored) {
             let mut machine = before;
-            machine.looked_up(id, matches!(look_up, LookUp::Gone), &headers);
+            let outcome = match look_up {
+                LookUp::Found(_) => LookUpOutcome::Found,
+                LookUp::Gone => LookUpOutcome::Gone,
+                LookUp::Hidden => LookUpOutcome::Hidden,
+            };
+            machine.looked_up(id, outcome, &headers);
             return self.save(machine);
         }
         let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
@@ -412,6 +420,8 @@ impl Simulation {
                     machine: &before,
                     id: &asked,
                     look_up: &found,
+                    // Only what is deleted is not found.
+                    proof: GoneProof::Deleted,
                     headers: &headers,
                     policy: &policy,
                     keep_deleted,
@@ -425,6 +435,7 @@ impl Simulation {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
                 LookUp::Gone => self.laws.reported_gone(id, sent_at_ms),
+                LookUp::Hidden => {}
             }
         }
         let machine = outcome?;
