@@ -82,7 +82,7 @@ impl Drawn {
         // The IDs of the one server that is known to do so.
         let is_snac = |quirk: &Quirk| match quirk {
             Quirk::EditsChangeIds | Quirk::BoundsByPlace => true,
-            Quirk::SecondsUnordered => seed % 2 == 0,
+            Quirk::SecondsUnordered => seed.is_multiple_of(2),
             _ => false,
         };
         if quirks.iter().any(is_snac) {

@@ -145,10 +145,14 @@ impl Simulation {
                 return Ok(());
             }
             Step::LookUp(id) => {
+                self.other_requests += 1;
                 self.quiet_since_ms = self.now_ms;
                 self.look_up(&id)?;
             }
-            Step::Fetch(fetch) => self.fetch(fetch)?,
+            Step::Fetch(fetch) => {
+                self.other_requests += u64::from(fetch.purpose != RequestPurpose::Poll);
+                self.fetch(fetch)?;
+            }
         }
         self.waits_in_a_row = 0;
         Ok(())
