@@ -13,7 +13,7 @@ use clap::Args;
 use crate::error::TaskError;
 use crate::setup::{self, python};
 use crate::workspace::Workspace;
-use cluster::Cluster;
+pub(crate) use cluster::Cluster;
 use programs::{Built, Program};
 use scratch::Scratch;
 use times::Times;

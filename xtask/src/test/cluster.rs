@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use crate::error::TaskError;
 
 /// Stopped when dropped.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     keeper: Child,
     url: String,
 }
@@ -16,7 +16,7 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Starts a cluster by running that program, its data below `scratch`. None where a cluster is
     /// named already.
-    pub(super) fn start(
+    pub(crate) fn start(
         program: &Path,
         scratch: Option<(&str, &Path)>,
     ) -> Result<Option<Cluster>, TaskError> {
@@ -41,6 +41,11 @@ impl Cluster {
             false => Ok(Some(cluster)),
             true => Err(TaskError::message("no PostgreSQL cluster could be started")),
         }
+    }
+
+    /// The URL of its `postgres` database.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// What a program is to find in its environment.
