@@ -1,4 +1,4 @@
-mod cluster;
+pub(crate) mod cluster;
 mod programs;
 mod scratch;
 mod times;
@@ -13,7 +13,7 @@ use clap::Args;
 use crate::error::TaskError;
 use crate::setup::{self, python};
 use crate::workspace::Workspace;
-pub(crate) use cluster::Cluster;
+use cluster::Cluster;
 use programs::{Built, Program};
 use scratch::Scratch;
 use times::Times;

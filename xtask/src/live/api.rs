@@ -38,6 +38,8 @@ impl Api {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
+            // Servers that end each connection do not say so.
+            .max_idle_connections(0)
             .proxy(None)
             .timeout_global(Some(TIMEOUT))
             .build();

@@ -23,7 +23,7 @@ use clap::{Args, ValueEnum};
 use xshell::cmd;
 
 use crate::error::TaskError;
-use crate::test::Cluster;
+use crate::test::cluster::{self, Cluster};
 use crate::workspace::{Workspace, run as run_program};
 use mirror::Mirror;
 use report::Outcome;
@@ -41,6 +41,9 @@ pub(crate) struct LiveArgs {
     /// Takahe's with a virtual environment `.venv`
     #[arg(long)]
     at: PathBuf,
+    /// A built `driftline` to try; without one, this workspace's is built
+    #[arg(long)]
+    binary: Option<PathBuf>,
     /// What Driftline keeps its data in
     #[arg(long, value_enum, default_value = "sqlite")]
     database: Database,
@@ -76,16 +79,19 @@ pub(crate) fn run(workspace: &Workspace, args: &LiveArgs) -> Result<(), TaskErro
     for folder in [&server_folder, &own_folder] {
         workspace.shell.create_dir(folder)?;
     }
+    let binary = match &args.binary {
+        Some(binary) => std::path::absolute(binary).unwrap_or_else(|_| binary.clone()),
+        None => build(workspace, &["--bin", "driftline"])?.join("driftline"),
+    };
     let is_postgres = args.database == Database::Postgres;
-    let target = build(workspace)?;
     let cluster = match is_postgres || args.software.needs_postgres() {
-        true => Cluster::start(&target.join("examples/cluster"), None)?,
+        true => Some(TrialCluster::start(workspace)?),
         false => None,
     };
     let database = |name, is_needed: bool| {
         let cluster = cluster.as_ref().filter(|_| is_needed);
         cluster
-            .map(|cluster| create_database(cluster.url(), name))
+            .map(|cluster| cluster.create_database(name))
             .transpose()
     };
     let server_url = database("server", args.software.needs_postgres())?;
@@ -101,7 +107,7 @@ pub(crate) fn run(workspace: &Workspace, args: &LiveArgs) -> Result<(), TaskErro
         database_url: server_url.as_deref(),
     };
     let (server, accounts) = args.software.start(&setup)?;
-    let mirror = Mirror::new(&target.join("driftline"), &own_folder, own_url);
+    let mirror = Mirror::new(&binary, &own_folder, own_url);
     let outcome = Trial {
         args,
         log,
@@ -119,17 +125,11 @@ pub(crate) fn run(workspace: &Workspace, args: &LiveArgs) -> Result<(), TaskErro
     }
 }
 
-/// Builds the binary and the program that starts a PostgreSQL cluster; gives the folder of both.
-fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
+/// Builds a target of the workspace and gives the folder of its binaries.
+fn build(workspace: &Workspace, target: &[&str]) -> Result<PathBuf, TaskError> {
     let shell = &workspace.shell;
-    run_program(cmd!(
-        shell,
-        "cargo build --locked --package driftline --bin driftline"
-    ))?;
-    run_program(cmd!(
-        shell,
-        "cargo build --locked --package driftline-db --example cluster"
-    ))?;
+    // Of the whole workspace, so that it shares what the tests are made of.
+    run_program(cmd!(shell, "cargo build --locked --workspace {target...}"))?;
     let metadata = MetadataCommand::new()
         .current_dir(&workspace.root)
         .no_deps()
@@ -137,12 +137,35 @@ fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     Ok(metadata.target_directory.join("debug").into_std_path_buf())
 }
 
-/// Makes a database in a cluster and gives its URL.
-fn create_database(cluster: &str, name: &str) -> Result<String, TaskError> {
-    let create = format!("create database {name}");
-    output(Command::new("psql").args([cluster, "--quiet", "--command", &create]))?;
-    let (server, _) = cluster.rsplit_once('/').unwrap_or((cluster, ""));
-    Ok(format!("{server}/{name}"))
+/// A PostgreSQL cluster for the trial: the one that the environment names, or its own.
+struct TrialCluster {
+    url: String,
+    _own: Option<Cluster>,
+}
+
+impl TrialCluster {
+    fn start(workspace: &Workspace) -> Result<TrialCluster, TaskError> {
+        if let Ok(url) = std::env::var(cluster::VARIABLE) {
+            return Ok(TrialCluster { url, _own: None });
+        }
+        let folder = build(workspace, &["--example", "cluster"])?.join("examples");
+        let own = Cluster::start(&folder.join("cluster"), None)?;
+        let url = own
+            .as_ref()
+            .map(Cluster::url)
+            .unwrap_or_default()
+            .to_owned();
+        Ok(TrialCluster { url, _own: own })
+    }
+
+    /// Makes a database and gives its URL.
+    fn create_database(&self, name: &str) -> Result<String, TaskError> {
+        let name = format!("{name}_{}", std::process::id());
+        let create = format!("create database {name}");
+        output(Command::new("psql").args([&self.url, "--quiet", "--command", &create]))?;
+        let (server, _) = self.url.rsplit_once('/').unwrap_or((&self.url, ""));
+        Ok(format!("{server}/{name}"))
+    }
 }
 
 /// A server with accounts, and a mirror of it.

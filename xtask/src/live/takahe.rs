@@ -23,9 +23,7 @@ pub(super) fn start(
             .env("TAKAHE_SECRET_KEY", "a trial on loopback")
             .env("TAKAHE_MAIN_DOMAIN", setup.host)
             .env("TAKAHE_EMAIL_SERVER", "console://console")
-            .env("TAKAHE_MEDIA_ROOT", setup.folder.join("media"))
-            // Its static files are not collected, and pages are not asked for.
-            .env("TAKAHE_DEBUG", "true");
+            .env("TAKAHE_MEDIA_ROOT", setup.folder.join("media"));
     };
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&python);

@@ -62,4 +62,4 @@ impl Drop for Cluster {
 }
 
 /// Names the cluster that tests use instead of one of their own.
-const VARIABLE: &str = "DRIFTLINE_TEST_POSTGRES_URL";
+pub(crate) const VARIABLE: &str = "DRIFTLINE_TEST_POSTGRES_URL";
