@@ -8,7 +8,7 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerHeaders, Listed, LookUp, Page},
+    answer::{AnswerHeaders, Failure, FailureKind, Listed, LookUp, Page},
     timeline::{
         Cadence, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Settings, Step,
         Stored,
@@ -382,12 +382,7 @@ impl Simulation {
         self.now_ms = self.upstream.received_at_ms();
         let look_up = match answer {
             Ok(look_up) => look_up,
-            Err(failure) => {
-                let (random, settings) = (self.rng.random(), self.settings());
-                let mut machine = before;
-                machine.look_up_failed(&settings, id, &failure, self.now_ms, random);
-                return self.save(machine);
-            }
+            Err(failure) => return self.look_up_failed(id, &failure),
         };
         let headers = AnswerHeaders {
             sent_at_ms,
@@ -405,6 +400,16 @@ impl Simulation {
             machine.looked_up(id, outcome, &headers);
             return self.save(machine);
         }
+        let proof = match look_up {
+            LookUp::Gone => match self.proof(id) {
+                Some(proof) => proof,
+                None => {
+                    let failure = Failure::new(FailureKind::ServerError, "a control failed");
+                    return self.look_up_failed(id, &failure);
+                }
+            },
+            LookUp::Found(_) | LookUp::Hidden => GoneProof::Nothing,
+        };
         let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
         let policy = Arc::clone(&self.refresher.policy);
         let keep_deleted = self.drawn.keep_deleted;
@@ -420,8 +425,7 @@ impl Simulation {
                     machine: &before,
                     id: &asked,
                     look_up: &found,
-                    // Only what is deleted is not found.
-                    proof: GoneProof::Deleted,
+                    proof,
                     headers: &headers,
                     policy: &policy,
                     keep_deleted,
@@ -434,13 +438,21 @@ impl Simulation {
         if self.store.committed() {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
-                LookUp::Gone => self.laws.reported_gone(id, sent_at_ms),
-                LookUp::Hidden => {}
+                LookUp::Gone if proof == GoneProof::Deleted => {
+                    self.laws.reported_gone(id, sent_at_ms);
+                }
+                LookUp::Gone | LookUp::Hidden => {}
             }
         }
         let machine = outcome?;
         self.keep(machine);
         Ok(())
+    }
+
+    fn look_up_failed(&mut self, id: &UpstreamId, failure: &Failure) -> Result<(), Ended> {
+        let (random, settings, mut machine) = (self.rng.random(), self.settings(), self.machine());
+        machine.look_up_failed(&settings, id, failure, self.now_ms, random);
+        self.save(machine)
     }
 
     /// Keeps a machine that changed without a page.
