@@ -187,9 +187,9 @@ impl Session {
         })
     }
 
-    /// Makes the next poll due now.
-    pub fn poll_soon(&mut self) {
-        self.machine.poll_soon();
+    /// Makes the next poll due now, whatever failed before.
+    pub fn retry_soon(&mut self) {
+        self.machine.retry_soon();
     }
 
     /// Waits until the stream opens or ends. A [`Done::Wait`] before that is obsolete then.
