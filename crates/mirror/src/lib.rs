@@ -11,6 +11,7 @@ mod instance_api;
 mod month;
 mod policies;
 mod pollers;
+mod quarantine;
 pub mod quotas;
 mod recent_posts;
 pub mod refresh;

@@ -26,12 +26,13 @@ use driftline_store::{
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
-use driftline_upstream::{ClientPurpose, Timeline, Upstream};
+use driftline_upstream::{ClientPurpose, Timeline, Upstream, stored_hashes};
 use tokio::sync::watch;
 
 use crate::{
     client::{ClientError, client_of},
     follower::{Follower, Following, StreamConnection, StreamState},
+    quarantine,
     quotas::{Charge, Permit, Quota},
     recent_posts::RecentPosts,
     refresh::ANONYMOUS,
@@ -110,7 +111,7 @@ impl Session {
             quotas.of(&credential, scope, QuotaPurpose::Poll)
         };
         let (id, instance) = (source.id, source.instance.id);
-        let machine = store
+        let machine: Machine = store
             .read(move |tx| {
                 let mut machine = machine::load(tx, id)?;
                 for lateness in machine::lateness_of_others(tx, id, instance)? {
@@ -119,6 +120,10 @@ impl Session {
                 Ok::<_, StoreError>(machine)
             })
             .await?;
+        if let Some(scheme) = machine.scheme() {
+            let reader = (&client, &timeline);
+            quarantine::retry(&store, access, &source, fence, reader, *scheme).await?;
+        }
         let settings = Settings {
             refreshed: access.refreshes,
             ..source.settings.clone()
@@ -324,6 +329,7 @@ impl Session {
                         reading: &reading,
                         page: &shared,
                         policy: &policy,
+                        hash_stored: stored_hashes,
                         claims: &claims,
                         now_ms: now_ms(),
                     },
@@ -441,6 +447,7 @@ impl Session {
                         look_up: &look_up,
                         headers: &headers,
                         policy: &policy,
+                        hash_stored: stored_hashes,
                         keep_deleted,
                         now_ms: now_ms(),
                     },

@@ -102,6 +102,7 @@ impl Upstream {
             },
             listed,
             passed: Vec::new(),
+            unreadable: Vec::new(),
         })
     }
 

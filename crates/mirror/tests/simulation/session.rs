@@ -319,6 +319,7 @@ impl Simulation {
                 reading: &reading,
                 page: &page,
                 policy: &policy,
+                hash_stored: |_| None,
                 claims: &claims,
                 now_ms,
             };
@@ -402,6 +403,7 @@ impl Simulation {
                     look_up: &found,
                     headers: &headers,
                     policy: &policy,
+                    hash_stored: |_| None,
                     keep_deleted,
                     now_ms,
                 };

@@ -6,18 +6,22 @@ use driftline_core::{
     answer::{FailureKind, PageRequest},
     quota::QuotaPurpose,
     timeline::{GapKind, Machine},
+    upstream_id::UpstreamId,
 };
 use driftline_mirror::{Pollers, SourceFault, SourceHealth, quotas::Permit, same_api};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     SourceId, Store, StoreError,
     credential::{self, Credential},
-    database_clock, instance, local_ids, machine,
+    database_clock, instance, local_ids, machine, quarantine,
     source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::{Address, ClientPurpose, Timeline};
 
-use super::{AddSource, AddedSource, Host, ListSources, SourceRow, SourceState};
+use super::{
+    AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, SourceState,
+    UnreadableItem, find,
+};
 
 /// Adds a source.
 pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
@@ -177,6 +181,32 @@ pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, 
         }
     });
     Ok(rows.collect())
+}
+
+/// The items of a source that no post could be read from.
+pub(super) async fn unreadable(
+    host: &Host,
+    request: ListUnreadable,
+) -> Result<Vec<UnreadableItem>, CommandError> {
+    let id = find(&host.store, &request.name).await?.id;
+    let items = host.store.read(move |tx| quarantine::list(tx, id)).await?;
+    let items = items.into_iter().map(|quarantined| {
+        let (item, id) = (quarantined.item, |id: UpstreamId| id.to_string());
+        let is_text = str::from_utf8(&item.bytes).is_ok();
+        let hex = || item.bytes.iter().map(|byte| format!("{byte:02x}"));
+        UnreadableItem {
+            id: item.position.map(id),
+            above: item.above.map(id),
+            below: item.below.map(id),
+            reason: item.reason,
+            program: quarantined.program,
+            first_seen_at_ms: quarantined.first_seen_at_ms,
+            last_seen_at_ms: quarantined.last_seen_at_ms,
+            hex: (!is_text).then(|| hex().collect()),
+            text: String::from_utf8_lossy(&item.bytes).into_owned(),
+        }
+    });
+    Ok(items.collect())
 }
 
 /// The states of sources at one time, Unix ms by the database's clock.
