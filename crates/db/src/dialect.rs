@@ -9,6 +9,7 @@ use crate::error::DbError;
 /// | word | SQLite | PostgreSQL |
 /// |---|---|---|
 /// | `{i64}` `{bool}` `{blob}` | `integer` `integer` `blob` | `bigint` `boolean` `bytea` |
+/// | `{i64_array}` | `text` | `bigint[]` |
 /// | `{strict}` | `strict` | |
 /// | `{clustered}` | `strict, without rowid` | |
 /// | `{fillfactor 80}` | | `with (fillfactor = 80)` |
@@ -78,6 +79,7 @@ impl Dialect {
             ("i64", "") => ("integer", "bigint"),
             ("bool", "") => ("integer", "boolean"),
             ("blob", "") => ("blob", "bytea"),
+            ("i64_array", "") => ("text", "bigint[]"),
             ("strict", "") => ("strict", ""),
             ("clustered", "") => ("strict, without rowid", ""),
             ("collate_c", "") => ("", "collate \"C\""),

@@ -17,6 +17,8 @@ pub static MIGRATIONS: &[Migration] = &[
     step(9, "post addresses", 8, include_str!("../migrations/0009_post_addresses.sql")),
     step(10, "libraries", 10, include_str!("../migrations/0010_libraries.sql")),
     step(11, "quarantine", 11, include_str!("../migrations/0011_quarantine.sql")),
+    step(12, "absence", 10, include_str!("../migrations/0012_absence.sql")),
+    step(14, "claim arrays", 14, include_str!("../migrations/0014_claim_arrays.sql")),
 ];
 
 const fn step(

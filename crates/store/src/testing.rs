@@ -15,9 +15,9 @@ use driftline_core::{
 use driftline_db::testing::{Fresh, databases};
 
 use crate::{
-    CommitEvents, CommitLookUp, CommitPage, CommitSummary, HashStored, ReceivedEvent, SourceId,
-    Store, StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export, local_ids,
-    machine,
+    CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, HashStored, ReceivedEvent,
+    SourceId, Store, StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export,
+    local_ids, machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -166,6 +166,8 @@ pub struct Feed {
     pub settings: Settings,
     /// Of the lease under which it commits; `None` asks for no lease.
     pub fence: Option<i64>,
+    /// What a look-up's [`LookUp::Gone`] proves.
+    pub proof: GoneProof,
     /// Whether look-ups keep the text of deleted posts.
     pub keep_deleted: bool,
     /// Of the process.
@@ -196,6 +198,7 @@ impl Feed {
             machine: machine.expect("a machine"),
             settings: settings(),
             fence: None,
+            proof: GoneProof::Deleted,
             keep_deleted: true,
             claims: Claims::default(),
             now_ms: START_MS,
@@ -273,7 +276,7 @@ impl Feed {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let hash_stored = self.hash_stored;
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
-        let keep_deleted = self.keep_deleted;
+        let (keep_deleted, proof) = (self.keep_deleted, self.proof);
         let (machine, summary) = self.write(move |tx| {
             let commit = CommitLookUp {
                 source,
@@ -281,6 +284,7 @@ impl Feed {
                 machine: &machine,
                 id: &id,
                 look_up: &look_up,
+                proof,
                 headers: &headers(now_ms),
                 policy: &Policy::default(),
                 hash_stored,

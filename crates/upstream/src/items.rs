@@ -144,7 +144,7 @@ impl Items {
     ///
     /// # Errors
     /// A [`Failure`] without an address if one could not be read.
-    pub(crate) fn posts(self) -> Result<Vec<Post>, Failure> {
+    pub fn posts(self) -> Result<Vec<Post>, Failure> {
         match self.unreadable.first() {
             Some(bad) => Err(Failure::new(
                 FailureKind::BadJson,

@@ -371,15 +371,15 @@ pub(crate) fn is_id(id: &UpstreamId) -> bool {
 /// The most posts of one look-up of X's or Twitter's.
 pub(crate) const LOOK_UP_LIMIT: usize = 100;
 
-/// What a look-up found that asked for one post. Whatever hides the post, it
-/// is gone for this reader.
+/// What a look-up found that asked for one post.
 pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerHeaders) {
     let LookUps { findings, headers } = found;
-    let post = findings.into_iter().find_map(|(_, finding)| match finding {
-        Finding::Found(post) => Some(post),
-        Finding::Missing | Finding::Gone | Finding::Hidden => None,
-    });
-    (post.map_or(LookUp::Gone, LookUp::Found), headers)
+    let found = match findings.into_iter().next() {
+        Some((_, Finding::Found(post))) => LookUp::Found(post),
+        Some((_, Finding::Gone)) => LookUp::Gone,
+        Some((_, Finding::Missing | Finding::Hidden)) | None => LookUp::Hidden,
+    };
+    (found, headers)
 }
 
 /// When a tweet's ID was made, Unix ms; `None` for an ID from before

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use driftline_core::post::{Post, PostHashes, Visibility};
+use driftline_core::post::{Post, PostHashes, PostKind, Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{posts::alias, text::without_nul};
@@ -25,6 +25,7 @@ pub(crate) struct Known {
     pub(crate) listed: bool,
     /// How often it has returned after a deletion.
     pub(crate) returns: i64,
+    pub(crate) kind: PostKind,
 }
 
 impl Known {
@@ -118,6 +119,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         listed: row.bool("listed")?,
         returns: row.i64("returns")?,
+        kind: PostKind::of(row.bool("is_boost")?),
     })
 }
 
@@ -125,7 +127,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
     p.content_hash, p.former_hash, case when p.hash_form <> 1 then p.raw end as outdated,
-    p.deleted_at_ms, p.visibility, p.listed, p.returns";
+    p.deleted_at_ms, p.visibility, p.listed, p.returns,
+    p.boost_of_upstream_id is not null as is_boost";
 const _: () = assert!(PostHashes::FORM == 1, "the statement above names it");
 
 /// A version of a post to write, as an answer showed it.

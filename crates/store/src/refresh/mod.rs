@@ -31,6 +31,8 @@ mod schedule;
 mod stored;
 
 pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
+#[doc(hidden)] // Tests count them.
+pub use claim_lease::claimed_slots;
 pub use count_history::{CountsAt, count_history};
 pub use due::{BandState, Overdue, bands, next_due_ms, overdue};
 pub use freshness::{RefreshState, refresh_state};

@@ -3,6 +3,7 @@
 mod accounts;
 mod anchors;
 mod deletions;
+mod departures;
 mod edits;
 mod find;
 mod fixtures;
@@ -11,6 +12,7 @@ mod hash_forms;
 mod history;
 mod libraries;
 mod local_ids;
+mod look_up_abilities;
 mod lossless;
 mod node_leases;
 mod order;
