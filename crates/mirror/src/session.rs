@@ -27,12 +27,13 @@ use driftline_store::{
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
-use driftline_upstream::{ClientPurpose, Timeline, Upstream};
+use driftline_upstream::{ClientPurpose, Timeline, Upstream, stored_hashes};
 use tokio::sync::watch;
 
 use crate::{
     client::{ClientError, client_of},
     follower::{Follower, Following, StreamConnection, StreamState},
+    quarantine,
     quotas::{Charge, Permit, Quota},
     recent_posts::RecentPosts,
     refresh::ANONYMOUS,
@@ -113,7 +114,7 @@ impl Session {
             quotas.of(&credential, scope, QuotaPurpose::Poll)
         };
         let (id, instance) = (source.id, source.instance.id);
-        let machine = store
+        let machine: Machine = store
             .read(move |tx| {
                 let mut machine = machine::load(tx, id)?;
                 for lateness in machine::lateness_of_others(tx, id, instance)? {
@@ -122,6 +123,10 @@ impl Session {
                 Ok::<_, StoreError>(machine)
             })
             .await?;
+        if let Some(scheme) = machine.scheme() {
+            let reader = (&client, &timeline);
+            quarantine::retry(&store, access, &source, fence, reader, *scheme).await?;
+        }
         let settings = Settings {
             refreshed: access.refreshes,
             ..source.settings.clone()
@@ -328,6 +333,7 @@ impl Session {
                         reading: &reading,
                         page: &shared,
                         policy: &policy,
+                        hash_stored: stored_hashes,
                         claims: &claims,
                         now_ms: now_ms(),
                     },

@@ -332,6 +332,7 @@ impl Simulation {
                 reading: &reading,
                 page: &page,
                 policy: &policy,
+                hash_stored: |_| None,
                 claims: &claims,
                 now_ms,
             };
@@ -428,6 +429,7 @@ impl Simulation {
                     proof,
                     headers: &headers,
                     policy: &policy,
+                    hash_stored: |_| None,
                     keep_deleted,
                     now_ms,
                 };

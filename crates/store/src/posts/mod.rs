@@ -7,4 +7,5 @@ pub mod find;
 pub mod history;
 pub mod instance;
 pub(crate) mod post;
+pub(crate) mod rehash;
 pub mod timeline;
