@@ -69,6 +69,8 @@ pub struct Post {
     pub author: Author,
     /// The post that this one boosts.
     pub boost_of: Option<Box<Post>>,
+    /// What it refers to besides itself and its author.
+    pub references: References,
     /// Its counts, as far as the upstream reports them.
     pub counts: Counts,
     /// Its hashes.
@@ -78,6 +80,16 @@ pub struct Post {
     /// What the answer said of the account with whose token the post was read (whether it has
     /// favourited the post, how it has voted), JSON; for that account alone.
     pub viewer: Option<String>,
+}
+
+/// The posts and accounts that a post refers to by their IDs at the upstream: what it replies to,
+/// boosts or quotes, whom it mentions. In no order, each at least once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct References {
+    /// Posts.
+    pub posts: Vec<UpstreamId>,
+    /// Accounts.
+    pub accounts: Vec<UpstreamId>,
 }
 
 /// Hashes that tell the versions of a post apart. They are stored, so their computation must never

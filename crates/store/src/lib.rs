@@ -39,7 +39,9 @@ pub use mirror::{
     machine, notify, source, source_lease, tracked,
 };
 pub use nodes::node_lease;
-pub use posts::{account, export, find, history, instance, instance::Instance, timeline};
+pub use posts::{
+    account, export, find, history, instance, instance::Instance, reference, timeline,
+};
 pub use quota::credential;
 pub use schema::MIGRATIONS;
 pub use store::{Store, nonce, touch};

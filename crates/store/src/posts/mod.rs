@@ -7,4 +7,5 @@ pub mod find;
 pub mod history;
 pub mod instance;
 pub(crate) mod post;
+pub mod reference;
 pub mod timeline;

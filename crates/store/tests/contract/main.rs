@@ -13,6 +13,7 @@ mod local_ids;
 mod node_leases;
 mod order;
 mod pages;
+mod references;
 mod refresh;
 mod returns;
 mod source_leases;
