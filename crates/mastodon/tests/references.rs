@@ -135,11 +135,11 @@ fn nesting_without_end_breaks_nothing() {
     let depth = 20_000;
     for (open, close) in [
         (
-            r#"{"account":{},"visibility":"public","id":"upstream","reblog":"#,
+            r#"{"account":{},"visibility":"public","uri":"u","id":"upstream","reblog":"#,
             "}",
         ),
         (
-            r#"{"account":{},"visibility":"public","id":"upstream","mentions":[{"id":"1","x":"#,
+            r#"{"account":{},"visibility":"public","uri":"u","id":"upstream","mentions":[{"id":"1","x":"#,
             "}]}",
         ),
         (r#"{"account":{"id":"upstream","moved":"#, "}}"),
