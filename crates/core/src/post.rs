@@ -69,6 +69,8 @@ pub struct Post {
     pub author: Author,
     /// The post that this one boosts.
     pub boost_of: Option<Box<Post>>,
+    /// What it refers to besides itself and its author.
+    pub references: References,
     /// Its counts, as far as the upstream reports them.
     pub counts: Counts,
     /// Its hashes.
@@ -103,6 +105,16 @@ impl PostKind {
     pub const fn of(is_boost: bool) -> Self {
         if is_boost { Self::Boost } else { Self::Post }
     }
+}
+
+/// The posts and accounts that a post refers to by their IDs at the upstream: what it replies to,
+/// boosts or quotes, whom it mentions. In no order, each at least once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct References {
+    /// Posts.
+    pub posts: Vec<UpstreamId>,
+    /// Accounts.
+    pub accounts: Vec<UpstreamId>,
 }
 
 /// Hashes that tell the versions of a post apart. They are stored with their [`PostHashes::FORM`].

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use driftline_core::{
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     upstream_id::UpstreamId,
 };
 use serde::de::Error as _;
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::{
     post_hashes::{self, Boosts},
     raw_object::{RawObject, id, is_object},
+    references::references,
     repeated_keys::{TooDeep, without_repeats},
     viewer,
 };
@@ -94,6 +95,10 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         visibility: Visibility::named_or_narrowest(&visibility),
         author: author(status.get("account")),
         boost_of,
+        references: match boosts {
+            Boosts::Read => references(status),
+            Boosts::Leave => References::default(),
+        },
         counts: Counts {
             replies: status.whole("replies_count"),
             boosts: status.whole("reblogs_count"),

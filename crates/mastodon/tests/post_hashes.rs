@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use driftline_core::post::{Author, Counts, Post, PostHashes, Visibility};
+use driftline_core::post::{Author, Counts, Post, PostHashes, References, Visibility};
 use driftline_mastodon::{post_hashes, read_status, stored_hashes};
 
 const GOLDEN: &str = include_str!("golden/post_hashes.txt");
@@ -171,6 +171,7 @@ fn unread(json: &str) -> Post {
             raw: "{}".to_owned(),
         },
         boost_of: None,
+        references: References::default(),
         counts: Counts::default(),
         hashes: PostHashes::default(),
         raw: json.to_owned(),

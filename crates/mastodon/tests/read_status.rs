@@ -1,6 +1,6 @@
 //! Statuses as servers send them.
 
-use driftline_core::post::{Author, Counts, Post, Visibility};
+use driftline_core::post::{Author, Counts, Post, References, Visibility};
 use driftline_mastodon::{StatusError, post_hashes, read_status};
 
 const STATUS: &str = r#"{"id":"115045591662261686","created_at":"2025-08-17T18:46:55.745Z","edited_at":"2025-08-17T18:47:00Z","visibility":"unlisted","uri":"https://a.example/users/x/statuses/1","url":"https://a.example/@x/1","replies_count":1,"reblogs_count":2,"favourites_count":3,"content":"<p>caf\u00e9</p>","reblog":null,"unknown":{"kept":[1.0,true,null]},"account":{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}}"#;
@@ -33,6 +33,7 @@ fn every_field_is_read_and_the_json_kept() {
                 raw: r#"{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}"#.into(),
             },
             boost_of: None,
+            references: References::default(),
             counts: Counts { replies: Some(1), boosts: Some(2), favourites: Some(3), ..Counts::default() },
             hashes: post.hashes,
             raw: STATUS.into(),
@@ -95,6 +96,7 @@ fn what_is_missing_null_or_odd_is_left_out() {
                     raw: "{}".into(),
                 },
                 boost_of: None,
+                references: References::default(),
                 counts: Counts::default(),
                 hashes: post.hashes,
                 raw: String::new(),

@@ -18,6 +18,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(10, "libraries", 10, include_str!("../migrations/0010_libraries.sql")),
     step(11, "quarantine", 11, include_str!("../migrations/0011_quarantine.sql")),
     step(12, "absence", 12, include_str!("../migrations/0012_absence.sql")),
+    step(13, "references", 13, include_str!("../migrations/0013_references.sql")),
     step(14, "claim arrays", 14, include_str!("../migrations/0014_claim_arrays.sql")),
 ];
 

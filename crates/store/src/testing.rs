@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Listed, LookUp, Page},
     api::Api,
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     refresh::Policy,
     timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
     upstream_id::{IdOrder, Key, UpstreamId},
@@ -103,6 +103,7 @@ pub fn post(id: impl Display, text: &str) -> Post {
             raw: r#"{"id":"7"}"#.to_owned(),
         },
         boost_of: None,
+        references: References::default(),
         counts: Counts::default(),
         hashes: PostHashes::default(),
         viewer: None,

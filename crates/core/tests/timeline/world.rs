@@ -3,7 +3,7 @@
 
 use driftline_core::{
     answer::{AnswerHeaders, Listed, Page, PageRequest},
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_id::Layout;
@@ -279,6 +279,7 @@ impl World {
                     raw: "{}".into(),
                 },
                 boost_of: None,
+                references: References::default(),
                 counts: Counts::default(),
                 hashes: PostHashes::default(),
                 raw: "{}".into(),

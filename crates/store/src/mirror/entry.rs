@@ -239,7 +239,9 @@ fn add_aliases<'a>(
     entries: impl Iterator<Item = &'a EntryState>,
 ) -> Result<(), DbError> {
     let aliases = entries.filter(|entry| entry.id != entry.post_id);
-    let aliases: Vec<_> = aliases.map(|entry| (entry.id, entry.post_id)).collect();
+    let aliases: Vec<_> = aliases
+        .map(|entry| (entry.id, Some(entry.post_id)))
+        .collect();
     alias::add(tx, &aliases)
 }
 

@@ -45,52 +45,92 @@ impl Known {
     }
 }
 
-/// The posts of those upstream IDs that are stored, by upstream ID. Their IDs come first, since a
-/// distributed database joins no tables of different keys.
+/// What is stored of some upstream IDs, by upstream ID.
+#[derive(Default)]
+pub(crate) struct Stored {
+    /// Posts.
+    pub(crate) posts: HashMap<String, Known>,
+    /// The local IDs by which public posts name them, where these are not the posts' own.
+    pub(crate) references: HashMap<String, i64>,
+}
+
+/// The posts of those upstream IDs that are stored, by upstream ID.
 pub(crate) fn known(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let ids = tx.query_each(
-        "select post_id from upstream_post where upstream_id = {row 1} and instance_id = $1",
-        &[&instance_id],
-        &[Column::text(upstream_ids.iter().copied())],
-        |row| row.i64("post_id"),
-    )?;
-    by_upstream_id(tx, &ids)
+    Ok(stored(tx, instance_id, upstream_ids)?.posts)
 }
 
-/// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
-/// same round trip to the database. Fails when there are no upstream IDs.
-pub(crate) fn known_by_clock(
+/// What is stored of those upstream IDs. Their rows come first, since a distributed database joins
+/// no tables of different keys.
+pub(crate) fn stored(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
-) -> Result<(i64, HashMap<String, Known>), DbError> {
+) -> Result<Stored, DbError> {
+    let rows = tx.query_each(
+        "select upstream_id, post_id, reference_id from upstream_post
+         where upstream_id = {row 1} and instance_id = $1",
+        &[&instance_id],
+        &[Column::text(upstream_ids.iter().copied())],
+        |row| upstream_row(row).map(Some),
+    )?;
+    by_rows(tx, rows)
+}
+
+/// [`stored`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
+/// same round trip to the database. Fails when there are no upstream IDs.
+pub(crate) fn stored_by_clock(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<(i64, Stored), DbError> {
     let mut last_id = None;
-    let ids = tx.query_each(
-        "select c.last_id, s.post_id from local_clock c
+    let rows = tx.query_each(
+        "select c.last_id, s.upstream_id, s.post_id, s.reference_id from local_clock c
          left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
          where c.one = 1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
         |row| {
             last_id = Some(row.i64("last_id")?);
-            row.opt_i64("post_id")
+            match row.opt_i64("post_id")? {
+                Some(_) => upstream_row(row).map(Some),
+                None => Ok(None),
+            }
         },
     )?;
     let last_id = last_id.ok_or_else(|| DbError::invalid("a store without its clock"))?;
-    let ids: Vec<i64> = ids.into_iter().flatten().collect();
-    Ok((last_id, by_upstream_id(tx, &ids)?))
+    Ok((last_id, by_rows(tx, rows)?))
 }
 
-fn by_upstream_id(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<String, Known>, DbError> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
+/// An upstream ID, its post's ID (0 without a post) and the ID by which it is named.
+type UpstreamRow = (String, i64, Option<i64>);
+
+fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
+    Ok((
+        row.text("upstream_id")?,
+        row.i64("post_id")?,
+        row.opt_i64("reference_id")?,
+    ))
+}
+
+fn by_rows(tx: &mut Tx<'_>, rows: Vec<Option<UpstreamRow>>) -> Result<Stored, DbError> {
+    let mut stored = Stored::default();
+    let mut ids = Vec::new();
+    for (upstream_id, post_id, reference_id) in rows.into_iter().flatten() {
+        ids.extend(Some(post_id).filter(|id| *id > 0));
+        if let Some(id) = reference_id {
+            stored.references.insert(upstream_id, id);
+        }
     }
-    let posts = by_ids(tx, ids)?.into_values();
-    Ok(posts.map(|post| (post.upstream_id.clone(), post)).collect())
+    if !ids.is_empty() {
+        let posts = by_ids(tx, &ids)?.into_values();
+        stored.posts = posts.map(|post| (post.upstream_id.clone(), post)).collect();
+    }
+    Ok(stored)
 }
 
 /// Stored posts by their IDs here.
@@ -205,7 +245,8 @@ pub(crate) fn insert(
         ],
     )?;
     tx.execute_many_later(
-        "insert into upstream_post (upstream_id, instance_id, post_id) {rows}",
+        "insert into upstream_post (upstream_id, instance_id, post_id) {rows}
+         on conflict (upstream_id, instance_id) do update set post_id = excluded.post_id",
         &[],
         &[
             Column::text(texts.iter().map(|t| &*t.upstream_id)),
@@ -259,6 +300,9 @@ pub(crate) fn list_at(
             Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
         ],
     )?;
-    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
+    let aliases: Vec<_> = posts
+        .iter()
+        .map(|(id, public)| (*public, Some(*id)))
+        .collect();
     alias::add(tx, &aliases)
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
-    post::{Post, Visibility},
+    post::{Post, References, Visibility},
     refresh::{Due, Freshness, LookupOutcome, LookupResult, Policy, RequestContext},
 };
 use driftline_db::{Column, Root, Tx};
@@ -25,6 +25,7 @@ use crate::{
         account,
         history::{self, EndedBy},
         post::{self, PostVersion},
+        reference,
         rehash::HashStored,
     },
     store::Store,
@@ -370,7 +371,17 @@ impl<'a> Changes<'a> {
 
     fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
         let authors = self.versions.iter().map(|version| &version.post.author);
-        account::store(tx, instance_id, account::Known::default(), authors)?;
+        account::store(tx, instance_id, account::Known::default(), authors, [])?;
+        let shown = self.versions.iter().filter(|version| version.listed);
+        let mut named = References::default();
+        for version in shown {
+            let references = &version.post.references;
+            named.posts.extend_from_slice(&references.posts);
+            named.accounts.extend_from_slice(&references.accounts);
+        }
+        if named != References::default() {
+            reference::assign(tx, instance_id, &named, save.now_ms)?;
+        }
         let edited: Vec<i64> = self.versions.iter().map(|version| version.id).collect();
         history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();

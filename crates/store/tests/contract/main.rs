@@ -18,6 +18,7 @@ mod node_leases;
 mod order;
 mod pages;
 mod quarantine;
+mod references;
 mod refresh;
 mod returns;
 mod source_leases;
