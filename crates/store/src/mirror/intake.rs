@@ -321,6 +321,11 @@ impl<'a> Intake<'_, 'a> {
         else {
             return Ok(());
         };
+        // An answer that was requested before the entry ended does not restore it.
+        let asked_at_ms = self.context.asked_at_ms;
+        if !known.is_gone() && entry.left_at_ms.is_some_and(|at_ms| asked_at_ms < at_ms) {
+            return Ok(());
+        }
         let moves = entry.moves(known);
         if !moves && !entry.differs(known) {
             if entry.content_hash != known.content_hash {
