@@ -6,6 +6,7 @@ pub mod completeness;
 mod deletion;
 pub mod entry;
 mod gap;
+mod held_clock;
 mod intake;
 mod library_news;
 mod look_up;
