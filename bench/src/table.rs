@@ -9,16 +9,19 @@ pub(crate) struct Table {
 
 impl Table {
     /// An empty table with a title and the names of its columns.
-    pub(crate) fn new<const N: usize>(title: impl Into<String>, columns: [&str; N]) -> Self {
+    pub(crate) fn new<'a>(
+        title: impl Into<String>,
+        columns: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         Self {
             title: title.into(),
-            rows: vec![columns.map(str::to_owned).to_vec()],
+            rows: vec![columns.into_iter().map(str::to_owned).collect()],
         }
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(Vec::from(cells));
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
     }
 
     /// Prints it to standard output.

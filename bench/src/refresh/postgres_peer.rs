@@ -151,7 +151,7 @@ impl Peer {
             async { client.query(&statements.known, &[&ids]).await },
         )?;
         let all = lease.due.len();
-        if ended != all as u64 || fresh.len() != all || known.len() != all {
+        if ended != 1 || fresh.len() != all || known.len() != all {
             return Err(Failure::new("the peer lost a lease or a row"));
         }
         for rows in [&mut fresh, &mut known] {
@@ -364,15 +364,11 @@ impl Statements {
             )
             .await?,
             lease: prepare(
-                "with lease as (insert into claim_lease (bucket, id, holder, until_ms)
-                     select $1, {now} * 1048576 + cast(random() * 1048575 as bigint), $2, {now} + $3
-                     returning bucket, id, until_ms),
-                 slots as (insert into claimed_slot
-                         (lease_bucket, lease_id, bucket, due_at_ms, post_id)
-                     select lease.bucket, lease.id, r.bucket, r.due_at_ms, r.post_id
-                     from lease, unnest($4::bigint[], $5::bigint[], $6::bigint[])
-                         as r(bucket, due_at_ms, post_id))
-                 select id, until_ms from lease",
+                "insert into claim_lease
+                     (bucket, id, holder, until_ms, buckets, due_times_ms, post_ids)
+                 values ($1, {now} * 1048576 + cast(random() * 1048575 as bigint), $2, {now} + $3,
+                     $4::bigint[], $5::bigint[], $6::bigint[])
+                 returning id, until_ms",
             )
             .await?,
             fresh: prepare(
@@ -388,10 +384,7 @@ impl Statements {
             )
             .await?,
             end: prepare(
-                "with ended as (delete from claim_lease
-                     where bucket = $1 and id = $2 and until_ms > {now} returning id)
-                 delete from claimed_slot
-                 where lease_bucket = $1 and lease_id = (select id from ended)",
+                "delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}",
             )
             .await?,
             known: prepare(

@@ -111,45 +111,24 @@ fn print(systems: &[System], jobs: u64) {
             system.of(|figures| figures.cycles_per_s).to_string(),
         ]
     };
-    let [name, delayed, due, put, cycles] = figure(ours);
-    let none = String::new;
-    let lacks = ours.lacks.to_owned();
-    table.row([
-        name,
-        delayed,
-        due,
-        put,
-        cycles,
-        none(),
-        none(),
-        none(),
-        none(),
-        lacks,
-    ]);
+    let compared = |system: &System, comparison: [String; 4]| {
+        let lacks = system.lacks.to_owned();
+        figure(system).into_iter().chain(comparison).chain([lacks])
+    };
+    table.row(compared(ours, Default::default()));
     for system in others {
         let ratio = |of: fn(&Figures) -> f64| {
             let pairs = ours.rounds.iter().zip(&system.rounds);
             Spread::of(pairs.map(|(ours, its)| of(ours) / of(its)), 2)
         };
+        let put_ratio = ratio(|figures| figures.put_per_s).to_string();
         let cycles_ratio = ratio(|figures| figures.cycles_per_s);
-        let (target, is_met) = if system.name.starts_with("apalis") {
-            (format!(">= {TARGET}"), met(cycles_ratio.median >= TARGET))
-        } else {
-            (none(), none())
+        let (target, is_met) = match system.name.starts_with("apalis") {
+            true => (format!(">= {TARGET}"), met(cycles_ratio.median >= TARGET)),
+            false => Default::default(),
         };
-        let [name, delayed, due, put, cycles] = figure(system);
-        table.row([
-            name,
-            delayed,
-            due,
-            put,
-            cycles,
-            ratio(|figures| figures.put_per_s).to_string(),
-            cycles_ratio.to_string(),
-            target,
-            is_met,
-            system.lacks.to_owned(),
-        ]);
+        let comparison = [put_ratio, cycles_ratio.to_string(), target, is_met];
+        table.row(compared(system, comparison));
     }
     table.print();
 }

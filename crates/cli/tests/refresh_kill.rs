@@ -14,7 +14,7 @@ use driftline_sim::{
     FaultsConfig, Growth, ThrottleRule, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
-use driftline_store::{SecretUrl, Store, StoreError, Target};
+use driftline_store::{SecretUrl, Store, StoreError, Target, refresh::claimed_slots};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use support::{DataDir, Running};
@@ -144,8 +144,9 @@ async fn stored(store: &Store) -> Stored {
                 |row| Ok((row.i64(0)?, row.i64(1)?)),
             )?;
             let slots = tx.query_one("select count(*) from schedule", &[], |row| row.i64(0))?;
-            let leased =
-                tx.query_one("select count(*) from claimed_slot", &[], |row| row.i64(0))?;
+            let claimed = claimed_slots(tx.dialect());
+            let leased = format!("select count(*) from ({claimed}) as claimed");
+            let leased = tx.query_one(&leased, &[], |row| row.i64(0))?;
             Ok::<_, StoreError>(Stored {
                 posts: usize::try_from(posts).unwrap(),
                 scheduled: usize::try_from(slots + leased).unwrap(),

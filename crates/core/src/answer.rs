@@ -35,10 +35,13 @@ pub struct Page {
     /// Its posts in the answer's order: newest first by the API's contract,
     /// which the timeline machine checks.
     pub listed: Vec<Listed>,
-    /// The positions of listed items that are not posts, in the answer's order:
+    /// The positions of listed items that are not posts or cannot be read, in the answer's order:
     /// a follow among the notifications that mentions are read from. Like
     /// posts, they show how far the page reaches.
     pub passed: Vec<UpstreamId>,
+    /// Items that no post could be read from. The known positions of such items are among
+    /// `passed`; one without a position lies between its neighbours.
+    pub unreadable: Vec<Unreadable>,
     /// The answer's headers, size and times.
     pub headers: AnswerHeaders,
 }
@@ -52,6 +55,21 @@ pub struct Listed {
     pub position: UpstreamId,
     /// The post.
     pub post: Post,
+}
+
+/// An item of a page that no post could be read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its position in the timeline, if so much can be read.
+    pub position: Option<UpstreamId>,
+    /// The position of the item listed before it.
+    pub above: Option<UpstreamId>,
+    /// The position of the item listed after it.
+    pub below: Option<UpstreamId>,
+    /// The item as it came.
+    pub bytes: Vec<u8>,
+    /// Why it cannot be read, without secrets.
+    pub reason: String,
 }
 
 /// The metadata of an answer: its headers, size and times.
@@ -88,8 +106,10 @@ pub enum LookUp {
     /// The current post.
     Found(Box<Post>),
     /// The upstream says that it does not exist (404 or 410): deleted, or
-    /// hidden from this reader.
+    /// hidden from this reader, or not known by this ID to its look-ups.
     Gone,
+    /// The upstream leaves it out without an error, or says that it is hidden from this reader.
+    Hidden,
 }
 
 /// The results of a look-up of several posts.
@@ -194,7 +214,7 @@ pub enum FailureKind {
     Truncated,
     /// The body is larger than the cap.
     TooLarge,
-    /// A post without a usable ID.
+    /// A post without a usable ID, or another than was asked for.
     BadId,
     /// The page's IDs are not in order, repeat, or lie outside the request's
     /// bounds.

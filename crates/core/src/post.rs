@@ -75,11 +75,36 @@ pub struct Post {
     pub counts: Counts,
     /// Its hashes.
     pub hashes: PostHashes,
-    /// The post as received, JSON, without [`Post::viewer`].
+    /// The post as received, JSON, without [`Post::viewer`]. Of repeated keys it holds the last.
     pub raw: String,
     /// What the answer said of the account with whose token the post was read (whether it has
     /// favourited the post, how it has voted), JSON; for that account alone.
     pub viewer: Option<String>,
+}
+
+/// What a post is to look-ups: some servers find posts and not boosts.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum PostKind {
+    /// A post with content of its own.
+    Post,
+    /// A boost of another post.
+    Boost,
+}
+
+impl PostKind {
+    /// Its name in reports and in the store.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The kind of a post that is a boost or not.
+    pub const fn of(is_boost: bool) -> Self {
+        if is_boost { Self::Boost } else { Self::Post }
+    }
 }
 
 /// The posts and accounts that a post refers to by their IDs at the upstream: what it replies to,
@@ -92,8 +117,7 @@ pub struct References {
     pub accounts: Vec<UpstreamId>,
 }
 
-/// Hashes that tell the versions of a post apart. They are stored, so their computation must never
-/// change.
+/// Hashes that tell the versions of a post apart. They are stored with their [`PostHashes::FORM`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PostHashes {
     /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
@@ -101,6 +125,12 @@ pub struct PostHashes {
     /// A hash of all that may differ from one refresh to the next: the content, the counts, and a
     /// poll's votes.
     pub state: i64,
+}
+
+impl PostHashes {
+    /// How hashes are computed today. A stored hash of another form says nothing about one of this
+    /// form: it is computed again from the stored post before the two are compared.
+    pub const FORM: i64 = 1;
 }
 
 /// A post's counts at the upstream; `None` where it reports none.
@@ -116,6 +146,13 @@ pub struct Counts {
     pub quotes: Option<i64>,
     /// How often it was seen.
     pub views: Option<i64>,
+}
+
+impl Post {
+    /// Whether it is a boost.
+    pub const fn kind(&self) -> PostKind {
+        PostKind::of(self.boost_of.is_some())
+    }
 }
 
 impl Counts {

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 
@@ -9,24 +10,43 @@ use crate::value::ValueRef;
 
 /// One row of a query's answer, read by column name or by index from 0.
 ///
-/// A name is looked up in each row, which takes less than reading a text does.
+/// A name is compared with that of the column after the one read last, first: reading columns in
+/// the query's order costs one comparison each.
 ///
 /// Every reader fails with [`DbError::Type`] when the column holds another type, and unless it
 /// starts with `opt_`, when it holds null.
-pub struct Row<'a>(Inner<'a>);
-
-/// A column of a row: its name, or its index from 0.
-pub trait ColumnIndex:
-    Copy + fmt::Display + rusqlite::RowIndex + tokio_postgres::row::RowIndex
-{
+pub struct Row<'a> {
+    inner: Inner<'a>,
+    /// The index after that of the column read last by name.
+    next: Cell<usize>,
 }
 
-impl ColumnIndex for usize {}
+/// A column of a row: its name, or its index from 0.
+pub trait ColumnIndex: Copy + fmt::Display {
+    /// Its index from 0; `None` if the row has no such column.
+    fn index_in(self, row: &Row<'_>) -> Option<usize>;
+}
 
-impl ColumnIndex for &str {}
+impl ColumnIndex for usize {
+    fn index_in(self, row: &Row<'_>) -> Option<usize> {
+        (self < row.len()).then_some(self)
+    }
+}
+
+impl ColumnIndex for &str {
+    fn index_in(self, row: &Row<'_>) -> Option<usize> {
+        let next = row.next.get();
+        let found = (next..row.len())
+            .chain(0..next)
+            .find(|at| row.name(*at) == self)?;
+        row.next.set(found + 1);
+        Some(found)
+    }
+}
 
 enum Inner<'a> {
-    Sqlite(&'a rusqlite::Row<'a>),
+    /// With the names of its columns, which SQLite locks the connection to give.
+    Sqlite(&'a rusqlite::Row<'a>, &'a [String]),
     Postgres(&'a tokio_postgres::Row),
 }
 
@@ -53,7 +73,9 @@ impl<'a> Row<'a> {
     pub fn opt_bool(&self, column: impl ColumnIndex) -> Result<Option<bool>, DbError> {
         self.read(column, "a truth value", |value| match value {
             ValueRef::Bool(value) => Some(value),
-            ValueRef::I64(value @ 0..=1) if matches!(self.0, Inner::Sqlite(_)) => Some(value == 1),
+            ValueRef::I64(value @ 0..=1) if matches!(self.inner, Inner::Sqlite(..)) => {
+                Some(value == 1)
+            }
             _ => None,
         })
     }
@@ -81,12 +103,40 @@ impl<'a> Row<'a> {
         })
     }
 
-    pub(crate) fn sqlite(row: &'a rusqlite::Row<'a>) -> Row<'a> {
-        Row(Inner::Sqlite(row))
+    /// Bytes, owned.
+    pub fn bytes(&self, column: impl ColumnIndex) -> Result<Vec<u8>, DbError> {
+        let bytes = self.read(column, "bytes", |value| match value {
+            ValueRef::Blob(value) => Some(value.to_vec()),
+            _ => None,
+        })?;
+        present(column, bytes)
+    }
+
+    pub(crate) fn sqlite(row: &'a rusqlite::Row<'a>, names: &'a [String]) -> Row<'a> {
+        Row::of(Inner::Sqlite(row, names))
     }
 
     pub(crate) fn postgres(row: &'a tokio_postgres::Row) -> Row<'a> {
-        Row(Inner::Postgres(row))
+        Row::of(Inner::Postgres(row))
+    }
+
+    fn of(inner: Inner<'a>) -> Row<'a> {
+        let next = Cell::new(0);
+        Row { inner, next }
+    }
+
+    fn len(&self) -> usize {
+        match self.inner {
+            Inner::Sqlite(_, names) => names.len(),
+            Inner::Postgres(row) => row.len(),
+        }
+    }
+
+    fn name(&self, at: usize) -> &str {
+        match self.inner {
+            Inner::Sqlite(_, names) => &names[at],
+            Inner::Postgres(row) => row.columns()[at].name(),
+        }
     }
 
     /// The column's value by `as_type`, which gives `None` for other types than the `expected` one.
@@ -96,12 +146,13 @@ impl<'a> Row<'a> {
         expected: &str,
         as_type: impl FnOnce(ValueRef<'a>) -> Option<T>,
     ) -> Result<Option<T>, DbError> {
-        let value = match self.0 {
-            Inner::Sqlite(row) => match row.get_ref(column) {
+        let value = match (column.index_in(self), &self.inner) {
+            (None, _) => Err("missing".to_owned()),
+            (Some(at), Inner::Sqlite(row, _)) => match row.get_ref(at) {
                 Ok(value) => of_sqlite(value),
-                Err(_) => Err("missing".to_owned()),
+                Err(error) => Err(error.to_string()),
             },
-            Inner::Postgres(row) => match row.try_get(column) {
+            (Some(at), Inner::Postgres(row)) => match row.try_get(at) {
                 Ok(OfPostgres(value)) => Ok(value),
                 Err(error) => Err(error.source().map_or("missing".into(), ToString::to_string)),
             },
@@ -128,7 +179,8 @@ fn of_sqlite(value: SqliteRef<'_>) -> Result<ValueRef<'_>, String> {
             Ok(text) => Ok(ValueRef::Text(text)),
             Err(_) => Err("text that is not UTF-8".to_owned()),
         },
-        other => Err(other.data_type().to_string()),
+        SqliteRef::Blob(bytes) => Ok(ValueRef::Blob(bytes)),
+        SqliteRef::Real(_) => Err(value.data_type().to_string()),
     }
 }
 
@@ -143,6 +195,7 @@ impl<'a> FromSql<'a> for OfPostgres<'a> {
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => {
                 ValueRef::Text(FromSql::from_sql(kind, bytes)?)
             }
+            Type::BYTEA => ValueRef::Blob(FromSql::from_sql(kind, bytes)?),
             ref other => return Err(other.name().into()),
         }))
     }

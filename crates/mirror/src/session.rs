@@ -1,9 +1,11 @@
 //! Reads one source: connects its machine, its client and the store.
 
+mod look_up;
+
 use std::sync::Arc;
 
 use driftline_core::{
-    answer::{Abilities, Failure, FailureKind, LookUp, Page},
+    answer::{Abilities, Failure, FailureKind, Page},
     quota::QuotaPurpose,
     timeline::{
         Anchor, Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step,
@@ -19,19 +21,19 @@ use driftline_runtime::{
     now_ms, random, show_ms,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_look_up,
-    commit_machine, commit_page,
+    CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_machine, commit_page,
     credential::{self, Credential},
     entry, local_ids, machine,
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
-use driftline_upstream::{ClientPurpose, Timeline, Upstream};
+use driftline_upstream::{ClientPurpose, Timeline, Upstream, stored_hashes};
 use tokio::sync::watch;
 
 use crate::{
     client::{ClientError, client_of},
     follower::{Follower, Following, StreamConnection, StreamState},
+    quarantine,
     quotas::{Charge, Permit, Quota},
     recent_posts::RecentPosts,
     refresh::ANONYMOUS,
@@ -62,6 +64,8 @@ pub struct Session {
     changes_seen: (u64, u64),
     /// Whether the machine in memory is ahead of the stored one.
     unsaved: bool,
+    /// When it was stored last, Unix ms.
+    saved_ms: i64,
     /// Failures to notify libraries.
     notify_faults: FaultLog,
 }
@@ -110,7 +114,7 @@ impl Session {
             quotas.of(&credential, scope, QuotaPurpose::Poll)
         };
         let (id, instance) = (source.id, source.instance.id);
-        let machine = store
+        let machine: Machine = store
             .read(move |tx| {
                 let mut machine = machine::load(tx, id)?;
                 for lateness in machine::lateness_of_others(tx, id, instance)? {
@@ -119,6 +123,10 @@ impl Session {
                 Ok::<_, StoreError>(machine)
             })
             .await?;
+        if let Some(scheme) = machine.scheme() {
+            let reader = (&client, &timeline);
+            quarantine::retry(&store, access, &source, fence, reader, *scheme).await?;
+        }
         let settings = Settings {
             refreshed: access.refreshes,
             ..source.settings.clone()
@@ -142,6 +150,7 @@ impl Session {
             cadence: Cadence::default(),
             changes_seen: (0, 0),
             unsaved: false,
+            saved_ms: now_ms(),
             notify_faults: FaultLog::default(),
         })
     }
@@ -183,9 +192,9 @@ impl Session {
         })
     }
 
-    /// Makes the next poll due now.
-    pub fn poll_soon(&mut self) {
-        self.machine.poll_soon();
+    /// Makes the next poll due now, whatever failed before.
+    pub fn retry_soon(&mut self) {
+        self.machine.retry_soon();
     }
 
     /// Waits until the stream opens or ends. A [`Done::Wait`] before that is obsolete then.
@@ -324,6 +333,7 @@ impl Session {
                         reading: &reading,
                         page: &shared,
                         policy: &policy,
+                        hash_stored: stored_hashes,
                         claims: &claims,
                         now_ms: now_ms(),
                     },
@@ -341,9 +351,13 @@ impl Session {
             self.cadence.polled(shown, summary.new);
         }
         self.machine = machine;
-        self.unsaved = false;
+        self.saved();
         self.recent_posts.invalidate_changed(&page.listed);
         self.recent_posts.remember(&page.listed, &shown, now_ms());
+        if summary.absent > 0 || summary.left > 0 {
+            // The next poll is committed, so that what it shows is known to be there.
+            self.recent_posts.clear();
+        }
         count(&summary);
         if summary.recounted > 0 {
             self.notify_libraries(&shown).await;
@@ -383,6 +397,7 @@ impl Session {
             self.recent_posts.clear();
         }
         if request.purpose != RequestPurpose::Poll
+            || now_ms().saturating_sub(self.saved_ms) >= SAVED_EVERY_MS
             || !self
                 .recent_posts
                 .need_no_commit(&page.listed, page.headers.sent_at_ms)
@@ -410,61 +425,22 @@ impl Session {
         changes_nothing
     }
 
-    async fn look_up(&mut self, id: UpstreamId, charge: Charge) -> Result<Done, SessionError> {
-        // The charge is one post, which counts as read whether it is found or not.
-        let (look_up, headers) = match self.client.look_up(&id).await {
-            Ok(answer) => answer,
-            Err(failure) => {
-                self.look_up_quota.failed(charge, &failure).await?;
-                return self.fail(None, &failure).await;
-            }
-        };
-        self.look_up_quota.answered(charge, 1, &headers).await?;
-        REQUESTS.with(["look_up"]).increment(1);
-        if let LookUp::Found(post) = &look_up {
-            tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
-        }
-        let (source, fence) = (self.source.id, self.fence);
-        let before = self.machine.clone();
-        let policy = self.access.policies.of(self.source.instance.id);
-        let keep_deleted = self.access.keep_deleted;
-        let (machine, summary) = self
-            .store
-            .write(source::root(source), move |tx| {
-                commit_look_up(
-                    tx,
-                    &CommitLookUp {
-                        source,
-                        fence,
-                        machine: &before,
-                        id: &id,
-                        look_up: &look_up,
-                        headers: &headers,
-                        policy: &policy,
-                        keep_deleted,
-                        now_ms: now_ms(),
-                    },
-                )
-            })
-            .await?;
-        self.machine = machine;
-        self.unsaved = false;
-        count(&summary);
-        Ok(Done::Read(summary))
-    }
-
     async fn fail(
         &mut self,
         purpose: Option<&RequestPurpose>,
         failure: &Failure,
     ) -> Result<Done, SessionError> {
-        REQUEST_FAILURES.with([failure.kind.name()]).increment(1);
-        // The source's health logs a failure that lasts.
-        tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
+        self.log_failure(failure);
         self.machine
             .failed(&self.settings, purpose, failure, now_ms(), random());
         self.save().await?;
         Ok(Done::Failed(failure.kind))
+    }
+
+    /// The source's health logs a failure that lasts.
+    fn log_failure(&self, failure: &Failure) {
+        REQUEST_FAILURES.with([failure.kind.name()]).increment(1);
+        tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
     }
 
     async fn save(&mut self) -> Result<(), SessionError> {
@@ -482,8 +458,13 @@ impl Session {
                 )
             })
             .await?;
-        self.unsaved = false;
+        self.saved();
         Ok(())
+    }
+
+    fn saved(&mut self) {
+        self.unsaved = false;
+        self.saved_ms = now_ms();
     }
 
     /// Takes the step's request from the credential's quota.
@@ -558,3 +539,6 @@ pub(crate) fn count(summary: &CommitSummary) {
     POSTS_RECOUNTED.increment(summary.recounted);
     DELETIONS.increment(summary.deleted);
 }
+
+/// Polls without changes are stored this often, so that other processes see that it is read.
+pub(crate) const SAVED_EVERY_MS: i64 = 5 * 60_000;

@@ -15,8 +15,9 @@ use driftline_core::{
 use driftline_db::testing::{Fresh, databases};
 
 use crate::{
-    CommitEvents, CommitLookUp, CommitPage, CommitSummary, ReceivedEvent, SourceId, Store,
-    StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export, local_ids, machine,
+    CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, HashStored, ReceivedEvent,
+    SourceId, Store, StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export,
+    local_ids, machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -146,8 +147,8 @@ pub fn headers(now_ms: i64) -> AnswerHeaders {
     }
 }
 
-/// Hashes a post and its JSON, as the crate that reads the JSON does.
-pub type HashPost = fn(&Post, &str) -> PostHashes;
+/// Hashes a post by its fields and its JSON, as the crate that reads the JSON does.
+pub type HashPost = fn(&Post) -> PostHashes;
 
 /// A source and the state of the worker that reads it.
 #[derive(Debug)]
@@ -156,14 +157,18 @@ pub struct Feed {
     pub store: Store,
     /// The source.
     pub source: SourceId,
-    /// Makes the hashes of each post that is committed, of the post and its JSON.
+    /// Makes the hashes of each post that is committed.
     pub hash: HashPost,
+    /// Hashes posts that are stored with hashes of an earlier form.
+    pub hash_stored: HashStored,
     /// As of the last commit.
     pub machine: Machine,
     /// Of the source.
     pub settings: Settings,
     /// Of the lease under which it commits; `None` asks for no lease.
     pub fence: Option<i64>,
+    /// What a look-up's [`LookUp::Gone`] proves.
+    pub proof: GoneProof,
     /// Whether look-ups keep the text of deleted posts.
     pub keep_deleted: bool,
     /// Of the process.
@@ -190,9 +195,11 @@ impl Feed {
             store: store.clone(),
             source,
             hash,
+            hash_stored: |_| None,
             machine: machine.expect("a machine"),
             settings: settings(),
             fence: None,
+            proof: GoneProof::Deleted,
             keep_deleted: true,
             claims: Claims::default(),
             now_ms: START_MS,
@@ -237,6 +244,7 @@ impl Feed {
     ) -> impl FnMut(&mut Tx<'_>) -> Result<(Machine, CommitSummary), StoreError> + Send + 'static
     {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let hash_stored = self.hash_stored;
         let (machine, settings) = (self.machine.clone(), self.settings.clone());
         let (request, claims) = (request.clone(), self.claims.clone());
         for listed in &mut page.listed {
@@ -253,6 +261,7 @@ impl Feed {
                 reading: &reading,
                 page: &page,
                 policy: &Policy::default(),
+                hash_stored,
                 claims: &claims,
                 now_ms,
             };
@@ -266,8 +275,9 @@ impl Feed {
             self.add_hashes(post);
         }
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let hash_stored = self.hash_stored;
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
-        let keep_deleted = self.keep_deleted;
+        let (keep_deleted, proof) = (self.keep_deleted, self.proof);
         let (machine, summary) = self.write(move |tx| {
             let commit = CommitLookUp {
                 source,
@@ -275,8 +285,10 @@ impl Feed {
                 machine: &machine,
                 id: &id,
                 look_up: &look_up,
+                proof,
                 headers: &headers(now_ms),
                 policy: &Policy::default(),
+                hash_stored,
                 keep_deleted,
                 now_ms,
             };
@@ -331,7 +343,7 @@ impl Feed {
 
     /// The hashes that reading its JSON would give, whatever a test has changed.
     fn add_hashes(&self, post: &mut Post) {
-        post.hashes = (self.hash)(post, &post.raw);
+        post.hashes = (self.hash)(post);
     }
 
     fn next_request(&mut self) -> Request {
@@ -410,6 +422,7 @@ impl Feed {
     /// [`Feed::stream`] that may fail.
     pub fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let hash_stored = self.hash_stored;
         let arrived = |mut event| {
             if let Event::Posted(post) | Event::Edited(post) = &mut event {
                 self.add_hashes(post);
@@ -427,6 +440,7 @@ impl Feed {
                 scheme: &SCHEME,
                 events: &events,
                 policy: &Policy::default(),
+                hash_stored,
                 keep_deleted: true,
                 now_ms,
             };

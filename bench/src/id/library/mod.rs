@@ -55,37 +55,18 @@ pub(super) fn run(effort: Effort) -> Result<(), Failure> {
 }
 
 fn figures(contestants: &[Contestant], rounds: usize) -> Table {
-    let [exclusive, shared, shared_two, twitter, twitter_two, batch] =
-        Column::ALL.map(Column::name);
+    let columns = Column::ALL.map(Column::name);
     let mut table = Table::new(
         format!("id: ns/ID, {rounds} interleaved rounds; un-throttled but for Twitter's layout"),
-        [
-            "generator",
-            "version",
-            exclusive,
-            shared,
-            shared_two,
-            twitter,
-            twitter_two,
-            batch,
-        ],
+        ["generator", "version"].into_iter().chain(columns),
     );
     for contestant in contestants {
-        let cells = Column::ALL.map(|column| {
+        let name = [contestant.name.to_owned(), contestant.version().to_owned()];
+        let figures = Column::ALL.map(|column| {
             let spread = contestant.spread(column);
             spread.map_or_else(|| "-".to_owned(), |spread| spread.to_string())
         });
-        let [exclusive, shared, shared_two, twitter, twitter_two, batch] = cells;
-        table.row([
-            contestant.name.to_owned(),
-            contestant.version().to_owned(),
-            exclusive,
-            shared,
-            shared_two,
-            twitter,
-            twitter_two,
-            batch,
-        ]);
+        table.row(name.into_iter().chain(figures));
     }
     table
 }

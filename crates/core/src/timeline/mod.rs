@@ -30,7 +30,9 @@ pub use evidence::{Evidence, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of};
 pub use gap_ledger::{Gap, GapKind, GapLedger, Provisional, Stretch};
 pub use ladder::{Ladder, Rung, RungStats};
 pub use lateness::{Distribution, Lateness};
-pub use machine::{Counters, LastError, Machine, Step, Stored};
+pub use machine::{
+    Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
+};
 pub use plan::{Plan, Probe, Proof};
 pub use request::{Anchor, AnchorQuery, Fetch, Reading, Request, RequestPurpose};
 pub use scheme::{IdScheme, detect_layout, detect_order};

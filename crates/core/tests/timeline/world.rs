@@ -249,6 +249,7 @@ impl World {
                 .into_iter()
                 .map(|post| self.codec.id(post.id))
                 .collect(),
+            unreadable: Vec::new(),
             headers: AnswerHeaders {
                 sent_at_ms: clock_ms,
                 received_at_ms: clock_ms + 40,

@@ -38,10 +38,15 @@ pub(crate) fn each(
     row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
 ) -> Result<(), DbError> {
     let mut statement = prepare(connection, sql)?;
+    let names: Vec<String> = statement
+        .column_names()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     with_each_row(&mut statement, params, columns, |statement| {
         let mut rows = statement.raw_query();
         while let Some(found) = rows.next().map_err(|error| classify(&error))? {
-            row(&Row::sqlite(found))?;
+            row(&Row::sqlite(found, &names))?;
         }
         Ok(())
     })
@@ -135,6 +140,7 @@ impl ToSql for Bound<'_> {
             ValueRef::Null => SqliteRef::Null,
             ValueRef::I64(value) => SqliteRef::Integer(value),
             ValueRef::Text(value) => SqliteRef::Text(value.as_bytes()),
+            ValueRef::Blob(value) => SqliteRef::Blob(value),
             ValueRef::Bool(value) => SqliteRef::Integer(i64::from(value)),
             ValueRef::List(column) => {
                 let values = (0..column.len()).map(|index| owned(column.value(index)));
@@ -151,6 +157,7 @@ fn owned(value: ValueRef<'_>) -> SqliteValue {
         ValueRef::Null | ValueRef::List(_) => SqliteValue::Null,
         ValueRef::I64(value) => SqliteValue::Integer(value),
         ValueRef::Text(value) => SqliteValue::Text(value.to_owned()),
+        ValueRef::Blob(value) => SqliteValue::Blob(value.to_vec()),
         ValueRef::Bool(value) => SqliteValue::Integer(i64::from(value)),
     }
 }

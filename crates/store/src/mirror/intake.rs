@@ -23,6 +23,7 @@ use crate::{
         history::{self, EndedBy},
         post::{self, PostVersion},
         reference::NewReferences,
+        rehash::{HashStored, rehash},
     },
     refresh::{self, RefreshState},
     text::without_nul,
@@ -53,16 +54,23 @@ pub(crate) struct IntakeContext<'p> {
     pub(crate) streamed: bool,
     /// How posts are scheduled.
     pub(crate) policy: &'p Policy,
+    pub(crate) hash_stored: HashStored,
 }
 
 impl<'p> IntakeContext<'p> {
     /// Of an answer to a request.
-    pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
+    pub(crate) fn answered(
+        asked_at_ms: i64,
+        now_ms: i64,
+        policy: &'p Policy,
+        hash_stored: HashStored,
+    ) -> Self {
         IntakeContext {
             asked_at_ms,
             now_ms,
             streamed: false,
             policy,
+            hash_stored,
         }
     }
 }
@@ -110,7 +118,9 @@ pub(crate) fn take_in(
         [&post.author.id].into_iter().chain(named_by(post).1)
     });
     let accounts = account::Known::load(tx, source.instance_id, accounts)?;
-    let clock = hold_clock(tx, source, observations, context)?;
+    let mut clock = hold_clock(tx, source, observations, context)?;
+    let updated = rehash(tx, clock.stored.posts.values_mut(), context.hash_stored)?;
+    refresh::set_state_hashes(tx, &updated)?;
     let mut ids = clock.entry_ids.into_iter();
     let stored = clock.stored.posts.into_iter();
     let mut intake = Intake {
@@ -166,6 +176,8 @@ struct IntakeChanges<'a> {
     authors: Vec<&'a Author>,
     new_entries: Vec<entry::NewEntry<'a>>,
     changed_entries: Vec<entry::Change>,
+    /// Entries whose hash is of an earlier form, with that of their version in today's.
+    entry_hashes: Vec<(i64, i64)>,
 }
 
 /// A post with the changes gathered so far.
@@ -241,11 +253,18 @@ impl<'a> Intake<'_, 'a> {
         };
         let moves = entry.moves(known);
         if !moves && !entry.differs(known) {
+            if entry.content_hash != known.content_hash {
+                let hash = (entry.id, known.content_hash);
+                self.changes.entry_hashes.push(hash);
+            }
             return Ok(());
         }
         let mut new_id = None;
         if moves {
-            self.summary.revived += 1;
+            match entry.is_left() {
+                true => self.summary.restored += 1,
+                false => self.summary.revived += 1,
+            }
             new_id = Some(match return_id.take() {
                 Some(id) => id,
                 None => local_ids::take(tx, self.context.now_ms, 1)?,
@@ -290,10 +309,13 @@ impl<'a> Intake<'_, 'a> {
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.context.asked_at_ms,
             content_hash: post.hashes.content,
+            former_hash: None,
+            outdated: None,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
             returns: 0,
+            kind: post.kind(),
         };
         let now = CurrentPost::new(known, true);
         self.posts.insert(observation.upstream_id.to_string(), now);
@@ -318,7 +340,7 @@ impl<'a> Intake<'_, 'a> {
             .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
-                && post.hashes.content != known.content_hash
+                && known.differs_from(post)
                 && asked_at_ms >= known.read_at_ms);
         let is_edit = known.deleted_at_ms.is_none() && is_newer;
         if now.settled || !(returns || is_edit) {
@@ -345,6 +367,7 @@ impl<'a> Intake<'_, 'a> {
         known.edited_at_ms = post.edited_at_ms;
         known.read_at_ms = asked_at_ms;
         known.content_hash = post.hashes.content;
+        known.former_hash = None;
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;
@@ -423,6 +446,7 @@ impl<'a> Intake<'_, 'a> {
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
         entry::insert(tx, source.id, now_ms, &changes.new_entries)?;
         entry::change(tx, source.id, &changes.changed_entries)?;
+        entry::set_hashes(tx, source.id, &changes.entry_hashes)?;
         Ok(self.summary)
     }
 }

@@ -3,7 +3,9 @@
 mod backdate;
 mod commit_summary;
 pub mod completeness;
+pub mod control_posts;
 mod deletion;
+pub mod departure;
 pub mod entry;
 mod gap;
 mod held_clock;
@@ -12,6 +14,7 @@ mod library_news;
 mod look_up;
 pub mod machine;
 mod page;
+pub mod quarantine;
 pub mod source;
 pub mod source_lease;
 mod source_removal;
@@ -20,7 +23,8 @@ pub mod tracked;
 
 pub use commit_summary::CommitSummary;
 pub use library_news::{listed_in, notify};
-pub use look_up::{CommitLookUp, commit_look_up};
+pub use look_up::{CommitLookUp, GoneProof, commit_look_up};
 pub use machine::{CommitMachine, commit_machine};
 pub use page::{CommitPage, commit_page};
+pub use quarantine::{CommitRetried, commit_retried};
 pub use stream::{CommitEvents, ReceivedEvent, commit_events};

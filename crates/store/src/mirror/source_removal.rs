@@ -54,6 +54,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
         "delete from pending_lookup where source_id = $1",
         "delete from entry where source_id = $1",
         "delete from gap where source_id = $1",
+        "delete from quarantine where source_id = $1",
         "delete from source where id = $1",
     ] {
         tx.execute(sql, &[&held.id])?;

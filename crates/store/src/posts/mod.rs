@@ -8,4 +8,5 @@ pub mod history;
 pub mod instance;
 pub(crate) mod post;
 pub mod reference;
+pub(crate) mod rehash;
 pub mod timeline;

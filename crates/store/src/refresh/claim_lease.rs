@@ -1,7 +1,6 @@
-//! Claim leases: rows of what the processes that share a store have claimed, and of the posts in
-//! them. On PostgreSQL only, but for what reads them.
+//! Claim leases: rows of what the processes that share a store have claimed. On PostgreSQL only.
 
-use driftline_db::{DbError, ToValue, Tx};
+use driftline_db::{DbError, Dialect, ToValue, Tx};
 
 use super::schedule::{self, Slot};
 use crate::database_clock::now_sql;
@@ -42,33 +41,38 @@ pub(crate) fn take(
     // The time makes later tokens larger, random keeps two of one ms apart.
     let id = now_ms * 1_048_576 + random();
     let until_ms = now_ms.saturating_add(lease_ms);
-    tx.execute_later(
-        "insert into claim_lease (bucket, id, holder, until_ms) values ($1, $2, $3, $4)",
-        &[&bucket, &id, &holder, &until_ms],
-    )?;
     tx.execute_many_later(
-        "insert into claimed_slot (lease_bucket, lease_id, bucket, due_at_ms, post_id)
-         select $1, $2, bucket, due_at_ms, post_id from {rows as r(bucket, due_at_ms, post_id)}",
-        &[&bucket, &id],
+        "insert into claim_lease
+             (bucket, id, holder, until_ms, buckets, due_times_ms, post_ids)
+         select $1, $2, $3, $4, array_agg(bucket), array_agg(due_at_ms), array_agg(post_id)
+         from {rows as r(bucket, due_at_ms, post_id)}",
+        &[&bucket, &id, &holder, &until_ms],
         &schedule::columns(slots),
     )?;
     Ok((id, until_ms))
+}
+
+/// A query for the claimed slots: `lease_bucket`, which is that of their lease, `due_at_ms` and
+/// `post_id`.
+pub fn claimed_slots(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "select 0 as lease_bucket, 0 as due_at_ms, 0 as post_id where 1 = 0",
+        Dialect::Postgres => {
+            "select bucket as lease_bucket, slot.* from claim_lease,
+                 unnest(due_times_ms, post_ids) as slot(due_at_ms, post_id)"
+        }
+    }
 }
 
 /// Ends a lease, for its holder only and only before its time is over; `false` if it is lost. Its
 /// posts are then the caller's.
 pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError> {
     let now = now_sql(tx.dialect());
-    let freed = tx.execute(
-        &format!(
-            "with ended as (delete from claim_lease
-                 where bucket = $1 and id = $2 and until_ms > {now} returning id)
-             delete from claimed_slot
-             where lease_bucket = $1 and lease_id = (select id from ended)"
-        ),
+    let ended = tx.execute(
+        &format!("delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}"),
         &[&bucket, &id],
     )?;
-    Ok(freed > 0)
+    Ok(ended > 0)
 }
 
 /// Puts the posts of ended leases back onto the schedule; returns how many.
@@ -90,12 +94,10 @@ pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<
 fn put_back(tx: &mut Tx<'_>, which: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
     tx.execute(
         &format!(
-            "with ended as (delete from claim_lease where bucket = $1 and {which} returning id),
-             freed as (delete from claimed_slot
-                 where lease_bucket = $1 and lease_id in (select id from ended)
-                 returning bucket, due_at_ms, post_id)
+            "with ended as (delete from claim_lease where bucket = $1 and {which}
+                 returning buckets, due_times_ms, post_ids)
              insert into schedule (bucket, due_at_ms, post_id)
-             select bucket, due_at_ms, post_id from freed"
+             select slot.* from ended, unnest(buckets, due_times_ms, post_ids) as slot"
         ),
         params,
     )

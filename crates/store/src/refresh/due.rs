@@ -46,31 +46,31 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
     let base = sql(instance) * SHARDS;
     let mut found = Overdue::default();
     // A row for stored posts, and one for pending look-ups.
-    tx.query(
-        "select is_pending, count(*) as posts, cast(sum(late) as {i64}) as late,
-             cast(sum(leased) as {i64}) as leased, min(due_at_ms) as first_due_ms
+    let claimed = claim_lease::claimed_slots(tx.dialect());
+    let sql = format!(
+        "select is_pending, count(*) as posts, cast(sum(late) as {{i64}}) as late,
+             cast(sum(leased) as {{i64}}) as leased, min(due_at_ms) as first_due_ms
          from (select post_id < 0 as is_pending, due_at_ms, 0 as leased,
                  case when due_at_ms <= $3 then 1 else 0 end as late
              from schedule where bucket >= $1 and bucket < $2
              union all
              select post_id < 0, due_at_ms, 1, case when due_at_ms <= $3 then 1 else 0 end
-             from claimed_slot where lease_bucket = $1) as due
-         group by is_pending",
-        &[&base, &(base + SHARDS), &now_ms],
-        |row| {
-            let posts = row.i64("posts")?.cast_unsigned();
-            found.leased += row.i64("leased")?.cast_unsigned();
-            if row.bool("is_pending")? {
-                found.pending_lookups = posts;
-                found.first_pending_ms = row.opt_i64("first_due_ms")?;
-            } else {
-                found.scheduled = posts;
-                found.overdue = row.i64("late")?.cast_unsigned();
-                found.first_due_ms = row.opt_i64("first_due_ms")?;
-            }
-            Ok(())
-        },
-    )?;
+             from ({claimed}) as claimed where lease_bucket = $1) as due
+         group by is_pending"
+    );
+    tx.query(&sql, &[&base, &(base + SHARDS), &now_ms], |row| {
+        let posts = row.i64("posts")?.cast_unsigned();
+        found.leased += row.i64("leased")?.cast_unsigned();
+        if row.bool("is_pending")? {
+            found.pending_lookups = posts;
+            found.first_pending_ms = row.opt_i64("first_due_ms")?;
+        } else {
+            found.scheduled = posts;
+            found.overdue = row.i64("late")?.cast_unsigned();
+            found.first_due_ms = row.opt_i64("first_due_ms")?;
+        }
+        Ok(())
+    })?;
     Ok(found)
 }
 

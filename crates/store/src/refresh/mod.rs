@@ -31,6 +31,8 @@ mod schedule;
 mod stored;
 
 pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
+#[doc(hidden)] // Tests count them.
+pub use claim_lease::claimed_slots;
 pub use count_history::{CountsAt, count_history};
 pub use due::{BandState, Overdue, bands, next_due_ms, overdue};
 pub use freshness::{RefreshState, refresh_state};
@@ -41,7 +43,7 @@ pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
 
-pub(crate) use freshness::{insert, revive, unschedule};
+pub(crate) use freshness::{insert, revive, set_state_hashes, unschedule};
 pub(crate) use outbox::add_to_outbox;
 pub(crate) use recount::{Look, RecountContext};
 
