@@ -8,7 +8,7 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerHeaders, Listed, LookUp, Page},
+    answer::{AnswerHeaders, Failure, Listed, LookUp, Page},
     timeline::{
         Cadence, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Settings, Step,
         Stored,
@@ -25,6 +25,7 @@ use crate::{
     faults::Operation,
     laws::{Commit, Violation},
     mutants::Mutant,
+    proofs::Asker,
     settings::MINUTE_MS,
     simulation::{Ended, Simulation},
     trace::trace,
@@ -382,12 +383,7 @@ impl Simulation {
         self.now_ms = self.upstream.received_at_ms();
         let look_up = match answer {
             Ok(look_up) => look_up,
-            Err(failure) => {
-                let (random, settings) = (self.rng.random(), self.settings());
-                let mut machine = before;
-                machine.look_up_failed(&settings, id, &failure, self.now_ms, random);
-                return self.save(machine);
-            }
+            Err(failure) => return self.look_up_failed(before, id, &failure),
         };
         let headers = AnswerHeaders {
             sent_at_ms,
@@ -405,6 +401,28 @@ impl Simulation {
             machine.looked_up(id, outcome, &headers);
             return self.save(machine);
         }
+        let proof = match &look_up {
+            LookUp::Found(post) => {
+                self.proofs.learn(post.kind(), true, self.now_ms);
+                GoneProof::Nothing
+            }
+            LookUp::Hidden => GoneProof::Nothing,
+            LookUp::Gone => {
+                let mut asker = Asker {
+                    store: self.store.plain(),
+                    upstream: &mut self.upstream,
+                    access,
+                    source: self.source,
+                    now_ms: self.now_ms,
+                };
+                let proof = self.proofs.of(&mut asker, id);
+                self.now_ms = asker.now_ms;
+                match proof {
+                    Ok(proof) => proof,
+                    Err(failure) => return self.look_up_failed(before, id, &failure),
+                }
+            }
+        };
         let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
         let policy = Arc::clone(&self.refresher.policy);
         let keep_deleted = self.drawn.keep_deleted;
@@ -420,8 +438,7 @@ impl Simulation {
                     machine: &before,
                     id: &asked,
                     look_up: &found,
-                    // Only what is deleted is not found.
-                    proof: GoneProof::Deleted,
+                    proof,
                     headers: &headers,
                     policy: &policy,
                     keep_deleted,
@@ -434,13 +451,26 @@ impl Simulation {
         if self.store.committed() {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
-                LookUp::Gone => self.laws.reported_gone(id, sent_at_ms),
-                LookUp::Hidden => {}
+                LookUp::Gone if proof != GoneProof::Nothing => {
+                    self.laws.reported_gone(id, sent_at_ms);
+                }
+                LookUp::Gone | LookUp::Hidden => {}
             }
         }
         let machine = outcome?;
         self.keep(machine);
         Ok(())
+    }
+
+    fn look_up_failed(
+        &mut self,
+        mut machine: Machine,
+        id: &UpstreamId,
+        failure: &Failure,
+    ) -> Result<(), Ended> {
+        let (random, settings) = (self.rng.random(), self.settings());
+        machine.look_up_failed(&settings, id, failure, self.now_ms, random);
+        self.save(machine)
     }
 
     /// Keeps a machine that changed without a page.
