@@ -94,6 +94,7 @@ impl Upstream {
             },
             listed,
             passed: Vec::new(),
+            unreadable: Vec::new(),
         })
     }
 

@@ -84,7 +84,7 @@ impl World {
                     Ok::<_, driftline_store::StoreError>((id, credential))
                 })
                 .unwrap();
-            let mut feed = Feed::of(&store, source, |_, _| PostHashes::default());
+            let mut feed = Feed::of(&store, source, |_| PostHashes::default());
             feed.now_ms = now_ms();
             feed.poll(posts);
             (store, source, credential)

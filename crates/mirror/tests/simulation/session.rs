@@ -333,6 +333,7 @@ impl Simulation {
                 reading: &reading,
                 page: &page,
                 policy: &policy,
+                hash_stored: |_| None,
                 claims: &claims,
                 now_ms,
             };
@@ -383,7 +384,7 @@ impl Simulation {
         self.now_ms = self.upstream.received_at_ms();
         let look_up = match answer {
             Ok(look_up) => look_up,
-            Err(failure) => return self.look_up_failed(before, id, &failure),
+            Err(failure) => return self.look_up_failed(id, &failure),
         };
         let headers = AnswerHeaders {
             sent_at_ms,
@@ -419,7 +420,7 @@ impl Simulation {
                 self.now_ms = asker.now_ms;
                 match proof {
                     Ok(proof) => proof,
-                    Err(failure) => return self.look_up_failed(before, id, &failure),
+                    Err(failure) => return self.look_up_failed(id, &failure),
                 }
             }
         };
@@ -441,6 +442,7 @@ impl Simulation {
                     proof,
                     headers: &headers,
                     policy: &policy,
+                    hash_stored: |_| None,
                     keep_deleted,
                     now_ms,
                 };
@@ -451,7 +453,7 @@ impl Simulation {
         if self.store.committed() {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
-                LookUp::Gone if proof != GoneProof::Nothing => {
+                LookUp::Gone if proof == GoneProof::Deleted => {
                     self.laws.reported_gone(id, sent_at_ms);
                 }
                 LookUp::Gone | LookUp::Hidden => {}
@@ -462,13 +464,8 @@ impl Simulation {
         Ok(())
     }
 
-    fn look_up_failed(
-        &mut self,
-        mut machine: Machine,
-        id: &UpstreamId,
-        failure: &Failure,
-    ) -> Result<(), Ended> {
-        let (random, settings) = (self.rng.random(), self.settings());
+    fn look_up_failed(&mut self, id: &UpstreamId, failure: &Failure) -> Result<(), Ended> {
+        let (random, settings, mut machine) = (self.rng.random(), self.settings(), self.machine());
         machine.look_up_failed(&settings, id, failure, self.now_ms, random);
         self.save(machine)
     }
