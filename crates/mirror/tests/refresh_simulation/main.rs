@@ -10,6 +10,9 @@
 mod answers;
 mod due_times;
 mod end;
+#[allow(dead_code)]
+#[path = "../simulation/proofs.rs"]
+mod proofs;
 mod quirks;
 mod quota;
 mod saves;
@@ -46,6 +49,7 @@ use rand_chacha::ChaCha8Rng;
 
 use answers::Access;
 use due_times::{BANDS, DueTimes};
+use proofs::Proofs;
 use workers::Worker;
 
 #[test]
@@ -118,6 +122,7 @@ fn priced(price: f64) -> Policy {
 struct Simulation {
     upstream: Upstream,
     access: Access,
+    proofs: Proofs,
     store: Store,
     claims: Claims,
     policy: Arc<Policy>,
@@ -259,6 +264,7 @@ impl Simulation {
                 token: "token",
                 reads: !quirks.is_empty(),
             },
+            proofs: Proofs::default(),
             store,
             claims: Claims::default(),
             policy: Arc::new(Policy::of_ages(ages())),

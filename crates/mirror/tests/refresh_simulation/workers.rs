@@ -15,7 +15,7 @@ use driftline_store::refresh::{
 };
 use rand::RngExt;
 
-use super::{LEASE_MS, SECOND_MS, Simulation};
+use super::{LEASE_MS, SECOND_MS, Simulation, proofs::Asker};
 
 pub(super) struct Worker {
     /// When it acts next.
@@ -93,7 +93,12 @@ impl Simulation {
             Claimed::Batch(claim) => {
                 self.check_disjoint(&claim);
                 self.due_times.claimed(&claim, now_ms);
-                let failures = |due: &DuePost| due.freshness.failures;
+                let is_read = self.access.reads;
+                let failures = |due: &DuePost| match due.freshness.missing && is_read {
+                    // It is asked for alone before it counts as gone.
+                    true => ALONE,
+                    false => due.freshness.failures,
+                };
                 let is_after_silence = self.workers[at].failures > 0;
                 let asking = Asking {
                     bisection: Bisection::new(claim.posts.clone(), failures, is_after_silence),
@@ -176,6 +181,16 @@ impl Simulation {
             mut answers,
             ..
         } = asking;
+        if self.access.reads {
+            let mut asker = Asker {
+                store: &self.store,
+                upstream: &mut self.upstream,
+                access: self.access,
+                source: self.source,
+                now_ms: self.now_ms,
+            };
+            self.proofs.check(&mut asker, &claim.posts, &mut answers);
+        }
         let blame = bisection.end();
         for (posts, answer) in [
             (blame.failed, LookupAnswer::Nothing),
@@ -235,6 +250,9 @@ impl Simulation {
         }
     }
 }
+
+/// More failures than any batch can be halved.
+const ALONE: u32 = 31;
 
 fn id_of(due: &DuePost) -> UpstreamId {
     UpstreamId::from(due.upstream_id.as_str())

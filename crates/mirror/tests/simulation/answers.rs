@@ -1,7 +1,7 @@
 //! The upstream's answers, read as the server reads them where they have quirks.
 
 use driftline_core::{
-    answer::{Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
+    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest},
     post::Post,
     upstream_id::UpstreamId,
 };
@@ -68,15 +68,28 @@ impl Access {
         if !self.reads {
             return upstream.look_ups(now_ms, self.token, ids);
         }
+        if let [id] = ids {
+            // As the client asks for one.
+            let finding = match self.look_up(upstream, now_ms, id)? {
+                LookUp::Found(post) => Finding::Found(post),
+                LookUp::Gone => Finding::Missing,
+                LookUp::Hidden => Finding::Hidden,
+            };
+            return Ok(LookUps {
+                findings: vec![(id.clone(), finding)],
+                headers: AnswerHeaders {
+                    sent_at_ms: now_ms,
+                    received_at_ms: upstream.received_at_ms(),
+                    ..AnswerHeaders::default()
+                },
+            });
+        }
         let (body, headers) = upstream.look_ups_body(now_ms, self.token, ids)?;
         let mut found = parse::page(&body, &Timeline::Home)?.posts()?;
         let findings = ids.iter().map(|id| {
             let at = found.iter().position(|post| post.id == *id);
             let finding = at.map(|at| Box::new(found.swap_remove(at)));
-            let finding = finding.map_or(
-                driftline_core::answer::Finding::Missing,
-                driftline_core::answer::Finding::Found,
-            );
+            let finding = finding.map_or(Finding::Missing, Finding::Found);
             (id.clone(), finding)
         });
         Ok(LookUps {

@@ -407,7 +407,7 @@ impl Laws {
             let edits = edits.get(&row.post_id).copied().unwrap_or(0);
             quirk_laws::check_edits(upstream, post, edits, now_ms)?;
             if is_covered(ledger, &key) && !quirk_laws::leaves(upstream, post) {
-                self.check_came_of_age(&machine, post, row)?;
+                self.check_came_of_age(&machine, upstream, post, row)?;
             }
             if post.lateness_ms() > SECOND_MS {
                 measured.late.push(Late {
@@ -513,6 +513,7 @@ impl Laws {
     fn check_came_of_age(
         &self,
         machine: &Machine,
+        upstream: &mut Upstream,
         post: &TruePost,
         row: &export::ExportRow,
     ) -> Result<(), Violation> {
@@ -531,11 +532,15 @@ impl Laws {
             Err(Violation::Content(text))
         };
         let is_gone = row.post.deleted_at_ms.is_some() || row.left_at_ms.is_some();
-        let is_proven = self.drawn.proves_deletion(post);
+        // A look-up without a control that is found proves nothing.
+        let is_confirmed = machine.counters().not_confirmed == 0;
+        let is_proven = is_confirmed && self.drawn.proves_deletion(post);
         if post.deleted_at_ms.is_some_and(|at_ms| at_ms < until_ms) && !is_gone && is_proven {
             return wrong("its deletion was not noticed");
         }
-        let unedited = row.post.edited_at_ms.is_none() && !is_gone;
+        let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
+        let is_shown = is_proven || !is_hidden;
+        let unedited = row.post.edited_at_ms.is_none() && !is_gone && is_shown;
         if post.edited_at_ms.is_some_and(|at_ms| at_ms < until_ms) && unedited {
             return wrong("its edit was not noticed");
         }

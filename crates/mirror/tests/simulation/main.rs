@@ -15,7 +15,7 @@ mod feed;
 mod follower;
 mod laws;
 mod mutants;
-mod proof;
+mod proofs;
 mod quirk_laws;
 mod quirks;
 mod refresher;

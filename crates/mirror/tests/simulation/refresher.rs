@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_sim::Upstream;
 use driftline_store::{
-    InstanceId, StoreError, block_on,
+    InstanceId, SourceId, StoreError, block_on,
     refresh::{AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, Save},
 };
 
@@ -18,6 +18,7 @@ use crate::{
     answers::Access,
     faults::{Broken, FaultyStore, Operation},
     laws::Laws,
+    proofs::{Asker, Proofs},
     settings::{Drawn, MINUTE_MS, SECOND_MS},
 };
 
@@ -25,6 +26,7 @@ pub(crate) struct Refresher {
     pub(crate) claims: Claims,
     pub(crate) policy: Arc<Policy>,
     instance: InstanceId,
+    source: SourceId,
     shard: u64,
     next_ms: i64,
     asking: Option<Asking>,
@@ -41,7 +43,7 @@ struct Asking {
 }
 
 impl Refresher {
-    pub(crate) fn new(instance: InstanceId, drawn: &Drawn) -> Self {
+    pub(crate) fn new(source: SourceId, instance: InstanceId, drawn: &Drawn) -> Self {
         let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
         let bands = vec![
             band(10 * MINUTE_MS, MINUTE_MS),
@@ -57,6 +59,7 @@ impl Refresher {
             claims: Claims::default(),
             policy: Arc::new(policy),
             instance,
+            source,
             shard: 0,
             next_ms: if drawn.refreshes { 0 } else { i64::MAX },
             asking: None,
@@ -77,14 +80,14 @@ impl Refresher {
         &mut self,
         store: &mut FaultyStore,
         upstream: &mut Upstream,
-        laws: &mut Laws,
+        (laws, proofs): (&mut Laws, &mut Proofs),
         now_ms: &mut i64,
     ) -> Result<bool, Broken> {
         if let Some(asking) = self
             .asking
             .take_if(|asking| asking.received_at_ms <= *now_ms)
         {
-            self.save(store, laws, asking, now_ms)?;
+            self.save((store, upstream), (laws, proofs), asking, now_ms)?;
             return Ok(true);
         }
         if self.asking.is_some() || *now_ms < self.next_ms {
@@ -106,9 +109,8 @@ impl Refresher {
             block_on(claims.claim(store, ask))
         })?;
         if let Claimed::Batch(claim) = claimed {
-            let ids: Vec<UpstreamId> = claim.posts.iter().map(id_of).collect();
             let sent_at_ms = *now_ms;
-            let answer = self.access.look_ups(upstream, sent_at_ms, &ids);
+            let answer = proofs.look_ups(self.access, upstream, sent_at_ms, &claim.posts);
             self.asking = Some(Asking {
                 claim,
                 sent_at_ms,
@@ -121,8 +123,8 @@ impl Refresher {
 
     fn save(
         &mut self,
-        store: &mut FaultyStore,
-        laws: &mut Laws,
+        (store, upstream): (&mut FaultyStore, &mut Upstream),
+        (laws, proofs): (&mut Laws, &mut Proofs),
         asking: Asking,
         now_ms: &mut i64,
     ) -> Result<(), Broken> {
@@ -130,7 +132,16 @@ impl Refresher {
             claim, sent_at_ms, ..
         } = asking;
         let posts = claim.posts.clone();
-        let answers = answers(&posts, asking.answer, sent_at_ms);
+        let mut answers = answers(&posts, asking.answer, sent_at_ms);
+        let mut asker = Asker {
+            store: store.plain(),
+            upstream,
+            access: self.access,
+            source: self.source,
+            now_ms: *now_ms,
+        };
+        proofs.check(&mut asker, &posts, &mut answers);
+        *now_ms = asker.now_ms;
         let save = Save {
             claim,
             answers: answers.clone(),

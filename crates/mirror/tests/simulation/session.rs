@@ -8,7 +8,7 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind, Listed, LookUp, Page},
+    answer::{AnswerHeaders, Failure, Listed, LookUp, Page},
     timeline::{
         Cadence, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Settings, Step,
         Stored,
@@ -25,6 +25,7 @@ use crate::{
     faults::Operation,
     laws::{Commit, Violation},
     mutants::Mutant,
+    proofs::Asker,
     settings::MINUTE_MS,
     simulation::{Ended, Simulation},
     trace::trace,
@@ -401,15 +402,27 @@ impl Simulation {
             machine.looked_up(id, outcome, &headers);
             return self.save(machine);
         }
-        let proof = match look_up {
-            LookUp::Gone => match self.proof(id) {
-                Some(proof) => proof,
-                None => {
-                    let failure = Failure::new(FailureKind::ServerError, "a control failed");
-                    return self.look_up_failed(id, &failure);
+        let proof = match &look_up {
+            LookUp::Found(post) => {
+                self.proofs.learn(post.kind(), true, self.now_ms);
+                GoneProof::Nothing
+            }
+            LookUp::Hidden => GoneProof::Nothing,
+            LookUp::Gone => {
+                let mut asker = Asker {
+                    store: self.store.plain(),
+                    upstream: &mut self.upstream,
+                    access,
+                    source: self.source,
+                    now_ms: self.now_ms,
+                };
+                let proof = self.proofs.of(&mut asker, id);
+                self.now_ms = asker.now_ms;
+                match proof {
+                    Ok(proof) => proof,
+                    Err(failure) => return self.look_up_failed(id, &failure),
                 }
-            },
-            LookUp::Found(_) | LookUp::Hidden => GoneProof::Nothing,
+            }
         };
         let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
         let policy = Arc::clone(&self.refresher.policy);

@@ -16,6 +16,7 @@ use crate::{
     feed::Feed,
     laws::{Commit, Laws, Measured, Violation},
     mutants::Mutant,
+    proofs::Proofs,
     refresher::Refresher,
     session::Session,
     settings::{Drawn, MINUTE_MS, SECOND_MS},
@@ -48,6 +49,8 @@ pub(crate) struct Simulation {
     pub(crate) quiet_since_ms: i64,
     /// Requests that were no polls, look-ups included; refreshes apart.
     pub(crate) other_requests: u64,
+    /// The session's, and the process's.
+    pub(crate) proofs: Proofs,
     _place: Place,
 }
 
@@ -117,7 +120,7 @@ impl Simulation {
             session: None,
             feed: drawn.streams.then(|| Feed::new(&drawn, now_ms)),
             streamed: CommitSummary::default(),
-            refresher: Refresher::new(instance, &drawn),
+            refresher: Refresher::new(source, instance, &drawn),
             now_ms,
             waits_in_a_row: 0,
             rng,
@@ -126,6 +129,7 @@ impl Simulation {
             polled_at_ms: i64::MIN,
             quiet_since_ms: now_ms,
             other_requests: 0,
+            proofs: Proofs::default(),
             mutant: None,
             drawn,
             _place: place,
@@ -331,7 +335,7 @@ impl Simulation {
         let saved = self.refresher.step(
             &mut self.store,
             &mut self.upstream,
-            &mut self.laws,
+            (&mut self.laws, &mut self.proofs),
             &mut self.now_ms,
         );
         match saved {
