@@ -82,6 +82,7 @@ pub(crate) fn page(raw: &RawPage) -> Result<Page, Failure> {
     Ok(Page {
         listed: items.listed,
         passed: items.passed,
+        unreadable: items.unreadable,
         headers: headers(raw.at_ms, raw.body.len() as u64),
     })
 }
@@ -134,6 +135,7 @@ fn take(
                 reading: &reading,
                 page: &page,
                 policy: &driftline_core::refresh::Policy::default(),
+                hash_stored: |_| None,
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms,
             },

@@ -116,6 +116,7 @@ impl Worker {
             answers,
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
+            hash_stored: |_| None,
             now_ms: self.now_ms,
             random: 1,
         };

@@ -10,12 +10,13 @@
 //! - A source is a list once the requested history is stored. Before that neither
 //!   `/api/v1/lists` nor its timeline knows it (404), since an empty page would read as an empty
 //!   timeline.
-//! - `reblog.id`, and the `id` of an account in it or in `mentions`, is local where the answer has
-//!   found a local one, else the upstream's. `in_reply_to_id` and `in_reply_to_account_id` are local
-//!   or `null`.
-//! - Of an upstream's post only what Mastodon documents is shown, without what concerns the
-//!   account whose token mirrors it (`favourited`, a poll's `voted`…): unknown keys
-//!   might reveal something about it. Exports hold all of the JSON but what concerns that account.
+//! - Every ID of a post or an account is local, in boosted and quoted posts and in unknown members
+//!   too. What is not stored, or hidden, has one of the same kind, under which nothing is found (404)
+//!   until it is shown: `docs/api.md`.
+//! - A post is shown with all that its server says of it, members that Mastodon does not document
+//!   included, in its order, but for what concerns the account whose token mirrors it
+//!   (`favourited`, a poll's `voted`…). A boosted or quoted post that not everyone may see is
+//!   `null`.
 //! - Posts are never written here, so `local=true` yields an empty page.
 
 pub mod auth;

@@ -56,7 +56,8 @@ impl SourceReader {
         holder: &str,
     ) -> Result<Self, CliError> {
         let lease = claim(&store, &source, holder).await?;
-        let session = Session::open(store.clone(), access, source, Some(lease.fence)).await?;
+        let mut session = Session::open(store.clone(), access, source, Some(lease.fence)).await?;
+        session.retry_soon();
         let renewing = tokio::spawn(renew(store.clone(), access.store_fault.clone(), lease));
         Ok(Self {
             following: session.follow(),
@@ -122,7 +123,7 @@ impl SourceReader {
                 is_settling = true;
                 // The last poll is to prove all that the stream has shown, however rare polls are.
                 self.following.end().await;
-                self.session.poll_soon();
+                self.session.retry_soon();
             }
             let polls = over && !self.polled && self.polls_next(now);
             let done = tokio::select! {

@@ -35,10 +35,13 @@ pub struct Page {
     /// Its posts in the answer's order: newest first by the API's contract,
     /// which the timeline machine checks.
     pub listed: Vec<Listed>,
-    /// The positions of listed items that are not posts, in the answer's order:
+    /// The positions of listed items that are not posts or cannot be read, in the answer's order:
     /// a follow among the notifications that mentions are read from. Like
     /// posts, they show how far the page reaches.
     pub passed: Vec<UpstreamId>,
+    /// Items that no post could be read from. The known positions of such items are among
+    /// `passed`; one without a position lies between its neighbours.
+    pub unreadable: Vec<Unreadable>,
     /// The answer's headers, size and times.
     pub headers: AnswerHeaders,
 }
@@ -52,6 +55,21 @@ pub struct Listed {
     pub position: UpstreamId,
     /// The post.
     pub post: Post,
+}
+
+/// An item of a page that no post could be read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its position in the timeline, if so much can be read.
+    pub position: Option<UpstreamId>,
+    /// The position of the item listed before it.
+    pub above: Option<UpstreamId>,
+    /// The position of the item listed after it.
+    pub below: Option<UpstreamId>,
+    /// The item as it came.
+    pub bytes: Vec<u8>,
+    /// Why it cannot be read, without secrets.
+    pub reason: String,
 }
 
 /// The metadata of an answer: its headers, size and times.

@@ -69,11 +69,13 @@ pub struct Post {
     pub author: Author,
     /// The post that this one boosts.
     pub boost_of: Option<Box<Post>>,
+    /// What it refers to besides itself and its author.
+    pub references: References,
     /// Its counts, as far as the upstream reports them.
     pub counts: Counts,
     /// Its hashes.
     pub hashes: PostHashes,
-    /// The post as received, JSON, without [`Post::viewer`].
+    /// The post as received, JSON, without [`Post::viewer`]. Of repeated keys it holds the last.
     pub raw: String,
     /// What the answer said of the account with whose token the post was read (whether it has
     /// favourited the post, how it has voted), JSON; for that account alone.
@@ -105,8 +107,17 @@ impl PostKind {
     }
 }
 
-/// Hashes that tell the versions of a post apart. They are stored, so their computation must never
-/// change.
+/// The posts and accounts that a post refers to by their IDs at the upstream: what it replies to,
+/// boosts or quotes, whom it mentions. In no order, each at least once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct References {
+    /// Posts.
+    pub posts: Vec<UpstreamId>,
+    /// Accounts.
+    pub accounts: Vec<UpstreamId>,
+}
+
+/// Hashes that tell the versions of a post apart. They are stored with their [`PostHashes::FORM`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PostHashes {
     /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
@@ -114,6 +125,12 @@ pub struct PostHashes {
     /// A hash of all that may differ from one refresh to the next: the content, the counts, and a
     /// poll's votes.
     pub state: i64,
+}
+
+impl PostHashes {
+    /// How hashes are computed today. A stored hash of another form says nothing about one of this
+    /// form: it is computed again from the stored post before the two are compared.
+    pub const FORM: i64 = 1;
 }
 
 /// A post's counts at the upstream; `None` where it reports none.

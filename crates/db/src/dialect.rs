@@ -8,7 +8,7 @@ use crate::error::DbError;
 ///
 /// | word | SQLite | PostgreSQL |
 /// |---|---|---|
-/// | `{i64}` `{bool}` | `integer` `integer` | `bigint` `boolean` |
+/// | `{i64}` `{bool}` `{blob}` | `integer` `integer` `blob` | `bigint` `boolean` `bytea` |
 /// | `{i64_array}` | `text` | `bigint[]` |
 /// | `{strict}` | `strict` | |
 /// | `{clustered}` | `strict, without rowid` | |
@@ -78,6 +78,7 @@ impl Dialect {
         let (sqlite, postgres) = match (name, argument) {
             ("i64", "") => ("integer", "bigint"),
             ("bool", "") => ("integer", "boolean"),
+            ("blob", "") => ("blob", "bytea"),
             ("i64_array", "") => ("text", "bigint[]"),
             ("strict", "") => ("strict", ""),
             ("clustered", "") => ("strict, without rowid", ""),

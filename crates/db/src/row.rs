@@ -103,6 +103,15 @@ impl<'a> Row<'a> {
         })
     }
 
+    /// Bytes, owned.
+    pub fn bytes(&self, column: impl ColumnIndex) -> Result<Vec<u8>, DbError> {
+        let bytes = self.read(column, "bytes", |value| match value {
+            ValueRef::Blob(value) => Some(value.to_vec()),
+            _ => None,
+        })?;
+        present(column, bytes)
+    }
+
     pub(crate) fn sqlite(row: &'a rusqlite::Row<'a>, names: &'a [String]) -> Row<'a> {
         Row::of(Inner::Sqlite(row, names))
     }
@@ -170,7 +179,8 @@ fn of_sqlite(value: SqliteRef<'_>) -> Result<ValueRef<'_>, String> {
             Ok(text) => Ok(ValueRef::Text(text)),
             Err(_) => Err("text that is not UTF-8".to_owned()),
         },
-        other => Err(other.data_type().to_string()),
+        SqliteRef::Blob(bytes) => Ok(ValueRef::Blob(bytes)),
+        SqliteRef::Real(_) => Err(value.data_type().to_string()),
     }
 }
 
@@ -185,6 +195,7 @@ impl<'a> FromSql<'a> for OfPostgres<'a> {
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => {
                 ValueRef::Text(FromSql::from_sql(kind, bytes)?)
             }
+            Type::BYTEA => ValueRef::Blob(FromSql::from_sql(kind, bytes)?),
             ref other => return Err(other.name().into()),
         }))
     }

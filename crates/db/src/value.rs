@@ -12,6 +12,8 @@ pub enum ValueRef<'a> {
     I64(i64),
     /// Text without NUL characters.
     Text(&'a str),
+    /// Bytes of any kind.
+    Blob(&'a [u8]),
     /// A truth value.
     Bool(bool),
     /// A list, for `{in $n}`.
@@ -31,6 +33,7 @@ impl ValueRef<'_> {
             ValueRef::Null => "null",
             ValueRef::I64(_) => "an integer",
             ValueRef::Text(_) => "text",
+            ValueRef::Blob(_) => "bytes",
             ValueRef::Bool(_) => "a truth value",
             ValueRef::List(_) => "a list",
         }
@@ -85,6 +88,7 @@ values! {
     bool => |is| ValueRef::Bool(*is),
     str => |text| ValueRef::Text(text),
     String => |text| ValueRef::Text(text),
+    Vec<u8> => |bytes| ValueRef::Blob(bytes),
 }
 
 impl ToValue for Column<'_> {

@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    copied::{Copied, Kind, copy},
-    object_writer::ObjectWriter,
+    copied::{Copied, Copier, Form, Kind},
     raw_object::RawObject,
+    template::{Referent, Template},
+    viewer::Part,
 };
 
-/// Mastodon's `Account`, as one is made. Accounts of servers are passed on by [`write_account`].
+/// Mastodon's `Account`, as one is made. Accounts of servers are passed on with
+/// their posts: see [`Copier`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Account<'a> {
     /// Its ID.
@@ -60,28 +62,61 @@ pub struct Account<'a> {
     pub twitter: Option<&'a RawValue>,
 }
 
-/// Writes an account of the upstream at `origin`, under this ID; `None` for an author that the
-/// upstream leaves out.
-pub fn write_account(out: &mut Vec<u8>, account: &RawObject<'_>, id: Option<&str>, origin: &str) {
-    let names = AccountNames::of(account, origin);
-    let mut object = ObjectWriter::open(out);
-    object.value("id", id.unwrap_or(NO_ACCOUNT));
-    object.value("username", &names.username);
-    object.value("acct", &names.acct);
-    match account.some_text("url") {
-        Some(url) => object.value("url", &url),
-        None => object.value("url", &format!("{origin}/@{}", names.username)),
+impl Copier<'_> {
+    /// Copies an account of the upstream under that ID, with every member that Mastodon documents.
+    pub(crate) fn account(
+        &self,
+        out: &mut Template,
+        account: &RawObject<'_>,
+        id: &AccountName<'_>,
+        depth: usize,
+    ) {
+        let names = AccountNames::of(account, self.origin);
+        let write = |out: &mut Template, made: &'static str| match made {
+            "id" => match id {
+                AccountName::Local(id) => out.value(id),
+                AccountName::Upstream(id) if !id.is_empty() => out.id(Referent::Account, id),
+                AccountName::Upstream(_) => out.value(NO_ACCOUNT),
+            },
+            "username" => out.value(&names.username),
+            "acct" => out.value(&names.acct),
+            "url" => match account.some_text("url") {
+                Some(url) => out.value(&url),
+                None => out.value(&format!("{}/@{}", self.origin, names.username)),
+            },
+            _ => out.value(&self.picture(account, made)),
+        };
+        let form = Form {
+            made: MADE,
+            copied: COPIED,
+        };
+        self.formed(out, Part::Account, account, &form, write, depth)
+            .close();
     }
-    for (key, still_key) in [("avatar", "avatar_static"), ("header", "header_static")] {
-        let picture = |key| account.some_text(key);
-        let moving = picture(key)
-            .or_else(|| picture(still_key))
-            .unwrap_or_else(|| Cow::Owned(format!("{origin}/{key}s/original/missing.png")));
-        object.value(key, &moving);
-        object.value(still_key, &picture(still_key).unwrap_or(moving));
+
+    /// The address of a picture, of which each has a form that does not move; one that is missing
+    /// has the address of the other, or of none.
+    fn picture<'j>(&self, account: &RawObject<'j>, key: &str) -> Cow<'j, str> {
+        let (moving, other) = match key {
+            "avatar" => ("avatar", "avatar_static"),
+            "avatar_static" => ("avatar", "avatar"),
+            "header" => ("header", "header_static"),
+            _ => ("header", "header"),
+        };
+        let found = account.some_text(key).or_else(|| account.some_text(other));
+        found.unwrap_or_else(|| {
+            Cow::Owned(format!("{}/{moving}s/original/missing.png", self.origin))
+        })
     }
-    copy(&mut object, account, COPIED);
-    object.close();
+}
+
+/// How an account that is copied is named.
+#[derive(Debug, Clone)]
+pub(crate) enum AccountName<'a> {
+    /// Its local ID, as text.
+    Local(String),
+    /// Its ID at the upstream; empty for an author that the upstream leaves out.
+    Upstream(Cow<'a, str>),
 }
 
 /// The names of an account.
@@ -104,12 +139,17 @@ impl<'j> AccountNames<'j> {
         });
         let username = username.unwrap_or_default();
         let acct = text("acct").unwrap_or_else(|| username.clone());
-        let acct = if acct.is_empty() || acct.contains('@') {
-            acct
-        } else {
-            Cow::Owned(format!("{acct}@{}", host(origin)))
-        };
+        let acct = qualified(acct, origin);
         Self { username, acct }
+    }
+}
+
+/// An `acct` with its host.
+pub(crate) fn qualified<'a>(acct: Cow<'a, str>, origin: &str) -> Cow<'a, str> {
+    if acct.is_empty() || acct.contains('@') {
+        acct
+    } else {
+        Cow::Owned(format!("{acct}@{}", host(origin)))
     }
 }
 
@@ -120,25 +160,29 @@ fn host(origin: &str) -> &str {
 /// The ID of an author that the upstream leaves out.
 pub(crate) const NO_ACCOUNT: &str = "0";
 
+const MADE: &[&str] = &[
+    "id",
+    "username",
+    "acct",
+    "url",
+    "avatar",
+    "avatar_static",
+    "header",
+    "header_static",
+];
+
 const COPIED: &[Copied] = &[
-    Copied::always("display_name", Kind::Text, "\"\""),
-    Copied::always("note", Kind::Text, "\"\""),
-    Copied::always("locked", Kind::Bool, "false"),
-    Copied::always("fields", Kind::List, "[]"),
-    Copied::always("emojis", Kind::List, "[]"),
-    Copied::always("bot", Kind::Bool, "false"),
-    Copied::always("group", Kind::Bool, "false"),
-    Copied::always("discoverable", Kind::Bool, "null"),
-    Copied::always("created_at", Kind::Text, "\"1970-01-01T00:00:00.000Z\""),
-    Copied::always("last_status_at", Kind::Text, "null"),
-    Copied::always("statuses_count", Kind::Whole, "0"),
-    Copied::always("followers_count", Kind::Whole, "0"),
-    Copied::always("following_count", Kind::Whole, "0"),
-    Copied::optional("uri", Kind::Text),
-    Copied::optional("indexable", Kind::Bool),
-    Copied::optional("noindex", Kind::Bool),
-    Copied::optional("hide_collections", Kind::Bool),
-    Copied::optional("suspended", Kind::Bool),
-    Copied::optional("limited", Kind::Bool),
-    Copied::optional("roles", Kind::List),
+    Copied::new("display_name", Kind::Text, "\"\""),
+    Copied::new("note", Kind::Text, "\"\""),
+    Copied::new("locked", Kind::Bool, "false"),
+    Copied::new("fields", Kind::List, "[]"),
+    Copied::new("emojis", Kind::List, "[]"),
+    Copied::new("bot", Kind::Bool, "false"),
+    Copied::new("group", Kind::Bool, "false"),
+    Copied::new("discoverable", Kind::Bool, "null"),
+    Copied::new("created_at", Kind::Text, "\"1970-01-01T00:00:00.000Z\""),
+    Copied::new("last_status_at", Kind::Text, "null"),
+    Copied::new("statuses_count", Kind::Whole, "0"),
+    Copied::new("followers_count", Kind::Whole, "0"),
+    Copied::new("following_count", Kind::Whole, "0"),
 ];

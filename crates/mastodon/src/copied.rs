@@ -1,16 +1,27 @@
-//! Members that are copied from one object to another as they were written.
+//! Values that are copied as they were written, but for what belongs to their reader and for the IDs
+//! of posts and accounts.
 
+use driftline_core::api::Api;
 use serde_json::value::RawValue;
 
-use crate::{object_writer::ObjectWriter, raw_object::RawObject};
+use crate::{
+    account::qualified,
+    copied_status::is_for_anyone,
+    object_writer::ObjectWriter,
+    raw_object::{RawObject, id, text},
+    references::{is_id, may_refer, member, of_part, part_of, referent},
+    template::{Referent, Template},
+    viewer::{Member, Part},
+};
 
-/// A member that is copied if its value is of the right kind.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Copied {
-    key: &'static str,
-    kind: Kind,
-    /// The JSON to write otherwise; `None` omits the member.
-    otherwise: Option<&'static str>,
+/// Copies what one upstream wrote.
+#[derive(Debug, Clone, Copy)]
+pub struct Copier<'a> {
+    /// The upstream's origin.
+    pub origin: &'a str,
+    /// Its API. The posts of X and Twitter that theirs were made of are left out: they are in no
+    /// form that a client of Mastodon's API knows, and name others by IDs throughout.
+    pub api: Api,
 }
 
 /// The kinds of JSON values.
@@ -26,26 +37,8 @@ pub(crate) enum Kind {
     List,
     /// An object.
     Object,
-}
-
-impl Copied {
-    /// A member that is always written.
-    pub(crate) const fn always(key: &'static str, kind: Kind, otherwise: &'static str) -> Self {
-        Self {
-            key,
-            kind,
-            otherwise: Some(otherwise),
-        }
-    }
-
-    /// A member that is written if the upstream has it.
-    pub(crate) const fn optional(key: &'static str, kind: Kind) -> Self {
-        Self {
-            key,
-            kind,
-            otherwise: None,
-        }
-    }
+    /// An ID: a text or a number.
+    Id,
 }
 
 impl Kind {
@@ -56,35 +49,219 @@ impl Kind {
             Self::Whole => json.parse::<i64>().is_ok(),
             Self::List => json.starts_with('['),
             Self::Object => json.starts_with('{'),
+            Self::Id => json.starts_with(|first: char| first == '"' || first.is_ascii_digit()),
         }
     }
 }
 
-/// Copies the members in the table.
-pub(crate) fn copy(object: &mut ObjectWriter<'_>, members: &RawObject<'_>, table: &[Copied]) {
-    for copied in table {
-        let json = members.get(copied.key).map(RawValue::get);
-        let json = json.filter(|json| copied.kind.fits(json));
-        if let Some(json) = json.or(copied.otherwise) {
-            object.json(copied.key, json);
+/// A member of an object that is being written: its name, its key as written, and its value.
+pub(crate) type Written<'m, 'j> = (&'m str, &'j str, &'j RawValue);
+
+impl Copier<'_> {
+    /// Copies a member of an object, unless it belongs to the reader.
+    pub(crate) fn member(
+        &self,
+        object: &mut ObjectWriter<'_>,
+        part: Option<Part>,
+        (name, key, value): Written<'_, '_>,
+        depth: usize,
+    ) {
+        let inner = match member(part, name) {
+            Member::OfViewer => return,
+            Member::Inner(inner) => Some(inner),
+            Member::OfPost => None,
+        };
+        if self.api != Api::Mastodon && matches!(name, "x" | "twitter") {
+            return;
         }
+        let out = object.written_key(key);
+        match (part, name) {
+            (Some(of), "id") if of_part(of).is_some() => local(out, of_part(of), value),
+            (Some(Part::Account), "acct") => match text(value) {
+                Some(acct) => out.value(&qualified(acct, self.origin)),
+                None => out.json(value.get()),
+            },
+            _ => self.value(out, inner, (name, value), depth),
+        }
+    }
+
+    /// Copies the value of a member of that name. Nested deeper than anything that is known, it
+    /// becomes `null`.
+    pub(crate) fn value(
+        &self,
+        out: &mut Template,
+        part: Option<Part>,
+        (name, value): (&str, &RawValue),
+        depth: usize,
+    ) {
+        let json = value.get();
+        let referent = referent(name);
+        if !json.starts_with(['{', '[']) {
+            return match referent {
+                Some(_) => local(out, referent, value),
+                None => out.json(json),
+            };
+        }
+        if part.is_none() && referent.is_none() && !may_name(json) && self.api == Api::Mastodon {
+            return out.json(json);
+        }
+        if depth == 0 {
+            return out.json("null");
+        }
+        if json.starts_with('[') {
+            return self.list(out, part.and_then(Part::item), (name, value), depth - 1);
+        }
+        match RawObject::of(value) {
+            Some(object) => self.object(out, part, &object, depth - 1),
+            None => out.json("null"),
+        }
+    }
+
+    fn list(
+        &self,
+        out: &mut Template,
+        part: Option<Part>,
+        (name, value): (&str, &RawValue),
+        depth: usize,
+    ) {
+        let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+        out.json("[");
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                out.json(",");
+            }
+            self.value(out, part, (name, item), depth);
+        }
+        out.json("]");
+    }
+
+    /// Copies an object. A post is one as Mastodon's API shows it, or `null` if not everyone may see
+    /// it.
+    fn object(&self, out: &mut Template, part: Option<Part>, object: &RawObject<'_>, depth: usize) {
+        let part = part_of(part, object);
+        let is_of_post = part == Some(Part::Status);
+        if is_of_post && (object.get("account").is_some() || object.get("content").is_some()) {
+            return self.nested_status(out, object, depth);
+        }
+        let quoted = object.get("quoted_status").and_then(RawObject::of);
+        let hides_quoted = is_of_post && quoted.is_some_and(|quoted| !is_for_anyone(&quoted));
+        let mut writer = ObjectWriter::open(out);
+        for written in last_written(object) {
+            match written.0 {
+                "state" if hides_quoted => writer.json("state", "\"unauthorized\""),
+                _ => self.member(&mut writer, part, written, depth),
+            }
+        }
+        writer.close();
+    }
+
+    /// Copies the objects of a list, each with the members of `table`.
+    pub(crate) fn objects<'j>(
+        &self,
+        out: &mut Template,
+        part: Part,
+        objects: impl Iterator<Item = RawObject<'j>>,
+        form: &Form<'_>,
+        depth: usize,
+    ) {
+        out.json("[");
+        for (index, object) in objects.enumerate() {
+            if index > 0 {
+                out.json(",");
+            }
+            self.formed(out, part, &object, form, |_, _| {}, depth)
+                .close();
+        }
+        out.json("]");
+    }
+
+    /// Copies an object into a form, in its own order; what it lacks comes at the end. The object
+    /// that is returned is still open.
+    pub(crate) fn formed<'o>(
+        &self,
+        out: &'o mut Template,
+        part: Part,
+        object: &RawObject<'_>,
+        form: &Form<'_>,
+        mut write: impl FnMut(&mut Template, &'static str),
+        depth: usize,
+    ) -> ObjectWriter<'o> {
+        let mut writer = ObjectWriter::open(out);
+        let members = last_written(object);
+        for written @ (name, _, value) in &members {
+            let made = form.made.iter().find(|made| *made == name);
+            let copied = form.copied.iter().find(|copied| copied.key == *name);
+            match (made, copied) {
+                (Some(made), _) => write(writer.key(made), made),
+                (_, Some(copied)) if !copied.fits(value) => {
+                    writer.json(copied.key, copied.otherwise);
+                }
+                _ => self.member(&mut writer, Some(part), *written, depth),
+            }
+        }
+        let is_missing = |key: &str| members.iter().all(|(name, ..)| *name != key);
+        for made in form.made.iter().filter(|made| is_missing(made)) {
+            write(writer.key(made), made);
+        }
+        for copied in form.copied.iter().filter(|copied| is_missing(copied.key)) {
+            writer.json(copied.key, copied.otherwise);
+        }
+        writer
     }
 }
 
-/// Writes an array of objects, each with the members that `write` adds.
-pub(crate) fn write_list<'j>(
-    out: &mut Vec<u8>,
-    objects: impl Iterator<Item = RawObject<'j>>,
-    write: impl Fn(&mut ObjectWriter<'_>, &RawObject<'j>),
-) {
-    out.push(b'[');
-    for (at, members) in objects.enumerate() {
-        if at > 0 {
-            out.push(b',');
+/// The members that an object always has.
+pub(crate) struct Form<'t> {
+    /// Members whose values are made.
+    pub(crate) made: &'t [&'static str],
+    /// Members that are copied if they are of the right kind.
+    pub(crate) copied: &'t [Copied],
+}
+
+/// A member that is copied if its value is of the right kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied {
+    pub(crate) key: &'static str,
+    kind: Kind,
+    /// The JSON to write otherwise.
+    pub(crate) otherwise: &'static str,
+}
+
+impl Copied {
+    pub(crate) const fn new(key: &'static str, kind: Kind, otherwise: &'static str) -> Self {
+        Self {
+            key,
+            kind,
+            otherwise,
         }
-        let mut object = ObjectWriter::open(out);
-        write(&mut object, &members);
-        object.close();
     }
-    out.push(b']');
+
+    pub(crate) fn fits(&self, value: &RawValue) -> bool {
+        self.kind.fits(value.get())
+    }
+}
+
+/// The members of an object as they were written; of repeated ones the last.
+fn last_written<'o, 'j>(object: &'o RawObject<'j>) -> Vec<Written<'o, 'j>> {
+    let all: Vec<_> = object.written().collect();
+    let later = |at: usize| &all[at + 1..];
+    let is_last = |(at, (name, ..)): &(usize, &Written<'_, '_>)| {
+        later(*at).iter().all(|(other, ..)| other != name)
+    };
+    let last = all.iter().enumerate().filter(is_last);
+    last.map(|(_, written)| *written).collect()
+}
+
+/// Leaves room for a local ID; `null` where there is none. An address stays as it is.
+pub(crate) fn local(out: &mut Template, referent: Option<Referent>, value: &RawValue) {
+    match (referent, id(value)) {
+        (Some(referent), Some(id)) if is_id(&id) => out.id(referent, &id),
+        (_, Some(_)) => out.json(value.get()),
+        _ => out.json("null"),
+    }
+}
+
+/// Whether JSON may name a post or an account, or have a key that is written with escapes.
+fn may_name(json: &str) -> bool {
+    may_refer(json) || json.contains('\\')
 }

@@ -1,110 +1,309 @@
-//! Statuses of servers, as they are passed on: what Mastodon documents of a post, and nothing that
-//! may concern the account with whose token it was read.
+//! Posts of servers, as they are passed on.
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use driftline_core::post::Visibility;
+use serde_json::value::RawValue;
 
 use crate::{
-    account::{AccountNames, NO_ACCOUNT, write_account},
-    copied::{Copied, Kind, copy, write_list},
+    account::{AccountName, AccountNames},
+    copied::{Copied, Copier, Form, Kind},
     object_writer::ObjectWriter,
     raw_object::RawObject,
+    references::MAX_DEPTH,
+    template::{PostName, Referent, Template},
+    time::parse_time_ms,
+    viewer::Part,
 };
 
-/// Copies what a status of the upstream at `origin` shows: its text, media, counts, mentions, tags
-/// and poll. `local_account` finds the local ID of an account; without one the upstream's is written.
-pub fn copy_status<I: Serialize>(
-    object: &mut ObjectWriter<'_>,
-    status: &RawObject<'_>,
-    origin: &str,
-    local_account: impl Fn(&str) -> Option<I>,
-) {
-    copy(object, status, COPIED_OF_EDIT);
-    copy(object, status, COPIED);
-    let mentions = status.objects("mentions");
-    write_list(object.key("mentions"), mentions, |object, mention| {
-        let upstream_id = mention.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
-        match local_account(&upstream_id) {
-            Some(id) => object.value("id", &id),
-            None => object.value("id", &upstream_id),
+/// What the store says of a post, which its JSON may say otherwise or not at all.
+#[derive(Debug, Clone)]
+pub struct StatusHead<'a> {
+    /// Its local ID where it is shown.
+    pub id: u64,
+    /// The local ID by which its viewer knows it.
+    pub public_id: u64,
+    /// Its author's local ID, if it has an author.
+    pub account: Option<u64>,
+    /// When it was written, Unix ms.
+    pub created_at_ms: i64,
+    /// When it was last edited, Unix ms.
+    pub edited_at_ms: Option<i64>,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// Its ID at the upstream.
+    pub upstream_id: &'a str,
+    /// Its name across servers.
+    pub uri: Option<&'a str>,
+    /// Its address for people.
+    pub url: Option<&'a str>,
+}
+
+/// Whether a post's JSON says that everyone may see it.
+pub fn is_for_anyone(status: &RawObject<'_>) -> bool {
+    matches!(
+        visibility(status),
+        Visibility::Public | Visibility::Unlisted
+    )
+}
+
+fn visibility(status: &RawObject<'_>) -> Visibility {
+    Visibility::named_or_narrowest(&status.text("visibility").unwrap_or_default())
+}
+
+impl Copier<'_> {
+    /// Copies a post with all that its server says of it, and with every member that Mastodon
+    /// documents.
+    pub fn status(&self, out: &mut Template, status: &RawObject<'_>, head: &StatusHead<'_>) {
+        let account = match head.account {
+            Some(id) => AccountName::Local(id.to_string()),
+            None => AccountName::Upstream(Cow::Borrowed("")),
+        };
+        let head = Head {
+            id: PostName::Local(head.id),
+            overlay: PostName::Local(head.public_id),
+            account,
+            created_at: time(status, "created_at", Some(head.created_at_ms)).unwrap_or_default(),
+            edited_at: time(status, "edited_at", head.edited_at_ms),
+            visibility: head.visibility,
+            uri: self.uri(head.uri, head.url, head.upstream_id),
+            url: head.url.map(Cow::Borrowed),
+            boosts: true,
+        };
+        self.with_head(out, status, &head, MAX_DEPTH);
+    }
+
+    /// Copies a post within another one; `null` if not everyone may see it.
+    pub(crate) fn nested_status(&self, out: &mut Template, status: &RawObject<'_>, depth: usize) {
+        if !is_for_anyone(status) {
+            return out.json("null");
         }
-        let account = AccountNames::of(mention, origin);
-        object.value("username", &account.username);
-        object.value("acct", &account.acct);
-        object.value("url", &mention.text("url").unwrap_or_default());
-    });
-    let tags = status.objects("tags");
-    write_list(object.key("tags"), tags, |object, tag| {
-        copy(object, tag, COPIED_OF_TAG);
-    });
-    match status.get("poll").and_then(RawObject::of) {
-        Some(poll) => {
-            let mut poll_object = ObjectWriter::open(object.key("poll"));
-            if let Some(id) = poll.id("id") {
-                poll_object.value("id", &id);
+        let upstream_id = status.id("id").unwrap_or_default();
+        let (uri, url) = (status.text("uri"), status.text("url"));
+        let account = status.object("account").id("id").unwrap_or_default();
+        let name = PostName::Upstream(upstream_id.clone().into_owned());
+        let head = Head {
+            id: name.clone(),
+            overlay: name,
+            account: AccountName::Upstream(account),
+            created_at: status.text("created_at").unwrap_or(Cow::Borrowed(EPOCH)),
+            edited_at: status.text("edited_at"),
+            visibility: visibility(status),
+            uri: self.uri(uri.as_deref(), url.as_deref(), &upstream_id),
+            url,
+            boosts: false,
+        };
+        self.with_head(out, status, &head, depth);
+    }
+
+    /// Copies a version of a post as Mastodon's `StatusEdit`. `created_at_ms` is when the post was
+    /// written; `account` is its author's local ID, if it has an author.
+    pub fn status_edit(
+        &self,
+        out: &mut Template,
+        version: &RawObject<'_>,
+        created_at_ms: i64,
+        account: Option<u64>,
+    ) {
+        let account = match account {
+            Some(id) => AccountName::Local(id.to_string()),
+            None => AccountName::Upstream(Cow::Borrowed("")),
+        };
+        let mut edit = ObjectWriter::open(out);
+        let written_at = version
+            .text("edited_at")
+            .or_else(|| version.text("created_at"))
+            .or_else(|| time(version, "created_at", Some(created_at_ms)));
+        edit.value("created_at", &written_at);
+        let author = version.object("account");
+        self.account(edit.key("account"), &author, &account, MAX_DEPTH);
+        for copied in COPIED_OF_EDIT {
+            self.edited(&mut edit, version, copied);
+        }
+        if let Some(poll) = version.get("poll").and_then(RawObject::of) {
+            let mut poll_object = ObjectWriter::open(edit.key("poll"));
+            for copied in COPIED_OF_EDITED_POLL {
+                self.edited(&mut poll_object, &poll, copied);
             }
-            copy(&mut poll_object, &poll, COPIED_OF_POLL);
             poll_object.close();
         }
-        None => object.json("poll", "null"),
+        edit.close();
+    }
+
+    fn edited(&self, object: &mut ObjectWriter<'_>, version: &RawObject<'_>, copied: &Copied) {
+        let value = version.get(copied.key).filter(|value| copied.fits(value));
+        let out = object.key(copied.key);
+        match value {
+            Some(value) => self.value(out, None, (copied.key, value), MAX_DEPTH),
+            None => out.json(copied.otherwise),
+        }
+    }
+
+    fn with_head(&self, out: &mut Template, status: &RawObject<'_>, head: &Head<'_>, depth: usize) {
+        let write = |out: &mut Template, made: &'static str| match made {
+            "id" => match &head.id {
+                PostName::Local(id) => out.value(&id.to_string()),
+                PostName::Upstream(id) => out.id(Referent::Post, id),
+            },
+            "created_at" => out.value(&head.created_at),
+            "edited_at" => out.value(&head.edited_at),
+            "visibility" => out.value(head.visibility.name()),
+            "uri" => out.value(&head.uri),
+            "url" => out.value(&head.url),
+            "account" => self.account(out, &status.object("account"), &head.account, depth),
+            "mentions" => self.mentions(out, status, depth),
+            "tags" => {
+                let form = Form {
+                    made: &[],
+                    copied: COPIED_OF_TAG,
+                };
+                self.objects(out, Part::Tag, status.objects("tags"), &form, depth);
+            }
+            "poll" => self.poll(out, status.get("poll"), depth),
+            _ => match status.get("reblog").filter(|_| head.boosts) {
+                Some(reblog) if depth > 0 => self.boosted(out, reblog, depth - 1),
+                _ => out.json("null"),
+            },
+        };
+        let form = Form {
+            made: MADE,
+            copied: COPIED,
+        };
+        let object = self.formed(out, Part::Status, status, &form, write, depth);
+        object.close_with_overlay(head.overlay.clone());
+    }
+
+    fn boosted(&self, out: &mut Template, reblog: &RawValue, depth: usize) {
+        match RawObject::of(reblog) {
+            Some(boosted) => self.nested_status(out, &boosted, depth),
+            None => out.json("null"),
+        }
+    }
+
+    fn mentions(&self, out: &mut Template, status: &RawObject<'_>, depth: usize) {
+        out.json("[");
+        for (index, mention) in status.objects("mentions").enumerate() {
+            if index > 0 {
+                out.json(",");
+            }
+            let names = AccountNames::of(&mention, self.origin);
+            let write = |out: &mut Template, made: &'static str| match made {
+                "username" => out.value(&names.username),
+                _ => out.value(&names.acct),
+            };
+            let form = Form {
+                made: &["username", "acct"],
+                copied: COPIED_OF_MENTION,
+            };
+            self.formed(out, Part::Account, &mention, &form, write, depth)
+                .close();
+        }
+        out.json("]");
+    }
+
+    fn poll(&self, out: &mut Template, poll: Option<&RawValue>, depth: usize) {
+        let Some(poll) = poll.and_then(RawObject::of) else {
+            return out.json("null");
+        };
+        let form = Form {
+            made: &[],
+            copied: COPIED_OF_POLL,
+        };
+        self.formed(out, Part::Poll, &poll, &form, |_, _| {}, depth)
+            .close();
+    }
+
+    /// A post's URI; without one its URL, or the URI that its server would give it.
+    fn uri(&self, uri: Option<&str>, url: Option<&str>, upstream_id: &str) -> String {
+        match uri.or(url) {
+            Some(uri) => uri.to_owned(),
+            None => format!("{}/statuses/{upstream_id}", self.origin),
+        }
     }
 }
 
-/// Writes the entity `StatusEdit` of a status's version at the upstream at `origin`. `created_at` is
-/// when the version was written, ISO 8601; `account_id` is its author's local ID, if there is one.
-pub fn write_status_edit(
-    out: &mut Vec<u8>,
-    version: &RawObject<'_>,
-    created_at: &str,
-    account_id: Option<&str>,
-    origin: &str,
-) {
-    let account = version.object("account");
-    let mut object = ObjectWriter::open(out);
-    object.value("created_at", created_at);
-    write_account(object.key("account"), &account, account_id, origin);
-    copy(&mut object, version, COPIED_OF_EDIT);
-    if let Some(poll) = version.get("poll").and_then(RawObject::of) {
-        let mut poll_object = ObjectWriter::open(object.key("poll"));
-        copy(&mut poll_object, &poll, COPIED_OF_EDITED_POLL);
-        poll_object.close();
-    }
-    object.close();
+/// What is written of a post instead of its own members.
+struct Head<'a> {
+    id: PostName,
+    /// The post that its viewer knows.
+    overlay: PostName,
+    account: AccountName<'a>,
+    created_at: Cow<'a, str>,
+    edited_at: Option<Cow<'a, str>>,
+    visibility: Visibility,
+    uri: String,
+    url: Option<Cow<'a, str>>,
+    /// Whether a post that it boosts is shown: Mastodon boosts no boosts.
+    boosts: bool,
 }
+
+/// A time as the upstream wrote it, if it is the stored one, in UTC; else the stored one.
+fn time<'j>(status: &RawObject<'j>, name: &str, stored_ms: Option<i64>) -> Option<Cow<'j, str>> {
+    let stored_ms = stored_ms?;
+    let written = status.text(name).filter(|text| text.ends_with('Z'));
+    let same = written.filter(|text| parse_time_ms(text) == Some(stored_ms));
+    Some(same.unwrap_or_else(|| Cow::Owned(crate::time::iso_8601(stored_ms))))
+}
+
+const EPOCH: &str = "1970-01-01T00:00:00.000Z";
+
+/// The members whose values are made.
+const MADE: &[&str] = &[
+    "id",
+    "created_at",
+    "edited_at",
+    "visibility",
+    "uri",
+    "url",
+    "account",
+    "mentions",
+    "tags",
+    "poll",
+    "reblog",
+];
 
 /// The members that an edit may change.
 const COPIED_OF_EDIT: &[Copied] = &[
-    Copied::always("content", Kind::Text, "\"\""),
-    Copied::always("sensitive", Kind::Bool, "false"),
-    Copied::always("spoiler_text", Kind::Text, "\"\""),
-    Copied::always("media_attachments", Kind::List, "[]"),
-    Copied::always("emojis", Kind::List, "[]"),
+    Copied::new("content", Kind::Text, "\"\""),
+    Copied::new("sensitive", Kind::Bool, "false"),
+    Copied::new("spoiler_text", Kind::Text, "\"\""),
+    Copied::new("media_attachments", Kind::List, "[]"),
+    Copied::new("emojis", Kind::List, "[]"),
 ];
 
 const COPIED: &[Copied] = &[
-    Copied::always("reblogs_count", Kind::Whole, "0"),
-    Copied::always("favourites_count", Kind::Whole, "0"),
-    Copied::always("replies_count", Kind::Whole, "0"),
-    Copied::always("card", Kind::Object, "null"),
-    Copied::always("language", Kind::Text, "null"),
-    Copied::optional("application", Kind::Object),
+    Copied::new("content", Kind::Text, "\"\""),
+    Copied::new("sensitive", Kind::Bool, "false"),
+    Copied::new("spoiler_text", Kind::Text, "\"\""),
+    Copied::new("media_attachments", Kind::List, "[]"),
+    Copied::new("emojis", Kind::List, "[]"),
+    Copied::new("in_reply_to_id", Kind::Id, "null"),
+    Copied::new("in_reply_to_account_id", Kind::Id, "null"),
+    Copied::new("reblogs_count", Kind::Whole, "0"),
+    Copied::new("favourites_count", Kind::Whole, "0"),
+    Copied::new("replies_count", Kind::Whole, "0"),
+    Copied::new("card", Kind::Object, "null"),
+    Copied::new("language", Kind::Text, "null"),
+];
+
+const COPIED_OF_MENTION: &[Copied] = &[
+    Copied::new("id", Kind::Id, "\"0\""),
+    Copied::new("url", Kind::Text, "\"\""),
 ];
 
 const COPIED_OF_TAG: &[Copied] = &[
-    Copied::always("name", Kind::Text, "\"\""),
-    Copied::always("url", Kind::Text, "\"\""),
+    Copied::new("name", Kind::Text, "\"\""),
+    Copied::new("url", Kind::Text, "\"\""),
 ];
 
-/// Without `voted` and `own_votes`, which concern the token's account.
 const COPIED_OF_POLL: &[Copied] = &[
-    Copied::always("expires_at", Kind::Text, "null"),
-    Copied::always("expired", Kind::Bool, "false"),
-    Copied::always("multiple", Kind::Bool, "false"),
-    Copied::always("votes_count", Kind::Whole, "0"),
-    Copied::always("voters_count", Kind::Whole, "null"),
-    Copied::always("options", Kind::List, "[]"),
-    Copied::always("emojis", Kind::List, "[]"),
+    Copied::new("expires_at", Kind::Text, "null"),
+    Copied::new("expired", Kind::Bool, "false"),
+    Copied::new("multiple", Kind::Bool, "false"),
+    Copied::new("votes_count", Kind::Whole, "0"),
+    Copied::new("voters_count", Kind::Whole, "null"),
+    Copied::new("options", Kind::List, "[]"),
+    Copied::new("emojis", Kind::List, "[]"),
 ];
 
-const COPIED_OF_EDITED_POLL: &[Copied] = &[Copied::always("options", Kind::List, "[]")];
+const COPIED_OF_EDITED_POLL: &[Copied] = &[Copied::new("options", Kind::List, "[]")];

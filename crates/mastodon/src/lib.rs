@@ -2,12 +2,13 @@
 //!
 //! What servers send is read tolerantly, through [`RawObject`]; whatever is not understood stays in
 //! the raw JSON that a post carries. Entities with a fixed form are typed. Posts that are passed on
-//! are copied member by member into an [`ObjectWriter`]: [`copy_status`] and [`write_account`] say
-//! which members.
+//! are copied by a [`Copier`], which leaves out what belongs to their reader and room for local IDs
+//! (a [`Template`]).
 
 mod account;
 mod copied;
 mod copied_status;
+mod decimal;
 pub mod instance;
 mod link;
 mod list;
@@ -17,19 +18,26 @@ mod overlay;
 mod post_hashes;
 mod raw_object;
 mod read_status;
+mod references;
+mod repeated_keys;
 mod status;
+mod template;
 mod time;
 pub mod viewer;
 
-pub use account::{Account, write_account};
-pub use copied_status::{copy_status, write_status_edit};
+pub use account::Account;
+pub use copied::Copier;
+pub use copied_status::{StatusHead, is_for_anyone};
 pub use link::Link;
 pub use list::List;
 pub use notification::Notification;
 pub use object_writer::ObjectWriter;
 pub use overlay::ViewerOverlay;
-pub use post_hashes::post_hashes;
+pub use post_hashes::{post_hashes, stored_hashes};
 pub use raw_object::{RawObject, id, text, whole};
 pub use read_status::{StatusError, read_parsed, read_status, required_id};
+pub use references::references;
+pub use repeated_keys::TooDeep;
 pub use status::{MediaAttachment, MediaMeta, MediaSize, Mention, Status, Tag};
+pub use template::{Referent, Template};
 pub use time::{iso_8601, parse_time_ms};

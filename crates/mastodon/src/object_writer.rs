@@ -2,51 +2,74 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use crate::template::{PostName, Template};
+
 /// Writes a JSON object. [`ObjectWriter::close`] ends it.
 #[derive(Debug)]
 pub struct ObjectWriter<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Template,
     separator: u8,
 }
 
 impl<'o> ObjectWriter<'o> {
     /// Begins an object.
-    pub fn open(out: &'o mut Vec<u8>) -> Self {
+    pub fn open(out: &'o mut Template) -> Self {
         Self {
             out,
             separator: b'{',
         }
     }
 
+    /// Goes on with an object that has members already.
+    pub(crate) fn after_members(out: &'o mut Template) -> Self {
+        Self {
+            out,
+            separator: b',',
+        }
+    }
+
     /// A member whose value is valid JSON already.
     pub fn json(&mut self, key: &str, json: &str) {
-        self.key(key).extend_from_slice(json.as_bytes());
+        self.key(key).json(json);
     }
 
     /// A member to write as JSON: a text, a number, an ID, an option of these.
     pub fn value(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
-        let out = self.key(key);
-        let start = out.len();
-        if serde_json::to_writer(&mut *out, value).is_err() {
-            out.truncate(start);
-            out.extend_from_slice(b"null");
-        }
+        self.key(key).value(value);
     }
 
     /// A member whose value the caller writes next.
-    pub fn key(&mut self, key: &str) -> &mut Vec<u8> {
-        self.out.push(self.separator);
-        self.separator = b',';
+    pub fn key(&mut self, key: &str) -> &mut Template {
+        self.separate();
         // Writing to memory cannot fail, and keys need no escaping.
-        let _ = write!(self.out, "\"{key}\":");
+        let _ = write!(self.out.text, "\"{key}\":");
+        self.out
+    }
+
+    /// The same for a key as JSON, with its quotes.
+    pub(crate) fn written_key(&mut self, key: &str) -> &mut Template {
+        self.separate();
+        self.out.text.extend_from_slice(key.as_bytes());
+        self.out.text.push(b':');
         self.out
     }
 
     /// Ends the object.
     pub fn close(self) {
         if self.separator == b'{' {
-            self.out.push(b'{');
+            self.out.text.push(b'{');
         }
-        self.out.push(b'}');
+        self.out.text.push(b'}');
+    }
+
+    /// Ends an object that has members, after room for what the post that it is says of its viewer.
+    pub(crate) fn close_with_overlay(self, post: PostName) {
+        self.out.overlay(post);
+        self.close();
+    }
+
+    fn separate(&mut self) {
+        self.out.text.push(self.separator);
+        self.separator = b',';
     }
 }

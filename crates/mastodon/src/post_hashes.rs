@@ -1,25 +1,40 @@
-//! Hashes that tell the versions of posts apart. They are stored, so their computation must never
-//! change: `tests/golden/post_hashes.txt` holds what earlier versions made.
+//! Hashes that tell the versions of posts apart.
+//!
+//! They are of what a post's JSON means: of the decoded values of the members that are named here, in
+//! a canonical form. A member that is missing, `null` or an empty list is the same; `1.0` is `1e0`, to
+//! the last digit of any number; texts are decoded and no more; the order of keys does not matter, and
+//! of repeated keys the last counts. Hashes are stored with [`PostHashes::FORM`], which rises when
+//! their computation changes: `tests/golden/post_hashes.txt` holds what this form makes.
 
 use driftline_core::post::{Post, PostHashes};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw_object::RawObject;
+use crate::{
+    decimal::Decimal,
+    raw_object::{RawObject, decoded, items},
+    read_status::read_status,
+};
 
-/// The hashes of a post whose JSON came as `json`. They take its times, visibility and counts from
-/// `post`, and the rest from the JSON, which may hold more than [`Post::raw`] keeps.
-pub fn post_hashes(post: &Post, json: &str) -> PostHashes {
-    of_status(post, json, RawObject::parse(json).ok().as_ref())
+/// The hashes of a post: of its times, visibility and counts, and of its JSON.
+pub fn post_hashes(post: &Post) -> PostHashes {
+    of_status(post, RawObject::parse(&post.raw).ok().as_ref())
 }
 
-/// The same for JSON that is parsed already; `None` if it is not an object.
-pub(crate) fn of_status(post: &Post, json: &str, status: Option<&RawObject<'_>>) -> PostHashes {
-    let status = status.and_then(hashed_members);
+/// The hashes of a stored post by its JSON; `None` if no post can be read from it.
+pub fn stored_hashes(json: &str) -> Option<PostHashes> {
+    let json: &RawValue = serde_json::from_str(json).ok()?;
+    Some(read_status(json).ok()?.hashes)
+}
+
+/// The hashes of a post whose JSON is parsed already; `None` if it is not an object.
+pub(crate) fn of_status(post: &Post, status: Option<&RawObject<'_>>) -> PostHashes {
     let mut hash = Fnv::new();
     hash.number(post.edited_at_ms);
-    hash.text(post.visibility.name());
-    hash.status(json, status.as_ref(), Boosts::Read);
+    hash.text(post.visibility.name().as_bytes());
+    match status {
+        Some(status) => hash.content(status, Boosts::Read),
+        None => hash.text(post.raw.as_bytes()),
+    }
     let content = hash.0.cast_signed();
     let mut hash = Fnv::new();
     hash.number(Some(content));
@@ -27,7 +42,9 @@ pub(crate) fn of_status(post: &Post, json: &str, status: Option<&RawObject<'_>>)
     if let Some(boosted) = &post.boost_of {
         hash.counts(boosted);
     }
-    hash.json(status.and_then(|status| status[POLL]));
+    if let Some(poll) = status.and_then(|status| status.get("poll")) {
+        hash.votes(&RawObject::of(poll).unwrap_or_default());
+    }
     let state = hash.0.cast_signed();
     PostHashes { content, state }
 }
@@ -40,54 +57,7 @@ pub(crate) enum Boosts {
     Leave,
 }
 
-/// The members of a status that are hashed, by the names in [`HASHED`]; `null` counts as missing.
-type HashedStatus<'j> = [Option<&'j RawValue>; HASHED.len()];
-
-const HASHED: [&str; 7] = [
-    "content",
-    "spoiler_text",
-    "sensitive",
-    "edited_at",
-    "media_attachments",
-    "poll",
-    "reblog",
-];
-const POLL: usize = 5;
-
-/// `None` if one of them is repeated: the whole text is hashed then.
-fn hashed_members<'j>(status: &RawObject<'j>) -> Option<HashedStatus<'j>> {
-    let mut found = [None; HASHED.len()];
-    for (name, value) in status.members() {
-        if let Some(at) = HASHED.iter().position(|hashed| *hashed == name)
-            && found[at].replace(value).is_some()
-        {
-            return None;
-        }
-    }
-    Some(found.map(|value| value.filter(|value| value.get() != "null")))
-}
-
-#[derive(Deserialize)]
-struct Media<'j> {
-    #[serde(borrow)]
-    id: Option<&'j RawValue>,
-    #[serde(borrow)]
-    description: Option<&'j RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Poll<'j> {
-    #[serde(borrow)]
-    options: Vec<PollOption<'j>>,
-}
-
-#[derive(Deserialize)]
-struct PollOption<'j> {
-    #[serde(borrow)]
-    title: Option<&'j RawValue>,
-}
-
-/// FNV-1a.
+/// FNV-1a. Each value begins with the byte of its kind and ends where it cannot run into the next.
 struct Fnv(u64);
 
 impl Fnv {
@@ -101,16 +71,16 @@ impl Fnv {
         }
     }
 
-    /// Ends with a byte that no UTF-8 text contains, so that two texts do not run together.
-    fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
+    /// Ends with a byte that no text contains.
+    fn text(&mut self, text: &[u8]) {
+        self.bytes(text);
         self.bytes(&[0xff]);
     }
 
     fn number(&mut self, number: Option<i64>) {
         match number {
             Some(number) => self.bytes(&number.to_le_bytes()),
-            None => self.bytes(&[0xfe]),
+            None => self.bytes(&[NOTHING]),
         }
     }
 
@@ -127,54 +97,111 @@ impl Fnv {
         }
     }
 
-    fn json(&mut self, json: Option<&RawValue>) {
-        self.text(json.map_or("null", RawValue::get));
-    }
-
-    fn status(&mut self, json: &str, status: Option<&HashedStatus<'_>>, boosts: Boosts) {
-        let Some([texts @ .., media, poll, reblog]) = status else {
-            return self.text(json);
-        };
-        for text in texts {
-            self.json(*text);
+    /// What an author can edit.
+    fn content(&mut self, status: &RawObject<'_>, boosts: Boosts) {
+        for name in ["content", "spoiler_text", "sensitive"] {
+            self.value(status.get(name));
         }
-        self.media(*media);
-        self.poll(*poll);
-        if let (Boosts::Read, Some(reblog)) = (boosts, *reblog) {
-            let boosted = RawObject::of(reblog).as_ref().and_then(hashed_members);
-            self.status(reblog.get(), boosted.as_ref(), Boosts::Leave);
+        match status.time_ms("edited_at") {
+            Some(at_ms) => self.number(Some(at_ms)),
+            None => self.value(status.get("edited_at")),
         }
-    }
-
-    fn media(&mut self, json: Option<&RawValue>) {
-        let Some(json) = json else {
-            return self.json(None);
-        };
-        match serde_json::from_str::<Vec<Media<'_>>>(json.get()) {
-            Ok(media) => {
-                for item in media {
-                    self.json(item.id);
-                    self.json(item.description);
-                }
-                self.bytes(&[0xfd]);
+        self.each(status.get("media_attachments"), |hash, medium| {
+            hash.value(medium.get("id"));
+            hash.value(medium.get("description"));
+        });
+        let poll = status.object("poll");
+        self.each(poll.get("options"), |hash, option| {
+            hash.value(option.get("title"));
+        });
+        if let (Boosts::Read, Some(reblog)) = (boosts, status.get("reblog")) {
+            match RawObject::of(reblog) {
+                Some(boosted) => self.content(&boosted, Boosts::Leave),
+                None => self.value(Some(reblog)),
             }
-            Err(_) => self.json(Some(json)),
         }
     }
 
-    fn poll(&mut self, json: Option<&RawValue>) {
-        let Some(json) = json else {
-            return self.json(None);
+    /// What of a poll changes by itself.
+    fn votes(&mut self, poll: &RawObject<'_>) {
+        for name in ["expired", "votes_count", "voters_count"] {
+            self.value(poll.get(name));
+        }
+        self.each(poll.get("options"), |hash, option| {
+            hash.value(option.get("votes_count"));
+        });
+    }
+
+    /// A list of objects, of which `members` are hashed.
+    fn each(&mut self, list: Option<&RawValue>, members: fn(&mut Fnv, &RawObject<'_>)) {
+        let Some(found) = list.and_then(items) else {
+            return self.value(list);
         };
-        match serde_json::from_str::<Poll<'_>>(json.get()) {
-            Ok(poll) => {
-                for option in poll.options {
-                    self.json(option.title);
-                }
-                self.bytes(&[0xfd]);
+        if found.is_empty() {
+            return self.bytes(&[NOTHING]);
+        }
+        self.bytes(&[LIST]);
+        for item in found {
+            match RawObject::of(item) {
+                Some(object) => members(self, &object),
+                None => self.value(Some(item)),
             }
-            // With its votes, every reading would be another version.
-            Err(_) => self.json(None),
+        }
+        self.bytes(&[END]);
+    }
+
+    fn value(&mut self, value: Option<&RawValue>) {
+        self.nested(value, MAX_DEPTH);
+    }
+
+    /// A value of any kind. What is nested deeper is hashed as it is written.
+    fn nested(&mut self, value: Option<&RawValue>, depth: usize) {
+        let json = value.map_or("null", RawValue::get);
+        if let Some(text) = decoded(json) {
+            self.bytes(&[TEXT]);
+            return self.text(&text);
+        }
+        if let Some(number) = Decimal::parse(json) {
+            self.bytes(&[NUMBER, u8::from(number.is_negative)]);
+            self.number(Some(number.exponent));
+            return self.text(number.digits.as_bytes());
+        }
+        let list = value.filter(|_| depth > 0).and_then(items);
+        let object = value.filter(|_| depth > 0).and_then(RawObject::of);
+        match (list, object) {
+            _ if json == "null" => self.bytes(&[NOTHING]),
+            (Some(items), _) => {
+                self.bytes(&[LIST]);
+                for item in items {
+                    self.nested(Some(item), depth - 1);
+                }
+                self.bytes(&[END]);
+            }
+            (None, Some(object)) => {
+                self.bytes(&[OBJECT]);
+                let mut names: Vec<&str> = object.members().map(|(name, _)| name).collect();
+                names.sort_unstable();
+                names.dedup();
+                for name in names {
+                    // `get` reads the last of repeated members, and `null` as nothing.
+                    if let Some(member) = object.get(name) {
+                        self.text(name.as_bytes());
+                        self.nested(Some(member), depth - 1);
+                    }
+                }
+                self.bytes(&[END]);
+            }
+            (None, None) => self.text(json.as_bytes()),
         }
     }
 }
+
+/// The kinds of values, by bytes that begin no character of UTF-8.
+const NOTHING: u8 = 0xfe;
+const END: u8 = 0xfd;
+const LIST: u8 = 0xfc;
+const OBJECT: u8 = 0xfb;
+const TEXT: u8 = 0xfa;
+const NUMBER: u8 = 0xf9;
+/// Deeper than any of the hashed members is by its nature: each level is parsed again.
+const MAX_DEPTH: usize = 8;

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use driftline_core::{
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     upstream_id::UpstreamId,
 };
 use serde::de::Error as _;
@@ -15,6 +15,8 @@ use serde_json::value::RawValue;
 use crate::{
     post_hashes::{self, Boosts},
     raw_object::{RawObject, id, is_object},
+    references::references,
+    repeated_keys::{TooDeep, without_repeats},
     viewer,
 };
 
@@ -30,22 +32,31 @@ pub enum StatusError {
         /// What is there instead, as the server wrote it.
         found: Option<String>,
     },
+    /// It is nested too deep.
+    #[error(transparent)]
+    TooDeep(#[from] TooDeep),
 }
 
 /// Reads a post.
 ///
 /// # Errors
-/// It, or the post that it boosts, is not an object with an ID.
+/// It, or the post that it boosts, is not an object with an ID, or it is nested too deep.
 pub fn read_status(json: &RawValue) -> Result<Post, StatusError> {
-    read(json, Boosts::Read)
+    if !is_object(json) {
+        return Err(serde_json::Error::custom("it is not an object").into());
+    }
+    read_parsed(&RawObject::parse(json.get())?, json.get())
 }
 
 /// Reads a post that is parsed already from that JSON: see [`read_status`].
 ///
 /// # Errors
-/// It, or the post that it boosts, has no usable ID.
+/// It, or the post that it boosts, has no usable ID, or it is nested too deep.
 pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusError> {
-    of_object(status, json, Boosts::Read)
+    match without_repeats(json)? {
+        Some(json) => of_object(&RawObject::parse(&json)?, &json, Boosts::Read),
+        None => of_object(status, json, Boosts::Read),
+    }
 }
 
 /// An ID that must be there.
@@ -60,18 +71,12 @@ pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> 
         })
 }
 
-fn read(json: &RawValue, boosts: Boosts) -> Result<Post, StatusError> {
-    if !is_object(json) {
-        return Err(serde_json::Error::custom("it is not an object").into());
-    }
-    of_object(&RawObject::parse(json.get())?, json.get(), boosts)
-}
-
 fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post, StatusError> {
     let id = required_id(status.get("id"))?;
     let boost_of = match (boosts, status.get("reblog")) {
         (Boosts::Read, Some(reblog)) if is_object(reblog) => {
-            Some(Box::new(read(reblog, Boosts::Leave)?))
+            let boosted = RawObject::parse(reblog.get())?;
+            Some(Box::new(of_object(&boosted, reblog.get(), Boosts::Leave)?))
         }
         _ => None,
     };
@@ -90,18 +95,26 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         visibility: Visibility::named_or_narrowest(&visibility),
         author: author(status.get("account")),
         boost_of,
+        references: match boosts {
+            Boosts::Read => references(status),
+            Boosts::Leave => References::default(),
+        },
         counts: Counts {
             replies: status.whole("replies_count"),
             boosts: status.whole("reblogs_count"),
             favourites: status.whole("favourites_count"),
             quotes: status.whole("quotes_count"),
-            views: None,
+            // Mastodon's statuses have none; those that are made of posts of X keep them.
+            views: status
+                .object("x")
+                .object("public_metrics")
+                .whole("impression_count"),
         },
         hashes: PostHashes::default(),
         raw,
         viewer,
     };
-    post.hashes = post_hashes::of_status(&post, json, Some(status));
+    post.hashes = post_hashes::of_status(&post, Some(status));
     Ok(post)
 }
 

@@ -33,40 +33,97 @@ pub(crate) fn split_status(status: &RawObject<'_>) -> Option<Split> {
 }
 
 /// The values that hold such members.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
     Status,
     Poll,
     QuoteApproval,
     /// What Pleroma and Akkoma add to a status.
     Pleroma,
+    /// What Friendica adds to a status.
+    Friendica,
+    /// The conversation of a status, of Mitra.
+    Conversation,
+    /// The posts that a post links to, of Mitra.
+    Links,
     /// The list of a post's emoji reactions, of Pleroma and of forks of Mastodon.
     Reactions,
     Reaction,
+    /// The list of a post's hashtags.
+    Tags,
+    Tag,
     Account,
+    /// What Pleroma and Akkoma add to an account.
+    PleromaAccount,
     /// A tweet as version 1.1 of Twitter's API writes it.
     Tweet,
     TwitterUser,
 }
 
 /// What a member of a [`Part`] is.
-enum Member {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Member {
     OfViewer,
     Inner(Part),
     OfPost,
 }
 
 impl Part {
-    fn member(self, name: &str) -> Member {
+    /// What the items of a list are.
+    pub(crate) fn item(self) -> Option<Self> {
+        match self {
+            Self::Reactions => Some(Self::Reaction),
+            Self::Tags => Some(Self::Tag),
+            Self::Links => Some(Self::Status),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn member(self, name: &str) -> Member {
         match (self, name) {
             (
                 Self::Status,
-                "favourited" | "reblogged" | "muted" | "bookmarked" | "pinned" | "filtered",
+                "favourited"
+                | "reblogged"
+                | "muted"
+                | "bookmarked"
+                | "pinned"
+                | "filtered"
+                | "conversation_tracking",
             )
+            | (Self::Conversation, "tracking" | "can_moderate")
             | (Self::Poll, "voted" | "own_votes")
             | (Self::QuoteApproval, "current_user")
-            | (Self::Pleroma, "bookmark_folder" | "thread_muted")
+            | (
+                Self::Pleroma,
+                "bookmark_folder"
+                | "thread_muted"
+                | "direct_conversation_id"
+                | "parent_visible"
+                | "quote_visible",
+            )
+            | (Self::Friendica, "disliked" | "delivery_data" | "visibility")
             | (Self::Reaction, "me")
+            | (Self::Tag, "following" | "featuring")
+            | (
+                Self::Account,
+                "relationship"
+                | "relationships"
+                | "source"
+                | "mute_expires_at"
+                | "authentication_methods"
+                | "client_config",
+            )
+            | (
+                Self::PleromaAccount,
+                "relationship"
+                | "settings_store"
+                | "chat_token"
+                | "notification_settings"
+                | "allow_following_move"
+                | "unread_conversation_count"
+                | "unread_notifications_count",
+            )
             | (Self::Tweet, "favorited" | "retweeted")
             | (
                 Self::TwitterUser,
@@ -78,14 +135,23 @@ impl Part {
                 | "blocked_by",
             ) => Member::OfViewer,
             // Mastodon's quote holds a `quoted_status`; some servers' is one.
-            (Self::Status, "reblog" | "quote" | "quoted_status") => Member::Inner(Self::Status),
+            (Self::Status, "reblog" | "quote" | "quoted_status" | "in_reply_to_status")
+            | (Self::Pleroma, "quote") => Member::Inner(Self::Status),
             (Self::Status, "poll") => Member::Inner(Self::Poll),
             (Self::Status, "quote_approval") => Member::Inner(Self::QuoteApproval),
             (Self::Status, "pleroma") => Member::Inner(Self::Pleroma),
+            (Self::Status, "conversation") => Member::Inner(Self::Conversation),
+            (Self::Account, "feature_approval") => Member::Inner(Self::QuoteApproval),
+            (Self::Status, "friendica") => Member::Inner(Self::Friendica),
+            (Self::Status, "tags") => Member::Inner(Self::Tags),
             (Self::Status | Self::Pleroma, "reactions" | "emoji_reactions") => {
                 Member::Inner(Self::Reactions)
             }
-            (Self::Status, "account") => Member::Inner(Self::Account),
+            (Self::Status, "links") => Member::Inner(Self::Links),
+            (Self::Status, "account" | "group") | (Self::Account, "moved") => {
+                Member::Inner(Self::Account)
+            }
+            (Self::Account, "pleroma") => Member::Inner(Self::PleromaAccount),
             (Self::Status, "twitter") | (Self::Tweet, "retweeted_status" | "quoted_status") => {
                 Member::Inner(Self::Tweet)
             }
@@ -96,9 +162,29 @@ impl Part {
 }
 
 fn split_value(value: &RawValue, part: Part, depth: usize) -> Option<Split> {
+    match part.item() {
+        Some(item) => split_list(value, item, depth),
+        None => split_object(&RawObject::of(value)?, part, depth),
+    }
+}
+
+/// Whether a value may hold something of the reader's. Most accounts and hashtags hold nothing and
+/// are not parsed for it.
+fn may_concern_viewer(part: Part, json: &str) -> bool {
+    let has = |marks: &[&str]| marks.iter().any(|mark| json.contains(mark));
     match part {
-        Part::Reactions => split_list(value, Part::Reaction, depth),
-        _ => split_object(&RawObject::of(value)?, part, depth),
+        Part::Account => has(&[
+            "\"relationship",
+            "\"source\"",
+            "\"mute_",
+            "\"pleroma\"",
+            "\"feature_",
+            "\"authentication_",
+            "\"client_config\"",
+            "\"twitter\"",
+        ]),
+        Part::Tags => has(&["\"following\"", "\"featuring\""]),
+        _ => true,
     }
 }
 
@@ -106,16 +192,15 @@ fn split_object(object: &RawObject<'_>, part: Part, depth: usize) -> Option<Spli
     let length = |(_, key, value): (_, &str, &RawValue)| key.len() + value.get().len() + 2;
     let mut status = String::with_capacity(object.written().map(length).sum());
     let mut viewer = String::new();
-    // Other servers' accounts say nothing of the reader and are not read for it.
-    let of_twitter = part != Part::Status || object.get("twitter").is_some();
     for (name, key, value) in object.written() {
         let inner = match part.member(name) {
             Member::OfViewer => {
                 add(&mut viewer, key, value.get());
                 continue;
             }
-            Member::Inner(Part::Account) if !of_twitter => None,
-            Member::Inner(inner) if depth > 0 => split_value(value, inner, depth - 1),
+            Member::Inner(inner) if depth > 0 && may_concern_viewer(inner, value.get()) => {
+                split_value(value, inner, depth - 1)
+            }
             Member::Inner(_) | Member::OfPost => None,
         };
         match inner {
@@ -163,9 +248,9 @@ fn add(members: &mut String, key: &str, value: &str) {
     members.extend([key, ":", value]);
 }
 
-/// The author of a tweet that the tweet of a boost quotes is five objects deep. A hostile answer
-/// could nest without end.
-const MAX_DEPTH: usize = 5;
+/// The reactions to a post that a boosted post quotes within `pleroma` are six values deep. A hostile
+/// answer could nest without end.
+const MAX_DEPTH: usize = 8;
 
 #[cfg(test)]
 mod tests {

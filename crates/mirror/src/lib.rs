@@ -13,6 +13,7 @@ mod look_up_abilities;
 mod month;
 mod policies;
 mod pollers;
+mod quarantine;
 pub mod quotas;
 mod recent_posts;
 pub mod refresh;

@@ -1,9 +1,11 @@
 //! Reads one source: connects its machine, its client and the store.
 
+mod look_up;
+
 use std::sync::Arc;
 
 use driftline_core::{
-    answer::{Abilities, Failure, FailureKind, LookUp, Page},
+    answer::{Abilities, Failure, FailureKind, Page},
     quota::QuotaPurpose,
     timeline::{
         Anchor, Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step,
@@ -19,20 +21,19 @@ use driftline_runtime::{
     now_ms, random, show_ms,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, GoneProof, Store, StoreError,
-    commit_look_up, commit_machine, commit_page,
+    CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_machine, commit_page,
     credential::{self, Credential},
     entry, local_ids, machine,
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
-use driftline_upstream::{ClientPurpose, Timeline, Upstream};
+use driftline_upstream::{ClientPurpose, Timeline, Upstream, stored_hashes};
 use tokio::sync::watch;
 
 use crate::{
-    absence_proof::AbsenceProof,
     client::{ClientError, client_of},
     follower::{Follower, Following, StreamConnection, StreamState},
+    quarantine,
     quotas::{Charge, Permit, Quota},
     recent_posts::RecentPosts,
     refresh::ANONYMOUS,
@@ -113,7 +114,7 @@ impl Session {
             quotas.of(&credential, scope, QuotaPurpose::Poll)
         };
         let (id, instance) = (source.id, source.instance.id);
-        let machine = store
+        let machine: Machine = store
             .read(move |tx| {
                 let mut machine = machine::load(tx, id)?;
                 for lateness in machine::lateness_of_others(tx, id, instance)? {
@@ -122,6 +123,10 @@ impl Session {
                 Ok::<_, StoreError>(machine)
             })
             .await?;
+        if let Some(scheme) = machine.scheme() {
+            let reader = (&client, &timeline);
+            quarantine::retry(&store, access, &source, fence, reader, *scheme).await?;
+        }
         let settings = Settings {
             refreshed: access.refreshes,
             ..source.settings.clone()
@@ -187,9 +192,9 @@ impl Session {
         })
     }
 
-    /// Makes the next poll due now.
-    pub fn poll_soon(&mut self) {
-        self.machine.poll_soon();
+    /// Makes the next poll due now, whatever failed before.
+    pub fn retry_soon(&mut self) {
+        self.machine.retry_soon();
     }
 
     /// Waits until the stream opens or ends. A [`Done::Wait`] before that is obsolete then.
@@ -328,6 +333,7 @@ impl Session {
                         reading: &reading,
                         page: &shared,
                         policy: &policy,
+                        hash_stored: stored_hashes,
                         claims: &claims,
                         now_ms: now_ms(),
                     },
@@ -417,89 +423,6 @@ impl Session {
             self.unsaved = true;
         }
         changes_nothing
-    }
-
-    async fn look_up(&mut self, id: UpstreamId, charge: Charge) -> Result<Done, SessionError> {
-        // The charge is one post, which counts as read whether it is found or not.
-        let (look_up, headers) = match self.client.look_up(&id).await {
-            Ok(answer) => answer,
-            Err(failure) => {
-                self.look_up_quota.failed(charge, &failure).await?;
-                return self.look_up_failed(&id, &failure).await;
-            }
-        };
-        self.look_up_quota.answered(charge, 1, &headers).await?;
-        REQUESTS.with(["look_up"]).increment(1);
-        let proof = match &look_up {
-            LookUp::Found(post) => {
-                tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
-                let credential = self.look_up_quota.credential.id;
-                let abilities = &self.access.look_up_abilities;
-                abilities
-                    .learn(&self.store, credential, post.kind(), true)
-                    .await?;
-                GoneProof::Nothing
-            }
-            LookUp::Hidden => GoneProof::Nothing,
-            LookUp::Gone => match self.absence_proof().of(&id).await? {
-                Ok(proof) => proof,
-                Err(failure) => return self.look_up_failed(&id, &failure).await,
-            },
-        };
-        let (source, fence) = (self.source.id, self.fence);
-        let before = self.machine.clone();
-        let policy = self.access.policies.of(self.source.instance.id);
-        let keep_deleted = self.access.keep_deleted;
-        let (machine, summary) = self
-            .store
-            .write(source::root(source), move |tx| {
-                commit_look_up(
-                    tx,
-                    &CommitLookUp {
-                        source,
-                        fence,
-                        machine: &before,
-                        id: &id,
-                        look_up: &look_up,
-                        proof,
-                        headers: &headers,
-                        policy: &policy,
-                        keep_deleted,
-                        now_ms: now_ms(),
-                    },
-                )
-            })
-            .await?;
-        self.machine = machine;
-        self.saved();
-        if summary.left > 0 {
-            self.recent_posts.clear();
-        }
-        count(&summary);
-        Ok(Done::Read(summary))
-    }
-
-    fn absence_proof(&self) -> AbsenceProof<'_> {
-        AbsenceProof {
-            store: &self.store,
-            client: &self.client,
-            quota: &self.look_up_quota,
-            abilities: &self.access.look_up_abilities,
-            source: self.source.id,
-        }
-    }
-
-    async fn look_up_failed(
-        &mut self,
-        id: &UpstreamId,
-        failure: &Failure,
-    ) -> Result<Done, SessionError> {
-        self.log_failure(failure);
-        let settings = &self.settings;
-        self.machine
-            .look_up_failed(settings, id, failure, now_ms(), random());
-        self.save().await?;
-        Ok(Done::Failed(failure.kind))
     }
 
     async fn fail(

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use driftline_core::{
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     upstream_id::UpstreamId,
 };
 
@@ -73,6 +73,7 @@ impl Status {
                 .boost_of
                 .as_ref()
                 .map(|boosted| Box::new(boosted.to_post())),
+            references: self.references(),
             counts: Counts {
                 replies: Some(self.replies),
                 boosts: Some(self.boosts),
@@ -82,6 +83,16 @@ impl Status {
             hashes: self.hashes(),
             raw: self.to_json(),
             viewer: None,
+        }
+    }
+
+    fn references(&self) -> References {
+        let boosted = self.boost_of.iter();
+        References {
+            posts: boosted.clone().map(|boosted| boosted.id.clone()).collect(),
+            accounts: boosted
+                .map(|boosted| UpstreamId::new(boosted.author.id.to_string()))
+                .collect(),
         }
     }
 

@@ -94,6 +94,7 @@ impl Upstream {
             },
             listed,
             passed: Vec::new(),
+            unreadable: Vec::new(),
         })
     }
 
@@ -421,12 +422,8 @@ struct Arrived {
     headers: AnswerHeaders,
 }
 
-fn with_size(body: Vec<u8>, headers: AnswerHeaders) -> (Vec<u8>, AnswerHeaders) {
-    let body_bytes = body.len() as u64;
-    let headers = AnswerHeaders {
-        body_bytes,
-        ..headers
-    };
+fn with_size(body: Vec<u8>, mut headers: AnswerHeaders) -> (Vec<u8>, AnswerHeaders) {
+    headers.body_bytes = body.len() as u64;
     (body, headers)
 }
 

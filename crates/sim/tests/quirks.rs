@@ -254,7 +254,7 @@ fn look_ups_are_refused_and_answer_what_was_not_asked() {
         .id;
     let found = |upstream: &mut Upstream, token, id| match upstream.look_up(now_ms, token, id) {
         Ok(LookUp::Found(_)) => Ok(true),
-        Ok(LookUp::Gone) => Ok(false),
+        Ok(LookUp::Gone | LookUp::Hidden) => Ok(false),
         Err(failure) => Err(failure.kind),
     };
     assert_eq!(found(&mut honest, "", post), Ok(true));

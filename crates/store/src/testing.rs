@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Listed, LookUp, Page},
     api::Api,
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     refresh::Policy,
     timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
     upstream_id::{IdOrder, Key, UpstreamId},
@@ -15,9 +15,9 @@ use driftline_core::{
 use driftline_db::testing::{Fresh, databases};
 
 use crate::{
-    CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, ReceivedEvent, SourceId,
-    Store, StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export, local_ids,
-    machine,
+    CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, HashStored, ReceivedEvent,
+    SourceId, Store, StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export,
+    local_ids, machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -103,6 +103,7 @@ pub fn post(id: impl Display, text: &str) -> Post {
             raw: r#"{"id":"7"}"#.to_owned(),
         },
         boost_of: None,
+        references: References::default(),
         counts: Counts::default(),
         hashes: PostHashes::default(),
         viewer: None,
@@ -146,8 +147,8 @@ pub fn headers(now_ms: i64) -> AnswerHeaders {
     }
 }
 
-/// Hashes a post and its JSON, as the crate that reads the JSON does.
-pub type HashPost = fn(&Post, &str) -> PostHashes;
+/// Hashes a post by its fields and its JSON, as the crate that reads the JSON does.
+pub type HashPost = fn(&Post) -> PostHashes;
 
 /// A source and the state of the worker that reads it.
 #[derive(Debug)]
@@ -156,8 +157,10 @@ pub struct Feed {
     pub store: Store,
     /// The source.
     pub source: SourceId,
-    /// Makes the hashes of each post that is committed, of the post and its JSON.
+    /// Makes the hashes of each post that is committed.
     pub hash: HashPost,
+    /// Hashes posts that are stored with hashes of an earlier form.
+    pub hash_stored: HashStored,
     /// As of the last commit.
     pub machine: Machine,
     /// Of the source.
@@ -192,6 +195,7 @@ impl Feed {
             store: store.clone(),
             source,
             hash,
+            hash_stored: |_| None,
             machine: machine.expect("a machine"),
             settings: settings(),
             fence: None,
@@ -240,6 +244,7 @@ impl Feed {
     ) -> impl FnMut(&mut Tx<'_>) -> Result<(Machine, CommitSummary), StoreError> + Send + 'static
     {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let hash_stored = self.hash_stored;
         let (machine, settings) = (self.machine.clone(), self.settings.clone());
         let (request, claims) = (request.clone(), self.claims.clone());
         for listed in &mut page.listed {
@@ -256,6 +261,7 @@ impl Feed {
                 reading: &reading,
                 page: &page,
                 policy: &Policy::default(),
+                hash_stored,
                 claims: &claims,
                 now_ms,
             };
@@ -269,6 +275,7 @@ impl Feed {
             self.add_hashes(post);
         }
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let hash_stored = self.hash_stored;
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
         let (keep_deleted, proof) = (self.keep_deleted, self.proof);
         let (machine, summary) = self.write(move |tx| {
@@ -281,6 +288,7 @@ impl Feed {
                 proof,
                 headers: &headers(now_ms),
                 policy: &Policy::default(),
+                hash_stored,
                 keep_deleted,
                 now_ms,
             };
@@ -335,7 +343,7 @@ impl Feed {
 
     /// The hashes that reading its JSON would give, whatever a test has changed.
     fn add_hashes(&self, post: &mut Post) {
-        post.hashes = (self.hash)(post, &post.raw);
+        post.hashes = (self.hash)(post);
     }
 
     fn next_request(&mut self) -> Request {
@@ -414,6 +422,7 @@ impl Feed {
     /// [`Feed::stream`] that may fail.
     pub fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let hash_stored = self.hash_stored;
         let arrived = |mut event| {
             if let Event::Posted(post) | Event::Edited(post) = &mut event {
                 self.add_hashes(post);
@@ -431,6 +440,7 @@ impl Feed {
                 scheme: &SCHEME,
                 events: &events,
                 policy: &Policy::default(),
+                hash_stored,
                 keep_deleted: true,
                 now_ms,
             };

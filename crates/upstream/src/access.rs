@@ -3,10 +3,11 @@
 use std::fmt;
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind, PageRequest},
+    answer::{AnswerHeaders, Failure, FailureKind, Page, PageRequest},
     api::Api,
     upstream_id::UpstreamId,
 };
+use driftline_mastodon::StatusError;
 use driftline_net::{FetchError, Http, Opened, Options, location};
 use http::{
     StatusCode,
@@ -17,7 +18,9 @@ use url::Url;
 use crate::{
     Address, Timeline,
     credential::{Credential, TokenError},
-    excerpt, failure, headers, segment,
+    excerpt, failure, headers,
+    items::Items,
+    segment,
     tweet::is_id,
 };
 
@@ -162,6 +165,25 @@ impl Access {
         read: impl FnOnce(&'a [u8]) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         read(&answer.body).map_err(|failure| self.body_failure(answer, failure))
+    }
+
+    /// The page of these items.
+    pub(crate) fn page(&self, items: Items, headers: AnswerHeaders) -> Page {
+        let mut unreadable = items.unreadable;
+        for item in &mut unreadable {
+            item.reason = self.hide_secrets(std::mem::take(&mut item.reason));
+        }
+        Page {
+            listed: items.listed,
+            passed: items.passed,
+            unreadable,
+            headers,
+        }
+    }
+
+    /// Why an item cannot be read.
+    pub(crate) fn reason(&self, error: &StatusError) -> String {
+        self.hide_secrets(excerpt::words(error.to_string().as_bytes()))
     }
 
     /// The user of X or Twitter whose credential it is, in words; `None` if it is no user's.
@@ -318,10 +340,13 @@ impl Access {
 
     /// The failure without what no message may repeat.
     pub(crate) fn without_secrets(&self, failure: Failure) -> Failure {
-        let message = self.spellings().fold(failure.message, |message, secret| {
-            without(&message, &secret)
-        });
+        let message = self.hide_secrets(failure.message);
         Failure { message, ..failure }
+    }
+
+    fn hide_secrets(&self, message: String) -> String {
+        self.spellings()
+            .fold(message, |message, secret| without(&message, &secret))
     }
 
     /// Every secret as written, and as escaped in an address or in the

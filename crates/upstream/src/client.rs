@@ -3,6 +3,7 @@
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
     api::Api,
+    post::Post,
     timeline::Streaming,
     upstream_id::UpstreamId,
 };
@@ -11,7 +12,7 @@ use driftline_net::Http;
 use crate::{
     Address, Credential, Stream, StreamEndpoint, Timeline, TokenError,
     access::Access,
-    headers, mastodon, segment, stream, tweet, twitter,
+    headers, mastodon, parse, segment, stream, tweet, twitter,
     x::{self, X},
 };
 
@@ -159,6 +160,23 @@ impl Upstream {
             },
             _ => failure,
         })
+    }
+
+    /// Reads an item of a page of a timeline as it came: its position, and its post if it is one.
+    ///
+    /// # Errors
+    /// Why it cannot be read, without secrets.
+    pub fn read_item(
+        &self,
+        timeline: &Timeline,
+        item: &[u8],
+    ) -> Result<(UpstreamId, Option<Post>), String> {
+        let read = match &self.0 {
+            Client::Mastodon(_) => parse::read_item(item, timeline),
+            Client::X(_) => x::read_item(item),
+            Client::Twitter(_) => twitter::read_item(item),
+        };
+        read.map_err(|error| self.access().reason(&error))
     }
 
     /// Looks several posts up, at most [`Upstream::look_up_limit`]. An ID that

@@ -115,7 +115,7 @@ fn is_usage_cap(body: &[u8]) -> bool {
 /// The failure of an answer with an item that is no post; `item` says which it is.
 pub(crate) fn of_item(error: StatusError, item: &str) -> Failure {
     match error {
-        StatusError::Json(error) => Failure::new(
+        StatusError::Json(_) | StatusError::TooDeep(_) => Failure::new(
             FailureKind::BadJson,
             format!("{item} is not a post ({error})"),
         ),

@@ -12,6 +12,7 @@ mod client;
 mod credential;
 mod failure;
 mod headers;
+mod items;
 mod mastodon;
 mod oauth;
 pub mod parse;
@@ -26,6 +27,8 @@ mod twitter;
 mod x;
 
 use driftline_net::excerpt;
+
+pub use driftline_mastodon::stored_hashes;
 
 pub use address::{Address, AddressError};
 pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups, scope};

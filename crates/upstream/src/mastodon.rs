@@ -20,14 +20,21 @@ pub(crate) async fn page(
     timeline: &Timeline,
     request: &PageRequest,
 ) -> Result<Page, Failure> {
-    let url = page_url(access, timeline, request);
-    let answer = access.fetch_ok(url).await?;
+    let mut request = request.clone();
+    request.limit = request.limit.clamp(1, PAGE_LIMIT);
+    let answer = loop {
+        let answer = access.fetch_ok(page_url(access, timeline, &request)).await;
+        match answer {
+            // A post that makes a page too large must not cost those above it: a shorter page lists
+            // them without it.
+            Err(failure) if failure.kind == FailureKind::TooLarge && request.limit > 1 => {
+                request.limit /= 2;
+            }
+            answer => break answer?,
+        }
+    };
     let items = access.read(&answer, |body| parse::page(body, timeline))?;
-    Ok(Page {
-        listed: items.listed,
-        passed: items.passed,
-        headers: answer.metadata,
-    })
+    Ok(access.page(items, answer.metadata))
 }
 
 pub(crate) async fn look_up(
@@ -73,10 +80,9 @@ pub(crate) async fn look_up_many(
         return Err(access.look_up_failure(&answer));
     }
     // Posts of a batch stand as those of a timeline do.
-    let read = |body| parse::page(body, &Timeline::Home);
-    let items = access.read(&answer, read)?;
+    let read = |body| parse::page(body, &Timeline::Home)?.posts();
     Ok(LookUps {
-        findings: parse::findings(ids, items.listed.into_iter().map(|listed| listed.post)),
+        findings: parse::findings(ids, access.read(&answer, read)?),
         headers: answer.metadata,
     })
 }
@@ -170,8 +176,7 @@ fn page_url(access: &Access, timeline: &Timeline, request: &PageRequest) -> Url 
         ],
     };
     let mut query = url.query_pairs_mut();
-    let limit = request.limit.clamp(1, PAGE_LIMIT);
-    query.append_pair("limit", &limit.to_string());
+    query.append_pair("limit", &request.limit.to_string());
     for (name, id) in bounds.into_iter().flatten() {
         query.append_pair(name, id.as_str());
     }

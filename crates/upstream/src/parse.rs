@@ -1,54 +1,92 @@
 //! Answers' bodies: from JSON to posts.
 //!
-//! Strict on what completeness rests on (the list, the IDs). Every post keeps
-//! its JSON, so nothing that is not understood is lost.
+//! Strict on what completeness rests on (the list, the IDs), item by item: one that
+//! cannot be read is kept as it came. Every post keeps its JSON, so nothing that is
+//! not understood is lost.
 
 use std::{collections::HashMap, fmt};
 
 use driftline_core::{
-    answer::{Failure, Finding, Listed},
+    answer::{Failure, Finding},
     post::Post,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::{Notification, RawObject, StatusError, read_parsed, read_status};
+use driftline_mastodon::{
+    Notification, RawObject, StatusError, read_parsed, read_status, required_id,
+};
 use serde::{
     Deserializer as _,
-    de::{Error as _, SeqAccess, Visitor},
+    de::{Error as _, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-use crate::{Timeline, body, failure};
-
-/// What a page of a timeline lists.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Items {
-    /// Its posts, in its order.
-    pub listed: Vec<Listed>,
-    /// The positions of invalid posts, in order.
-    pub passed: Vec<UpstreamId>,
-}
+pub use crate::items::Items;
+use crate::{
+    Timeline, body, failure,
+    items::{self, Item},
+};
 
 /// Reads a page of a timeline.
 ///
 /// # Errors
-/// A [`Failure`] without an address if the body is not a list of posts that each
-/// have an ID: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
+/// A [`Failure`] without an address if the body is not a list of items, or none of its items has an
+/// ID: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
 pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
     let body = body::json(body)?;
     if !body.starts_with(b"[") {
         return Err(body::not_what_was_asked(body, "a list of posts"));
     }
-    let mut failure = None;
-    let reader = ItemReader {
-        body,
-        timeline,
-        failure: &mut failure,
-    };
-    let mut json = serde_json::Deserializer::from_slice(body);
-    let items = json
-        .deserialize_seq(reader)
-        .and_then(|items| json.end().map(|()| items));
-    items.map_err(|error| failure.unwrap_or_else(|| body::unreadable(body, &error)))
+    let items = items::split(body)?.into_iter();
+    Items::sort(
+        items.map(|item| (item, read_item(item, timeline))),
+        position_of,
+    )
+}
+
+/// Reads an item of a page of a timeline: its position, and its post if it is one.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read_item(
+    item: &[u8],
+    timeline: &Timeline,
+) -> Result<(UpstreamId, Option<Post>), StatusError> {
+    let json = str::from_utf8(item).map_err(serde_json::Error::custom)?;
+    if *timeline == Timeline::Mentions {
+        return mention(serde_json::from_str(json)?);
+    }
+    // A status is parsed once: only its members are left as text.
+    let post = read_parsed(&RawObject::parse(json)?, json)?;
+    Ok((post.id.clone(), Some(post)))
+}
+
+/// The position of an item that cannot be read, if its beginning says it.
+pub(crate) fn position_of(item: &[u8]) -> Option<UpstreamId> {
+    let text = String::from_utf8_lossy(item).replace(char::is_control, " ");
+    let mut position = None;
+    let members = IdVisitor(&mut position);
+    // What it finds before it fails counts.
+    let _ = serde_json::Deserializer::from_str(&text).deserialize_map(members);
+    position
+}
+
+struct IdVisitor<'p>(&'p mut Option<UpstreamId>);
+
+impl<'de> Visitor<'de> for IdVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while let Some((key, value)) = members.next_entry::<&'de RawValue, &'de RawValue>()? {
+            if key.get() == "\"id\"" {
+                *self.0 = required_id(Some(value)).ok();
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Reads one post.
@@ -88,57 +126,6 @@ pub(crate) fn findings(
         (id, post.map_or(Finding::Missing, Finding::Found))
     });
     findings.collect()
-}
-
-/// Reads a list item by item, so that a list of millions of nothings is left
-/// at the first.
-struct ItemReader<'t> {
-    body: &'t [u8],
-    timeline: &'t Timeline,
-    failure: &'t mut Option<Failure>,
-}
-
-impl<'de> Visitor<'de> for ItemReader<'_> {
-    type Value = Items;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of posts")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Items, A::Error> {
-        let mut found = Items::default();
-        let mut number = 0_usize;
-        loop {
-            number += 1;
-            let item = match self.timeline {
-                Timeline::Mentions => items.next_element()?.map(mention),
-                _ => items.next_element()?.map(|status| self.post(&status)),
-            };
-            match item {
-                Some(Ok((position, Some(post)))) => found.listed.push(Listed { position, post }),
-                Some(Ok((position, None))) => found.passed.push(position),
-                Some(Err(bad)) => {
-                    let failure = failure::of_item(bad, &format!("item {number} of the page"));
-                    *self.failure = Some(failure);
-                    return Err(A::Error::custom("a bad item"));
-                }
-                None => return Ok(found),
-            }
-        }
-    }
-}
-
-/// The position of an item, and its post if it is one.
-type Item = (UpstreamId, Option<Post>);
-
-impl ItemReader<'_> {
-    /// A status, which is parsed once: only its members are left as text.
-    fn post(&self, status: &RawObject<'_>) -> Result<Item, StatusError> {
-        let json = status.json_in(self.body).unwrap_or(b"{}");
-        let json = str::from_utf8(json).map_err(serde_json::Error::custom)?;
-        let post = read_parsed(status, json)?;
-        Ok((post.id.clone(), Some(post)))
-    }
 }
 
 fn mention(json: &RawValue) -> Result<Item, StatusError> {

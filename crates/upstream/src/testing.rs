@@ -15,9 +15,7 @@ pub(crate) fn raw(post: &Post) -> Value {
 /// What reads the stored JSON of a tweet reads Mastodon's statuses.
 pub(crate) fn check_reads_back(posts: Vec<Post>) {
     for post in posts {
-        let mut back = crate::parse::post(post.raw.as_bytes()).expect("a status");
-        back.counts.views = post.counts.views;
-        back.hashes = driftline_mastodon::post_hashes(&back, &back.raw);
+        let back = crate::parse::post(post.raw.as_bytes()).expect("a status");
         assert_eq!(back, post);
     }
 }

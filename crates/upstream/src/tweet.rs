@@ -8,19 +8,19 @@
 use std::{borrow::Cow, ops::Range};
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, Finding, Listed, LookUp, LookUps},
+    answer::{AnswerHeaders, Failure, Finding, LookUp, LookUps},
     post::{Post, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_mastodon::{
     Account, MediaAttachment, MediaMeta, MediaSize, Mention, RawObject, Status, StatusError, Tag,
-    iso_8601, post_hashes, read_status,
+    iso_8601, read_status,
 };
 use jiff::fmt::strtime;
 use serde_json::value::RawValue;
 
 use crate::{
-    failure,
+    items::Items,
     tweet_html::{self, Link, Target},
 };
 
@@ -71,26 +71,7 @@ impl<'j> Tweet<'j> {
             let found = Some(self.id.to_string());
             return Err(StatusError::Id { found });
         }
-        let json = self.json()?;
-        let mut post = read_status(&json)?;
-        // Mastodon's statuses have no views, which the hashes cover.
-        post.counts.views = self.views();
-        if let Some((post, tweet)) = post.boost_of.as_deref_mut().zip(self.boost_of.as_deref()) {
-            post.counts.views = tweet.views();
-            post.hashes = post_hashes(post, tweet.json()?.get());
-        }
-        post.hashes = post_hashes(&post, json.get());
-        Ok(post)
-    }
-
-    /// The status, with what concerns its reader, which the hashes cover.
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        serde_json::value::to_raw_value(&self.status())
-    }
-
-    fn views(&self) -> Option<i64> {
-        let count = self.metrics.whole("impression_count");
-        count.filter(|_| self.dialect == Dialect::X)
+        read_status(&serde_json::value::to_raw_value(&self.status())?)
     }
 
     fn status(&self) -> Status<'j> {
@@ -348,19 +329,24 @@ impl Dialect {
     }
 }
 
-/// The posts of a page's items.
+/// A page's items, each at its own ID.
 ///
 /// # Errors
 /// A [`Failure`] without an address.
-pub(crate) fn posts<'j>(
+pub(crate) fn items<'j>(
     items: Vec<&'j RawValue>,
     read: impl Fn(&'j RawValue) -> Result<Tweet<'j>, StatusError>,
-) -> Result<Vec<Post>, Failure> {
-    let post = |(index, raw)| {
+    id: &str,
+) -> Result<Items, Failure> {
+    let post = |raw: &'j RawValue| {
         let post = read(raw).and_then(|tweet| tweet.post());
-        post.map_err(|bad| failure::of_item(bad, &format!("item {} of the page", index + 1)))
+        let item = post.map(|post| (post.id.clone(), Some(post)));
+        (raw.get().as_bytes(), item)
     };
-    items.into_iter().enumerate().map(post).collect()
+    Items::sort(items.into_iter().map(post), |item| {
+        let tweet: RawObject<'_> = serde_json::from_slice(item).ok()?;
+        tweet.text_id(id).filter(is_id)
+    })
 }
 
 /// The IDs of a tweet's versions in a list. A tweet stands in for its earlier
@@ -384,15 +370,6 @@ pub(crate) fn is_id(id: &UpstreamId) -> bool {
 
 /// The most posts of one look-up of X's or Twitter's.
 pub(crate) const LOOK_UP_LIMIT: usize = 100;
-
-/// A timeline's posts: each at its own ID.
-pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {
-    let listed = posts.into_iter().map(|post| Listed {
-        position: post.id.clone(),
-        post,
-    });
-    listed.collect()
-}
 
 /// What a look-up found that asked for one post.
 pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerHeaders) {

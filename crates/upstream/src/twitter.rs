@@ -16,8 +16,9 @@ use crate::{
     Timeline,
     access::{Access, Answer},
     headers,
-    tweet::listed,
 };
+
+pub(crate) use self::answer::read_item;
 
 pub(crate) async fn page(
     access: &Access,
@@ -34,11 +35,8 @@ pub(crate) async fn page(
     if answer.status != StatusCode::OK {
         return Err(status_failure(access, &answer));
     }
-    Ok(Page {
-        listed: listed(access.read(&answer, answer::page)?),
-        passed: Vec::new(),
-        headers: answer.metadata,
-    })
+    let items = access.read(&answer, answer::page)?;
+    Ok(access.page(items, answer.metadata))
 }
 
 /// Looks several different posts up.

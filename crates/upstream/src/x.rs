@@ -7,8 +7,7 @@ mod tweet_json;
 use std::sync::Arc;
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind, Listed, LookUps, Page, PageRequest},
-    post::Post,
+    answer::{AnswerHeaders, Failure, FailureKind, LookUps, Page, PageRequest},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 use http::StatusCode;
@@ -21,8 +20,10 @@ use crate::{
     Timeline,
     access::{Access, Answer},
     failure,
-    tweet::listed,
+    items::Items,
 };
+
+pub(crate) use self::answer::read_item;
 
 /// X's API, version 2, or a server that speaks it.
 ///
@@ -93,17 +94,15 @@ impl X {
             if answer.status != StatusCode::OK {
                 return Err(self.access.status_failure(&answer));
             }
-            let (mut listed, next) = self.read_page(&answer, list, &bounds)?;
-            let Some(next) = next.filter(|_| listed.is_empty()) else {
-                listed.truncate(limit);
-                return Ok(Page {
-                    listed,
-                    passed: Vec::new(),
-                    headers: AnswerHeaders {
-                        body_bytes,
-                        ..answer.metadata
-                    },
-                });
+            let (mut items, next) = self.read_page(&answer, list, &bounds)?;
+            let is_empty = items.listed.is_empty() && items.passed.is_empty();
+            let Some(next) = next.filter(|_| is_empty) else {
+                truncate(&mut items, limit);
+                let headers = AnswerHeaders {
+                    body_bytes,
+                    ..answer.metadata
+                };
+                return Ok(self.access.page(items, headers));
             };
             token = Some(next);
         }
@@ -119,11 +118,11 @@ impl X {
         answer: &Answer,
         list: Option<&UpstreamId>,
         bounds: &Bounds,
-    ) -> Result<(Vec<Listed>, Option<Token>), Failure> {
-        let TweetPage { posts, next } = self.access.read(answer, answer::page)?;
-        let (listed, reach) = match list {
-            Some(_) => bounds.cut(posts),
-            None => (listed(posts), Reach::default()),
+    ) -> Result<(Items, Option<Token>), Failure> {
+        let TweetPage { mut items, next } = self.access.read(answer, answer::page)?;
+        let reach = match list {
+            Some(_) => bounds.cut(&mut items),
+            None => Reach::default(),
         };
         let next = next.filter(|_| !reach.is_at_since);
         if let (Some(list), Some(next), Some(oldest)) = (list, &next, &reach.oldest) {
@@ -134,7 +133,7 @@ impl X {
             after: reach.oldest.unwrap_or_else(Key::highest),
             is_exact: false,
         });
-        Ok((listed, next))
+        Ok((items, next))
     }
 
     /// Looks several different posts up; an answer that says nothing of any of them is a failure.
@@ -289,26 +288,42 @@ struct Reach {
 }
 
 impl Bounds {
-    /// What of a list's page lies within the bounds.
-    fn cut(&self, posts: Vec<Post>) -> (Vec<Listed>, Reach) {
+    /// Cuts off what of a list's page lies outside the bounds.
+    fn cut(&self, items: &mut Items) -> Reach {
         let mut reach = Reach::default();
-        let mut within = Vec::with_capacity(posts.len());
-        for listed in listed(posts) {
-            let Ok(key) = IdOrder::Numeric.key(&listed.position) else {
-                continue;
+        retain(items, |id| {
+            let Ok(key) = IdOrder::Numeric.key(id) else {
+                return false;
             };
             let is_above = self.since.as_ref().is_none_or(|since| key > *since);
             let is_below = self.below.as_ref().is_none_or(|below| key < *below);
             reach.is_at_since |= !is_above;
-            if is_above && is_below {
-                within.push(listed);
-            }
             if reach.oldest.as_ref().is_none_or(|oldest| key < *oldest) {
                 reach.oldest = Some(key);
             }
-        }
-        (within, reach)
+            is_above && is_below
+        });
+        reach
     }
+}
+
+/// Keeps the items at these positions, and those without one.
+fn retain(items: &mut Items, mut is_kept: impl FnMut(&UpstreamId) -> bool) {
+    items.listed.retain(|listed| is_kept(&listed.position));
+    items.passed.retain(&mut is_kept);
+    let unreadable = &mut items.unreadable;
+    unreadable.retain(|item| item.position.as_ref().is_none_or(&mut is_kept));
+}
+
+/// Keeps the first posts, and nothing below them.
+fn truncate(items: &mut Items, limit: usize) {
+    if items.listed.len() <= limit {
+        return;
+    }
+    items.listed.truncate(limit);
+    let last = items.listed.last();
+    let last = last.and_then(|last| IdOrder::Numeric.key(&last.position).ok());
+    retain(items, |id| IdOrder::Numeric.key(id).ok() >= last);
 }
 
 /// Whether X takes a request for wrong, as it does one with a token that it

@@ -1,94 +1,61 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use driftline_store::{
-    AccountId, InstanceId, LocalId, StoreError, Tx, source,
-    timeline::{self, TimelinePost},
-};
+use driftline_core::{post::References, upstream_id::UpstreamId};
+use driftline_mastodon::Referent;
+use driftline_store::{InstanceId, StoreError, Tx, reference};
 
-use super::status::Status;
+use super::status::Shown;
 
-/// The local IDs of the posts and accounts that statuses refer to, looked up once for a whole answer.
+/// The local IDs of the posts and accounts that an answer names, looked up once for all of it.
 #[derive(Debug, Default)]
-pub(super) struct LocalReferences {
-    origins: HashMap<InstanceId, String>,
-    posts: HashMap<InstanceId, HashMap<String, LocalPost>>,
-    accounts: HashMap<InstanceId, HashMap<String, AccountId>>,
-}
+pub(super) struct LocalReferences(HashMap<InstanceId, reference::LocalIds>);
 
-/// A stored post that anyone may see.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LocalPost {
-    pub(super) id: LocalId,
-    pub(super) account: Option<AccountId>,
-}
+/// References without a local ID, by their instances.
+pub(super) type Unmapped = Vec<(InstanceId, References)>;
 
 impl LocalReferences {
-    /// Finds the references of `statuses`.
-    pub(super) fn find(tx: &mut Tx<'_>, statuses: &[Status<'_>]) -> Result<Self, StoreError> {
-        let mut local = Self::default();
-        if statuses.is_empty() {
-            return Ok(local);
-        }
-        for instance in source::instances(tx)? {
-            local.origins.insert(instance.id, instance.origin);
-        }
-        for status in statuses {
-            local.add(status.post());
-            if let (Some(id), Some(account)) = (status.account_id(), status.post().account) {
-                let accounts = local.accounts.entry(status.post().instance).or_default();
-                accounts.insert(id.into_owned(), account);
-            }
-        }
-        local.look_up(tx, statuses)?;
-        Ok(local)
-    }
-
-    /// An instance's origin.
-    pub(super) fn origin(&self, instance: InstanceId) -> &str {
-        self.origins.get(&instance).map_or("", String::as_str)
-    }
-
-    /// The post of that ID at an instance.
-    pub(super) fn post(&self, instance: InstanceId, upstream_id: &str) -> Option<LocalPost> {
-        self.posts.get(&instance)?.get(upstream_id).copied()
-    }
-
-    /// The account of that ID at an instance.
-    pub(super) fn account(&self, instance: InstanceId, upstream_id: &str) -> Option<AccountId> {
-        self.accounts.get(&instance)?.get(upstream_id).copied()
-    }
-
-    fn add(&mut self, post: &TimelinePost) {
-        let local_post = LocalPost {
-            id: post.public_id,
-            account: post.account,
-        };
-        let posts = self.posts.entry(post.instance).or_default();
-        posts.insert(post.upstream_id.clone(), local_post);
-    }
-
-    /// Looks up the references of statuses that are not among the statuses themselves.
-    fn look_up(&mut self, tx: &mut Tx<'_>, statuses: &[Status<'_>]) -> Result<(), StoreError> {
-        let mut missing: HashMap<InstanceId, HashSet<String>> = HashMap::new();
-        for status in statuses {
-            let instance = status.post().instance;
-            for id in status.references() {
-                if self.post(instance, &id).is_none() {
-                    missing.entry(instance).or_default().insert(id.into_owned());
-                }
-            }
-        }
-        for (instance, ids) in missing {
-            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            for found in timeline::public_posts(tx, instance, &ids)? {
-                let local_post = LocalPost {
-                    id: found.id,
-                    account: found.account,
+    /// Looks up what `shown` names. What has no local ID yet is returned too: what was stored
+    /// before references got their local IDs when they were stored.
+    pub(super) fn find(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<(Self, Unmapped), StoreError> {
+        let mut all: HashMap<InstanceId, References> = HashMap::new();
+        for shown in shown {
+            for (referent, id) in shown.references() {
+                let references = all.entry(shown.instance()).or_default();
+                let ids = match referent {
+                    Referent::Post => &mut references.posts,
+                    Referent::Account => &mut references.accounts,
                 };
-                let posts = self.posts.entry(instance).or_default();
-                posts.insert(found.upstream_id, local_post);
+                ids.push(UpstreamId::from(id));
             }
         }
-        Ok(())
+        let (mut found, mut unmapped) = (Self::default(), Vec::new());
+        for (instance, mut references) in all {
+            let ids = reference::local_ids(tx, instance, &references)?;
+            references
+                .posts
+                .retain(|id| !ids.posts.contains_key(id.as_str()));
+            references
+                .accounts
+                .retain(|id| !ids.accounts.contains_key(id.as_str()));
+            if references != References::default() {
+                unmapped.push((instance, references));
+            }
+            found.0.insert(instance, ids);
+        }
+        Ok((found, unmapped))
+    }
+
+    /// The local ID of what has that ID at an instance.
+    pub(super) fn id(
+        &self,
+        instance: InstanceId,
+        referent: Referent,
+        upstream_id: &str,
+    ) -> Option<u64> {
+        let ids = self.0.get(&instance)?;
+        match referent {
+            Referent::Post => ids.posts.get(upstream_id).map(|id| id.raw()),
+            Referent::Account => ids.accounts.get(upstream_id).map(|id| id.raw()),
+        }
     }
 }

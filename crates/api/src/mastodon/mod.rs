@@ -1,5 +1,6 @@
 //! Mastodon's API.
 
+mod answer;
 mod instance;
 mod lists;
 mod local_references;

@@ -9,10 +9,15 @@ use axum::{
 };
 use driftline_store::{
     LocalId, StoreError, Tx, history,
-    timeline::{self, Viewer},
+    instance::{self, Instance},
+    timeline::{self, TimelinePost, Viewer},
 };
 
-use super::{JSON, local_references::LocalReferences, status::Status};
+use super::{
+    JSON, answer,
+    local_references::{LocalReferences, Unmapped},
+    status::Shown,
+};
 use crate::{
     App,
     transport::{ApiError, PathId},
@@ -23,10 +28,12 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    answer(&app, id, |_, status, local| {
-        let mut body = Vec::with_capacity(status.post().raw.len() * 2);
-        status.write(&mut body, local, None);
-        Ok(body)
+    answer(&app, id, |tx, post, instance| {
+        let shown = Shown::status(post, instance);
+        let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown))?;
+        let mut body = Vec::new();
+        shown.write(&mut body, &local, None);
+        Ok((body, unmapped))
     })
     .await
 }
@@ -36,35 +43,37 @@ pub(super) async fn history(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    answer(&app, id, |tx, status, local| {
-        let versions = history::versions(tx, status.post().post_id)?;
-        let mut body = Vec::with_capacity(status.post().raw.len() * (versions.len() + 1));
-        body.push(b'[');
-        for version in &versions {
-            if status.write_version(&mut body, local, version) {
-                body.push(b',');
-            }
-        }
-        status.write_edit(&mut body, local);
-        body.push(b']');
-        Ok(body)
+    answer(&app, id, |tx, post, instance| {
+        let versions = history::versions(tx, post.post_id)?;
+        let mut shown: Vec<Shown> = versions
+            .iter()
+            .filter_map(|version| Shown::version(post, instance, version))
+            .collect();
+        shown.push(Shown::edit(post, instance));
+        let (local, unmapped) = LocalReferences::find(tx, &shown)?;
+        Ok((Shown::list(&shown, &local, None), unmapped))
     })
     .await
 }
+
+/// A body, and what it names without a local ID.
+type Written = Result<(Vec<u8>, Unmapped), StoreError>;
 
 /// Answers what `write` makes of the post of that ID.
 async fn answer(
     app: &App,
     id: u64,
-    write: fn(&mut Tx<'_>, &Status<'_>, &LocalReferences) -> Result<Vec<u8>, StoreError>,
+    write: fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Written,
 ) -> Result<Response, ApiError> {
-    let written = app.store.read(move |tx| {
+    let written = answer::read(app, move |tx| {
         let Some(post) = timeline::status(tx, LocalId::new(id), Viewer::Anonymous)? else {
-            return Ok(None);
+            return Ok((None, Vec::new()));
         };
-        let status = Status::of(&post);
-        let local = LocalReferences::find(tx, slice::from_ref(&status))?;
-        write(tx, &status, &local).map(Some)
+        let Some(instance) = instance::by_id(tx, post.instance)? else {
+            return Ok((None, Vec::new()));
+        };
+        let (body, unmapped) = write(tx, &post, &instance)?;
+        Ok((Some(body), unmapped))
     });
     let body = written.await?.ok_or(ApiError::NotFound)?;
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())

@@ -1,6 +1,6 @@
 //! Pages of timelines.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     extract::State,
@@ -8,11 +8,18 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use driftline_store::{
-    LocalId, SourceId, StoreError, Tx, source,
+    InstanceId, LocalId, SourceId, StoreError, Tx,
+    instance::{self, Instance},
+    source,
     timeline::{self, Range, TimelinePost, Viewer},
 };
 
-use super::{JSON, local_references::LocalReferences, page_query::PageQuery, status::Status};
+use super::{
+    JSON, answer,
+    local_references::{LocalReferences, Unmapped},
+    page_query::PageQuery,
+    status::Shown,
+};
 use crate::{
     App,
     auth::Operator,
@@ -26,7 +33,7 @@ pub(super) async fn public(
     query: PageQuery,
 ) -> Result<Response, ApiError> {
     let (range, local) = (query.range, query.local);
-    let written = app.store.read(move |tx| {
+    let written = answer::read(&app, move |tx| {
         let posts = match local {
             true => Vec::new(),
             false => timeline::public(tx, &range)?,
@@ -46,19 +53,24 @@ pub(super) async fn list(
     query: PageQuery,
 ) -> Result<Response, ApiError> {
     let (range, source) = (query.range, SourceId::new(id));
-    let page = app.store.read(move |tx| source_page(tx, source, &range));
+    let page = answer::read(&app, move |tx| source_page(tx, source, &range));
     let page = page.await?.ok_or(ApiError::NotFound)?;
     let path = format!("/api/v1/timelines/list/{id}");
     Ok(page.answer(&address, &path, &query))
 }
 
 /// `None` if the source may not be read.
-fn source_page(tx: &mut Tx<'_>, id: SourceId, range: &Range) -> Result<Option<Page>, StoreError> {
+fn source_page(
+    tx: &mut Tx<'_>,
+    id: SourceId,
+    range: &Range,
+) -> Result<(Option<Page>, Unmapped), StoreError> {
     if !source::by_id(tx, id)?.is_some_and(|source| source.readable) {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
     let posts = timeline::source(tx, id, range, Viewer::Anonymous)?;
-    Page::write(tx, &posts).map(Some)
+    let (page, unmapped) = Page::write(tx, &posts)?;
+    Ok((Some(page), unmapped))
 }
 
 /// The body of a page and its range.
@@ -69,22 +81,24 @@ struct Page {
 }
 
 impl Page {
-    fn write(tx: &mut Tx<'_>, posts: &[TimelinePost]) -> Result<Self, StoreError> {
-        let statuses: Vec<Status<'_>> = posts.iter().map(Status::of).collect();
-        let local = LocalReferences::find(tx, &statuses)?;
-        let raw_bytes: usize = posts.iter().map(|post| post.raw.len()).sum();
-        let mut body = Vec::with_capacity(raw_bytes + posts.len() * ADDED_BYTES);
-        body.push(b'[');
-        for (index, status) in statuses.iter().enumerate() {
-            if index > 0 {
-                body.push(b',');
-            }
-            status.write(&mut body, &local, None);
-        }
-        body.push(b']');
+    /// Also returns what it names without a local ID.
+    fn write(tx: &mut Tx<'_>, posts: &[TimelinePost]) -> Result<(Self, Unmapped), StoreError> {
+        let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
+            .into_iter()
+            .map(|instance| (instance.id, instance))
+            .collect();
+        let shown = posts.iter().filter_map(|post| {
+            let instance = instances.get(&post.instance)?;
+            Some(Shown::status(post, instance))
+        });
+        let shown: Vec<Shown> = shown.collect();
+        let (local, unmapped) = LocalReferences::find(tx, &shown)?;
         let ends = posts.first().zip(posts.last());
-        let ends = ends.map(|(newest, oldest)| (newest.id, oldest.id));
-        Ok(Self { body, ends })
+        let page = Self {
+            body: Shown::list(&shown, &local, None),
+            ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
+        };
+        Ok((page, unmapped))
     }
 
     fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {
@@ -98,6 +112,3 @@ impl Page {
         response
     }
 }
-
-/// About how much longer a post gets than its upstream JSON.
-const ADDED_BYTES: usize = 256;

@@ -1,10 +1,12 @@
 //! `history`: a post over time.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use driftline_core::{post::Counts, refresh::LookupOutcome};
 use driftline_server::admin::{PostHistory, ShowHistory, Version};
 use driftline_store::history::EndedBy;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{config::Config, error::CliError, shown, store_access::show};
 
@@ -101,12 +103,14 @@ fn timeline(history: &PostHistory) -> Vec<String> {
 
 /// The text of a version, if its upstream's posts have a `content`.
 fn content(version: &Version) -> String {
-    let status = version.status.as_ref();
-    let status = status.and_then(|status| serde_json::from_str::<Value>(status.get()).ok());
-    let content = status
+    // Numbers in it may be larger than any that is read as one.
+    let members = version
+        .status
         .as_ref()
-        .and_then(|status| status["content"].as_str());
-    content.unwrap_or_default().to_owned()
+        .and_then(|status| serde_json::from_str::<HashMap<String, &RawValue>>(status.get()).ok());
+    let content = members
+        .and_then(|members| serde_json::from_str::<String>(members.get("content")?.get()).ok());
+    content.unwrap_or_default()
 }
 
 fn csv(history: &PostHistory) -> Vec<String> {
@@ -123,7 +127,6 @@ fn csv(history: &PostHistory) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use driftline_store::{LocalId, refresh::CountsAt};
-    use serde_json::value::to_raw_value;
 
     use super::*;
 
@@ -155,11 +158,11 @@ mod tests {
     }
 
     fn version(until_ms: i64, ended_by: EndedBy, content: &str) -> Version {
-        let status = to_raw_value(&serde_json::json!({ "content": content }));
+        let status = format!(r#"{{"n":1e400,"content":"before","content":"{content}"}}"#);
         Version {
             until_ms,
             ended_by,
-            status: Some(status.unwrap()),
+            status: Some(RawValue::from_string(status).unwrap()),
         }
     }
 

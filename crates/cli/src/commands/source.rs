@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
-    AddedSource, FillGap, ListSources, PauseSource, PausedSource, RemoveSource, RemovedSource,
-    RequestedFill, SourceRow, VerifySource,
+    AddedSource, FillGap, ListSources, ListUnreadable, PauseSource, PausedSource, RemoveSource,
+    RemovedSource, RequestedFill, SourceRow, UnreadableItem, VerifySource,
 };
 
 use crate::{
@@ -31,6 +31,8 @@ pub enum Source {
     Remove(SourceName),
     /// Report on a source's completeness.
     Verify(SourceName),
+    /// List what no post could be read from, as it came; each new version of driftline tries again.
+    Unreadable(SourceName),
     /// Fill an open gap.
     Fill(Fill),
 }
@@ -91,6 +93,9 @@ impl Source {
             Self::Verify(SourceName { name }) => {
                 show(config, json, VerifySource { name }, shown::report).await
             }
+            Self::Unreadable(SourceName { name }) => {
+                show(config, json, ListUnreadable { name }, unreadable).await
+            }
             Self::Fill(Fill { name, gap }) => {
                 let shown = |of: &RequestedFill| vec![format!("{} will fill the gap", of.name)];
                 show(config, json, FillGap { name, gap }, shown).await
@@ -126,6 +131,24 @@ fn list(sources: &Vec<SourceRow>) -> Vec<String> {
             left("STATE", &source.state_text),
         ]
     }))
+}
+
+#[expect(clippy::ptr_arg, reason = "a reply")]
+fn unreadable(items: &Vec<UnreadableItem>) -> Vec<String> {
+    if items.is_empty() {
+        return vec!["every post that was listed could be read".to_owned()];
+    }
+    let lines = items.iter().flat_map(|item| {
+        let neighbour = |id: &Option<String>| id.clone().unwrap_or_else(|| "…".to_owned());
+        let id = item.id.clone().unwrap_or_else(|| {
+            let (above, below) = (neighbour(&item.above), neighbour(&item.below));
+            format!("between {above} and {below}")
+        });
+        let since = shown::time(item.first_seen_at_ms);
+        let head = format!("{id}, since {since}: {}", item.reason);
+        [head, format!("  {}", item.text.escape_debug())]
+    });
+    lines.collect()
 }
 
 fn added(AddedSource { name, warning, .. }: &AddedSource) -> Vec<String> {

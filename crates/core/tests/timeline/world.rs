@@ -3,7 +3,7 @@
 
 use driftline_core::{
     answer::{AnswerHeaders, Listed, Page, PageRequest},
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_id::Layout;
@@ -249,6 +249,7 @@ impl World {
                 .into_iter()
                 .map(|post| self.codec.id(post.id))
                 .collect(),
+            unreadable: Vec::new(),
             headers: AnswerHeaders {
                 sent_at_ms: clock_ms,
                 received_at_ms: clock_ms + 40,
@@ -278,6 +279,7 @@ impl World {
                     raw: "{}".into(),
                 },
                 boost_of: None,
+                references: References::default(),
                 counts: Counts::default(),
                 hashes: PostHashes::default(),
                 raw: "{}".into(),

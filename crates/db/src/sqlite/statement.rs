@@ -140,6 +140,7 @@ impl ToSql for Bound<'_> {
             ValueRef::Null => SqliteRef::Null,
             ValueRef::I64(value) => SqliteRef::Integer(value),
             ValueRef::Text(value) => SqliteRef::Text(value.as_bytes()),
+            ValueRef::Blob(value) => SqliteRef::Blob(value),
             ValueRef::Bool(value) => SqliteRef::Integer(i64::from(value)),
             ValueRef::List(column) => {
                 let values = (0..column.len()).map(|index| owned(column.value(index)));
@@ -156,6 +157,7 @@ fn owned(value: ValueRef<'_>) -> SqliteValue {
         ValueRef::Null | ValueRef::List(_) => SqliteValue::Null,
         ValueRef::I64(value) => SqliteValue::Integer(value),
         ValueRef::Text(value) => SqliteValue::Text(value.to_owned()),
+        ValueRef::Blob(value) => SqliteValue::Blob(value.to_vec()),
         ValueRef::Bool(value) => SqliteValue::Integer(i64::from(value)),
     }
 }

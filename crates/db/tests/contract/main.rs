@@ -33,6 +33,7 @@ static TABLES: &[Migration] = &[Migration {
             body text {collate_c},
             hidden {bool},
             likes {i64} check (likes >= 0),
+            raw {blob},
             primary key (source_id, id)
         ) {clustered} {fillfactor 80};
         insert into source (id, cursor) values (1, 0), (2, 0);",

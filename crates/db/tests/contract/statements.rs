@@ -212,6 +212,7 @@ fn the_schema_is_the_same_on_both() {
             "entry.due_at integer null",
             "entry.gone integer",
             "entry.id integer",
+            "entry.raw blob null",
             "entry.source_id integer",
             "entry.uri text",
             "library key id",
@@ -231,6 +232,7 @@ static INDEXED: &[driftline_db::Migration] = &[driftline_db::Migration {
             source_id {i64} not null,
             id {i64} not null,
             uri text not null {collate_c} unique,
+            raw {blob},
             due_at {i64},
             gone {bool} not null default false,
             primary key (source_id, id)

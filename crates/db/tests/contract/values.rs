@@ -62,6 +62,40 @@ fn values_of_every_type_are_bound_and_read() {
 }
 
 #[test]
+fn bytes_come_back_as_they_went_in() {
+    on_both(|db| {
+        let all: Vec<u8> = (0..=u8::MAX).collect();
+        for bytes in [
+            Vec::new(),
+            vec![0],
+            b"\xff'\\\0\"".to_vec(),
+            all.repeat(1000),
+        ] {
+            let expected = bytes.clone();
+            let read = write(db, move |tx| {
+                tx.execute(
+                    "insert into post (source_id, id, raw) values (1, 1, $1)
+                     on conflict (source_id, id) do update set raw = excluded.raw",
+                    &[&bytes],
+                )?;
+                let row = "select raw, body from post where raw = $1";
+                tx.query_one(row, &[&bytes], |row| {
+                    assert!(matches!(row.text("raw"), Err(DbError::Type(_))));
+                    assert!(matches!(row.bytes("body"), Err(DbError::Type(_))));
+                    row.bytes("raw")
+                })
+            });
+            assert_eq!(read, Ok(expected));
+        }
+        let text = write(db, |tx| {
+            tx.execute("update post set body = $1", &[&vec![1_u8]])
+        });
+        let refused = matches!(text, Err(DbError::Type(_) | DbError::Constraint(_)));
+        assert!(refused, "{text:?}");
+    });
+}
+
+#[test]
 fn columns_are_read_by_name() {
     on_both(|db| {
         write(db, |tx| insert(tx, 7)).expect("a write");

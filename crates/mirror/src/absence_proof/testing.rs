@@ -45,7 +45,7 @@ pub(crate) struct World {
     pub(crate) source: SourceId,
     pub(crate) credential: Credential,
     pub(crate) origin: String,
-    pub(crate) folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 /// A post of that author; `boosts` is the post that it boosts.
@@ -84,7 +84,7 @@ impl World {
                     Ok::<_, driftline_store::StoreError>((id, credential))
                 })
                 .unwrap();
-            let mut feed = Feed::of(&store, source, |_, _| PostHashes::default());
+            let mut feed = Feed::of(&store, source, |_| PostHashes::default());
             feed.now_ms = now_ms();
             feed.poll(posts);
             (store, source, credential)
@@ -97,7 +97,7 @@ impl World {
             source,
             credential,
             origin,
-            folder,
+            _folder: folder,
         }
     }
 

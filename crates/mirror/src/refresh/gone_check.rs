@@ -138,3 +138,93 @@ async fn finds(
     );
     abilities.finds(&shared.store, credential, kind).await
 }
+
+#[cfg(test)]
+mod tests {
+
+    use driftline_core::refresh::BatchRule;
+    use driftline_store::refresh::{ClaimRequest, Claimed};
+
+    use super::{super::RefreshOptions, *};
+    use crate::absence_proof::testing::{World, post};
+
+    /// A claim of all of a world's posts, each of which was left out before.
+    async fn claim(world: &World) -> Claim {
+        let instance = world.credential.instance;
+        let request = ClaimRequest {
+            instance,
+            batch_rule: BatchRule::new(100, 0),
+            shard: 0,
+            holder: "test".into(),
+            lease_ms: 30_000,
+            now_ms: now_ms() + 600_000,
+            policy: world.access.policies.of(instance),
+        };
+        let claimed = world.access.claims.claim(&world.store, request).await;
+        let Ok(Claimed::Batch(mut claim)) = claimed else {
+            panic!("{claimed:?}");
+        };
+        for due in &mut claim.posts {
+            due.freshness.missing = true;
+        }
+        claim
+    }
+
+    #[tokio::test]
+    async fn boosts_that_no_look_up_finds_are_hidden_and_asked_for_no_more() {
+        let boosts = (1..5).rev().map(|n| post(30 + n, n, Some(10)));
+        let posts = [12, 11, 10].map(|id| post(id, 9, None));
+        let world = World::new(boosts.chain(posts).collect(), true).await;
+        world.finds([12, 10]);
+        let options = RefreshOptions::new("test");
+        let shared = Shared::new(world.store.clone(), world.access.clone(), options);
+        let token = world.credential.token.as_ref();
+        let client = world.access.client(Api::Mastodon, &world.origin, token);
+        let lookup_client =
+            LookupClient::new(&world.access.quotas, &world.credential, client.unwrap());
+        let claim = claim(&world).await;
+        assert_eq!(claim.posts.len(), 7);
+        let (asked, others) = findable(&shared, &lookup_client, &claim).await.unwrap();
+        assert_eq!((asked.len(), others.len()), (7, 0), "nothing is known yet");
+
+        let over_ms = now_ms() + 60_000;
+        let deadlines = Deadlines {
+            last_ms: over_ms,
+            over_ms,
+        };
+        let left_out = claim.posts.iter().filter(|due| due.upstream_id != "12");
+        let mut answers: Vec<AnsweredLookup> = left_out
+            .map(|due| AnsweredLookup {
+                what: due.what,
+                answer: LookupAnswer::Missing,
+                asked_at_ms: now_ms(),
+            })
+            .collect();
+        let checked = check(&shared, &lookup_client, &claim, &mut answers, deadlines);
+        checked.await.unwrap();
+        for answered in &answers {
+            let due = claim.posts.iter().find(|due| due.what == answered.what);
+            let expected = match due.expect("a post").kind {
+                PostKind::Boost => LookupAnswer::Hidden,
+                PostKind::Post => LookupAnswer::Missing,
+            };
+            assert_eq!(answered.answer, expected, "{due:?}");
+        }
+        // It is known now, without a single request.
+        world.asked();
+        let (asked, others) = findable(&shared, &lookup_client, &claim).await.unwrap();
+        assert_eq!((asked.len(), others.len()), (3, 4));
+        assert!(others.iter().all(|of| of.answer == LookupAnswer::Hidden));
+        assert_eq!(world.asked(), [0; 0]);
+
+        // Where there is no time for a control, nothing is final.
+        let over = Deadlines {
+            last_ms: 0,
+            over_ms: 0,
+        };
+        answers[0].answer = LookupAnswer::Missing;
+        let checked = check(&shared, &lookup_client, &claim, &mut answers[..1], over);
+        checked.await.unwrap();
+        assert_eq!(answers[0].answer, LookupAnswer::Nothing);
+    }
+}

@@ -75,7 +75,7 @@ impl Simulation {
             {
                 let known = self.deleted.contains(&post.id);
                 let poisoned = poison(&mut self.upstream, &post.id);
-                let is_lost = poisoned || post.is_unreadable;
+                let is_lost = poisoned || post.is_unreadable || post.boost_of.is_some();
                 assert!(known || is_lost, "not known to be deleted: {}", post.id);
                 continue;
             }

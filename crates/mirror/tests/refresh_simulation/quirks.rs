@@ -3,11 +3,7 @@
 //! `DRIFTLINE_QUIRKS=boosts-not-found,no-date` tries these together, whether they hold or not.
 
 use driftline_core::{answer::LookUp, upstream_id::UpstreamId};
-use driftline_sim::{
-    IdLayout, Truth,
-    quirks::{LeaveCause, Quirk},
-    seeds,
-};
+use driftline_sim::{IdLayout, Truth, quirks::Quirk, seeds};
 use driftline_store::{LocalId, StoreError};
 
 use super::Simulation;
@@ -15,10 +11,11 @@ use crate::stored_edits::{most_edits, stored_edits};
 
 /// The quirks of look-ups under which the laws hold. Those that are not here, and what fails:
 ///
-/// - `boosts-not-found`, `others-found`, `edits-change-ids`: what a look-up leaves out is deleted.
+/// - `others-found`, `edits-change-ids`: what a look-up leaves out is deleted.
 /// - `repeated-keys`: edits are seen that are none.
 const HELD: &[Quirk] = &[
     Quirk::EntriesLeave,
+    Quirk::BoostsNotFound,
     Quirk::UnreadablePosts,
     Quirk::NoDate,
     Quirk::EscapesDiffer,
@@ -53,17 +50,13 @@ impl Simulation {
         let now_ms = self.now_ms;
         let world = self.upstream.world();
         let is_hidden = world.hidden_at_ms(id).is_some_and(|at_ms| at_ms <= now_ms);
-        let leaves = world.leaves(id);
-        let is_taken_back = leaves
-            .iter()
-            .any(|(cause, ..)| *cause == LeaveCause::Unboost);
         let is_deleted = world
             .truth(now_ms)
             .posts
             .iter()
             .any(|post| post.id == *id && post.deleted_at_ms.is_some());
         assert!(
-            is_deleted || is_hidden || is_taken_back,
+            is_deleted || is_hidden,
             "{id} was taken for deleted, and is not"
         );
     }

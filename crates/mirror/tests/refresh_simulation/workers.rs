@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
     answer::{Failure, FailureKind, Finding, LookUps},
+    post::PostKind,
     quota::{Grant, QuotaPurpose},
     refresh::{BatchRule, Bisection},
     upstream_id::UpstreamId,
@@ -249,6 +250,10 @@ fn matched(part: &[DuePost], found: LookUps) -> Vec<AnsweredLookup> {
                 Some(Finding::Found(post)) => LookupAnswer::Found(post),
                 Some(Finding::Gone) => LookupAnswer::Gone,
                 Some(Finding::Hidden) => LookupAnswer::Hidden,
+                // As the server's workers find it out: no 404 of a boost is its deletion.
+                Some(Finding::Missing) | None if due.kind == PostKind::Boost => {
+                    LookupAnswer::Hidden
+                }
                 Some(Finding::Missing) | None => LookupAnswer::Missing,
             },
             asked_at_ms,

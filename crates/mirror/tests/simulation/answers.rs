@@ -32,6 +32,7 @@ impl Access {
         Ok(Page {
             listed: items.listed,
             passed: items.passed,
+            unreadable: items.unreadable,
             headers,
         })
     }
@@ -68,9 +69,7 @@ impl Access {
             return upstream.look_ups(now_ms, self.token, ids);
         }
         let (body, headers) = upstream.look_ups_body(now_ms, self.token, ids)?;
-        let items = parse::page(&body, &Timeline::Home)?;
-        let mut posts = items.listed.into_iter().map(|listed| listed.post);
-        let mut found: Vec<Post> = posts.by_ref().collect();
+        let mut found = parse::page(&body, &Timeline::Home)?.posts()?;
         let findings = ids.iter().map(|id| {
             let at = found.iter().position(|post| post.id == *id);
             let finding = at.map(|at| Box::new(found.swap_remove(at)));

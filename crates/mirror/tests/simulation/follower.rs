@@ -55,6 +55,7 @@ impl Simulation {
                         scheme: &scheme,
                         events: &events,
                         policy: &policy,
+                        hash_stored: |_| None,
                         keep_deleted,
                         now_ms,
                     };

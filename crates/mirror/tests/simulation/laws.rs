@@ -470,9 +470,10 @@ impl Laws {
         }
         if row.left_at_ms.is_some() {
             // What it was reported to be is its last state that the source shows.
-            let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
+            let is_out = upstream.world().hidden_at_ms(&post.id).is_some()
+                || quirk_laws::leaves(upstream, post);
             return match post.deleted_at_ms {
-                None if !is_hidden => wrong("it has left, and is listed"),
+                None if !is_out => wrong("it has left, and is listed"),
                 _ => Ok(()),
             };
         }

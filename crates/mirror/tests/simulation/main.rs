@@ -15,6 +15,7 @@ mod feed;
 mod follower;
 mod laws;
 mod mutants;
+mod proof;
 mod quirk_laws;
 mod quirks;
 mod refresher;

@@ -13,7 +13,7 @@ use driftline_sim::{
     quirks::{BoostLookUps, LeaveCause, Quirk},
 };
 
-use crate::{laws::Violation, settings::Drawn, stored_edits::most_edits};
+use crate::{laws::Violation, settings::Drawn, simulation::Simulation, stored_edits::most_edits};
 
 /// How often each request was refused in a row, for what it asks and not for the server's state.
 #[derive(Debug, Default)]
@@ -113,6 +113,27 @@ pub(crate) fn is_unboosted(upstream: &mut Upstream, post: &TruePost) -> bool {
         .any(|(cause, ..)| *cause == LeaveCause::Unboost)
 }
 
+impl Simulation {
+    /// Where nothing is new for an hour and nothing is left to prove, little is asked for.
+    pub(crate) fn check_idle(&mut self) -> Result<(), Violation> {
+        // Others take too long for a test.
+        if self.drawn.settings.every_ms < 10_000 {
+            return Ok(());
+        }
+        self.run_until(self.now_ms + HOUR_MS)?;
+        let (before, from_ms) = (self.other_requests, self.now_ms);
+        self.run_until(from_ms + HOUR_MS / 4)?;
+        let asked = self.other_requests - before;
+        let ledger = self.session.as_ref().map(|it| it.machine.ledger());
+        let is_proven = ledger.is_some_and(|ledger| ledger.gaps().is_empty());
+        if is_proven && asked > 15 {
+            let text = format!("{asked} requests besides polls in 15 min without news");
+            return Err(Violation::Stalled(text));
+        }
+        Ok(())
+    }
+}
+
 impl Drawn {
     /// Whether look-ups of a post can prove that it was deleted.
     pub(crate) fn proves_deletion(&self, post: &TruePost) -> bool {
@@ -126,5 +147,6 @@ impl Drawn {
     }
 }
 
+const HOUR_MS: i64 = 3_600_000;
 const MOST_PAGES: u32 = 30;
 const MOST_LOOK_UPS: u32 = 30;

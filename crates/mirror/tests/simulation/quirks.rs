@@ -22,8 +22,6 @@ use crate::{
 /// - `look-ups-need-token`, `look-ups-fail`, `others-found`: the look-up is repeated for ever, and
 ///   holds up everything else.
 /// - `boosts-not-found`, `others-found`: a boost that a look-up does not find is deleted.
-/// - `escapes-differ`, `repeated-keys`: edits are seen that are none.
-/// - `unreadable-posts`, `repeated-keys`: the page is refused.
 const HELD: &[Quirk] = &[
     Quirk::MinIdIgnored,
     Quirk::BoundsTogether,
@@ -34,6 +32,9 @@ const HELD: &[Quirk] = &[
     Quirk::NoDate,
     Quirk::OddLinks,
     Quirk::RequestsFail,
+    Quirk::EscapesDiffer,
+    Quirk::RepeatedKeys,
+    Quirk::UnreadablePosts,
 ];
 
 #[test]
@@ -82,7 +83,7 @@ impl Drawn {
         // The IDs of the one server that is known to do so.
         let is_snac = |quirk: &Quirk| match quirk {
             Quirk::EditsChangeIds | Quirk::BoundsByPlace => true,
-            Quirk::SecondsUnordered => seed % 2 == 0,
+            Quirk::SecondsUnordered => seed.is_multiple_of(2),
             _ => false,
         };
         if quirks.iter().any(is_snac) {

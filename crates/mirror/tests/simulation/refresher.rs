@@ -136,6 +136,7 @@ impl Refresher {
             answers: answers.clone(),
             policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
+            hash_stored: |_| None,
             now_ms: *now_ms,
             random: 7,
         };

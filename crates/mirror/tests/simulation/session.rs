@@ -8,7 +8,7 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerHeaders, Listed, LookUp, Page},
+    answer::{AnswerHeaders, Failure, FailureKind, Listed, LookUp, Page},
     timeline::{
         Cadence, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Settings, Step,
         Stored,
@@ -145,10 +145,14 @@ impl Simulation {
                 return Ok(());
             }
             Step::LookUp(id) => {
+                self.other_requests += 1;
                 self.quiet_since_ms = self.now_ms;
                 self.look_up(&id)?;
             }
-            Step::Fetch(fetch) => self.fetch(fetch)?,
+            Step::Fetch(fetch) => {
+                self.other_requests += u64::from(fetch.purpose != RequestPurpose::Poll);
+                self.fetch(fetch)?;
+            }
         }
         self.waits_in_a_row = 0;
         Ok(())
@@ -328,6 +332,7 @@ impl Simulation {
                 reading: &reading,
                 page: &page,
                 policy: &policy,
+                hash_stored: |_| None,
                 claims: &claims,
                 now_ms,
             };
@@ -378,12 +383,7 @@ impl Simulation {
         self.now_ms = self.upstream.received_at_ms();
         let look_up = match answer {
             Ok(look_up) => look_up,
-            Err(failure) => {
-                let (random, settings) = (self.rng.random(), self.settings());
-                let mut machine = before;
-                machine.look_up_failed(&settings, id, &failure, self.now_ms, random);
-                return self.save(machine);
-            }
+            Err(failure) => return self.look_up_failed(id, &failure),
         };
         let headers = AnswerHeaders {
             sent_at_ms,
@@ -401,6 +401,16 @@ impl Simulation {
             machine.looked_up(id, outcome, &headers);
             return self.save(machine);
         }
+        let proof = match look_up {
+            LookUp::Gone => match self.proof(id) {
+                Some(proof) => proof,
+                None => {
+                    let failure = Failure::new(FailureKind::ServerError, "a control failed");
+                    return self.look_up_failed(id, &failure);
+                }
+            },
+            LookUp::Found(_) | LookUp::Hidden => GoneProof::Nothing,
+        };
         let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
         let policy = Arc::clone(&self.refresher.policy);
         let keep_deleted = self.drawn.keep_deleted;
@@ -416,10 +426,10 @@ impl Simulation {
                     machine: &before,
                     id: &asked,
                     look_up: &found,
-                    // Only what is deleted is not found.
-                    proof: GoneProof::Deleted,
+                    proof,
                     headers: &headers,
                     policy: &policy,
+                    hash_stored: |_| None,
                     keep_deleted,
                     now_ms,
                 };
@@ -430,13 +440,21 @@ impl Simulation {
         if self.store.committed() {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
-                LookUp::Gone => self.laws.reported_gone(id, sent_at_ms),
-                LookUp::Hidden => {}
+                LookUp::Gone if proof == GoneProof::Deleted => {
+                    self.laws.reported_gone(id, sent_at_ms);
+                }
+                LookUp::Gone | LookUp::Hidden => {}
             }
         }
         let machine = outcome?;
         self.keep(machine);
         Ok(())
+    }
+
+    fn look_up_failed(&mut self, id: &UpstreamId, failure: &Failure) -> Result<(), Ended> {
+        let (random, settings, mut machine) = (self.rng.random(), self.settings(), self.machine());
+        machine.look_up_failed(&settings, id, failure, self.now_ms, random);
+        self.save(machine)
     }
 
     /// Keeps a machine that changed without a page.

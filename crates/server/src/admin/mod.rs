@@ -68,6 +68,7 @@ commands! {
     "source_pause": PauseSource => PausedSource, pause;
     "source_remove": RemoveSource => RemovedSource, remove;
     "source_verify": VerifySource => CompletenessReport, verify;
+    "source_unreadable": ListUnreadable => Vec<UnreadableItem>, sources::unreadable;
     "source_fill": FillGap => RequestedFill, fill;
     "credential_add": AddCredential => AddedCredential, credentials::add;
     "credential_list": ListCredentials => Vec<CredentialRow>, credentials::list;

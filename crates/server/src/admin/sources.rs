@@ -6,6 +6,7 @@ use driftline_core::{
     answer::{FailureKind, PageRequest},
     quota::QuotaPurpose,
     timeline::{Machine, Settings},
+    upstream_id::UpstreamId,
 };
 use driftline_mirror::{
     Pollers, Reader, SourceFault, SourceHealth, SourceState, quotas::Permit, same_api, source_facts,
@@ -14,12 +15,14 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     SourceId, Store, StoreError,
     credential::{self, Credential},
-    database_clock, instance, local_ids, machine,
+    database_clock, instance, local_ids, machine, quarantine,
     source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::{Address, ClientPurpose, Timeline, abilities};
 
-use super::{AddSource, AddedSource, Host, ListSources, SourceRow};
+use super::{
+    AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, UnreadableItem, find,
+};
 
 /// Adds a source.
 pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
@@ -215,6 +218,32 @@ impl Readings {
             every_ms: source.settings.every_ms,
         }
     }
+}
+
+/// The items of a source that no post could be read from.
+pub(super) async fn unreadable(
+    host: &Host,
+    request: ListUnreadable,
+) -> Result<Vec<UnreadableItem>, CommandError> {
+    let id = find(&host.store, &request.name).await?.id;
+    let items = host.store.read(move |tx| quarantine::list(tx, id)).await?;
+    let items = items.into_iter().map(|quarantined| {
+        let (item, id) = (quarantined.item, |id: UpstreamId| id.to_string());
+        let is_text = str::from_utf8(&item.bytes).is_ok();
+        let hex = || item.bytes.iter().map(|byte| format!("{byte:02x}"));
+        UnreadableItem {
+            id: item.position.map(id),
+            above: item.above.map(id),
+            below: item.below.map(id),
+            reason: item.reason,
+            program: quarantined.program,
+            first_seen_at_ms: quarantined.first_seen_at_ms,
+            last_seen_at_ms: quarantined.last_seen_at_ms,
+            hex: (!is_text).then(|| hex().collect()),
+            text: String::from_utf8_lossy(&item.bytes).into_owned(),
+        }
+    });
+    Ok(items.collect())
 }
 
 /// Who reads a source with this machine at this time, Unix ms by the database's clock. `is_here` says

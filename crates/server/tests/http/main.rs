@@ -8,6 +8,7 @@ mod lists;
 mod mirror;
 mod operator;
 mod paging;
+mod references;
 mod requests;
 mod returns;
 mod shape;

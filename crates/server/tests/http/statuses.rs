@@ -126,7 +126,11 @@ async fn boosts_hold_the_boosted_post() {
         panic!("{page:?}")
     };
     assert_eq!(private["reblog"], Value::Null);
-    assert_eq!(unknown["reblog"]["id"], "2");
+    // It has a local ID, under which nothing is found.
+    let unknown_id = id(&unknown["reblog"]);
+    assert!(unknown_id > id(original) && unknown_id < id(unknown));
+    let answer = world.answer(&path(unknown_id)).await;
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
     assert_eq!(unknown["reblog"]["content"], "<p>Post 2</p>");
     assert_eq!(unknown["reblog"]["account"]["acct"], "drifter2@sim.example");
     assert_eq!(&known["reblog"], original);
@@ -166,15 +170,20 @@ async fn replies_and_mentions_name_local_ids() {
     };
     assert_eq!(&known["in_reply_to_id"], replied);
     assert_eq!(&known["in_reply_to_account_id"], author);
-    assert_eq!(own["in_reply_to_id"], Value::Null);
+    // A post that is not stored has one local ID, and an account too.
     assert_eq!(own["in_reply_to_account_id"], own["account"]["id"]);
-    assert_eq!(nobody["in_reply_to_id"], Value::Null);
-    assert_eq!(nobody["in_reply_to_account_id"], Value::Null);
+    assert_eq!(own["in_reply_to_id"], nobody["in_reply_to_id"]);
+    let unknown: u64 = own["in_reply_to_id"].as_str().unwrap().parse().unwrap();
+    assert!(unknown > id(own) - 1_000_000_000 && unknown != 77);
+    let answer = world.answer(&path(unknown)).await;
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    let account = &nobody["in_reply_to_account_id"];
+    assert_ne!(account, "777");
     assert_eq!(
         nobody["mentions"],
         json!([{
-            "id": "777", "username": "drifter2", "acct": "drifter2@sim.example",
-            "url": "https://s.example/2",
+            "id": account, "username": "drifter2", "acct": "drifter2@sim.example",
+            "url": "https://s.example/2", "other": true,
         }])
     );
     assert_eq!(own["mentions"][0]["id"], own["account"]["id"]);

@@ -7,6 +7,7 @@ use crate::{
     error::StoreError,
     id_types::{SourceId, sql},
     library,
+    mirror::quarantine,
 };
 
 /// How much of a source is stored.
@@ -22,6 +23,8 @@ pub struct StoredCounts {
     pub changed: u64,
     /// Live entries that only a stream has shown, and no page.
     pub streamed: u64,
+    /// Items of pages that no post could be read from.
+    pub unreadable: u64,
     /// The lowest position.
     pub first: Option<Key>,
     /// The highest position.
@@ -34,6 +37,7 @@ pub struct StoredCounts {
 pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreError> {
     let id = sql(source);
     let update_count = library::update_count(tx, id)?.ok_or(StoreError::NoSource)?;
+    let unreadable = quarantine::count(tx, source)?;
     Ok(tx.query_one(
         "select count(*) as entries, count(case when not gone then 1 end) as live,
              count(left_at_ms) as departed,
@@ -49,6 +53,7 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreEr
                 left: row.i64("departed")?.unsigned_abs(),
                 changed: row.i64("changed")?.unsigned_abs(),
                 streamed: row.i64("streamed")?.unsigned_abs(),
+                unreadable,
                 first: row.opt_str("first")?.map(Key::from_stored),
                 last: row.opt_str("last")?.map(Key::from_stored),
                 update_count,

@@ -239,7 +239,9 @@ fn add_aliases<'a>(
     entries: impl Iterator<Item = &'a EntryState>,
 ) -> Result<(), DbError> {
     let aliases = entries.filter(|entry| entry.id != entry.post_id);
-    let aliases: Vec<_> = aliases.map(|entry| (entry.id, entry.post_id)).collect();
+    let aliases: Vec<_> = aliases
+        .map(|entry| (entry.id, Some(entry.post_id)))
+        .collect();
     alias::add(tx, &aliases)
 }
 
@@ -262,7 +264,7 @@ impl Known {
 
     /// Whether its post has a state that its library was not notified of.
     pub(crate) fn differs(&self, post: &post::Known) -> bool {
-        self.content_hash != post.content_hash
+        !post.is_version(self.content_hash)
             || self.gone != post.is_gone()
             || self.is_left() && post.is_gone()
     }
@@ -312,6 +314,23 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
         ],
     )?;
     add_aliases(tx, moved.iter().map(|change| &change.new))
+}
+
+/// Records the hashes of entries that were of an earlier form, each by its entry's ID.
+pub(crate) fn set_hashes(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    hashes: &[(i64, i64)],
+) -> Result<(), DbError> {
+    tx.execute_many_later(
+        "update entry set content_hash = r.content_hash from {rows as r(id, content_hash)}
+         where entry.source_id = $1 and entry.id = r.id",
+        &[&source_id],
+        &[
+            Column::i64(hashes.iter().map(|(id, _)| *id)),
+            Column::i64(hashes.iter().map(|(_, hash)| *hash)),
+        ],
+    )
 }
 
 /// Records that a page has shown entries that only a stream had shown before, or that a page lacked.

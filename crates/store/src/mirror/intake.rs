@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::{
     post::{Author, Post, Visibility},
     refresh::{Freshness, Policy},
+    upstream_id::UpstreamId,
 };
 use driftline_db::{Dialect, Tx};
 
@@ -21,6 +22,8 @@ use crate::{
         account,
         history::{self, EndedBy},
         post::{self, PostVersion},
+        reference::NewReferences,
+        rehash::{HashStored, rehash},
     },
     refresh::{self, RefreshState},
     text::without_nul,
@@ -51,16 +54,23 @@ pub(crate) struct IntakeContext<'p> {
     pub(crate) streamed: bool,
     /// How posts are scheduled.
     pub(crate) policy: &'p Policy,
+    pub(crate) hash_stored: HashStored,
 }
 
 impl<'p> IntakeContext<'p> {
     /// Of an answer to a request.
-    pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
+    pub(crate) fn answered(
+        asked_at_ms: i64,
+        now_ms: i64,
+        policy: &'p Policy,
+        hash_stored: HashStored,
+    ) -> Self {
         IntakeContext {
             asked_at_ms,
             now_ms,
             streamed: false,
             policy,
+            hash_stored,
         }
     }
 }
@@ -103,19 +113,23 @@ pub(crate) fn take_in(
     if observations.is_empty() {
         return Ok(CommitSummary::default());
     }
-    let authors = observations
-        .iter()
-        .map(|observation| &observation.post.author);
-    let authors = account::Known::load(tx, source.instance_id, authors)?;
-    let (ids, known) = hold_clock(tx, source, observations, context)?;
-    let mut ids = ids.into_iter();
-    let stored = known.into_iter();
+    let accounts = observations.iter().flat_map(|observation| {
+        let post = observation.post;
+        [&post.author.id].into_iter().chain(named_by(post).1)
+    });
+    let accounts = account::Known::load(tx, source.instance_id, accounts)?;
+    let mut clock = hold_clock(tx, source, observations, context)?;
+    let updated = rehash(tx, clock.stored.posts.values_mut(), context.hash_stored)?;
+    refresh::set_state_hashes(tx, &updated)?;
+    let mut ids = clock.entry_ids.into_iter();
+    let stored = clock.stored.posts.into_iter();
     let mut intake = Intake {
         source,
         context,
         posts: stored
             .map(|(upstream_id, known)| (upstream_id, CurrentPost::new(known, false)))
             .collect(),
+        references: NewReferences::new(clock.stored.references, clock.first_reference_id),
         changes: IntakeChanges::default(),
         summary: CommitSummary::default(),
     };
@@ -131,33 +145,61 @@ pub(crate) fn take_in(
         }
     }
     intake.list_history(tx)?;
-    intake.write(tx, authors)
+    intake.write(tx, accounts)
 }
 
-/// Holds the clock. Returns an ID for each observation without an entry, in their order, and the
-/// stored posts.
+/// The posts and the accounts that a post names; none of one that not everyone may see, since nobody
+/// is shown it.
+fn named_by(post: &Post) -> (&[UpstreamId], &[UpstreamId]) {
+    match post.visibility {
+        Visibility::Public => (&post.references.posts, &post.references.accounts),
+        _ => (&[], &[]),
+    }
+}
+
+/// What an intake takes from the clock, and what is stored once it holds it.
+struct HeldClock {
+    /// An ID for each observation without an entry, in their order.
+    entry_ids: Vec<i64>,
+    /// The first of as many IDs as the observations name posts, below the entries' of now: a post
+    /// that is named was there before.
+    first_reference_id: i64,
+    /// Of the observed posts and of those that they name.
+    stored: post::Stored,
+}
+
 fn hold_clock(
     tx: &mut Tx<'_>,
     source: &LockedSource,
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
-) -> Result<(Vec<i64>, HashMap<String, post::Known>), StoreError> {
+) -> Result<HeldClock, StoreError> {
     let new = || observations.iter().filter(|s| s.entry.is_none());
-    let upstream_ids: Vec<&str> = observations.iter().map(|s| &*s.upstream_id).collect();
-    let count = new().filter(|s| !s.is_history).count();
-    let (first, known) = match tx.dialect() {
+    let mut named: Vec<Cow<'_, str>> = observations
+        .iter()
+        .flat_map(|s| named_by(s.post).0)
+        .map(|id| without_nul(id.as_str()))
+        .collect();
+    named.sort_unstable();
+    named.dedup();
+    let observed = observations.iter().map(|s| &*s.upstream_id);
+    let mut upstream_ids: Vec<&str> = observed.chain(named.iter().map(|id| &**id)).collect();
+    upstream_ids.sort_unstable();
+    upstream_ids.dedup();
+    let count = named.len() + new().filter(|s| !s.is_history).count();
+    let (first, stored) = match tx.dialect() {
         Dialect::Sqlite => (
             local_ids::take(tx, context.now_ms, count)?,
-            post::known(tx, source.instance_id, &upstream_ids)?,
+            post::stored(tx, source.instance_id, &upstream_ids)?,
         ),
         // One round trip instead of two, while other sources wait for the clock.
         Dialect::Postgres => {
             local_ids::take_later(tx, context.now_ms, count)?;
-            let (last, known) = post::known_by_clock(tx, source.instance_id, &upstream_ids)?;
-            (last - count as i64 + 1, known)
+            let (last, stored) = post::stored_by_clock(tx, source.instance_id, &upstream_ids)?;
+            (last - count as i64 + 1, stored)
         }
     };
-    let mut live = first..;
+    let mut live = first + named.len() as i64..;
     let times_ms = new().filter(|s| s.is_history).map(|s| {
         let created_at_ms = s.post.created_at_ms.or(s.position_ms);
         created_at_ms.unwrap_or(context.now_ms)
@@ -169,7 +211,11 @@ fn hold_clock(
         true => history.next(),
         false => live.next(),
     });
-    Ok((ids.flatten().collect(), known))
+    Ok(HeldClock {
+        entry_ids: ids.flatten().collect(),
+        first_reference_id: first,
+        stored,
+    })
 }
 
 /// An intake that is under way.
@@ -177,6 +223,7 @@ struct Intake<'s, 'a> {
     source: &'s mut LockedSource,
     context: IntakeContext<'a>,
     posts: HashMap<String, CurrentPost>,
+    references: NewReferences,
     changes: IntakeChanges<'a>,
     summary: CommitSummary,
 }
@@ -199,6 +246,8 @@ struct IntakeChanges<'a> {
     authors: Vec<&'a Author>,
     new_entries: Vec<entry::NewEntry<'a>>,
     changed_entries: Vec<entry::Change>,
+    /// Entries whose hash is of an earlier form, with that of their version in today's.
+    entry_hashes: Vec<(i64, i64)>,
 }
 
 /// A post with the changes gathered so far.
@@ -274,6 +323,10 @@ impl<'a> Intake<'_, 'a> {
         };
         let moves = entry.moves(known);
         if !moves && !entry.differs(known) {
+            if entry.content_hash != known.content_hash {
+                let hash = (entry.id, known.content_hash);
+                self.changes.entry_hashes.push(hash);
+            }
             return Ok(());
         }
         let mut new_id = None;
@@ -326,6 +379,8 @@ impl<'a> Intake<'_, 'a> {
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.context.asked_at_ms,
             content_hash: post.hashes.content,
+            former_hash: None,
+            outdated: None,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
@@ -355,7 +410,7 @@ impl<'a> Intake<'_, 'a> {
             .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
-                && post.hashes.content != known.content_hash
+                && known.differs_from(post)
                 && asked_at_ms >= known.read_at_ms);
         let is_edit = known.deleted_at_ms.is_none() && is_newer;
         if now.settled || !(returns || is_edit) {
@@ -382,6 +437,7 @@ impl<'a> Intake<'_, 'a> {
         known.edited_at_ms = post.edited_at_ms;
         known.read_at_ms = asked_at_ms;
         known.content_hash = post.hashes.content;
+        known.former_hash = None;
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;
@@ -431,11 +487,23 @@ impl<'a> Intake<'_, 'a> {
             policy,
             ..
         } = self.context;
-        let (source, changes) = (self.source, self.changes);
+        let (source, changes, mut references) = (self.source, self.changes, self.references);
         let instance_id = source.instance_id;
         if !changes.authors.is_empty() {
-            let accounts = account::store(tx, instance_id, known, changes.authors)?;
+            let versions = || changes.new_posts.iter().chain(&changes.replaced_posts);
+            let shown = || versions().filter(|version| version.listed);
+            let accounts = shown().flat_map(|version| &version.post.references.accounts);
+            let authors = changes.authors.iter().copied();
+            let accounts = account::store(tx, instance_id, known, authors, accounts)?;
             post::insert(tx, instance_id, source.id, &changes.new_posts, &accounts)?;
+            for version in &changes.new_posts {
+                references.arrives(version);
+            }
+            for id in shown().flat_map(|version| &version.post.references.posts) {
+                let id = without_nul(id.as_str());
+                references.name(&id, self.posts.get(&*id).map(|post| &post.known));
+            }
+            references.write(tx, instance_id)?;
         }
         history::keep(tx, &changes.edited_posts, EndedBy::Edit, now_ms)?;
         post::replace(tx, &changes.replaced_posts)?;
@@ -448,6 +516,7 @@ impl<'a> Intake<'_, 'a> {
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
         entry::insert(tx, source.id, now_ms, &changes.new_entries)?;
         entry::change(tx, source.id, &changes.changed_entries)?;
+        entry::set_hashes(tx, source.id, &changes.entry_hashes)?;
         Ok(self.summary)
     }
 }

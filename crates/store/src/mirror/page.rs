@@ -17,7 +17,9 @@ use crate::{
         departure, entry, gap,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
+        quarantine,
     },
+    posts::rehash::HashStored,
     refresh::{Claims, RecountContext},
 };
 
@@ -42,6 +44,8 @@ pub struct CommitPage<'a> {
     pub page: &'a Page,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
+    /// Hashes posts that are stored with hashes of an earlier form.
+    pub hash_stored: HashStored,
     /// The claims of this process's workers, to which a page leaves the claimed posts.
     pub claims: &'a Claims,
     /// The time, Unix ms.
@@ -65,12 +69,23 @@ pub fn commit_page(
     let listing = listing(tx, &source, commit, is_history)?;
     let absent = match commit.machine.absence_range(commit.request, reading) {
         Some((low, high)) => {
-            departure::absent(tx, source.id, (&low, &high), &reading.keys, asked_at_ms)?
+            let mut listed = reading.keys.clone();
+            let passed = page.unreadable.iter().filter_map(|item| {
+                let position = item.position.as_ref()?;
+                reading.scheme?.key(position).ok()
+            });
+            listed.extend(passed);
+            departure::absent(tx, source.id, (&low, &high), &listed, asked_at_ms)?
         }
         None => Vec::new(),
     };
     let gaps = gap::load(tx, source.id)?;
-    let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
+    let context = IntakeContext::answered(
+        asked_at_ms,
+        commit.now_ms,
+        commit.policy,
+        commit.hash_stored,
+    );
     let recount = RecountContext {
         instance_id: source.instance_id,
         policy: commit.policy,
@@ -82,6 +97,7 @@ pub fn commit_page(
     // From here on the local clock may be held, for which other sources wait: all reads that can be
     // done before it are done.
     entry::mark_shown(tx, source.id, &listing.shown)?;
+    quarantine::take_in(tx, source.id, page)?;
     let departures = departure::take_in(tx, &mut source, absent, asked_at_ms)?;
     let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
     let recounted = recounts.write(tx)?;

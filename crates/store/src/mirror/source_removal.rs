@@ -54,6 +54,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
         "delete from pending_lookup where source_id = $1",
         "delete from entry where source_id = $1",
         "delete from gap where source_id = $1",
+        "delete from quarantine where source_id = $1",
         "delete from source where id = $1",
     ] {
         tx.execute(sql, &[&held.id])?;
@@ -90,11 +91,17 @@ fn remove_posts(
         .filter(|id| !new_owners.contains_key(id))
         .collect();
     let column = || Column::i64(unreferenced.iter().copied());
-    tx.execute(
-        "delete from upstream_post where (upstream_id, instance_id) in
+    // A post that others name keeps the ID by which they do.
+    for sql in [
+        "update upstream_post set post_id = 0
+         where reference_id is not null and (upstream_id, instance_id) in
              (select upstream_id, instance_id from post where id {in $1})",
-        &[&column()],
-    )?;
+        "delete from upstream_post
+         where reference_id is null and (upstream_id, instance_id) in
+             (select upstream_id, instance_id from post where id {in $1})",
+    ] {
+        tx.execute(sql, &[&column()])?;
+    }
     refresh::unschedule(tx, &unreferenced)?;
     for sql in [
         "delete from count_history where post_id {in $1}",

@@ -15,7 +15,7 @@ use crate::{
     error::StoreError,
     id_types::{SourceId, sql},
     local_ids,
-    posts::post,
+    posts::{post, rehash::HashStored},
     refresh::{self, AnsweredLookup, LookupAnswer, LookupTarget, pending_lookup},
     text::without_nul,
 };
@@ -130,6 +130,7 @@ pub fn hydrate(
     source: SourceId,
     answers: &[AnsweredLookup],
     policy: &Policy,
+    hash_stored: HashStored,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
@@ -166,7 +167,7 @@ pub fn hydrate(
             .filter(PostObservation::may_be_news)
             .collect();
         let policy = if once { &never } else { policy };
-        let context = IntakeContext::answered(asked_at_ms, now_ms, policy);
+        let context = IntakeContext::answered(asked_at_ms, now_ms, policy, hash_stored);
         new += intake::take_in(tx, &mut held, &observations, context)?.new;
     }
     held.save_usns(tx)?;

@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use driftline_core::post::Author;
+use driftline_core::{post::Author, upstream_id::UpstreamId};
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
@@ -15,7 +15,8 @@ use crate::{
     text::without_nul,
 };
 
-/// An account of an instance as it was last seen with a post that was new or edited.
+/// An account of an instance as it was last seen with a post that was new or edited. One that posts
+/// only name, so far, has empty names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Its local ID.
@@ -71,16 +72,14 @@ struct Names {
 }
 
 impl Known {
-    /// Looks authors up. Of what is found, only names ever change.
+    /// Looks accounts up by their IDs at the instance. Of what is found, only names ever change.
     pub(crate) fn load<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
-        authors: impl IntoIterator<Item = &'a Author>,
+        ids: impl IntoIterator<Item = &'a UpstreamId>,
     ) -> Result<Known, DbError> {
         let mut known = Known::default();
-        let ids = authors
-            .into_iter()
-            .map(|author| without_nul(author.id.as_str()));
+        let ids = ids.into_iter().map(|id| without_nul(id.as_str()));
         let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
         known.add(tx, instance_id, ids.iter().map(|id| &**id))?;
         Ok(known)
@@ -116,20 +115,44 @@ impl Known {
     }
 }
 
-/// Stores authors that are new or have changed their names; returns their local IDs by upstream ID.
-/// An author whom the upstream left out has no ID and no account. The clock must be held; authors
-/// that are missing in `known` are looked up again.
+/// The local IDs of accounts, by their IDs at the instance.
+pub(crate) fn local_ids<'a>(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: impl Iterator<Item = &'a str>,
+) -> Result<HashMap<String, AccountId>, DbError> {
+    let found = tx.query(
+        "select upstream_id, id from account where upstream_id {in $1} and instance_id = $2",
+        &[&Column::text(upstream_ids), &instance_id],
+        |row| Ok((row.text("upstream_id")?, from_sql(row.i64("id")?)?)),
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// Stores authors that are new or have changed their names, and accounts that are only `named`;
+/// returns their local IDs by upstream ID. An author whom the upstream left out has no ID and no
+/// account. The clock must be held; accounts that are missing in `known` are looked up again.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
     mut known: Known,
     authors: impl IntoIterator<Item = &'a Author>,
+    named: impl IntoIterator<Item = &'a UpstreamId>,
 ) -> Result<HashMap<String, i64>, DbError> {
     let mut unstored: HashMap<String, Fields<'a>> = HashMap::new();
     for author in authors {
         let upstream_id = without_nul(author.id.as_str());
         if !upstream_id.is_empty() {
             unstored.insert(upstream_id.into_owned(), Fields::of(author));
+        }
+    }
+    for id in named {
+        let upstream_id = without_nul(id.as_str());
+        if !upstream_id.is_empty()
+            && !known.0.contains_key(&*upstream_id)
+            && !unstored.contains_key(&*upstream_id)
+        {
+            unstored.insert(upstream_id.into_owned(), Fields::NAMED);
         }
     }
     let unknown = unstored.keys().filter(|id| !known.0.contains_key(*id));
@@ -139,6 +162,7 @@ pub(crate) fn store<'a>(
     let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
     for (upstream_id, names) in known.0 {
         if let Some(fields) = unstored.remove(&upstream_id)
+            && !fields.acct.is_empty()
             && (fields.acct != names.acct
                 || fields.display_name != names.display_name
                 || fields.url.as_deref() != names.url.as_deref())
@@ -161,6 +185,14 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Of an account that is only named.
+    const NAMED: Fields<'static> = Fields {
+        acct: Cow::Borrowed(""),
+        display_name: Cow::Borrowed(""),
+        url: None,
+        raw: Cow::Borrowed("{}"),
+    };
+
     fn of(author: &'a Author) -> Fields<'a> {
         Fields {
             acct: without_nul(&author.acct),

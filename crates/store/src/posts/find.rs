@@ -24,7 +24,8 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     };
     for instance in instances_of(tx, instance)? {
         let found = tx.query_opt(
-            "select post_id from upstream_post where upstream_id = $1 and instance_id = $2",
+            "select post_id from upstream_post
+             where upstream_id = $1 and instance_id = $2 and post_id > 0",
             &[&upstream_id, &sql(instance.id)],
             |row| from_sql(row.i64("post_id")?),
         )?;

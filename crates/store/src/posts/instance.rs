@@ -40,6 +40,12 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
     Ok(tx.query(sql, &[], from_row)?)
 }
 
+/// The instance of that ID.
+pub fn by_id(tx: &mut Tx<'_>, id: InstanceId) -> Result<Option<Instance>, StoreError> {
+    let query = "select id, origin, api from instance where id = $1";
+    Ok(tx.query_opt(query, &[&sql(id)], from_row)?)
+}
+
 /// The instance of that origin.
 pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, StoreError> {
     let sql = "select id, origin, api from instance where origin = $1";

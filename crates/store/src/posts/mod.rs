@@ -7,4 +7,6 @@ pub mod find;
 pub mod history;
 pub mod instance;
 pub(crate) mod post;
+pub mod reference;
+pub(crate) mod rehash;
 pub mod timeline;

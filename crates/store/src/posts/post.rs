@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use driftline_core::post::{Post, PostKind, Visibility};
+use driftline_core::post::{Post, PostHashes, PostKind, Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{posts::alias, text::without_nul};
@@ -16,6 +16,10 @@ pub(crate) struct Known {
     /// When the newest answer that showed the stored version was requested, Unix ms.
     pub(crate) read_at_ms: i64,
     pub(crate) content_hash: i64,
+    /// What `content_hash` was in an earlier form; entries may still have it.
+    pub(crate) former_hash: Option<i64>,
+    /// The post as it is stored, JSON, if its hashes are of an earlier form: see [`super::rehash`].
+    pub(crate) outdated: Option<String>,
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
@@ -29,54 +33,104 @@ impl Known {
     pub(crate) fn is_gone(&self) -> bool {
         self.deleted_at_ms.is_some()
     }
+
+    /// Whether an answer shows another version. The hashes must not be outdated.
+    pub(crate) fn differs_from(&self, post: &Post) -> bool {
+        self.content_hash != post.hashes.content
+    }
+
+    /// Whether it is the version that an entry's library was notified of.
+    pub(crate) fn is_version(&self, content_hash: i64) -> bool {
+        self.content_hash == content_hash || self.former_hash == Some(content_hash)
+    }
 }
 
-/// The posts of those upstream IDs that are stored, by upstream ID. Their IDs come first, since a
-/// distributed database joins no tables of different keys.
+/// What is stored of some upstream IDs, by upstream ID.
+#[derive(Default)]
+pub(crate) struct Stored {
+    /// Posts.
+    pub(crate) posts: HashMap<String, Known>,
+    /// The local IDs by which public posts name them, where these are not the posts' own.
+    pub(crate) references: HashMap<String, i64>,
+}
+
+/// The posts of those upstream IDs that are stored, by upstream ID.
 pub(crate) fn known(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let ids = tx.query_each(
-        "select post_id from upstream_post where upstream_id = {row 1} and instance_id = $1",
-        &[&instance_id],
-        &[Column::text(upstream_ids.iter().copied())],
-        |row| row.i64("post_id"),
-    )?;
-    by_upstream_id(tx, &ids)
+    Ok(stored(tx, instance_id, upstream_ids)?.posts)
 }
 
-/// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
-/// same round trip to the database. Fails when there are no upstream IDs.
-pub(crate) fn known_by_clock(
+/// What is stored of those upstream IDs. Their rows come first, since a distributed database joins
+/// no tables of different keys.
+pub(crate) fn stored(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
-) -> Result<(i64, HashMap<String, Known>), DbError> {
+) -> Result<Stored, DbError> {
+    let rows = tx.query_each(
+        "select upstream_id, post_id, reference_id from upstream_post
+         where upstream_id = {row 1} and instance_id = $1",
+        &[&instance_id],
+        &[Column::text(upstream_ids.iter().copied())],
+        |row| upstream_row(row).map(Some),
+    )?;
+    by_rows(tx, rows)
+}
+
+/// [`stored`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
+/// same round trip to the database. Fails when there are no upstream IDs.
+pub(crate) fn stored_by_clock(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<(i64, Stored), DbError> {
     let mut last_id = None;
-    let ids = tx.query_each(
-        "select c.last_id, s.post_id from local_clock c
+    let rows = tx.query_each(
+        "select c.last_id, s.upstream_id, s.post_id, s.reference_id from local_clock c
          left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
          where c.one = 1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
         |row| {
             last_id = Some(row.i64("last_id")?);
-            row.opt_i64("post_id")
+            match row.opt_i64("post_id")? {
+                Some(_) => upstream_row(row).map(Some),
+                None => Ok(None),
+            }
         },
     )?;
     let last_id = last_id.ok_or_else(|| DbError::invalid("a store without its clock"))?;
-    let ids: Vec<i64> = ids.into_iter().flatten().collect();
-    Ok((last_id, by_upstream_id(tx, &ids)?))
+    Ok((last_id, by_rows(tx, rows)?))
 }
 
-fn by_upstream_id(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<String, Known>, DbError> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
+/// An upstream ID, its post's ID (0 without a post) and the ID by which it is named.
+type UpstreamRow = (String, i64, Option<i64>);
+
+fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
+    Ok((
+        row.text("upstream_id")?,
+        row.i64("post_id")?,
+        row.opt_i64("reference_id")?,
+    ))
+}
+
+fn by_rows(tx: &mut Tx<'_>, rows: Vec<Option<UpstreamRow>>) -> Result<Stored, DbError> {
+    let mut stored = Stored::default();
+    let mut ids = Vec::new();
+    for (upstream_id, post_id, reference_id) in rows.into_iter().flatten() {
+        ids.extend(Some(post_id).filter(|id| *id > 0));
+        if let Some(id) = reference_id {
+            stored.references.insert(upstream_id, id);
+        }
     }
-    let posts = by_ids(tx, ids)?.into_values();
-    Ok(posts.map(|post| (post.upstream_id.clone(), post)).collect())
+    if !ids.is_empty() {
+        let posts = by_ids(tx, &ids)?.into_values();
+        stored.posts = posts.map(|post| (post.upstream_id.clone(), post)).collect();
+    }
+    Ok(stored)
 }
 
 /// Stored posts by their IDs here.
@@ -99,6 +153,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         edited_at_ms: row.opt_i64("edited_at_ms")?,
         read_at_ms: row.i64("read_at_ms")?,
         content_hash: row.i64("content_hash")?,
+        former_hash: row.opt_i64("former_hash")?,
+        outdated: row.opt_text("outdated")?,
         deleted_at_ms: row.opt_i64("deleted_at_ms")?,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         listed: row.bool("listed")?,
@@ -110,8 +166,10 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 /// The columns that [`from_row`] reads, of `post p` and `freshness f`.
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
-    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns,
+    p.content_hash, p.former_hash, case when p.hash_form <> 1 then p.raw end as outdated,
+    p.deleted_at_ms, p.visibility, p.listed, p.returns,
     p.boost_of_upstream_id is not null as is_boost";
+const _: () = assert!(PostHashes::FORM == 1, "the statement above names it");
 
 /// A version of a post to write, as an answer showed it.
 pub(crate) struct PostVersion<'a> {
@@ -165,7 +223,7 @@ pub(crate) fn insert(
     tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
-             content_hash, listed, raw) {rows}",
+             content_hash, hash_form, listed, raw) {rows}",
         &[],
         &[
             Column::i64(new.iter().map(|version| version.id)),
@@ -181,12 +239,14 @@ pub(crate) fn insert(
             Column::text(posts().map(|post| post.visibility.name())),
             Column::text(texts.iter().map(|t| t.boost_of.as_deref())),
             Column::i64(posts().map(|post| post.hashes.content)),
+            Column::i64(new.iter().map(|_| PostHashes::FORM)),
             Column::bool(new.iter().map(|version| version.listed)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
     tx.execute_many_later(
-        "insert into upstream_post (upstream_id, instance_id, post_id) {rows}",
+        "insert into upstream_post (upstream_id, instance_id, post_id) {rows}
+         on conflict (upstream_id, instance_id) do update set post_id = excluded.post_id",
         &[],
         &[
             Column::text(texts.iter().map(|t| &*t.upstream_id)),
@@ -203,11 +263,11 @@ pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(
     tx.execute_many_later(
         "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms,
              read_at_ms = r.read_at_ms, visibility = r.visibility, content_hash = r.content_hash,
-             deleted_at_ms = null, listed = r.listed, raw = r.raw
+             former_hash = null, hash_form = $1, deleted_at_ms = null, listed = r.listed, raw = r.raw
          from {rows as r(id, uri, url, edited_at_ms, read_at_ms, visibility, content_hash, listed,
              raw)}
          where post.id = r.id",
-        &[],
+        &[&PostHashes::FORM],
         &[
             Column::i64(versions.iter().map(|version| version.id)),
             Column::text(texts.iter().map(|t| t.uri.as_deref())),
@@ -240,6 +300,9 @@ pub(crate) fn list_at(
             Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
         ],
     )?;
-    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
+    let aliases: Vec<_> = posts
+        .iter()
+        .map(|(id, public)| (*public, Some(*id)))
+        .collect();
     alias::add(tx, &aliases)
 }

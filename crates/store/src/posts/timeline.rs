@@ -122,48 +122,6 @@ pub fn status(
         .map(|found| TimelinePost { id, ..found.post }))
 }
 
-/// A post that anyone may see, without its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublicPost {
-    /// Its ID at its instance.
-    pub upstream_id: String,
-    /// Its ID in the public timeline.
-    pub id: LocalId,
-    /// Its author.
-    pub account: Option<AccountId>,
-}
-
-/// The stored posts among these of an instance that anyone may see. Runs two statements, however
-/// many posts there are.
-pub fn public_posts(
-    tx: &mut Tx<'_>,
-    instance: InstanceId,
-    upstream_ids: &[&str],
-) -> Result<Vec<PublicPost>, StoreError> {
-    if upstream_ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let seen = tx.query(
-        "select post_id, upstream_id from upstream_post where upstream_id {in $1} and instance_id = $2",
-        &[&Column::text(upstream_ids.iter().copied()), &sql(instance)],
-        |row| Ok((row.i64("post_id")?, row.text("upstream_id")?)),
-    )?;
-    let names: HashMap<i64, String> = seen.into_iter().collect();
-    Ok(tx.query(
-        "select id, account_id, coalesce(public_id, id) as public_id from post
-         where id {in $1} and listed",
-        &[&Column::i64(names.keys().copied())],
-        |row| {
-            let upstream_id = names.get(&row.i64("id")?).cloned();
-            Ok(PublicPost {
-                upstream_id: upstream_id.unwrap_or_default(),
-                id: from_sql(row.i64("public_id")?)?,
-                account: row.opt_i64("account_id")?.map(from_sql).transpose()?,
-            })
-        },
-    )?)
-}
-
 /// Where a post stands in a timeline.
 struct Place {
     id: i64,

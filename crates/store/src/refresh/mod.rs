@@ -43,7 +43,7 @@ pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
 
-pub(crate) use freshness::{insert, revive, unschedule};
+pub(crate) use freshness::{insert, revive, set_state_hashes, unschedule};
 pub(crate) use outbox::add_to_outbox;
 pub(crate) use recount::{Look, RecountContext};
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
-    post::{Post, Visibility},
+    post::{Post, References, Visibility},
     refresh::{Due, Freshness, LookupOutcome, LookupResult, Policy, RequestContext},
 };
 use driftline_db::{Column, Root, Tx};
@@ -25,6 +25,8 @@ use crate::{
         account,
         history::{self, EndedBy},
         post::{self, PostVersion},
+        reference,
+        rehash::HashStored,
     },
     store::Store,
 };
@@ -40,6 +42,8 @@ pub struct Save {
     pub policy: Arc<Policy>,
     /// Whether a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
+    /// Hashes posts that are stored with hashes of an earlier form.
+    pub hash_stored: HashStored,
     /// The time, Unix ms.
     pub now_ms: i64,
     /// Any random number, to spread retries.
@@ -125,6 +129,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         // meanwhile: neither a post's content nor whether it exists.
         local_ids::take(tx, save.now_ms, 0)?;
         known = stored::by_ids(tx, &ids)?;
+        stored::update_hashes(tx, &mut known, save.hash_stored)?;
     }
     let mut changes = Changes::default();
     for slot in &save.claim.idle {
@@ -175,8 +180,11 @@ fn may_change_content(save: &Save, known: &States) -> bool {
     let stored = |id| known.get(&id).and_then(|(_, stored)| stored.as_ref());
     let is_deleted = |id| stored(id).is_some_and(|stored| stored.is_gone());
     let answer_may = |answered: &AnsweredLookup| match (answered.what, &answered.answer) {
-        (LookupTarget::Stored(id), LookupAnswer::Found(post)) => stored(sql(id))
-            .is_some_and(|stored| stored.is_gone() || post.hashes.content != stored.content_hash),
+        (LookupTarget::Stored(id), LookupAnswer::Found(post)) => {
+            stored(sql(id)).is_some_and(|stored| {
+                stored.is_gone() || stored.outdated.is_some() || stored.differs_from(post)
+            })
+        }
         (LookupTarget::Stored(_), LookupAnswer::Missing | LookupAnswer::Gone) => true,
         _ => false,
     };
@@ -320,7 +328,7 @@ impl<'a> Changes<'a> {
         asked_at_ms: i64,
     ) -> bool {
         let returns = known.is_gone();
-        let is_edit = found.hashes.content != known.content_hash;
+        let is_edit = known.differs_from(found);
         let version = PostVersion {
             id: due.slot.post_id,
             post: found,
@@ -363,7 +371,17 @@ impl<'a> Changes<'a> {
 
     fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
         let authors = self.versions.iter().map(|version| &version.post.author);
-        account::store(tx, instance_id, account::Known::default(), authors)?;
+        account::store(tx, instance_id, account::Known::default(), authors, [])?;
+        let shown = self.versions.iter().filter(|version| version.listed);
+        let mut named = References::default();
+        for version in shown {
+            let references = &version.post.references;
+            named.posts.extend_from_slice(&references.posts);
+            named.accounts.extend_from_slice(&references.accounts);
+        }
+        if named != References::default() {
+            reference::assign(tx, instance_id, &named, save.now_ms)?;
+        }
         let edited: Vec<i64> = self.versions.iter().map(|version| version.id).collect();
         history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();

@@ -6,7 +6,10 @@ use driftline_db::{Column, DbError, Tx};
 
 use super::freshness::{self, RefreshState};
 use crate::{
-    posts::post::{self, PostVersion},
+    posts::{
+        post::{self, PostVersion},
+        rehash::{HashStored, rehash},
+    },
     text::without_nul,
 };
 
@@ -35,6 +38,25 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<States, DbErro
         },
     )?;
     Ok(rows.into_iter().collect())
+}
+
+/// Brings the hashes of these states up to date. The clock must be held.
+pub(crate) fn update_hashes(
+    tx: &mut Tx<'_>,
+    states: &mut States,
+    hash_stored: HashStored,
+) -> Result<(), DbError> {
+    let posts = states.values_mut().filter_map(|(_, post)| post.as_mut());
+    let updated = rehash(tx, posts, hash_stored)?;
+    freshness::set_state_hashes(tx, &updated)?;
+    for (id, hashes) in updated {
+        if let Some((state, _)) = states.get_mut(&id)
+            && let Some(hash) = &mut state.state_hash
+        {
+            *hash = hashes.state;
+        }
+    }
+    Ok(())
 }
 
 /// Replaces versions that differ in counts alone. The clock need not be held: a version that a poll

@@ -13,6 +13,7 @@ use driftline_store::{
 };
 
 use crate::{
+    references::local_id,
     streams::posted,
     world::{START_MS, World, names, on_both, page, post, posts},
 };
@@ -173,8 +174,7 @@ fn history_of_a_later_source_is_below_all_that_the_public_timeline_has_shown() {
             assert_eq!(found.expect("a post").upstream_id, post.upstream_id);
         }
         let instance = now[4].instance;
-        let found = first.read(move |tx| timeline::public_posts(tx, instance, &["104"]));
-        assert_eq!(found[0].id, now[4].id);
+        assert_eq!(local_id(&first, instance, "104"), Some(now[4].id));
         // New posts are above in both.
         second.poll(vec![post(105, "new"), created(104, START_MS - 896)]);
         assert_eq!(names(&second.timeline())[0], "105");

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use driftline_core::post::Post;
-use driftline_mastodon::post_hashes;
+use driftline_mastodon::{post_hashes, stored_hashes};
 pub(crate) use driftline_store::testing::{
     EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
     posts, settings,
@@ -16,17 +16,24 @@ pub(crate) struct World(Feed);
 impl World {
     /// [`Feed::new`].
     pub(crate) fn new(store: &Store, name: &str) -> World {
-        World(Feed::new(store, name, post_hashes))
+        World::with(Feed::new(store, name, post_hashes))
     }
 
     /// [`Feed::of`].
     pub(crate) fn of(store: &Store, source: SourceId) -> World {
-        World(Feed::of(store, source, post_hashes))
+        World::with(Feed::of(store, source, post_hashes))
     }
 
     /// [`Feed::readable`].
     pub(crate) fn readable(store: &Store, name: &str) -> World {
-        World(Feed::readable(store, name, post_hashes))
+        World::with(Feed::readable(store, name, post_hashes))
+    }
+
+    fn with(feed: Feed) -> World {
+        World(Feed {
+            hash_stored: stored_hashes,
+            ..feed
+        })
     }
 }
 
@@ -46,6 +53,6 @@ impl DerefMut for World {
 
 /// The post as reading its JSON would give it, whatever a test has changed.
 pub(crate) fn hashed(mut post: Post) -> Post {
-    post.hashes = post_hashes(&post, &post.raw);
+    post.hashes = post_hashes(&post);
     post
 }

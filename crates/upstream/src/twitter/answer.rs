@@ -8,22 +8,35 @@ use driftline_core::{
     post::Post,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::RawObject;
+use driftline_mastodon::{RawObject, StatusError};
 use serde_json::value::RawValue;
 
 use super::tweet_json::tweet as read;
-use crate::{body, excerpt, failure, parse, tweet};
+use crate::{
+    body, excerpt, failure,
+    items::{Item, Items},
+    parse, tweet,
+};
 
 /// Reads a page of a timeline.
 ///
 /// # Errors
 /// A [`Failure`] without an address.
-pub(super) fn page(body: &[u8]) -> Result<Vec<Post>, Failure> {
+pub(super) fn page(body: &[u8]) -> Result<Items, Failure> {
     let body = body::json(body)?;
     if !body.starts_with(b"[") {
         return Err(refusal(body, "a list of posts"));
     }
-    tweet::posts(items(body)?, read)
+    tweet::items(items(body)?, read, "id_str")
+}
+
+/// Reads a tweet.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read_item(item: &[u8]) -> Result<Item, StatusError> {
+    let post = read(serde_json::from_slice(item)?)?.post()?;
+    Ok((post.id.clone(), Some(post)))
 }
 
 /// Reads the answer to a look-up of these IDs, each of them once: a map of

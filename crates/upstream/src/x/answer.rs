@@ -7,23 +7,23 @@ use std::collections::HashMap;
 
 use driftline_core::{
     answer::{Failure, FailureKind, Finding},
-    post::Post,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::RawObject;
+use driftline_mastodon::{RawObject, StatusError};
 use serde_json::value::RawValue;
 
 use super::tweet_json::Includes;
 use crate::{
     body, excerpt, failure,
+    items::{Item, Items},
     tweet::{self, Tweet, is_id},
 };
 
 /// A page of a timeline.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TweetPage {
-    /// Its posts, in its order.
-    pub(super) posts: Vec<Post>,
+    /// Its items.
+    pub(super) items: Items,
     /// Asks for the page after it; `None` at the end.
     pub(super) next: Option<String>,
 }
@@ -42,12 +42,23 @@ pub(super) fn page(body: &[u8]) -> Result<TweetPage, Failure> {
         None => return Err(refusal(&answer, "a page of posts")),
     };
     let includes = Includes::of(&answer.object("includes"));
-    let posts = tweet::posts(items, |raw| includes.tweet(raw))?;
+    let items = tweet::items(items, |raw| includes.tweet(raw), "id")?;
     let next = meta.some_text("next_token").filter(|token| is_token(token));
     Ok(TweetPage {
-        posts,
+        items,
         next: next.map(std::borrow::Cow::into_owned),
     })
+}
+
+/// Reads a tweet without the rest of its answer.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read_item(item: &[u8]) -> Result<Item, StatusError> {
+    let post = Includes::default()
+        .tweet(serde_json::from_slice(item)?)?
+        .post()?;
+    Ok((post.id.clone(), Some(post)))
 }
 
 /// Reads the answer to a look-up of these IDs, each of them once.

@@ -72,6 +72,31 @@ async fn bodies_up_to_the_cap_and_one_byte_more() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_too_large_is_asked_for_in_parts() {
+    let server = Server::start(|request| {
+        let limit = request.split("limit=").nth(1).expect("a limit");
+        let digits: String = limit.chars().take_while(char::is_ascii_digit).collect();
+        let is_short = digits.parse::<u16>().expect("a number") <= 2;
+        let padding = if is_short { 0 } else { 1 };
+        Reply::Bytes(answer(
+            "200 OK",
+            &[JSON],
+            format!("{PAGE}{}", " ".repeat(padding)),
+        ))
+    });
+    let server = server.await;
+    let options = Options {
+        max_body_bytes: PAGE.len(),
+        ..options()
+    };
+    let page = home(&server.client_with(options, None))
+        .await
+        .expect("a page");
+    assert_eq!(page.listed.len(), 2);
+    assert!(server.requests().len() > 1);
+}
+
+#[tokio::test]
 async fn bodies_that_end_early() {
     let mut announced = head(
         "200 OK",

@@ -2,7 +2,7 @@
 
 use super::{FailedRequest, Machine, Step, is_history};
 use crate::{
-    answer::Abilities,
+    answer::{Abilities, FailureKind},
     timeline::{
         clamp,
         gap_ledger::{Gap, GapKind, Provisional},
@@ -120,6 +120,17 @@ impl Machine {
     /// was not connected.
     pub fn poll_soon(&mut self) {
         self.pace.last_poll_ms = None;
+    }
+
+    /// The same, whatever failed before, except where the server asked to wait: whoever begins or
+    /// ends to read by hand wants to know how it is now.
+    pub fn retry_soon(&mut self) {
+        self.poll_soon();
+        let error = self.errors.ongoing().map(|error| error.kind);
+        if !matches!(error, Some(FailureKind::Throttled | FailureKind::Capped)) {
+            self.pace.blocked_until_ms = 0;
+            self.pace.work_blocked_until_ms = 0;
+        }
     }
 
     fn poll(&self, plan: &Plan, abilities: Abilities, now_ms: i64) -> Step {
@@ -429,15 +440,14 @@ fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
         // Nothing reads it any more: it comes of age.
         return Some(read.until_ms + plan.ladder.complete_ms());
     };
+    let whole_ms = read.until_ms - read.from_ms;
     let portion_ms = match settling {
         false => plan.ladder.period_ms(plan.ladder.next(read.read_age_ms)),
         // Polls go on and add to it.
-        true if is_early(read, plan) => SETTLING_PORTION_MS,
-        true => i64::MAX,
+        true if is_early(read, plan) => whole_ms.min(SETTLING_PORTION_MS),
+        true => whole_ms,
     };
-    let whole_ms = read.until_ms - read.from_ms;
-    let is_whole = settling && whole_ms < portion_ms;
-    Some(read.from_ms + age_ms + if is_whole { whole_ms } else { portion_ms })
+    Some(read.from_ms + age_ms + portion_ms)
 }
 
 /// The age at which a range is read again; `None` if nothing reads it any more.

@@ -118,6 +118,36 @@ pub struct VerifySource {
     pub name: String,
 }
 
+/// List the items of a source that no post could be read from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListUnreadable {
+    /// The source's name.
+    pub name: String,
+}
+
+/// An item of a source that no post could be read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadableItem {
+    /// Its ID in the timeline; `None` if it shows none.
+    pub id: Option<String>,
+    /// The ID of the item listed before it, if it shows none itself.
+    pub above: Option<String>,
+    /// The ID of the item listed after it, likewise.
+    pub below: Option<String>,
+    /// Why it cannot be read.
+    pub reason: String,
+    /// The version of the program that could not read it.
+    pub program: String,
+    /// When it was first requested.
+    pub first_seen_at_ms: i64,
+    /// When it was last requested.
+    pub last_seen_at_ms: i64,
+    /// The item as it came last; what is not UTF-8 in it is replaced.
+    pub text: String,
+    /// Its bytes, hexadecimal, if they are not UTF-8.
+    pub hex: Option<String>,
+}
+
 /// Fill an open gap.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FillGap {

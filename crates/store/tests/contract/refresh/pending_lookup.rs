@@ -4,6 +4,7 @@ use driftline_core::{
     post::Post,
     refresh::{LookupOutcome, Policy},
 };
+use driftline_mastodon::stored_hashes;
 use driftline_store::{
     Store,
     refresh::{AnsweredLookup, Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
@@ -43,7 +44,14 @@ fn hydrate_one(store: &Store, what: LookupTarget, post: &Post, asked_at_ms: i64)
     }];
     store
         .write_blocking(source::root(source), move |tx| {
-            hydrate(tx, source, &found, &Policy::default(), asked_at_ms)
+            hydrate(
+                tx,
+                source,
+                &found,
+                &Policy::default(),
+                stored_hashes,
+                asked_at_ms,
+            )
         })
         .expect("hydrated");
 }

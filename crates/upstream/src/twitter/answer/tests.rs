@@ -51,7 +51,7 @@ fn recorded() -> Value {
 }
 
 fn read(answer: &Value) -> Result<Vec<Post>, Failure> {
-    page(answer.to_string().as_bytes())
+    page(answer.to_string().as_bytes())?.posts()
 }
 
 #[test]
@@ -101,6 +101,29 @@ fn the_json_is_a_mastodon_status_with_the_tweet_whole_inside() {
     });
     assert_eq!(raw(&posts[0]), status);
     check_reads_back(posts);
+}
+
+#[test]
+fn a_tweet_that_cannot_be_read_costs_none_of_its_page() {
+    let answer = json!([{"id_str": "9"}, {"id": 8}, {"id_str": "7", "retweeted_status": {}}, {"id_str": "6"}]);
+    let items = page(answer.to_string().as_bytes()).expect("a page");
+    assert_eq!(
+        (items.listed.len(), &items.passed[..]),
+        (2, &["7".into()][..])
+    );
+    let positions: Vec<_> = items
+        .unreadable
+        .iter()
+        .map(|item| item.position.clone())
+        .collect();
+    assert_eq!(positions, [None, Some("7".into())]);
+    assert!(
+        items
+            .unreadable
+            .iter()
+            .all(|item| read_item(&item.bytes).is_err())
+    );
+    assert!(read_item(br#"{"id_str":"8"}"#).is_ok());
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn read(answer: &Value) -> Result<TweetPage, Failure> {
 
 #[test]
 fn a_page_has_its_posts_and_a_token() {
-    let TweetPage { posts, next } = read(&recorded()).expect("a page");
+    let TweetPage { items, next } = read(&recorded()).expect("a page");
+    let posts = items.posts().expect("posts");
     assert_eq!(next.as_deref(), Some("7140dibdnow9c7btw4232"));
     assert_eq!(posts.len(), 3);
     assert_eq!(posts[0].counts.views, Some(500));
@@ -93,7 +94,9 @@ fn a_page_has_its_posts_and_a_token() {
 #[test]
 fn the_json_is_a_mastodon_status_with_the_tweet_whole_inside() {
     let recorded = recorded();
-    let posts = read(&recorded).expect("a page").posts;
+    let posts = read(&recorded)
+        .and_then(|page| page.items.posts())
+        .expect("posts");
     let rest = "rel=\"nofollow noopener\" target=\"_blank\">";
     let url = "https://x.com/ann/status/1980000000000000003";
     let included = &recorded["includes"];
@@ -141,7 +144,9 @@ fn the_json_is_a_mastodon_status_with_the_tweet_whole_inside() {
 
 #[test]
 fn a_retweet_holds_the_included_tweet() {
-    let posts = read(&recorded()).expect("a page").posts;
+    let posts = read(&recorded())
+        .and_then(|page| page.items.posts())
+        .expect("posts");
     let boosted = posts[1].boost_of.as_deref().expect("a boost");
     assert_eq!(boosted.id, "1970000000000000000".into());
     assert_eq!(boosted.author.acct, "bob");
@@ -155,7 +160,9 @@ fn a_retweet_holds_the_included_tweet() {
 
     let mut alone = recorded();
     alone["includes"]["tweets"] = json!([]);
-    let posts = read(&alone).expect("a page").posts;
+    let posts = read(&alone)
+        .and_then(|page| page.items.posts())
+        .expect("posts");
     assert_eq!(posts[1].boost_of, None);
     assert_eq!(raw(&posts[1])["content"], "<p>RT @bob: cut of…</p>");
 }
@@ -166,14 +173,18 @@ fn retweets_in_a_circle_end() {
     let id = "1980000000000000002";
     circle["data"][1]["referenced_tweets"][0]["id"] = json!(id);
     circle["includes"]["tweets"] = json!([circle["data"][1]]);
-    let posts = read(&circle).expect("a page").posts;
+    let posts = read(&circle)
+        .and_then(|page| page.items.posts())
+        .expect("posts");
     let boosted = posts[1].boost_of.as_deref().expect("one level");
     assert_eq!((&boosted.id, &boosted.boost_of), (&id.into(), &None));
 }
 
 #[test]
 fn a_long_text_is_whole_and_an_edit_has_its_time() {
-    let posts = read(&recorded()).expect("a page").posts;
+    let posts = read(&recorded())
+        .and_then(|page| page.items.posts())
+        .expect("posts");
     let post = &posts[2];
     assert_eq!(raw(post)["content"], LONG);
     // (1980000000000000001 >> 22) + 1288834974657
@@ -190,7 +201,9 @@ fn a_long_text_is_whole_and_an_edit_has_its_time() {
 fn huge_included_things_are_not_copied_into_every_post() {
     let mut huge = recorded();
     huge["includes"]["users"][0]["description"] = json!("x".repeat(300_000));
-    let posts = read(&huge).expect("a page").posts;
+    let posts = read(&huge)
+        .and_then(|page| page.items.posts())
+        .expect("posts");
     assert_eq!(posts[0].author.acct, "");
     assert!(posts[0].raw.len() < 10_000);
 }
@@ -199,7 +212,7 @@ fn huge_included_things_are_not_copied_into_every_post() {
 fn empty_pages_and_what_is_no_page() {
     let empty = read(&json!({"meta": {"result_count": 0}}));
     let none = TweetPage {
-        posts: vec![],
+        items: Items::default(),
         next: None,
     };
     assert_eq!(empty, Ok(none));
@@ -236,6 +249,25 @@ fn empty_pages_and_what_is_no_page() {
         ("ok", FailureKind::NotJson),
     ];
     check_kinds(page, damaged);
+}
+
+#[test]
+fn a_tweet_that_cannot_be_read_costs_none_of_its_page() {
+    let answer = json!({"data": [{"id": "9"}, {"id": "x"}, 7, {"id": "7"}]});
+    let Items {
+        listed,
+        passed,
+        unreadable,
+    } = read(&answer).expect("a page").items;
+    assert_eq!((listed.len(), passed.len(), unreadable.len()), (2, 0, 2));
+    for item in &unreadable {
+        assert_eq!(
+            (&item.above, &item.below),
+            (&Some("9".into()), &Some("7".into()))
+        );
+        assert!(read_item(&item.bytes).is_err());
+    }
+    assert!(read_item(br#"{"id":"8"}"#).is_ok());
 }
 
 #[test]

@@ -1,0 +1,27 @@
+use driftline_runtime::now_ms;
+use driftline_store::{StoreError, Tx, local_ids, reference};
+
+use super::local_references::Unmapped;
+use crate::{App, transport::ApiError};
+
+/// Reads an answer, of which `read` also says what it names without a local ID: that gets one, in a
+/// write of its own, and the answer is read again. Posts get those of their references when they are
+/// stored, so only posts of stores from before that need it, once.
+pub(super) async fn read<T: Send + 'static>(
+    app: &App,
+    read: impl FnMut(&mut Tx<'_>) -> Result<(T, Unmapped), StoreError> + Clone + Send + 'static,
+) -> Result<T, ApiError> {
+    let (answer, unmapped) = app.store.read(read.clone()).await?;
+    if unmapped.is_empty() {
+        return Ok(answer);
+    }
+    let map = move |tx: &mut Tx<'_>| {
+        for (instance, references) in &unmapped {
+            reference::map(tx, *instance, references, now_ms())?;
+        }
+        Ok::<_, StoreError>(())
+    };
+    app.store.write(local_ids::root(), map).await?;
+    let (answer, _) = app.store.read(read).await?;
+    Ok(answer)
+}

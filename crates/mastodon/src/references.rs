@@ -1,0 +1,203 @@
+//! What in a status points to posts and accounts.
+//!
+//! Known members are known by where they stand ([`Part`]); those of servers that Driftline does not
+//! know, by their names (`…status_id`, `…account_ids`) and by the form of their objects (an ID and an
+//! `acct` make an account).
+
+use driftline_core::{post::References, upstream_id::UpstreamId};
+use serde_json::value::RawValue;
+
+use crate::{
+    raw_object::{RawObject, id},
+    template::Referent,
+    viewer::{Member, Part},
+};
+
+/// What a status refers to besides itself and its author, quoted and boosted posts included.
+pub fn references(status: &RawObject<'_>) -> References {
+    let mut found = References::default();
+    members(&mut found, Some(Part::Status), status, MAX_DEPTH);
+    for ids in [&mut found.posts, &mut found.accounts] {
+        ids.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        ids.dedup();
+    }
+    found
+}
+
+/// What the ID in a member of that name points to. Members with lists of IDs count too.
+pub(crate) fn referent(name: &str) -> Option<Referent> {
+    let name = name.strip_suffix('s').unwrap_or(name);
+    let stem = name.strip_suffix("_id")?;
+    let last = stem.rsplit('_').next().unwrap_or(stem);
+    match (stem, last) {
+        (_, "account" | "profile" | "user" | "author") => Some(Referent::Account),
+        ("in_reply_to" | "quote" | "quoted" | "reblog" | "reblog_of" | "parent" | "root", _)
+        | (_, "status" | "post" | "note")
+        | ("status_reference", _) => Some(Referent::Post),
+        _ => None,
+    }
+}
+
+/// What a member is: by the object that it is in, or by its name alone.
+pub(crate) fn member(part: Option<Part>, name: &str) -> Member {
+    match (part.map(|part| part.member(name)), name) {
+        (Some(known @ (Member::OfViewer | Member::Inner(_))), _) => known,
+        (_, "account" | "author" | "moved" | "user") => Member::Inner(Part::Account),
+        (_, "status" | "reblog" | "quote" | "quoted_status" | "parent") => {
+            Member::Inner(Part::Status)
+        }
+        _ => Member::OfPost,
+    }
+}
+
+/// What an object is: by where it stands, if a post or an account belongs there, or by its members.
+pub(crate) fn part_of(position: Option<Part>, object: &RawObject<'_>) -> Option<Part> {
+    match position {
+        Some(Part::Status | Part::Account) => position,
+        _ => form(object).or(position),
+    }
+}
+
+fn form(object: &RawObject<'_>) -> Option<Part> {
+    let has = |name| object.get(name).is_some();
+    if !has("id") {
+        return None;
+    }
+    if has("account") && has("visibility") {
+        return Some(Part::Status);
+    }
+    (has("acct") || has("username")).then_some(Part::Account)
+}
+
+/// Whether JSON may name a post or an account, by the ends of keys. Escaped keys do not count.
+pub(crate) fn may_refer(json: &str) -> bool {
+    json.contains("id\"") || json.contains("ids\"")
+}
+
+/// Whether an account, the author, names nobody but itself. It is the longest part of most posts.
+fn names_itself_only(json: &str) -> bool {
+    let after_id = json.find("id\"").map_or(json, |at| &json[at + 3..]);
+    !may_refer(after_id) && !json.contains("ids\"")
+}
+
+/// The deepest nesting that is read, in objects and lists. A hostile answer could nest without end.
+pub(crate) const MAX_DEPTH: usize = 32;
+
+fn members(found: &mut References, part: Option<Part>, object: &RawObject<'_>, depth: usize) {
+    for (name, value) in object.members() {
+        let json = value.get();
+        let inner = match member(part, name) {
+            Member::OfViewer => continue,
+            Member::Inner(inner) => Some(inner),
+            Member::OfPost => None,
+        };
+        // Most of what is nested names nobody, and is not parsed.
+        let is_plain = match name {
+            "media_attachments" | "emojis" | "tags" | "fields" | "roles" => true,
+            "account" if depth == MAX_DEPTH => names_itself_only(json),
+            _ => false,
+        };
+        if !is_plain {
+            value_of(found, inner, (name, value), depth);
+        }
+    }
+}
+
+fn value_of(
+    found: &mut References,
+    part: Option<Part>,
+    (name, value): (&str, &RawValue),
+    depth: usize,
+) {
+    let json = value.get();
+    let is_nested = json.starts_with(['{', '[']);
+    if !is_nested {
+        add(found, referent(name), value);
+    } else if depth == 0 {
+    } else if json.starts_with('[') {
+        let is_of_ids = referent(name).is_some();
+        if is_of_ids || may_refer(json) {
+            let items: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+            let part = part.and_then(Part::item);
+            for item in items {
+                value_of(found, part, (name, item), depth - 1);
+            }
+        }
+    } else if may_refer(json)
+        && let Some(object) = RawObject::of(value)
+    {
+        let part = part_of(part, &object);
+        if let (Some(of), Some(id)) = (part.and_then(of_part), object.get("id")) {
+            let is_author = name == "account" && depth == MAX_DEPTH;
+            add(found, Some(of).filter(|_| !is_author), id);
+        }
+        members(found, part, &object, depth - 1);
+    }
+}
+
+/// What the `id` of an object names.
+pub(crate) fn of_part(part: Part) -> Option<Referent> {
+    match part {
+        Part::Status => Some(Referent::Post),
+        Part::Account => Some(Referent::Account),
+        _ => None,
+    }
+}
+
+/// Whether a text may be an ID at an upstream: addresses are none.
+pub(crate) fn is_id(text: &str) -> bool {
+    !text.contains('/')
+}
+
+fn add(found: &mut References, referent: Option<Referent>, value: &RawValue) {
+    let ids = match referent {
+        Some(Referent::Post) => &mut found.posts,
+        Some(Referent::Account) => &mut found.accounts,
+        None => return,
+    };
+    ids.extend(
+        id(value)
+            .filter(|id| is_id(id))
+            .map(|id| UpstreamId::new(id.into_owned())),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(json: &str) -> (Vec<String>, Vec<String>) {
+        let found = references(&RawObject::parse(json).expect("an object"));
+        let texts = |ids: Vec<UpstreamId>| ids.iter().map(ToString::to_string).collect();
+        (texts(found.posts), texts(found.accounts))
+    }
+
+    #[test]
+    fn what_a_status_points_to_is_found_at_every_depth() {
+        let json = r#"{"id":"own","account":{"id":"author","acct":"a","moved":{"id":"a1","acct":"b"}},
+            "in_reply_to_id":"p1","in_reply_to_account_id":2,"quote_id":"p2","poll":{"id":"no"},
+            "mentions":[{"id":"a3","username":"c","acct":"c"}],"media_attachments":[{"id":"no"}],
+            "emoji_reactions":[{"name":"x","account_ids":["a4","a5"]}],"list_id":"no",
+            "pleroma":{"conversation_id":7,"quote_id":"p2","quote":{"id":"p3","account":{"id":"a6"}}},
+            "unknown":{"deep":[{"author_id":"a7"},[{"id":"p4","visibility":"public","account":{"id":"a8"}}]]},
+            "quote":{"state":"accepted","quoted_status":{"id":"p5","quote":{"quoted_status_id":"p6"}}},
+            "reblog":{"id":"p7","account":{"id":"a9"},"in_reply_to_id":null}}"#;
+        let (posts, accounts) = found(json);
+        assert_eq!(posts, ["p1", "p2", "p3", "p4", "p5", "p6", "p7"]);
+        assert_eq!(
+            accounts,
+            ["2", "a1", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
+        );
+    }
+
+    #[test]
+    fn nesting_without_end_breaks_nothing() {
+        let depth = 10_000;
+        let json = format!(
+            "{}null{}",
+            r#"{"id":"1","reblog":"#.repeat(depth),
+            "}".repeat(depth)
+        );
+        assert_eq!(found(&json).0, ["1"]);
+    }
+}

@@ -1,0 +1,199 @@
+//! Posts are kept as they came, but for members that a later one of the same object repeats: of these
+//! the last counts, and readers of JSON disagree on the others.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use crate::raw_object::name;
+
+/// The text without members that a later one of the same object repeats, at any depth; `None` if there
+/// are none. All the rest stays as it is written. The text must be valid JSON.
+///
+/// # Errors
+/// [`TooDeep`]
+pub(crate) fn without_repeats(json: &str) -> Result<Option<String>, TooDeep> {
+    let mut scan = Scan::default();
+    scan.run(json)?;
+    Ok((!scan.repeated.is_empty()).then(|| scan.cut(json)))
+}
+
+/// It is nested too deep for those who read it from here. Most readers of JSON stop at some depth, and
+/// one post must not break the pages that list it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is nested more than {MAX_DEPTH} levels deep")]
+pub struct TooDeep;
+
+#[derive(Default)]
+struct Scan<'j> {
+    /// The lists (`None`) and objects that are open.
+    open: Vec<Option<Object>>,
+    objects: usize,
+    /// The text of each member, to the beginning of the next one of its object.
+    members: Vec<(usize, usize)>,
+    /// The last member of each name, by its object's number.
+    seen: HashMap<(usize, Cow<'j, str>), usize>,
+    /// Members that are repeated later.
+    repeated: Vec<usize>,
+}
+
+struct Object {
+    number: usize,
+    /// Its last member so far.
+    last: Option<usize>,
+    expects_key: bool,
+}
+
+impl<'j> Scan<'j> {
+    fn run(&mut self, json: &'j str) -> Result<(), TooDeep> {
+        let bytes = json.as_bytes();
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' => {
+                    let end = end_of_string(bytes, at);
+                    self.string(json, at, end);
+                    at = end;
+                    continue;
+                }
+                b'{' => {
+                    let number = self.objects;
+                    self.objects += 1;
+                    self.open.push(Some(Object {
+                        number,
+                        last: None,
+                        expects_key: true,
+                    }));
+                }
+                b'[' => self.open.push(None),
+                b'}' | b']' => {
+                    self.open.pop();
+                }
+                b',' => {
+                    if let Some(Some(object)) = self.open.last_mut() {
+                        object.expects_key = true;
+                    }
+                }
+                _ => {}
+            }
+            if self.open.len() > MAX_DEPTH {
+                return Err(TooDeep);
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    fn string(&mut self, json: &'j str, start: usize, end: usize) {
+        let Some(Some(object)) = self.open.last_mut() else {
+            return;
+        };
+        if !std::mem::take(&mut object.expects_key) {
+            return;
+        }
+        let member = self.members.len();
+        self.members.push((start, start));
+        if let Some(last) = object.last.replace(member) {
+            self.members[last].1 = start;
+        }
+        let name = name(&json[start..end]).unwrap_or_default();
+        self.repeated
+            .extend(self.seen.insert((object.number, name), member));
+    }
+
+    fn cut(mut self, json: &str) -> String {
+        // Members are in order of their beginnings, and one that is cut may hold another.
+        self.repeated.sort_unstable();
+        let mut kept = String::with_capacity(json.len());
+        let mut from = 0;
+        for member in self.repeated {
+            let (start, end) = self.members[member];
+            if start >= from {
+                kept.push_str(&json[from..start]);
+                from = end;
+            }
+        }
+        kept + &json[from..]
+    }
+}
+
+/// The index after a string that begins at `start`.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Some readers of JSON stop at 128 levels, and what lists a post has levels of its own.
+const MAX_DEPTH: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn of_repeated_members_the_last_stays_where_it_is() {
+        for (json, kept) in [
+            (r#"{"a":1,"b":2,"a":3}"#, r#"{"b":2,"a":3}"#),
+            (r#"{"a":1,"a":2,"a":3}"#, r#"{"a":3}"#),
+            (
+                r#"{ "a" : {"x":1,"x":2} , "b":[{"y":1e400, "\u0079" : 2}], "a":[ ] }"#,
+                r#"{ "b":[{"\u0079" : 2}], "a":[ ] }"#,
+            ),
+            (
+                r#"[{"a":"}{\",","b":"a","a":{"a":{"a":1}}},{"a":1}]"#,
+                r#"[{"b":"a","a":{"a":{"a":1}}},{"a":1}]"#,
+            ),
+            (r#"{"":1,"":{}}"#, r#"{"":{}}"#),
+        ] {
+            assert_eq!(without_repeats(json), Ok(Some(kept.to_owned())), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_repeats_nothing_stays() {
+        for json in [
+            r#"{"a":{"a":"a"},"b":["a","a",{"a":1},{"a":1}],"A":"\\\"a\":"}"#,
+            "[]",
+            "7",
+            r#""a""#,
+        ] {
+            assert_eq!(without_repeats(json), Ok(None), "{json}");
+        }
+    }
+
+    #[test]
+    fn nesting_has_an_end() {
+        let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(without_repeats(&nested(MAX_DEPTH)), Ok(None));
+        assert_eq!(without_repeats(&nested(MAX_DEPTH + 1)), Err(TooDeep));
+        let quoted = format!("\"{}\"", "[".repeat(1000));
+        assert_eq!(without_repeats(&quoted), Ok(None));
+    }
+
+    proptest! {
+        #[test]
+        fn other_readers_see_the_same(
+            names in proptest::collection::vec("[ab\"\\\\,{}:]{0,2}", 0..8),
+            texts in proptest::collection::vec("[ab\"\\\\,{}:]{0,3}", 8),
+        ) {
+            let quoted = |text: &str| serde_json::to_string(text).expect("JSON");
+            let members: Vec<_> = names.iter().zip(&texts).map(|(name, text)| {
+                format!("{}:{{{0}:1, {}:{}}}", quoted(name), quoted(text), quoted(text))
+            }).collect();
+            let json = format!("{{{}}}", members.join(","));
+            let kept = without_repeats(&json).expect("not deep").unwrap_or(json.clone());
+            // It keeps the last of repeated members.
+            let value = |json: &str| serde_json::from_str::<Value>(json).expect("JSON");
+            prop_assert_eq!(value(&kept), value(&json));
+            prop_assert_eq!(without_repeats(&kept), Ok(None));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Statuses in the forms that servers send, one of each server: what is stored of them and what is
+//! shown.
+//!
+//! The data is our own; the members and their forms are those of the servers' documents and sources.
+//! Each file also says which IDs are posts' and accounts', and which members belong to the reader.
+
+mod flat;
+
+use std::{collections::HashMap, fs, path::PathBuf};
+
+use driftline_core::{api::Api, post::Post};
+use driftline_mastodon::{Copier, RawObject, Referent, StatusHead, Template, read_status};
+use flat::{Path, flatten, without};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct Recorded {
+    server: String,
+    /// The upstream IDs in it.
+    posts: Vec<String>,
+    accounts: Vec<String>,
+    /// The last parts of the paths of members that belong to the reader.
+    viewer: Vec<String>,
+    status: Box<RawValue>,
+}
+
+impl Recorded {
+    /// Its members without those of the reader, by their paths in the order written.
+    fn kept(&self) -> Vec<(Path, String)> {
+        without(flatten(self.status.get()), &self.viewer)
+    }
+
+    fn post(&self) -> Post {
+        read_status(&self.status).unwrap_or_else(|error| panic!("{}: {error}", self.server))
+    }
+
+    /// The local ID that stands for one of the upstream's.
+    fn local(&self, referent: Referent, id: &str) -> Option<u64> {
+        let (ids, first) = match referent {
+            Referent::Post => (&self.posts, 1000),
+            Referent::Account => (&self.accounts, 2000),
+        };
+        let at = ids.iter().position(|known| known == id)?;
+        Some(first + at as u64)
+    }
+
+    /// The members of what is shown of it.
+    fn shown(&self) -> Vec<(Path, String)> {
+        let post = self.post();
+        let members = RawObject::parse(&post.raw).expect("an object");
+        let id = |referent, id: &str| self.local(referent, id);
+        let head = StatusHead {
+            id: id(Referent::Post, post.id.as_str()).expect("its ID"),
+            public_id: 1,
+            account: id(Referent::Account, post.author.id.as_str()),
+            created_at_ms: post.created_at_ms.expect("a time"),
+            edited_at_ms: post.edited_at_ms,
+            visibility: post.visibility,
+            upstream_id: post.id.as_str(),
+            uri: post.uri.as_deref(),
+            url: post.url.as_deref(),
+        };
+        let copier = Copier {
+            origin: "https://own.example",
+            api: Api::Mastodon,
+        };
+        let (mut template, mut out) = (Template::default(), Vec::new());
+        copier.status(&mut template, &members, &head);
+        template.fill(&mut out, id, |_| None);
+        flatten(str::from_utf8(&out).expect("UTF-8"))
+    }
+
+    /// What is shown in the place of a member's value.
+    fn expected(&self, path: &Path, json: &str) -> String {
+        let text = json.trim_matches('"');
+        for referent in [Referent::Post, Referent::Account] {
+            if let Some(id) = self.local(referent, text) {
+                return format!("\"{id}\"");
+            }
+        }
+        match path.last() {
+            "acct" if !text.contains('@') => format!("\"{text}@own.example\""),
+            "header" | "header_static" if text.is_empty() => {
+                "\"https://own.example/headers/original/missing.png\"".to_owned()
+            }
+            _ => json.to_owned(),
+        }
+    }
+}
+
+/// Names the first difference only: statuses are long.
+fn check_same<T: PartialEq + std::fmt::Debug>(server: &str, found: &[T], expected: &[T]) {
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found, expected, "{server}");
+    }
+    assert_eq!(found.len(), expected.len(), "{server}");
+}
+
+fn recorded() -> Vec<Recorded> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
+    let files = fs::read_dir(folder).expect("the folder");
+    let read = |file: std::io::Result<fs::DirEntry>| {
+        let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
+        serde_json::from_str(&text).expect("a recorded status")
+    };
+    files.map(read).collect()
+}
+
+#[test]
+fn what_is_stored_is_what_came_but_for_the_readers_members() {
+    let all = recorded();
+    assert!(all.len() >= 14);
+    for recorded in all {
+        let post = recorded.post();
+        check_same(&recorded.server, &flatten(&post.raw), &recorded.kept());
+        assert_ne!(post.viewer, None, "{}", recorded.server);
+    }
+}
+
+#[test]
+fn what_is_shown_holds_every_member_in_its_order() {
+    for recorded in recorded() {
+        let (kept, shown) = (recorded.kept(), recorded.shown());
+        let by_path: HashMap<_, _> = shown.iter().cloned().collect();
+        for (path, json) in &kept {
+            let found = by_path.get(path).map(String::as_str);
+            let expected = recorded.expected(path, json);
+            assert_eq!(found, Some(&*expected), "{}: {path:?}", recorded.server);
+        }
+        let came = |path: &&Path| kept.iter().any(|(other, _)| other == *path);
+        let order: Vec<_> = shown.iter().map(|(path, _)| path).filter(came).collect();
+        let expected: Vec<_> = kept.iter().map(|(path, _)| path).collect();
+        check_same(&recorded.server, &order, &expected);
+    }
+}
+
+#[test]
+fn no_upstream_id_and_nothing_of_the_reader_is_shown() {
+    for recorded in recorded() {
+        let shown = recorded.shown();
+        let without = without(shown.clone(), &recorded.viewer);
+        check_same(&recorded.server, &without, &shown);
+        for (path, json) in &shown {
+            let ids = recorded.posts.iter().chain(&recorded.accounts);
+            let leaks = ids.filter(|id| json.contains(id.as_str())).count();
+            assert_eq!(leaks, 0, "{}: {path:?} {json}", recorded.server);
+        }
+    }
+}
+
+#[test]
+fn what_a_status_names_is_known_when_it_is_read() {
+    for recorded in recorded() {
+        let post = recorded.post();
+        let texts = |ids: &[driftline_core::upstream_id::UpstreamId]| -> Vec<String> {
+            ids.iter().map(ToString::to_string).collect()
+        };
+        let others = |ids: &[String], own: &str| -> Vec<String> {
+            let mut others: Vec<_> = ids.iter().filter(|id| *id != own).cloned().collect();
+            others.sort_unstable();
+            others
+        };
+        let server = &recorded.server;
+        let named = texts(&post.references.posts);
+        assert_eq!(named, others(&recorded.posts, post.id.as_str()), "{server}");
+        let named = texts(&post.references.accounts);
+        assert_eq!(
+            named,
+            others(&recorded.accounts, post.author.id.as_str()),
+            "{server}"
+        );
+    }
+}

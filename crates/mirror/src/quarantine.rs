@@ -1,0 +1,57 @@
+//! Reads again what an earlier version of the program could not read.
+
+use driftline_core::timeline::IdScheme;
+use driftline_runtime::now_ms;
+use driftline_store::{
+    CommitRetried, CommitSummary, Store, StoreError, commit_retried, quarantine,
+    source::{self, Source},
+};
+use driftline_upstream::{Timeline, Upstream, stored_hashes};
+
+use crate::{session::count, upstream_access::UpstreamAccess};
+
+/// Reads the items that a source has in quarantine, each once with each version of the program, and
+/// stores the posts that it can read now.
+pub(crate) async fn retry(
+    store: &Store,
+    access: &UpstreamAccess,
+    source: &Source,
+    fence: Option<i64>,
+    (client, timeline): (&Upstream, &Timeline),
+    scheme: IdScheme,
+) -> Result<(), StoreError> {
+    let id = source.id;
+    let untried = store.read(move |tx| quarantine::untried(tx, id)).await?;
+    if untried.is_empty() {
+        return Ok(());
+    }
+    let read = untried.into_iter().map(|quarantined| {
+        let read = client.read_item(timeline, &quarantined.item.bytes);
+        (quarantined, read)
+    });
+    let items: Vec<_> = read.collect();
+    let tried = items.len();
+    let policy = access.policies.of(source.instance.id);
+    let summary: CommitSummary = store
+        .write(source::root(id), move |tx| {
+            commit_retried(
+                tx,
+                &CommitRetried {
+                    source: id,
+                    fence,
+                    scheme: &scheme,
+                    items: &items,
+                    policy: &policy,
+                    hash_stored: stored_hashes,
+                    now_ms: now_ms(),
+                },
+            )
+        })
+        .await?;
+    count(&summary);
+    tracing::info!(
+        source = %source.name, tried, stored = summary.new,
+        "items that an earlier version could not read were read again"
+    );
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! References: the local IDs by which posts name other posts and accounts.
+//!
+//! A post that everyone may see goes by its ID in the public timeline. Any other goes by an ID that
+//! it takes when a public post first names it, whether it is hidden or not stored, so that the two
+//! cannot be told apart. That ID finds the post once it may be seen. An account takes its ID when a
+//! post of it is stored or when it is first named.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::post::References;
+use driftline_db::{Column, DbError, Tx};
+
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, InstanceId, LocalId, from_sql, sql},
+    local_ids as clock,
+    posts::{
+        account, alias,
+        post::{self, PostVersion},
+    },
+    text::without_nul,
+};
+
+/// Local IDs, by the IDs at the upstream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalIds {
+    /// Of posts.
+    pub posts: HashMap<String, LocalId>,
+    /// Of accounts.
+    pub accounts: HashMap<String, AccountId>,
+}
+
+/// The local IDs of what posts of an instance name. What no stored post has named yet may be missing.
+/// Runs a statement for each kind, and one for the posts among them that everyone may see.
+pub fn local_ids(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    references: &References,
+) -> Result<LocalIds, StoreError> {
+    let mut found = LocalIds::default();
+    let instance_id = sql(instance);
+    if !references.accounts.is_empty() {
+        let ids = references.accounts.iter().map(|id| id.as_str());
+        found.accounts = account::local_ids(tx, instance_id, ids)?;
+    }
+    if references.posts.is_empty() {
+        return Ok(found);
+    }
+    let ids = references.posts.iter().map(|id| id.as_str());
+    let rows = tx.query(
+        "select upstream_id, post_id, reference_id from upstream_post
+         where upstream_id {in $1} and instance_id = $2",
+        &[&Column::text(ids), &instance_id],
+        |row| {
+            let ids = (row.i64("post_id")?, row.opt_i64("reference_id")?);
+            Ok((row.text("upstream_id")?, ids))
+        },
+    )?;
+    let public: HashMap<i64, i64> = tx
+        .query(
+            "select id, coalesce(public_id, id) as public_id from post where id {in $1} and listed",
+            &[&Column::i64(rows.iter().map(|(_, (post_id, _))| *post_id))],
+            |row| Ok((row.i64("id")?, row.i64("public_id")?)),
+        )?
+        .into_iter()
+        .collect();
+    for (upstream_id, (post_id, reference_id)) in rows {
+        if let Some(id) = public.get(&post_id).copied().or(reference_id) {
+            found.posts.insert(upstream_id, from_sql(id)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Gives local IDs to what posts of an instance name and has none yet. To be written below
+/// [`crate::local_ids::root`].
+pub fn map(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    references: &References,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    assign(tx, sql(instance), references, now_ms)
+}
+
+/// [`map`]. Holds the clock.
+pub(crate) fn assign(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    references: &References,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let first = clock::take(tx, now_ms, references.posts.len())?;
+    let ids: Vec<_> = references
+        .posts
+        .iter()
+        .map(|id| without_nul(id.as_str()))
+        .collect();
+    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+    let stored = post::stored(tx, instance_id, &ids)?;
+    let mut new = NewReferences::new(stored.references, first);
+    for id in ids {
+        new.name(id, stored.posts.get(id));
+    }
+    new.write(tx, instance_id)?;
+    let accounts = references.accounts.iter();
+    account::store(tx, instance_id, account::Known::default(), [], accounts)?;
+    Ok(())
+}
+
+/// The references of one commit to posts, gathered before any is written.
+pub(crate) struct NewReferences {
+    /// The IDs that references have already, by upstream ID.
+    known: HashMap<String, i64>,
+    next_id: i64,
+    new: Vec<NewReference>,
+    /// Posts that are new, and found by the IDs by which others named them before.
+    arrived: Vec<(i64, Option<i64>)>,
+    named: HashSet<String>,
+}
+
+struct NewReference {
+    upstream_id: String,
+    id: i64,
+    /// The post, if it is stored.
+    post_id: Option<i64>,
+}
+
+impl NewReferences {
+    /// `known` are references by upstream ID; new ones take IDs from `first_id`.
+    pub(crate) fn new(known: HashMap<String, i64>, first_id: i64) -> Self {
+        Self {
+            known,
+            next_id: first_id,
+            new: Vec::new(),
+            arrived: Vec::new(),
+            named: HashSet::new(),
+        }
+    }
+
+    /// Adds a post that a public one names, with what is stored of it.
+    pub(crate) fn name(&mut self, upstream_id: &str, stored: Option<&post::Known>) {
+        let is_public = stored.is_some_and(|post| post.listed && !post.is_gone());
+        if is_public
+            || upstream_id.is_empty()
+            || self.known.contains_key(upstream_id)
+            || !self.named.insert(upstream_id.to_owned())
+        {
+            return;
+        }
+        self.new.push(NewReference {
+            upstream_id: upstream_id.to_owned(),
+            id: self.next_id,
+            post_id: stored.map(|post| post.id),
+        });
+        self.next_id += 1;
+    }
+
+    /// Adds a new post.
+    pub(crate) fn arrives(&mut self, version: &PostVersion<'_>) {
+        let upstream_id = without_nul(version.post.id.as_str());
+        let known = self.known.get(&*upstream_id);
+        self.arrived.extend(known.map(|id| (*id, Some(version.id))));
+    }
+
+    /// Writes them, after the new posts. The clock must be held.
+    pub(crate) fn write(self, tx: &mut Tx<'_>, instance_id: i64) -> Result<(), DbError> {
+        let new = &self.new;
+        tx.execute_many_later(
+            "insert into upstream_post (upstream_id, instance_id, post_id, reference_id) {rows}
+             on conflict (upstream_id, instance_id) do update set reference_id = excluded.reference_id",
+            &[],
+            &[
+                Column::text(new.iter().map(|new| new.upstream_id.as_str())),
+                Column::i64(new.iter().map(|_| instance_id)),
+                Column::i64(new.iter().map(|_| 0)),
+                Column::i64(new.iter().map(|new| new.id)),
+            ],
+        )?;
+        let mut aliases = self.arrived;
+        aliases.extend(new.iter().map(|new| (new.id, new.post_id)));
+        alias::add(tx, &aliases)
+    }
+}

@@ -1,0 +1,194 @@
+//! The quarantine: what cannot be read is kept, and costs nothing else.
+
+use driftline_core::{
+    answer::{LookUp, Page, Unreadable},
+    refresh::Policy,
+    upstream_id::UpstreamId,
+};
+use driftline_mastodon::stored_hashes;
+use driftline_store::{
+    CommitRetried, CommitSummary, commit_retried, completeness, history,
+    quarantine::{self, Quarantined, RetriedItem},
+    source,
+    testing::SCHEME,
+};
+
+use crate::world::{START_MS, World, names, newest_page, on_both, page, post, posts};
+
+/// A page with an item that cannot be read between the posts.
+fn page_with(world: &World, ids: impl IntoIterator<Item = u64>, item: Unreadable) -> Page {
+    Page {
+        passed: item.position.clone().into_iter().collect(),
+        unreadable: vec![item],
+        ..page(posts(ids), world.now_ms)
+    }
+}
+
+fn at(position: Option<&str>, bytes: &[u8]) -> Unreadable {
+    Unreadable {
+        position: position.map(UpstreamId::from),
+        above: Some("3".into()),
+        below: Some("1".into()),
+        bytes: bytes.to_vec(),
+        reason: "control character".to_owned(),
+    }
+}
+
+fn kept(world: &World) -> Vec<Quarantined> {
+    let source = world.source;
+    let kept = world.read(move |tx| quarantine::list(tx, source));
+    let counts = world.read(move |tx| completeness::counts(tx, source));
+    assert_eq!(counts.unreadable, kept.len() as u64);
+    kept
+}
+
+fn retry(world: &World, read: RetriedItem) -> CommitSummary {
+    let source = world.source;
+    let untried = world.read(move |tx| quarantine::untried(tx, source));
+    let items: Vec<_> = untried
+        .into_iter()
+        .map(|item| (item, read.clone()))
+        .collect();
+    let now_ms = world.now_ms;
+    world.write(move |tx| {
+        commit_retried(
+            tx,
+            &CommitRetried {
+                source,
+                fence: None,
+                scheme: &SCHEME,
+                items: &items,
+                policy: &Policy::default(),
+                hash_stored: stored_hashes,
+                now_ms,
+            },
+        )
+    })
+}
+
+/// As if another version of the program had put the items there.
+fn of_another_version(world: &World) {
+    world.write(|tx| {
+        tx.execute("update quarantine set program = 'older'", &[])?;
+        Ok(())
+    });
+}
+
+#[test]
+fn an_unreadable_item_is_kept_once_and_the_page_stored() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let bytes = b"{\"id\":\"2\",\"content\":\"\x00\xff\"}";
+        let first = page_with(&world, [3, 1], at(Some("2"), bytes));
+        let summary = world.commit(&newest_page(), first).expect("a commit");
+        assert_eq!(summary.new, 2);
+        assert_eq!(names(&world.timeline()), ["3", "1"]);
+        world.now_ms += 60_000;
+        let again = page_with(&world, [3, 1], at(Some("2"), bytes));
+        world.commit(&newest_page(), again).expect("a commit");
+        let items = kept(&world);
+        assert_eq!(items.len(), 1, "once");
+        assert_eq!(items[0].item, at(Some("2"), bytes));
+        assert_eq!(items[0].first_seen_at_ms, START_MS);
+        assert_eq!(items[0].last_seen_at_ms, world.now_ms);
+        // Without a position they are told apart by their bytes.
+        for (bytes, count) in [("7", 2), ("7", 2), ("8", 3)] {
+            let page = page_with(&world, [3, 1], at(None, bytes.as_bytes()));
+            world.commit(&newest_page(), page).expect("a commit");
+            assert_eq!(kept(&world).len(), count);
+        }
+    });
+}
+
+#[test]
+fn it_leaves_when_a_page_lists_a_post_there() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
+        world.commit(&newest_page(), broken).expect("a commit");
+        assert_eq!(kept(&world).len(), 1);
+        let summary = world.poll(posts([3, 2, 1]));
+        assert_eq!((summary.new, kept(&world).len()), (1, 0));
+    });
+}
+
+#[test]
+fn a_stored_post_that_cannot_be_read_any_more_is_not_missed() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([4, 3, 2, 1]));
+        let look = world.second_look();
+        let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
+        let summary = world.commit(&look, broken).expect("a commit");
+        assert_eq!(summary.absent, 0);
+        assert_eq!(names(&world.timeline()), ["4", "3", "2", "1"]);
+    });
+}
+
+#[test]
+fn a_new_version_reads_it_once_and_stores_it_as_if_shown_late() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
+        world.commit(&newest_page(), broken).expect("a commit");
+        let readable = || Ok((UpstreamId::from("2"), Some(post(2, "late"))));
+        assert_eq!(retry(&world, readable()).new, 0, "this version has tried");
+        of_another_version(&world);
+        retry(&world, Err("still not".to_owned()));
+        assert_eq!(kept(&world)[0].item.reason, "still not");
+        assert_eq!(retry(&world, readable()).new, 0, "once");
+        of_another_version(&world);
+        retry(&world, Ok(("x".into(), None)));
+        assert!(kept(&world)[0].item.reason.contains("no ID"));
+        of_another_version(&world);
+        world.now_ms += 1_000;
+        let stored = retry(&world, readable());
+        assert_eq!((stored.new, stored.update_count), (1, 3));
+        assert_eq!(kept(&world), []);
+        // Order seen is order kept: it arrived last.
+        assert_eq!(names(&world.timeline()), ["2", "3", "1"]);
+        assert_eq!(world.poll(posts([3, 1])).new, 0);
+    });
+}
+
+#[test]
+fn a_version_read_late_replaces_none_that_is_newer() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
+        world.commit(&newest_page(), broken).expect("a commit");
+        // A look-up could read it.
+        of_another_version(&world);
+        retry(&world, Ok(("2".into(), Some(post(2, "text")))));
+        world.now_ms += 60_000;
+        let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
+        world.commit(&newest_page(), broken).expect("a commit");
+        world.now_ms += 60_000;
+        let found = LookUp::Found(Box::new(post(2, "newest")));
+        assert_eq!(world.look_up("2", found).edited, 1);
+        of_another_version(&world);
+        let stored = retry(&world, Ok(("2".into(), Some(post(2, "newer")))));
+        assert_eq!((stored.new, stored.edited, kept(&world).len()), (0, 0, 0));
+        let shown = world
+            .timeline()
+            .into_iter()
+            .find(|post| post.upstream_id == "2");
+        let shown = shown.expect("the post");
+        assert_eq!(shown.raw, post(2, "newest").raw);
+        let kept = world.read(move |tx| history::versions(tx, shown.post_id));
+        assert_eq!(kept.len(), 1);
+    });
+}
+
+#[test]
+fn a_removed_source_leaves_none() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
+        world.commit(&newest_page(), broken).expect("a commit");
+        let source = world.source;
+        world.write(move |tx| source::remove(tx, source, START_MS));
+        let left = store.read_blocking(move |tx| quarantine::count(tx, source));
+        assert_eq!(left.expect("a count"), 0);
+    });
+}

@@ -1,0 +1,234 @@
+//! What posts name by upstream IDs: the local IDs of posts and accounts, stored or not.
+
+use driftline_core::{
+    answer::LookUp,
+    post::{Post, References, Visibility},
+    upstream_id::UpstreamId,
+};
+use driftline_store::{
+    InstanceId, LocalId, Store, Tx, account, find, local_ids,
+    reference::{self, LocalIds},
+    source,
+    timeline::{self, Viewer},
+};
+
+use crate::world::{START_MS, World, names, on_both, post};
+
+fn ids(texts: &[&str]) -> Vec<UpstreamId> {
+    texts.iter().copied().map(UpstreamId::from).collect()
+}
+
+fn naming(id: u64, posts: &[&str], accounts: &[&str]) -> Post {
+    Post {
+        references: References {
+            posts: ids(posts),
+            accounts: ids(accounts),
+        },
+        ..post(id, "text")
+    }
+}
+
+fn private(post: Post) -> Post {
+    Post {
+        visibility: Visibility::Private,
+        ..post
+    }
+}
+
+/// The local ID of a post, if it has one by which others name it.
+pub(crate) fn local_id(world: &World, instance: InstanceId, id: &str) -> Option<LocalId> {
+    let found = local_ids_of(world, instance, &[id], &[]);
+    found.posts.get(id).copied()
+}
+
+fn local_ids_of(
+    world: &World,
+    instance: InstanceId,
+    posts: &[&str],
+    accounts: &[&str],
+) -> LocalIds {
+    let references = naming(1, posts, accounts).references;
+    world.read(move |tx| reference::local_ids(tx, instance, &references))
+}
+
+fn instance(world: &World) -> InstanceId {
+    world.read(|tx| Ok(source::instances(tx)?[0].id))
+}
+
+fn found(world: &World, id: LocalId, viewer: Viewer) -> Option<String> {
+    let status = world.read(move |tx| timeline::status(tx, id, viewer));
+    status.map(|post| post.upstream_id)
+}
+
+#[test]
+fn hidden_and_unknown_posts_cannot_be_told_apart() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let home = instance(&world);
+        world.poll(vec![private(post(2, "hidden")), post(1, "shown")]);
+        let hidden = world.timeline_for(Viewer::Operator)[0].id;
+        // Nobody is shown what hidden posts name, so that gets no ID.
+        world.now_ms += 60_000;
+        world.poll(vec![private(naming(3, &["2", "98"], &["a98"]))]);
+        assert_eq!(local_id(&world, home, "98"), None);
+        world.now_ms += 60_000;
+        world.poll(vec![naming(5, &["99"], &[]), naming(4, &["1", "2"], &[])]);
+        let entries = world.timeline();
+        assert_eq!(local_id(&world, home, "1"), Some(entries[2].id));
+        let mut named = ["2", "99"].map(|id| local_id(&world, home, id).expect("an ID"));
+        assert!(!named.contains(&hidden));
+        for id in named {
+            assert_eq!(found(&world, id, Viewer::Anonymous), None);
+        }
+        assert_eq!(
+            found(&world, named[0], Viewer::Operator).as_deref(),
+            Some("2")
+        );
+        // They come from the same moment, and stay as they are.
+        named.sort_unstable();
+        assert_eq!(named[0].raw() + 1, named[1].raw());
+        assert!(named[1] < entries[1].id && named[0] > hidden);
+        world.now_ms += 60_000;
+        world.poll(vec![naming(6, &["99", "2"], &[])]);
+        let mut again = ["2", "99"].map(|id| local_id(&world, home, id).expect("an ID"));
+        again.sort_unstable();
+        assert_eq!(again, named);
+    });
+}
+
+#[test]
+fn a_post_that_arrives_is_found_by_the_id_by_which_it_was_named() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let home = instance(&world);
+        world.poll(vec![naming(5, &["98", "99"], &[])]);
+        let shown = world.timeline()[0].id;
+        let [hidden, named] = ["98", "99"].map(|id| local_id(&world, home, id).expect("an ID"));
+        let mut other = World::readable(store, "other");
+        other.poll(vec![post(99, "text"), private(post(98, "text"))]);
+        // Law 3: readers have passed the ID by which it was named.
+        let arrived = other.timeline()[0].clone();
+        assert!(arrived.id > shown && arrived.post_id == arrived.id);
+        assert_eq!(local_id(&world, home, "99"), Some(arrived.id));
+        assert_eq!(
+            found(&world, named, Viewer::Anonymous).as_deref(),
+            Some("99")
+        );
+        let post = world.read(move |tx| find::post(tx, &named.to_string()));
+        assert_eq!(post, Some(arrived.id));
+        // One that is hidden is as unknown as it was.
+        assert_eq!(local_id(&world, home, "98"), Some(hidden));
+        assert_eq!(found(&world, hidden, Viewer::Anonymous), None);
+        assert_eq!(
+            found(&world, hidden, Viewer::Operator).as_deref(),
+            Some("98")
+        );
+        assert_eq!(names(&world.public()), ["99", "5"]);
+    });
+}
+
+#[test]
+fn the_id_of_what_is_named_is_never_given_again_nor_lost() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let home = instance(&world);
+        world.poll(vec![naming(5, &["99"], &[])]);
+        let named = local_id(&world, home, "99").expect("an ID");
+        let raw = named.raw().cast_signed();
+        let taken = world.read(move |tx| {
+            Ok(
+                tx.query("select id from entry_alias where id = $1", &[&raw], |row| {
+                    row.i64("id")
+                })?,
+            )
+        });
+        assert_eq!(taken, [raw]);
+        let mut other = World::readable(store, "other");
+        other.poll(vec![post(99, "text")]);
+        other.look_up("99", LookUp::Gone);
+        world.poll(vec![naming(6, &["99"], &[])]);
+        assert_eq!(local_id(&world, home, "99"), Some(named));
+        let other_source = other.source;
+        store
+            .write_blocking(source::root(other_source), move |tx| {
+                source::remove(tx, other_source, START_MS)
+            })
+            .expect("a removal");
+        assert_eq!(local_id(&world, home, "99"), Some(named));
+        let by_address = world.read(|tx| find::post(tx, "sim.example/99"));
+        assert_eq!(by_address, None);
+        world.poll(vec![post(99, "again")]);
+        assert_eq!(
+            found(&world, named, Viewer::Anonymous).as_deref(),
+            Some("99")
+        );
+    });
+}
+
+#[test]
+fn accounts_have_ids_before_their_posts_do() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let home = instance(&world);
+        world.poll(vec![naming(1, &[], &["7", "8", "9"])]);
+        let before = local_ids_of(&world, home, &[], &["7", "8", "9", "10"]).accounts;
+        assert_eq!(before.len(), 3);
+        let mut by_another = naming(2, &[], &["8"]);
+        by_another.author.id = "9".into();
+        by_another.author.acct = "nine".to_owned();
+        world.poll(vec![by_another]);
+        let after = local_ids_of(&world, home, &[], &["7", "8", "9"]).accounts;
+        assert_eq!(before, after);
+        let (eight, nine) = (after["8"], after["9"]);
+        assert_eq!(world.public()[0].account, Some(nine));
+        let found = world.read(move |tx| account::by_ids(tx, &[eight, nine]));
+        let mut accts: Vec<&str> = found.iter().map(|account| &*account.acct).collect();
+        accts.sort_unstable();
+        assert_eq!(accts, ["", "nine"]);
+        // Who is named again keeps the name.
+        world.poll(vec![naming(3, &[], &["9"])]);
+        let found = world.read(move |tx| account::by_ids(tx, &[nine]));
+        assert_eq!(found[0].acct, "nine");
+    });
+}
+
+#[test]
+fn an_edit_may_name_more() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let home = instance(&world);
+        world.poll(vec![post(1, "text")]);
+        let mut edited = naming(1, &["99"], &["8"]);
+        edited.edited_at_ms = Some(START_MS);
+        edited.raw = edited.raw.replace("text", "new text");
+        assert_eq!(world.poll(vec![edited]).edited, 1);
+        let found = local_ids_of(&world, home, &["99"], &["8"]);
+        assert_eq!((found.posts.len(), found.accounts.len()), (1, 1));
+    });
+}
+
+fn map(store: &Store, instance: InstanceId, references: References) {
+    let job = move |tx: &mut Tx<'_>| reference::map(tx, instance, &references, START_MS);
+    store.write_blocking(local_ids::root(), job).expect("a map");
+}
+
+#[test]
+fn what_older_posts_name_is_mapped_once() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let home = instance(&world);
+        world.poll(vec![post(2, "text"), private(post(1, "text"))]);
+        let all = naming(0, &["1", "2", "3"], &["7", "8"]).references;
+        map(store, home, all.clone());
+        let read = |all: &References| {
+            let all = all.clone();
+            world.read(move |tx| reference::local_ids(tx, home, &all))
+        };
+        let found = read(&all);
+        assert_eq!((found.posts.len(), found.accounts.len()), (3, 2));
+        assert_eq!(found.posts["2"], world.timeline()[0].id);
+        assert_ne!(found.posts["1"], world.timeline_for(Viewer::Operator)[1].id);
+        map(store, home, all.clone());
+        assert_eq!(read(&all), found);
+    });
+}
