@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use driftline_core::{
-    answer::{Abilities, AnswerHeaders, Event, Listed, LookUp, Page},
+    answer::{Abilities, AnswerHeaders, Event, Failure, FailureKind, Listed, LookUp, Page},
     api::Api,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
     refresh::Policy,
@@ -353,10 +353,17 @@ impl Feed {
                 .machine
                 .next(&self.settings, ABILITIES, self.now_ms, true);
             self.machine.sent(&step, self.now_ms);
-            let Step::Fetch(fetch) = step else { continue };
-            if fetch.purpose == RequestPurpose::Poll {
-                continue;
-            }
+            let fetch = match step {
+                Step::Fetch(fetch) if fetch.purpose != RequestPurpose::Poll => fetch,
+                Step::Fetch(_) | Step::Wait { .. } => continue,
+                Step::LookUp(id) => {
+                    let failure = Failure::new(FailureKind::TimedOut, "no answer");
+                    let (settings, now_ms) = (&self.settings, self.now_ms);
+                    self.machine
+                        .look_up_failed(settings, &id, &failure, now_ms, 0);
+                    continue;
+                }
+            };
             let anchor = fetch.anchor_query().cloned().and_then(|query| {
                 let source = self.source;
                 self.read(move |tx| entry::anchor(tx, source, &query))
