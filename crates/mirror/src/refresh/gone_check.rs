@@ -141,7 +141,6 @@ async fn finds(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use driftline_core::refresh::BatchRule;
     use driftline_store::refresh::{ClaimRequest, Claimed};
