@@ -186,7 +186,6 @@ pub fn source_facts(
         has_posts: machine.ledger().frontier().is_some(),
         ranges: range_counts(machine.ledger().gaps()),
         history_posts: machine.counters().history,
-        unreadable: 0,
     }
 }
 
@@ -241,7 +240,7 @@ pub fn completeness_report(
         settled: verdict.is_settled(),
         readable: source.readable,
         unprovable: facts.unprovable,
-        unreadable: facts.unreadable,
+        unreadable: counts.unreadable,
         not_confirmed: 0,
         polls: *machine.polls(),
         overdue_ms: facts.overdue_ms,

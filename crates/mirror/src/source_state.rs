@@ -35,8 +35,6 @@ pub struct SourceFacts {
     pub ranges: RangeCounts,
     /// Posts of its history that are stored.
     pub history_posts: u64,
-    /// Posts whose answers could not be read.
-    pub unreadable: u64,
 }
 
 /// Ranges that are not proven complete, by why they are not.

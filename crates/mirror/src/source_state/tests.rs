@@ -130,7 +130,6 @@ prop_compose! {
             unprovable, polled_ago_ms, may_be_ago_ms, overdue_ms, quiet_ms, empty_ms,
             ranges: RangeCounts { open, history, provisional, passed_over, unrecoverable },
             history_posts: 0,
-            unreadable: 0,
         }
     }
 }
