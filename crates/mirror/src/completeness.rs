@@ -240,7 +240,7 @@ pub fn completeness_report(
         settled: verdict.is_settled(),
         readable: source.readable,
         unprovable: facts.unprovable,
-        unreadable: 0,
+        unreadable: counts.unreadable,
         not_confirmed: 0,
         polls: *machine.polls(),
         overdue_ms: facts.overdue_ms,

@@ -398,6 +398,7 @@ impl Session {
         }
         if request.purpose != RequestPurpose::Poll
             || now_ms().saturating_sub(self.saved_ms) >= SAVED_EVERY_MS
+            || !page.unreadable.is_empty()
             || !self
                 .recent_posts
                 .need_no_commit(&page.listed, page.headers.sent_at_ms)
