@@ -44,8 +44,6 @@ pub struct CompletenessReport {
     pub unprovable: Option<String>,
     /// Posts whose answers could not be read; the ranges around them are.
     pub unreadable: u64,
-    /// Posts that pages do not list any more and that could not be looked up.
-    pub not_confirmed: u64,
     /// What polls have had of late.
     pub polls: Polls,
     /// For how long the look that waits the longest has been overdue, ms, if one is.
@@ -241,7 +239,6 @@ pub fn completeness_report(
         readable: source.readable,
         unprovable: facts.unprovable,
         unreadable: counts.unreadable,
-        not_confirmed: 0,
         polls: *machine.polls(),
         overdue_ms: facts.overdue_ms,
         posts: counts.entries,
