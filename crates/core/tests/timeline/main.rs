@@ -5,6 +5,7 @@
 
 mod harness;
 mod laws;
+mod quirks;
 mod scenes;
 mod workloads;
 mod world;

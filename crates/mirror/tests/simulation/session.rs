@@ -194,10 +194,10 @@ impl Simulation {
         self.now_ms = self.upstream.received_at_ms();
         let settings = self.settings();
         trace(self.now_ms, &answer.as_ref().map(ids_of));
-        let checked = answer.and_then(|page| {
+        let checked = answer.and_then(|mut page| {
             self.laws.answered(&page);
             let known = machine.scheme().copied();
-            Reading::check(&page, &request, known, &settings).map(|reading| (page, reading))
+            Reading::check(&mut page, known, &settings).map(|reading| (page, reading))
         });
         // Between the answer and its commit.
         if self.rng.random() {

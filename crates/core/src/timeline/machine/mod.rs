@@ -4,14 +4,18 @@ mod ahead;
 mod answers;
 mod empty_ranges;
 mod measuring;
+mod proof;
+mod stalled;
 mod steps;
+mod ways;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use self::{ahead::Ahead, empty_ranges::EmptyRange};
+use self::{ahead::Ahead, empty_ranges::EmptyRange, stalled::Stalled};
 use super::{
+    abilities::HonouredAbilities,
     evidence::Evidence,
     gap_ledger::{Gap, GapKind, GapLedger},
     ladder::RungStats,
@@ -48,6 +52,9 @@ pub struct Machine {
     /// Ranges of which answers showed nothing.
     #[serde(alias = "doubts")]
     empty_ranges: Vec<EmptyRange>,
+    /// Ranges whose requests make no progress.
+    stalled: Vec<Stalled>,
+    honoured: HonouredAbilities,
     lateness: Lateness,
     evidence: Evidence,
     probes: Probes,
@@ -263,7 +270,8 @@ impl Machine {
     /// Whether a first page was taken in: from then on the source's entries
     /// may be read by others, while its history is still being fetched.
     pub fn is_readable(&self) -> bool {
-        self.ledger.frontier().is_some() || self.history.seen_empty
+        let is_begun = self.ledger.frontier().is_some() || self.history.seen_empty;
+        is_begun || self.honoured.disorder.is_some()
     }
 
     /// Whether a crash that replaced this machine by `stored` would lose
