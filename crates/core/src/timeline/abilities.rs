@@ -158,8 +158,9 @@ impl HonouredAbilities {
     }
 
     /// Whether an answer is surely whole: even if posts were filtered out of it after it was cut.
-    fn is_surely_whole(&self, items: usize, limit: u16) -> bool {
-        items * WHOLE_PART <= usize::from(limit).min(self.longest_page)
+    pub(super) fn is_surely_whole(&self, items: usize, limit: u16) -> bool {
+        let full = usize::from(limit).min(self.longest_page);
+        full >= MIN_FULL && items * WHOLE_PART <= full
     }
 
     /// Whether a page shows all between its newest post and a `max_id` that was honoured.
@@ -174,7 +175,9 @@ impl HonouredAbilities {
         if reading.items >= MIN_ORDERED {
             self.disorder.clone_from(&reading.disorder);
         }
-        self.precision_ms = self.precision_ms.max(reading.precision_ms);
+        if reading.is_coarse {
+            self.precision_ms = self.precision_ms.max(reading.precision_ms);
+        }
         let limit = usize::from(request.page.limit);
         if reading.items > 0 && reading.items >= limit {
             let obeyed = Some(reading.items == limit);
@@ -246,8 +249,16 @@ impl HonouredAbilities {
             if is_asked_again && obeyed && reading.newest() == Some(low) && known.new == 0 {
                 self.from_newest.saw(Some(true), known.now_ms);
             }
-        } else if let Some(newest) = reading.newest().filter(|_| obeyed) {
-            self.unproven_top = Some((newest.clone(), max.clone()));
+        } else if let (Some(newest), Some(oldest)) = (reading.newest(), reading.oldest()) {
+            // A page that reaches its anchor may show all there is.
+            let is_cut = self.is_full(reading.items, request.page.limit)
+                && request
+                    .anchor
+                    .as_ref()
+                    .is_some_and(|anchor| oldest > anchor);
+            if obeyed && is_cut {
+                self.unproven_top = Some((newest.clone(), max.clone()));
+            }
         }
     }
 }
@@ -260,3 +271,5 @@ const RETRY_MS: i64 = 6 * 3_600_000;
 const MIN_ORDERED: usize = 8;
 /// A page of at most this part of the longest was not cut, even if most of it was filtered.
 const WHOLE_PART: usize = 4;
+/// Of shorter pages all but few may be filtered.
+const MIN_FULL: usize = 12;

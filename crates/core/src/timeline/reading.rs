@@ -37,6 +37,8 @@ pub struct Reading {
     pub ahead: usize,
     /// Within how many ms of each other the answer lists posts in any order.
     pub precision_ms: i64,
+    /// Whether that shows the server's order: not if a pinned or repeated post explains it.
+    pub(super) is_coarse: bool,
     /// Set if the answer does not follow the order of IDs: then `keys` are as it lists them.
     pub disorder: Option<Disorder>,
     /// How many different items it lists, posts or not.
@@ -118,6 +120,7 @@ impl Reading {
             page.listed = listed.into_iter().map(|(_, item)| item).collect();
             return Ok(Self::disordered(keys, passed.len(), scheme, page));
         }
+        let is_coarse = is_coarse(&keys, &scheme) || is_coarse(&passed, &scheme);
         let mut listed: Vec<_> = listed.into_iter().zip(order.placed).collect();
         listed.sort_by(|((a, _), _), ((b, _), _)| b.cmp(a));
         let placed = listed.iter().map(|(_, placed)| *placed).collect();
@@ -130,6 +133,7 @@ impl Reading {
             placed,
             items,
             precision_ms: order.precision_ms.max(passed_order.precision_ms),
+            is_coarse,
             ..Self::of_keys(keys, &passed, Some(scheme), &page.headers)
         })
     }
@@ -158,6 +162,7 @@ impl Reading {
             read_at_ms: read_at_ms(headers),
             answered_by_ms,
             precision_ms: 0,
+            is_coarse: false,
             disorder: None,
             items,
         }
@@ -219,6 +224,13 @@ impl Reading {
         let bound = request.since_id.as_ref().or(request.min_id.as_ref());
         bound.is_some_and(|bound| self.oldest().is_some_and(|oldest| oldest < bound))
     }
+}
+
+/// Whether keys are out of order even without the first or the last of them.
+fn is_coarse(keys: &[Key], scheme: &IdScheme) -> bool {
+    let without = [keys.get(1..), keys.split_last().map(|(_, rest)| rest)];
+    let mut without = without.into_iter().flatten();
+    !keys.is_empty() && without.all(|keys| PageOrder::of(keys, scheme).precision_ms > 0)
 }
 
 /// Keeps the first of equal items.

@@ -31,7 +31,7 @@ fn drawn(rng: &mut ChaCha8Rng) -> Quirks {
         of_both: rng
             .random_bool(0.2)
             .then(|| of_both[rng.random_range(0..3)]),
-        cap: rng.random_bool(0.2).then(|| rng.random_range(5..15)),
+        cap: rng.random_bool(0.2).then(|| rng.random_range(12..15)),
         ignores_limit: rng.random_bool(0.2),
         repeats_newest: rng.random_bool(0.2),
         pins_oldest: rng.random_bool(0.2),

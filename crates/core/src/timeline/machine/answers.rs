@@ -337,7 +337,7 @@ impl Machine {
         }
         // Another page than was asked for says nothing of what is not on it.
         let is_another = reading.passes_max_id(request) || reading.disorder.is_some();
-        let may_be_empty = request.unbounded_range().is_some() && !is_another;
+        let may_be_empty = self.nothing_below(request, reading).is_some() && !is_another;
         if may_be_empty {
             self.ledger.tried(low, high);
         } else {

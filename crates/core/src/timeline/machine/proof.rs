@@ -113,13 +113,15 @@ impl Machine {
         let mut high = max_id.unwrap_or(newest).clone();
         let precision_ms = self.precision_ms().max(reading.precision_ms);
         if let (1.., Some(scheme)) = (precision_ms, self.scheme.or(reading.scheme)) {
-            let is_cut = self.honoured.is_full(reading.items * 2, request.page.limit);
-            if is_cut {
+            let is_whole = self
+                .honoured
+                .is_surely_whole(reading.items, request.page.limit);
+            if !is_whole {
                 low = low.max(scheme.floor(scheme.time_ms(oldest)? + precision_ms)?);
             }
             let is_from_below = request.min_id.is_some()
                 || (request.since_id.is_some() && max_id.is_none() && !shows_top);
-            if is_cut && is_from_below {
+            if !is_whole && is_from_below {
                 high = high.min(scheme.floor(scheme.time_ms(newest)? - precision_ms)?);
             }
         }
