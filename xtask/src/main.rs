@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod demo;
 mod error;
+mod live;
 mod seeds;
 mod setup;
 mod sim;
@@ -41,6 +42,7 @@ fn run(command: Command) -> Result<(), TaskError> {
         Command::Tidy => tidy::run(&workspace),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Soak(args) => soak::run(&workspace, &args),
+        Command::Live(args) => live::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     }
 }
@@ -70,6 +72,8 @@ enum Command {
     Sim(sim::SimArgs),
     /// Runs the simulations on many seeds, and the kill tests many times
     Soak(soak::SoakArgs),
+    /// Mirrors a real server on loopback, kills both on the way, and compares
+    Live(live::LiveArgs),
     /// Runs the benchmarks of `bench/`
     Bench(bench::BenchArgs),
 }

@@ -112,6 +112,7 @@ fn template(number: u64) -> Status {
     let length = 300 + usize::try_from(number * 37 % 700).unwrap_or(0);
     Status {
         id: UpstreamId::new("1"),
+        first_id: None,
         created_at_ms: NOW_MS - AGE_MS,
         edited_at_ms: None,
         visibility: Visibility::Public,

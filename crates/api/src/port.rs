@@ -2,7 +2,7 @@
 //! the API knows no upstream.
 
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
-use driftline_runtime::{CommandError, StalledSource};
+use driftline_runtime::{CommandError, FailingSource, StalledSource};
 use futures_util::future::BoxFuture;
 
 /// The mirror as requests see it.
@@ -15,6 +15,9 @@ pub trait MirrorPort: Send + Sync {
 
     /// The sources that are not read at this time, Unix ms, by name.
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource>;
+
+    /// The sources whose requests have failed for a while at this time, Unix ms, by name.
+    fn failing_sources(&self, now_ms: i64) -> Vec<FailingSource>;
 
     /// The error of a store that fails every commit of a source.
     fn store_fault(&self) -> Option<String>;

@@ -15,6 +15,9 @@ pub enum CliError {
     /// What was asked for failed: exit status 1.
     #[error("{0}")]
     Failed(String),
+    /// What was asked for was done in part: exit status 3.
+    #[error("{0}")]
+    Unsettled(String),
     /// The output was closed: exit status 0, in silence.
     #[error("the output was closed")]
     BrokenPipe,
@@ -37,6 +40,7 @@ impl CliError {
             Self::BrokenPipe => 0,
             Self::Failed(_) => 1,
             Self::Usage(_) => 2,
+            Self::Unsettled(_) => 3,
         }
     }
 }

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if matches!(error, CliError::Usage(_) | CliError::Failed(_)) {
+            if !matches!(error, CliError::BrokenPipe) {
                 output::note(&format!("driftline: {error}"));
             }
             ExitCode::from(error.status())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use driftline_core::timeline::{RequestPurpose, Step};
-use driftline_mirror::{Done, Following, Session, UpstreamAccess};
+use driftline_mirror::{Done, Following, Session, SessionError, UpstreamAccess};
 use driftline_runtime::{StoreFault, now_ms};
 use driftline_store::{
     Store, StoreError,
@@ -13,7 +13,7 @@ use driftline_store::{
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{duration::duration, error::CliError};
@@ -27,6 +27,9 @@ pub struct SourceReader {
     renewing: JoinHandle<()>,
     /// A step was abandoned: the stored machine may be newer than ours.
     abandoned: bool,
+    /// A poll that began after the end has succeeded: what is settled then is all there was, not
+    /// only all that was known.
+    polled: bool,
 }
 
 /// The conditions under which reading ends; besides, an error that only the operator can cure ends
@@ -37,7 +40,7 @@ pub struct ReadUntil {
     pub at_ms: Option<i64>,
     /// How many rungs must then have covered everything before; `None` ends at once.
     pub settle_rungs: Option<usize>,
-    /// How long settling may take, ms.
+    /// How long settling may take, ms; then reading ends whatever it waits for.
     pub settle_ms: i64,
 }
 
@@ -62,12 +65,18 @@ impl SourceReader {
             lease,
             renewing,
             abandoned: false,
+            polled: false,
         })
     }
 
     /// The session.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Whether a poll that began after the end has succeeded.
+    pub fn has_polled(&self) -> bool {
+        self.polled
     }
 
     /// Reads until the end or the stop signal, and calls `progress` after each step.
@@ -78,16 +87,35 @@ impl SourceReader {
         &mut self,
         until: ReadUntil,
         stop: &mut watch::Receiver<bool>,
+        progress: impl FnMut(&Session, bool),
+    ) -> Result<(), SessionError> {
+        let Some(at_ms) = until.at_ms else {
+            return self.read(until, stop, progress).await;
+        };
+        let settle_ms = until.settle_rungs.map_or(0, |_| until.settle_ms);
+        let left_ms = at_ms.saturating_add(settle_ms).saturating_sub(now_ms());
+        let left = duration(left_ms.saturating_add(MAX_LAST_STEP_MS));
+        match timeout(left, self.read(until, stop, progress)).await {
+            Ok(read) => read,
+            // An upstream or a store that does not answer holds up no end.
+            Err(_) => {
+                self.abandoned = true;
+                Ok(())
+            }
+        }
+    }
+
+    async fn read(
+        &mut self,
+        until: ReadUntil,
+        stop: &mut watch::Receiver<bool>,
         mut progress: impl FnMut(&Session, bool),
-    ) -> Result<(), CliError> {
-        // A poll that began after the end has succeeded: what is settled then is all there was, not
-        // only all that was known.
-        let mut polled = false;
+    ) -> Result<(), SessionError> {
         let mut is_settling = false;
         while !*stop.borrow() {
             let now = now_ms();
             let over = until.at_ms.is_some_and(|at_ms| now >= at_ms);
-            if over && self.is_settled(until, polled, now) {
+            if over && self.is_settled(until, now) {
                 break;
             }
             if over && !is_settling {
@@ -96,7 +124,7 @@ impl SourceReader {
                 self.following.end().await;
                 self.session.poll_soon();
             }
-            let polls = over && !polled && self.polls_next(now);
+            let polls = over && !self.polled && self.polls_next(now);
             let done = tokio::select! {
                 done = self.session.step(over) => done?,
                 _ = stop.changed() => {
@@ -104,7 +132,7 @@ impl SourceReader {
                     break;
                 }
             };
-            polled |= polls && matches!(done, Done::Read(_));
+            self.polled |= polls && matches!(done, Done::Read(_));
             progress(&self.session, over);
             if is_hopeless(&self.session, &done) {
                 break;
@@ -148,7 +176,7 @@ impl SourceReader {
         Ok(())
     }
 
-    fn is_settled(&self, until: ReadUntil, polled: bool, now_ms: i64) -> bool {
+    fn is_settled(&self, until: ReadUntil, now_ms: i64) -> bool {
         let (Some(at_ms), Some(rungs)) = (until.at_ms, until.settle_rungs) else {
             return true;
         };
@@ -156,7 +184,7 @@ impl SourceReader {
         let counters = machine.counters();
         let never_answered = counters.requests == counters.failures && counters.failures > 0;
         never_answered
-            || (polled && machine.is_settled(settings, at_ms, rungs))
+            || (self.polled && machine.is_settled(settings, at_ms, rungs))
             || now_ms >= at_ms + until.settle_ms
     }
 
@@ -218,3 +246,5 @@ async fn renew(store: Store, store_fault: StoreFault, lease: Lease) {
 const LEASE: Duration = Duration::from_secs(5);
 const LEASE_MS: i64 = 5_000;
 const MAX_WAIT_MS: i64 = 60_000;
+/// The last step may take so long beyond the end.
+const MAX_LAST_STEP_MS: i64 = 500;

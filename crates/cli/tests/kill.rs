@@ -106,7 +106,9 @@ fn still_there<'t>(truth: &'t Truth, rows: &[Value]) -> Vec<&'t TruePost> {
     let newest = rows.iter().map(number).max();
     let live: HashSet<&str> = rows
         .iter()
-        .filter(|row| row["deleted_at_ms"].is_null() && Some(number(row)) != newest)
+        // A boost that was taken back is not deleted: it leaves.
+        .filter(|row| row["deleted_at_ms"].is_null() && row["left_at_ms"].is_null())
+        .filter(|row| Some(number(row)) != newest)
         .filter_map(|row| row["upstream_id"].as_str())
         .collect();
     truth
@@ -166,7 +168,7 @@ fn compare(truth: &Truth, rows: &[Value]) {
             (Some(_), Some(_)) => {}
             (Some(row), None) => {
                 assert!(
-                    row["deleted_at_ms"].is_null(),
+                    row["deleted_at_ms"].is_null() && row["left_at_ms"].is_null(),
                     "not deleted: {row} {post:?}"
                 );
                 let content = row["status"]["content"].as_str().unwrap();

@@ -199,7 +199,7 @@ async fn its_stream_is_followed_and_proven_by_polls() {
 }
 
 #[test]
-fn what_cannot_be_fetched_ends_with_1() {
+fn what_may_not_be_fetched_ends_with_1_and_what_cannot_with_3() {
     let data_dir = DataDir::new();
     let ended = data_dir.run(&["mirror", "http://127.0.0.1:9", "--for", "1s"]);
     assert_eq!(ended.status, 1, "{ended:?}");
@@ -215,5 +215,9 @@ fn what_cannot_be_fetched_ends_with_1() {
         "--for",
         "1s",
     ]);
-    assert_eq!(ended.status, 1, "{ended:?}");
+    assert_eq!(ended.status, 3, "{ended:?}");
+    assert!(
+        ended.stderr.contains("nothing was ever fetched"),
+        "{ended:?}"
+    );
 }

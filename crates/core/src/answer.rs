@@ -88,8 +88,10 @@ pub enum LookUp {
     /// The current post.
     Found(Box<Post>),
     /// The upstream says that it does not exist (404 or 410): deleted, or
-    /// hidden from this reader.
+    /// hidden from this reader, or not known by this ID to its look-ups.
     Gone,
+    /// The upstream leaves it out without an error, or says that it is hidden from this reader.
+    Hidden,
 }
 
 /// The results of a look-up of several posts.
@@ -194,7 +196,7 @@ pub enum FailureKind {
     Truncated,
     /// The body is larger than the cap.
     TooLarge,
-    /// A post without a usable ID.
+    /// A post without a usable ID, or another than was asked for.
     BadId,
     /// The page's IDs are not in order, repeat, or lie outside the request's
     /// bounds.

@@ -80,6 +80,31 @@ pub struct Post {
     pub viewer: Option<String>,
 }
 
+/// What a post is to look-ups: some servers find posts and not boosts.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum PostKind {
+    /// A post with content of its own.
+    Post,
+    /// A boost of another post.
+    Boost,
+}
+
+impl PostKind {
+    /// Its name in reports and in the store.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The kind of a post that is a boost or not.
+    pub const fn of(is_boost: bool) -> Self {
+        if is_boost { Self::Boost } else { Self::Post }
+    }
+}
+
 /// Hashes that tell the versions of a post apart. They are stored, so their computation must never
 /// change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,6 +129,13 @@ pub struct Counts {
     pub quotes: Option<i64>,
     /// How often it was seen.
     pub views: Option<i64>,
+}
+
+impl Post {
+    /// Whether it is a boost.
+    pub const fn kind(&self) -> PostKind {
+        PostKind::of(self.boost_of.is_some())
+    }
 }
 
 impl Counts {

@@ -2,11 +2,20 @@
 
 use driftline_core::{
     answer::Abilities,
-    timeline::{Counters, Gap, GapKind, LastError, Machine, Plan, Settings},
+    timeline::{Counters, Gap, GapKind, LastError, Machine, Plan, Polls, Settings},
     upstream_id::Key,
 };
-use driftline_store::{completeness::StoredCounts, source::Source};
+use driftline_store::{
+    completeness::StoredCounts,
+    source::{self, Source},
+};
 use serde::{Deserialize, Serialize};
+
+use crate::{
+    session::SAVED_EVERY_MS,
+    source_health::SourceFault,
+    source_state::{RangeCounts, SourceFacts, SourceState, Verdict},
+};
 
 /// The completeness of a source. Times are Unix ms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,17 +26,36 @@ pub struct CompletenessReport {
     pub upstream: String,
     /// The timeline there.
     pub timeline: String,
+    /// What the source is doing.
+    pub state: SourceState,
+    /// The state in words.
+    pub state_text: String,
+    /// Whether it is complete up to its last poll, or what is in the way first.
+    pub verdict: Verdict,
     /// Whether contiguous answers have read every range, and the last rung has read again every range
-    /// of its age: no range is open, unrecoverable or passed over.
+    /// of its age: no range is open, unrecoverable or passed over, no look is overdue, and the last
+    /// poll succeeded and was in time.
     pub complete: bool,
     /// Whether, besides, no range is left to be read again.
     pub settled: bool,
-    /// Whether the requested history is stored.
+    /// Whether a first page is stored, so that readers are shown the source.
     pub readable: bool,
+    /// Why this server's answers cannot prove that nothing is missing, if they cannot.
+    pub unprovable: Option<String>,
+    /// Posts whose answers could not be read; the ranges around them are.
+    pub unreadable: u64,
+    /// Posts that pages do not list any more and that could not be looked up.
+    pub not_confirmed: u64,
+    /// What polls have had of late.
+    pub polls: Polls,
+    /// For how long the look that waits the longest has been overdue, ms, if one is.
+    pub overdue_ms: Option<i64>,
     /// Posts stored, tombstones included.
     pub posts: u64,
     /// Of these, posts known to be deleted.
     pub deleted: u64,
+    /// Of these, posts that the source lists no more, which are not known to be deleted.
+    pub left: u64,
     /// Of these, posts that only the stream has shown: no poll has proven yet that nothing is
     /// missing next to them.
     pub streamed: u64,
@@ -120,6 +148,67 @@ pub struct RungReport {
     pub found: driftline_core::timeline::RungStats,
 }
 
+/// Who reads a source, and with what fault.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reader {
+    /// Whether a process reads it.
+    pub is_read: bool,
+    /// Whether that is another process, so that the machine is the stored one.
+    pub is_elsewhere: bool,
+    /// What keeps it from being read, or parts of it.
+    pub fault: Option<SourceFault>,
+}
+
+/// The facts about a source at this time, Unix ms. The plan is its machine's.
+pub fn source_facts(
+    source: &Source,
+    machine: &Machine,
+    plan: &Plan,
+    reader: &Reader,
+    now_ms: i64,
+) -> SourceFacts {
+    let polls = machine.polls();
+    let ago_ms = |at_ms: Option<i64>| Some(now_ms.saturating_sub(at_ms?));
+    let rarest_ms = plan.every_ms.max(source.settings.streamed_every_ms);
+    let saved_ms = i64::from(reader.is_elsewhere) * SAVED_EVERY_MS;
+    SourceFacts {
+        is_paused: source.paused,
+        is_tracked: source.timeline == source::TRACKED,
+        is_read: reader.is_read,
+        fault: reader.fault.clone(),
+        unprovable: unprovable(machine),
+        polls_fail: machine.polls_fail(),
+        polled_ago_ms: ago_ms(polls.last_ms),
+        may_be_ago_ms: rarest_ms.saturating_mul(POLLS_IN_TIME) + IN_TIME_MS + saved_ms,
+        overdue_ms: machine.overdue_ms(plan, now_ms),
+        quiet_ms: polls.quiet_ms(now_ms),
+        empty_ms: ago_ms(machine.empty_since_ms()),
+        has_posts: machine.ledger().frontier().is_some(),
+        ranges: range_counts(machine.ledger().gaps()),
+        history_posts: machine.counters().history,
+        unreadable: 0,
+    }
+}
+
+/// Why the answers of the source's server cannot prove that nothing is missing.
+fn unprovable(_: &Machine) -> Option<String> {
+    None
+}
+
+fn range_counts(gaps: &[Gap]) -> RangeCounts {
+    let mut counts = RangeCounts::default();
+    for gap in gaps {
+        *match gap_state(&gap.kind) {
+            GapState::Open => &mut counts.open,
+            GapState::History => &mut counts.history,
+            GapState::Provisional => &mut counts.provisional,
+            GapState::PassedOver => &mut counts.passed_over,
+            GapState::Unrecoverable => &mut counts.unrecoverable,
+        } += 1;
+    }
+    counts
+}
+
 /// Makes the report of a source at this time, Unix ms; `refreshed` says whether refreshing finds
 /// edits and deletions of its posts.
 pub fn completeness_report(
@@ -128,6 +217,7 @@ pub fn completeness_report(
     counts: &StoredCounts,
     abilities: Abilities,
     refreshed: bool,
+    reader: &Reader,
     now_ms: i64,
 ) -> CompletenessReport {
     let settings = Settings {
@@ -137,41 +227,37 @@ pub fn completeness_report(
     let plan = machine.plan(&settings, abilities, now_ms);
     let ledger = machine.ledger();
     let id = |key: &Key| machine.scheme().map(|scheme| scheme.id(key).to_string());
-    let gaps: Vec<GapReport> = ledger
-        .gaps()
-        .iter()
-        .map(|gap| gap_report(machine, &plan, gap))
-        .collect();
+    let facts = source_facts(source, machine, &plan, reader, now_ms);
+    let verdict = facts.verdict();
     let counters = *machine.counters();
     CompletenessReport {
         name: source.name.clone(),
         upstream: source.upstream.clone(),
         timeline: source.timeline.clone(),
-        complete: ledger.frontier().is_some()
-            && gaps.iter().all(|gap| gap.kind == GapState::Provisional),
-        settled: ledger.frontier().is_some() && gaps.is_empty(),
+        state: facts.state(),
+        state_text: facts.state_text(),
+        verdict,
+        complete: verdict.is_complete(),
+        settled: verdict.is_settled(),
         readable: source.readable,
+        unprovable: facts.unprovable,
+        unreadable: facts.unreadable,
+        not_confirmed: 0,
+        polls: *machine.polls(),
+        overdue_ms: facts.overdue_ms,
         posts: counts.entries,
-        deleted: counts.entries - counts.live,
+        deleted: counts.entries - counts.live - counts.left,
+        left: counts.left,
         streamed: counts.streamed,
         covered_from: ledger.origin().and_then(|key| match key.is_lowest() {
             true => Some("the beginning".to_owned()),
             false => id(key),
         }),
         covered_to: ledger.frontier().and_then(id),
-        gaps,
+        gaps: gap_reports(machine, &plan),
         lateness: lateness_report(machine),
         clock_lead_ms: machine.clock_lead_ms(),
-        rungs: plan
-            .ladder
-            .rungs()
-            .iter()
-            .enumerate()
-            .map(|(index, rung)| RungReport {
-                age_ms: rung.age_ms,
-                found: machine.rung_stats().get(index).copied().unwrap_or_default(),
-            })
-            .collect(),
+        rungs: rung_reports(machine, &plan),
         plan,
         fetched_per_post: (counters.stored > 0)
             .then(|| counters.fetched as f64 / counters.stored as f64),
@@ -181,16 +267,41 @@ pub fn completeness_report(
     }
 }
 
+fn rung_reports(machine: &Machine, plan: &Plan) -> Vec<RungReport> {
+    let rungs = plan.ladder.rungs().iter().enumerate();
+    let found = |index| machine.rung_stats().get(index).copied().unwrap_or_default();
+    rungs
+        .map(|(index, rung)| RungReport {
+            age_ms: rung.age_ms,
+            found: found(index),
+        })
+        .collect()
+}
+
+fn gap_reports(machine: &Machine, plan: &Plan) -> Vec<GapReport> {
+    let gaps = machine.ledger().gaps().iter();
+    gaps.map(|gap| gap_report(machine, plan, gap)).collect()
+}
+
+const fn gap_state(kind: &GapKind) -> GapState {
+    match kind {
+        GapKind::Open { history: true, .. } => GapState::History,
+        GapKind::Open { .. } => GapState::Open,
+        GapKind::Provisional(_) => GapState::Provisional,
+        GapKind::PassedOver { .. } => GapState::PassedOver,
+        GapKind::Unrecoverable => GapState::Unrecoverable,
+    }
+}
+
 fn gap_report(machine: &Machine, plan: &Plan, gap: &Gap) -> GapReport {
     let scheme = machine.scheme();
     let text = |key: &Key| scheme.map_or_else(String::new, |scheme| scheme.id(key).to_string());
     let time_ms = |key: &Key| scheme.and_then(|scheme| scheme.time_ms(key));
-    let (kind, read_age_ms) = match gap.kind {
-        GapKind::Open { history: true, .. } => (GapState::History, None),
-        GapKind::Open { .. } => (GapState::Open, None),
-        GapKind::Provisional(read) => (GapState::Provisional, Some(read.read_age_ms)),
-        GapKind::PassedOver { read_age_ms } => (GapState::PassedOver, Some(read_age_ms)),
-        GapKind::Unrecoverable => (GapState::Unrecoverable, None),
+    let kind = gap_state(&gap.kind);
+    let read_age_ms = match gap.kind {
+        GapKind::Provisional(read) => Some(read.read_age_ms),
+        GapKind::PassedOver { read_age_ms } => Some(read_age_ms),
+        GapKind::Open { .. } | GapKind::Unrecoverable => None,
     };
     let rung = read_age_ms
         .filter(|_| kind == GapState::Provisional)
@@ -230,3 +341,6 @@ fn lateness_report(machine: &Machine) -> LatenessReport {
 }
 
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];
+/// A poll is in time if it comes within so many intervals and a while.
+const POLLS_IN_TIME: i64 = 3;
+const IN_TIME_MS: i64 = 60_000;

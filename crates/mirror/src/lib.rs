@@ -3,11 +3,13 @@
 //! [`Pollers`] runs a [`Session`] for each source that it holds a lease on, and follows its stream;
 //! [`refresh`] looks posts up again; [`UpstreamAccess`] is what both share.
 
+mod absence_proof;
 mod cache_invalidations;
 mod client;
 mod completeness;
 mod follower;
 mod instance_api;
+mod look_up_abilities;
 mod month;
 mod policies;
 mod pollers;
@@ -17,20 +19,24 @@ pub mod refresh;
 mod secrets;
 mod session;
 mod source_health;
+mod source_state;
 mod track;
 mod upstream_access;
 
 pub use cache_invalidations::CacheInvalidations;
 pub use client::ClientError;
 pub use completeness::{
-    CompletenessReport, GapReport, GapState, LatenessReport, RungReport, completeness_report,
+    CompletenessReport, GapReport, GapState, LatenessReport, Reader, RungReport,
+    completeness_report, source_facts,
 };
 pub use follower::Following;
 pub use instance_api::same_api;
+pub use look_up_abilities::LookUpAbilities;
 pub use policies::Policies;
 pub use pollers::{Pollers, PollersOptions, Progress};
 pub use secrets::{Secrets, SecretsError};
 pub use session::{Done, Session, SessionError, request_fill};
 pub use source_health::{SourceFault, SourceHealth};
+pub use source_state::{RangeCounts, SourceFacts, SourceState, Verdict};
 pub use track::{is_usable, track, tracked_posts};
 pub use upstream_access::{POLLING_SHARE, UpstreamAccess};

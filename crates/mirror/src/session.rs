@@ -19,8 +19,8 @@ use driftline_runtime::{
     now_ms, random, show_ms,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_look_up,
-    commit_machine, commit_page,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, GoneProof, Store, StoreError,
+    commit_look_up, commit_machine, commit_page,
     credential::{self, Credential},
     entry, local_ids, machine,
     refresh::{RecheckAfter, rechecks_after},
@@ -30,6 +30,7 @@ use driftline_upstream::{ClientPurpose, Timeline, Upstream};
 use tokio::sync::watch;
 
 use crate::{
+    absence_proof::AbsenceProof,
     client::{ClientError, client_of},
     follower::{Follower, Following, StreamConnection, StreamState},
     quotas::{Charge, Permit, Quota},
@@ -62,6 +63,8 @@ pub struct Session {
     changes_seen: (u64, u64),
     /// Whether the machine in memory is ahead of the stored one.
     unsaved: bool,
+    /// When it was stored last, Unix ms.
+    saved_ms: i64,
     /// Failures to notify libraries.
     notify_faults: FaultLog,
 }
@@ -148,6 +151,7 @@ impl Session {
             cadence: Cadence::default(),
             changes_seen: (0, 0),
             unsaved: false,
+            saved_ms: now_ms(),
             notify_faults: FaultLog::default(),
         })
     }
@@ -347,9 +351,13 @@ impl Session {
             self.cadence.polled(shown, summary.new);
         }
         self.machine = machine;
-        self.unsaved = false;
+        self.saved();
         self.recent_posts.invalidate_changed(&page.listed);
         self.recent_posts.remember(&page.listed, &shown, now_ms());
+        if summary.absent > 0 || summary.left > 0 {
+            // The next poll is committed, so that what it shows is known to be there.
+            self.recent_posts.clear();
+        }
         count(&summary);
         if summary.recounted > 0 {
             self.notify_libraries(&shown).await;
@@ -389,6 +397,7 @@ impl Session {
             self.recent_posts.clear();
         }
         if request.purpose != RequestPurpose::Poll
+            || now_ms().saturating_sub(self.saved_ms) >= SAVED_EVERY_MS
             || !self
                 .recent_posts
                 .need_no_commit(&page.listed, page.headers.sent_at_ms)
@@ -422,14 +431,27 @@ impl Session {
             Ok(answer) => answer,
             Err(failure) => {
                 self.look_up_quota.failed(charge, &failure).await?;
-                return self.fail(None, &failure).await;
+                return self.look_up_failed(&id, &failure).await;
             }
         };
         self.look_up_quota.answered(charge, 1, &headers).await?;
         REQUESTS.with(["look_up"]).increment(1);
-        if let LookUp::Found(post) = &look_up {
-            tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
-        }
+        let proof = match &look_up {
+            LookUp::Found(post) => {
+                tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
+                let credential = self.look_up_quota.credential.id;
+                let abilities = &self.access.look_up_abilities;
+                abilities
+                    .learn(&self.store, credential, post.kind(), true)
+                    .await?;
+                GoneProof::Nothing
+            }
+            LookUp::Hidden => GoneProof::Nothing,
+            LookUp::Gone => match self.absence_proof().of(&id).await? {
+                Ok(proof) => proof,
+                Err(failure) => return self.look_up_failed(&id, &failure).await,
+            },
+        };
         let (source, fence) = (self.source.id, self.fence);
         let before = self.machine.clone();
         let policy = self.access.policies.of(self.source.instance.id);
@@ -445,6 +467,7 @@ impl Session {
                         machine: &before,
                         id: &id,
                         look_up: &look_up,
+                        proof,
                         headers: &headers,
                         policy: &policy,
                         keep_deleted,
@@ -454,9 +477,35 @@ impl Session {
             })
             .await?;
         self.machine = machine;
-        self.unsaved = false;
+        self.saved();
+        if summary.left > 0 {
+            self.recent_posts.clear();
+        }
         count(&summary);
         Ok(Done::Read(summary))
+    }
+
+    fn absence_proof(&self) -> AbsenceProof<'_> {
+        AbsenceProof {
+            store: &self.store,
+            client: &self.client,
+            quota: &self.look_up_quota,
+            abilities: &self.access.look_up_abilities,
+            source: self.source.id,
+        }
+    }
+
+    async fn look_up_failed(
+        &mut self,
+        id: &UpstreamId,
+        failure: &Failure,
+    ) -> Result<Done, SessionError> {
+        self.log_failure(failure);
+        let settings = &self.settings;
+        self.machine
+            .look_up_failed(settings, id, failure, now_ms(), random());
+        self.save().await?;
+        Ok(Done::Failed(failure.kind))
     }
 
     async fn fail(
@@ -464,13 +513,17 @@ impl Session {
         purpose: Option<&RequestPurpose>,
         failure: &Failure,
     ) -> Result<Done, SessionError> {
-        REQUEST_FAILURES.with([failure.kind.name()]).increment(1);
-        // The source's health logs a failure that lasts.
-        tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
+        self.log_failure(failure);
         self.machine
             .failed(&self.settings, purpose, failure, now_ms(), random());
         self.save().await?;
         Ok(Done::Failed(failure.kind))
+    }
+
+    /// The source's health logs a failure that lasts.
+    fn log_failure(&self, failure: &Failure) {
+        REQUEST_FAILURES.with([failure.kind.name()]).increment(1);
+        tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
     }
 
     async fn save(&mut self) -> Result<(), SessionError> {
@@ -488,8 +541,13 @@ impl Session {
                 )
             })
             .await?;
-        self.unsaved = false;
+        self.saved();
         Ok(())
+    }
+
+    fn saved(&mut self) {
+        self.unsaved = false;
+        self.saved_ms = now_ms();
     }
 
     /// Takes the step's request from the credential's quota.
@@ -564,3 +622,6 @@ pub(crate) fn count(summary: &CommitSummary) {
     POSTS_RECOUNTED.increment(summary.recounted);
     DELETIONS.increment(summary.deleted);
 }
+
+/// Polls without changes are stored this often, so that other processes see that it is read.
+pub(crate) const SAVED_EVERY_MS: i64 = 5 * 60_000;

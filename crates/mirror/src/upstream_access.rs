@@ -7,6 +7,7 @@ use driftline_upstream::Credential;
 
 use crate::{
     cache_invalidations::CacheInvalidations,
+    look_up_abilities::LookUpAbilities,
     policies::Policies,
     quotas::Quotas,
     refresh::OutboxRelay,
@@ -29,6 +30,8 @@ pub struct UpstreamAccess {
     /// Whether the last content of a deleted post is kept in its history, whether a poll, a stream or
     /// a refresh finds the deletion.
     pub keep_deleted: bool,
+    /// Whether look-ups find live posts, by credential.
+    pub look_up_abilities: LookUpAbilities,
     /// Counts look-ups that invalidate what sessions remember of posts.
     pub cache_invalidations: CacheInvalidations,
     /// Outages of the store.
@@ -50,6 +53,7 @@ impl UpstreamAccess {
             policies: Policies::default(),
             claims: Claims::default(),
             keep_deleted: true,
+            look_up_abilities: LookUpAbilities::default(),
             cache_invalidations: CacheInvalidations::default(),
             store_fault: StoreFault::new(store.clone()),
             outbox_relay: OutboxRelay::new(store),

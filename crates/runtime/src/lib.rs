@@ -6,16 +6,17 @@ mod command_error;
 mod fault_log;
 pub mod metrics;
 mod span;
-mod stalled_source;
+
 mod store_fault;
 mod store_probe;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod unhealthy_source;
 
 pub use clock::{now_ms, random};
 pub use command_error::CommandError;
 pub use fault_log::{FaultLog, FaultLogs, Weight};
 pub use span::show_ms;
-pub use stalled_source::StalledSource;
 pub use store_fault::{STORE_RETRY_MS, StoreFault};
 pub use store_probe::{ProbeError, StoreProbe};
+pub use unhealthy_source::{FailingSource, StalledSource};

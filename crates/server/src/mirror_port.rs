@@ -1,7 +1,7 @@
 use driftline_api::MirrorPort;
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 use driftline_mirror::{Policies, SourceHealth, track, tracked_posts};
-use driftline_runtime::{CommandError, StalledSource};
+use driftline_runtime::{CommandError, FailingSource, StalledSource};
 use driftline_store::Store;
 use futures_util::future::BoxFuture;
 
@@ -27,6 +27,10 @@ impl MirrorPort for LocalMirror {
 
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
         self.sources.stalled_sources(now_ms)
+    }
+
+    fn failing_sources(&self, now_ms: i64) -> Vec<FailingSource> {
+        self.sources.failing_sources(now_ms)
     }
 
     fn store_fault(&self) -> Option<String> {

@@ -3,7 +3,8 @@
 use smart_default::SmartDefault;
 
 use crate::{
-    faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout, rng::Rng,
+    faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout,
+    quirks::Quirks, rng::Rng,
 };
 
 /// Everything that a world is made from, besides its seed.
@@ -97,6 +98,9 @@ pub struct WorldConfig {
     pub lane: Lane,
     /// What goes wrong with answers. Default nothing.
     pub faults: FaultsConfig,
+    /// What the server does otherwise than documented. Default nothing. A server of several
+    /// timelines gives each the quirks of its kind; [`crate::Upstream`] is a home timeline.
+    pub quirks: Quirks,
 }
 
 pub(crate) const DEFAULT_PAGE_LIMIT: u16 = 40;

@@ -6,6 +6,7 @@ use driftline_core::{answer::Throttle, upstream_id::UpstreamId};
 
 use crate::{
     faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
+    quirks::Quirks,
     quota::RequestKind,
     rng::{Rng, hash_text, mix},
     throttles::Throttles,
@@ -16,6 +17,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Faults {
     config: FaultsConfig,
+    quirks: Quirks,
     seed: u64,
     start_ms: i64,
     throttles: Throttles,
@@ -60,10 +62,17 @@ impl Faults {
             throttles: Throttles::new(&config.throttles, start_ms),
             clients: HashMap::new(),
             given: (0, 0),
+            quirks: Quirks::default(),
             config,
             seed,
             start_ms,
         }
+    }
+
+    /// With what a server's quirks do to requests of each kind.
+    #[must_use]
+    pub fn with_quirks(self, quirks: Quirks) -> Self {
+        Self { quirks, ..self }
     }
 
     /// The configuration.
@@ -86,6 +95,7 @@ impl Faults {
         let mut rng = self.next_rng(token);
         let round_trip_ms = self.config.round_trip_ms.draw(&mut rng).max(0);
         let drawn = self.drawn(&mut rng);
+        let own = self.quirks.fault(asked, &mut rng);
         if self.is_revoked(now_ms, token) {
             return Decision {
                 fault: Some(Fault {
@@ -103,6 +113,7 @@ impl Faults {
             self.next_mishap(now_ms, token)
                 .or_else(|| self.outage(now_ms))
                 .or(drawn)
+                .or(own)
         };
         let fault = kind.map(|kind| {
             let hold_ms = match kind {
@@ -133,8 +144,7 @@ impl Faults {
 
     /// What the `Date` header says at a time, Unix ms floored to a second.
     pub fn date_ms(&self, now_ms: i64) -> Option<i64> {
-        self.config
-            .date_header
+        (self.config.date_header && !self.quirks.no_date)
             .then(|| (now_ms + self.config.date_offset_ms).div_euclid(1000) * 1000)
     }
 

@@ -2,6 +2,8 @@
 
 use driftline_core::upstream_id::{IdOrder, Key, UpstreamId};
 
+use crate::rng::mix;
+
 /// An ID layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdLayout {
@@ -17,23 +19,26 @@ pub enum IdLayout {
     Ulid,
     /// A counter in base 36, ordered by length then text; carries no time.
     Sequential,
+    /// Ten digits of Unix seconds and 32 hexadecimal ones of a hash, as text.
+    Snac,
 }
 
 impl IdLayout {
     /// Every layout.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Mastodon,
         Self::Twitter,
         Self::Takahe,
         Self::Ulid,
         Self::Sequential,
+        Self::Snac,
     ];
 
     /// How a source orders these IDs.
     pub const fn order(self) -> IdOrder {
         match self {
             Self::Mastodon | Self::Twitter | Self::Takahe => IdOrder::Numeric,
-            Self::Ulid => IdOrder::Text,
+            Self::Ulid | Self::Snac => IdOrder::Text,
             Self::Sequential => IdOrder::LengthThenText,
         }
     }
@@ -52,6 +57,9 @@ impl IdLayout {
 
     /// The ID of a value.
     pub(crate) fn id(self, value: u128) -> UpstreamId {
+        if self == Self::Snac {
+            return UpstreamId::new(snac(value));
+        }
         match self.order() {
             IdOrder::Numeric => UpstreamId::new(value.to_string()),
             IdOrder::Text => UpstreamId::new(encode(value, CROCKFORD, 26)),
@@ -63,10 +71,19 @@ impl IdLayout {
     pub(crate) fn compose(self, time_ms: i64, tail: u128) -> u128 {
         match self.time_field() {
             Some((epoch_ms, tail_bits)) => {
-                let time = u128::try_from(time_ms.saturating_sub(epoch_ms)).unwrap_or(0);
+                let ticks = time_ms.saturating_sub(epoch_ms) / self.precision_ms();
+                let time = u128::try_from(ticks).unwrap_or(0);
                 (time << tail_bits) | (tail & ((1 << tail_bits) - 1))
             }
             None => tail,
+        }
+    }
+
+    /// What the time is counted in, ms.
+    pub(crate) const fn precision_ms(self) -> i64 {
+        match self {
+            Self::Snac => 1_000,
+            _ => 1,
         }
     }
 
@@ -85,9 +102,17 @@ impl IdLayout {
             Self::Twitter => Some((1_288_834_974_657, 22)),
             Self::Takahe => Some((1_641_020_400_000, 22)),
             Self::Ulid => Some((0, 80)),
+            Self::Snac => Some((0, 80)),
             Self::Sequential => None,
         }
     }
+}
+
+/// The hash begins with the value's tail, so that values order as the texts do.
+fn snac(value: u128) -> String {
+    let (seconds, tail) = (value >> 80, value & ((1 << 80) - 1));
+    let rest = mix(tail as u64, 1) & 0xffff_ffff_ffff;
+    format!("{seconds:010}{tail:020x}{rest:012x}")
 }
 
 fn encode(mut value: u128, digits: &[u8], width: usize) -> String {
@@ -120,6 +145,12 @@ mod tests {
         #[test]
         fn values_order_as_their_ids(a: u128, b: u128) {
             for layout in IdLayout::ALL {
+                // Ten digits of seconds end there.
+                let fit = |value: u128| match layout {
+                    IdLayout::Snac => value % (10_000_000_000 << 80),
+                    _ => value,
+                };
+                let (a, b) = (fit(a), fit(b));
                 prop_assert_eq!(a.cmp(&b), layout.key(a).cmp(&layout.key(b)));
             }
         }

@@ -16,6 +16,7 @@ mod lateness;
 mod layout;
 mod presets;
 mod publisher;
+pub mod quirks;
 mod quota;
 mod record;
 pub mod refresh_policies;

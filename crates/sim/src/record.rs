@@ -19,6 +19,8 @@ pub(crate) struct Record {
     /// `i64::MAX` if never, as for `edited_at_ms`.
     pub(crate) deleted_at_ms: i64,
     pub(crate) edited_at_ms: i64,
+    /// The value that an edit gives it, where edits change IDs.
+    pub(crate) edited_value: Option<u128>,
     /// What text, author and counts are computed from.
     pub(crate) genes: u64,
     /// The record that this one boosts.
@@ -40,8 +42,14 @@ impl Record {
         (self.deleted_at_ms <= now_ms).then_some(self.deleted_at_ms)
     }
 
+    /// The value of its ID at a time.
+    pub(crate) fn value_at(&self, now_ms: i64) -> u128 {
+        let edited = self.edited_value.filter(|_| self.edited_at_ms <= now_ms);
+        edited.unwrap_or(self.value)
+    }
+
     /// A boost has no content of its own.
-    pub(crate) fn content(&self, now_ms: i64) -> String {
+    pub(crate) fn content(&self, now_ms: i64, has_accents: bool) -> String {
         if self.boost_of.is_some() {
             return String::new();
         }
@@ -54,6 +62,9 @@ impl Record {
             }
             let word = mix(self.genes, n + 100 * u64::from(edited)) as usize % WORDS.len();
             text.push_str(WORDS[word]);
+        }
+        if has_accents {
+            text.push_str(" & flöde – 流れ");
         }
         text.push_str("</p>");
         text

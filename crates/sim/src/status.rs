@@ -14,6 +14,8 @@ use crate::{rng::hash_text, wire};
 pub struct Status {
     /// Its ID.
     pub id: UpstreamId,
+    /// The ID that it had first, if an edit has changed it.
+    pub first_id: Option<UpstreamId>,
     /// When it says that it was written, Unix ms.
     pub created_at_ms: i64,
     /// When it was last edited, Unix ms.
@@ -114,12 +116,17 @@ impl Status {
             "https://{}/users/{}/statuses/{}",
             self.author.host(),
             self.author.name,
-            self.id
+            self.first_id()
         )
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("{}/{}", self.author.url(), self.id)
+        format!("{}/{}", self.author.url(), self.first_id())
+    }
+
+    /// The ID that it had first, by which its `uri` names it.
+    pub(crate) fn first_id(&self) -> &UpstreamId {
+        self.first_id.as_ref().unwrap_or(&self.id)
     }
 }
 

@@ -15,8 +15,14 @@ pub struct Truth {
 /// the true clock, except `id_time_ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TruePost {
-    /// Its ID.
+    /// Its ID; the first one, if an edit changed it.
     pub id: UpstreamId,
+    /// The ID that an edit gave it.
+    pub edited_id: Option<UpstreamId>,
+    /// The post that it boosts.
+    pub boost_of: Option<UpstreamId>,
+    /// Whether nobody can read it as a post.
+    pub is_unreadable: bool,
     /// When it became visible.
     pub visible_at_ms: i64,
     /// The time that its ID was made from, by the clock that made it.

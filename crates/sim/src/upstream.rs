@@ -13,6 +13,7 @@ use crate::{
     faults::{Decision, Faults},
     faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
     quota::{Endpoint, RequestKind},
+    status::Status,
     truth::Truth,
     world::{Found, World, answer_order},
 };
@@ -48,17 +49,20 @@ pub struct Traffic {
 
 impl Upstream {
     /// An upstream at its start; the faults are the configuration's.
-    pub fn new(config: WorldConfig, seed: u64) -> Self {
+    pub fn new(mut config: WorldConfig, seed: u64) -> Self {
         let start_ms = config.start_ms;
+        config.quirks = config.quirks.of_kind(Endpoint::Home);
         Self {
-            faults: Faults::new(config.faults.clone(), seed, start_ms),
+            faults: Faults::new(config.faults.clone(), seed, start_ms)
+                .with_quirks(config.quirks.clone()),
             world: World::new(config, seed),
             traffic: Traffic::default(),
             received_at_ms: start_ms,
         }
     }
 
-    /// Answers a page request that a token sends at a time, Unix ms.
+    /// Answers a page request that a token sends at a time, Unix ms. Posts that nobody can read are
+    /// left out.
     ///
     /// The timeline is read half a round trip later; a delayed answer still
     /// shows what was read then.
@@ -71,6 +75,49 @@ impl Upstream {
         token: &str,
         request: &PageRequest,
     ) -> Result<Page, Failure> {
+        let (statuses, headers) = self.page(sent_at_ms, token, request)?;
+        let quirks = &self.world.config().quirks;
+        let listed: Vec<Listed> = statuses
+            .iter()
+            .filter(|status| !quirks.is_unreadable(status.first_id().as_str()))
+            .map(|status| Listed {
+                position: status.id.clone(),
+                post: status.to_post(),
+            })
+            .collect();
+        let posts: usize = listed.iter().map(|listed| listed.post.raw.len()).sum();
+        let commas_and_brackets = listed.len().saturating_sub(1) + 2;
+        Ok(Page {
+            headers: AnswerHeaders {
+                body_bytes: (posts + commas_and_brackets) as u64,
+                ..headers
+            },
+            listed,
+            passed: Vec::new(),
+        })
+    }
+
+    /// The same as the bytes of the answer.
+    ///
+    /// # Errors
+    /// As for [`Upstream::answer`].
+    pub fn answer_body(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        request: &PageRequest,
+    ) -> Result<(Vec<u8>, AnswerHeaders), Failure> {
+        let (statuses, headers) = self.page(sent_at_ms, token, request)?;
+        let body = self.world.config().quirks.page_body(&statuses);
+        Ok(with_size(body, headers))
+    }
+
+    fn page(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        request: &PageRequest,
+    ) -> Result<(Vec<Status>, AnswerHeaders), Failure> {
         self.traffic.page_requests += 1;
         let paged =
             request.since_id.is_some() || request.max_id.is_some() || request.min_id.is_some();
@@ -85,48 +132,76 @@ impl Upstream {
             self.world.page(arrived.read_at_ms, request)
         };
         statuses.retain(|status| !self.faults.hides(arrived.read_at_ms, token, &status.id));
-        let listed: Vec<Listed> = statuses
-            .iter()
-            .map(|status| Listed {
-                position: status.id.clone(),
-                post: status.to_post(),
-            })
-            .collect();
-        self.traffic.posts_served += listed.len() as u64;
-        let posts: usize = listed.iter().map(|listed| listed.post.raw.len()).sum();
-        let commas_and_brackets = listed.len().saturating_sub(1) + 2;
-        Ok(Page {
-            headers: AnswerHeaders {
-                body_bytes: (posts + commas_and_brackets) as u64,
-                ..arrived.headers
-            },
-            listed,
-            passed: Vec::new(),
-        })
+        self.traffic.posts_served += statuses.len() as u64;
+        Ok((statuses, arrived.headers))
     }
 
     /// Looks a post up for a token at a time, Unix ms.
     ///
     /// # Errors
-    /// What a client would make of the fault that the request met.
+    /// What a client would make of the fault that the request met, of another post's answer, and of
+    /// a post that nobody can read.
     pub fn look_up(
         &mut self,
         sent_at_ms: i64,
         token: &str,
         id: &UpstreamId,
     ) -> Result<LookUp, Failure> {
+        let Some((status, _)) = self.find_one(sent_at_ms, token, id)? else {
+            return Ok(LookUp::Gone);
+        };
+        let quirks = &self.world.config().quirks;
+        if quirks.is_unreadable(status.first_id().as_str()) {
+            return Err(self.fail(FailureKind::BadId, "the answer is no post", None));
+        }
+        if status.id != *id {
+            return Err(self.fail(FailureKind::BadId, "the answer is another post", None));
+        }
+        Ok(LookUp::Found(Box::new(status.to_post())))
+    }
+
+    /// The same as the bytes of the answer; `None` for 404.
+    ///
+    /// # Errors
+    /// What a client would make of the fault that the request met.
+    pub fn look_up_body(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        id: &UpstreamId,
+    ) -> Result<Option<(Vec<u8>, AnswerHeaders)>, Failure> {
+        let found = self.find_one(sent_at_ms, token, id)?;
+        Ok(found.map(|(status, headers)| {
+            let body = self.world.config().quirks.look_up_body(&status);
+            with_size(body, headers)
+        }))
+    }
+
+    fn find_one(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        id: &UpstreamId,
+    ) -> Result<Option<(Status, AnswerHeaders)>, Failure> {
         self.traffic.look_ups += 1;
         let arrived = self.arrive(sent_at_ms, token, RequestKind::plain(Endpoint::LookUp))?;
         if arrived.empty {
             return Err(self.fail(FailureKind::BadJson, "the answer is an empty list", None));
         }
+        self.check_token(token)?;
         if let Some(failure) = self.poison(std::slice::from_ref(id), &arrived) {
             return Err(failure);
         }
         let found = self.find(arrived.read_at_ms, token, id).shown();
-        Ok(found.map_or(LookUp::Gone, |status| {
-            LookUp::Found(Box::new(status.to_post()))
-        }))
+        Ok(found.map(|status| (status, arrived.headers)))
+    }
+
+    /// Refuses a look-up without a token where one is needed.
+    fn check_token(&mut self, token: &str) -> Result<(), Failure> {
+        match self.world.config().quirks.refuses_look_up(token) {
+            true => Err(self.fail(FailureKind::Unauthorized, "401 Unauthorized", None)),
+            false => Ok(()),
+        }
     }
 
     /// Looks several posts up in one request that a token sends at a time,
@@ -143,8 +218,58 @@ impl Upstream {
         token: &str,
         ids: &[UpstreamId],
     ) -> Result<LookUps, Failure> {
+        let (found, headers) = self.find_several(sent_at_ms, token, ids)?;
+        let quirks = &self.world.config().quirks;
+        let mut body_bytes = 2;
+        let mut findings = Vec::with_capacity(found.len());
+        let mut missing = Vec::new();
+        for (id, status) in found {
+            match status.filter(|it| it.id == id && !quirks.is_unreadable(it.first_id().as_str())) {
+                Some(status) => {
+                    let post = status.to_post();
+                    body_bytes += post.raw.len() as u64 + u64::from(!findings.is_empty());
+                    findings.push((id, Finding::Found(Box::new(post))));
+                }
+                None => missing.push((id, Finding::Missing)),
+            }
+        }
+        findings.append(&mut missing);
+        Ok(LookUps {
+            findings,
+            headers: AnswerHeaders {
+                body_bytes,
+                ..headers
+            },
+        })
+    }
+
+    /// The same as the bytes of the answer, a list.
+    ///
+    /// # Errors
+    /// As for [`Upstream::look_ups`].
+    pub fn look_ups_body(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        ids: &[UpstreamId],
+    ) -> Result<(Vec<u8>, AnswerHeaders), Failure> {
+        let (found, headers) = self.find_several(sent_at_ms, token, ids)?;
+        let statuses: Vec<Status> = found.into_iter().filter_map(|(_, status)| status).collect();
+        let body = self.world.config().quirks.look_ups_body(&statuses);
+        Ok(with_size(body, headers))
+    }
+
+    /// What a request for several posts finds of each.
+    #[allow(clippy::type_complexity)]
+    fn find_several(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        ids: &[UpstreamId],
+    ) -> Result<(Vec<(UpstreamId, Option<Status>)>, AnswerHeaders), Failure> {
         self.traffic.batches += 1;
         let arrived = self.arrive(sent_at_ms, token, RequestKind::plain(Endpoint::LookUps))?;
+        self.check_token(token)?;
         let batches = self.world.config().batches;
         let throttle = arrived.headers.throttle;
         let ability = match batches.ability {
@@ -165,29 +290,19 @@ impl Upstream {
         if let Some(failure) = self.poison(&ids, &arrived) {
             return Err(failure);
         }
-        let mut body_bytes = 2;
-        let mut findings = Vec::with_capacity(ids.len());
-        let mut missing = Vec::new();
-        for id in ids {
-            match self.find(arrived.read_at_ms, token, &id) {
-                _ if arrived.empty => missing.push((id, Finding::Missing)),
-                Found::Shown(status) => {
-                    let post = status.to_post();
-                    body_bytes += post.raw.len() as u64 + u64::from(!findings.is_empty());
-                    findings.push((id, Finding::Found(Box::new(post))));
-                }
-                Found::Hidden | Found::Absent => missing.push((id, Finding::Missing)),
-            }
-        }
-        self.traffic.posts_refreshed += findings.len() as u64;
-        findings.append(&mut missing);
-        Ok(LookUps {
-            findings,
-            headers: AnswerHeaders {
-                body_bytes,
-                ..arrived.headers
-            },
-        })
+        let found: Vec<_> = ids
+            .into_iter()
+            .map(|id| {
+                let found = match arrived.empty {
+                    true => None,
+                    false => self.find(arrived.read_at_ms, token, &id).shown(),
+                };
+                (id, found)
+            })
+            .collect();
+        let shown = found.iter().filter(|(_, found)| found.is_some());
+        self.traffic.posts_refreshed += shown.count() as u64;
+        Ok((found, arrived.headers))
     }
 
     /// Changes what goes wrong from now on.
@@ -196,7 +311,7 @@ impl Upstream {
     }
 
     fn find(&mut self, now_ms: i64, token: &str, id: &UpstreamId) -> Found {
-        match self.world.find(now_ms, id) {
+        match self.world.answer_look_up(now_ms, id) {
             Found::Shown(_) if self.faults.hides(now_ms, token, id) => Found::Hidden,
             found => found,
         }
@@ -304,6 +419,11 @@ struct Arrived {
     /// Whether it is answered with an empty list all the same.
     empty: bool,
     headers: AnswerHeaders,
+}
+
+fn with_size(body: Vec<u8>, mut headers: AnswerHeaders) -> (Vec<u8>, AnswerHeaders) {
+    headers.body_bytes = body.len() as u64;
+    (body, headers)
 }
 
 /// The most IDs that Mastodon looks up at once.

@@ -73,11 +73,6 @@ pub(crate) fn account_json(author: &SimAuthor) -> Value {
     })
 }
 
-/// A page's body.
-pub(crate) fn page_json(statuses: &[Status]) -> Value {
-    statuses.iter().map(status_json).collect()
-}
-
 /// ISO 8601 in UTC with this many digits of the second's fraction.
 pub(crate) fn iso_8601(unix_ms: i64, digits: usize) -> String {
     let time = Timestamp::from_millisecond(unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);

@@ -2,8 +2,10 @@
 
 mod events;
 mod found;
+mod leaving;
+mod listing;
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::collections::BTreeMap;
 
 use driftline_core::{
     answer::PageRequest,
@@ -43,6 +45,8 @@ pub struct World {
     records: Vec<Record>,
     /// All records in the order of their IDs, visible or not.
     by_key: BTreeMap<Key, u32>,
+    /// The IDs that edits give, where they do.
+    by_edited_key: BTreeMap<Key, u32>,
     /// Kept only once events are asked for.
     events: Option<EventLog>,
 }
@@ -61,6 +65,7 @@ impl World {
             worker_offsets_ms,
             records: Vec::new(),
             by_key: BTreeMap::new(),
+            by_edited_key: BTreeMap::new(),
             events: None,
             config,
             seed,
@@ -97,18 +102,24 @@ impl World {
     /// The same page, and where its slice ended.
     pub(crate) fn cut(&mut self, now_ms: i64, request: &PageRequest) -> Cut {
         self.advance(now_ms);
-        let mut slice = self.slice(now_ms, request);
-        let oldest = slice.last().map(|&index| self.id(index));
-        let full = slice.len() >= usize::from(request.limit.min(self.config.page_limit));
+        let quirks = &self.config.quirks;
+        let heard = quirks.heard(request, self.config.page_limit);
+        let mut slice = self.slice(now_ms, &heard);
+        let oldest = slice.last().map(|&index| self.id(index, now_ms));
+        let full = slice.len() >= usize::from(heard.limit);
         slice.retain(|&index| {
             let record = self.record(index);
-            !self.is_filtered(record) && !self.is_hidden(record, now_ms)
+            !self.is_filtered(record)
+                && !self.is_hidden(record, now_ms)
+                && !self.shortens_pages(record, now_ms)
         });
+        let is_repeated = !quirks.newest_repeated.is_none() && request.since_id.is_some();
+        if is_repeated && !full {
+            slice.extend(slice.first().copied());
+        }
+        let statuses = slice.into_iter().map(|index| self.status(index, now_ms));
         Cut {
-            statuses: slice
-                .into_iter()
-                .map(|index| self.status(index, now_ms))
-                .collect(),
+            statuses: quirks.with_repeats(statuses.collect()),
             oldest,
             full,
         }
@@ -149,7 +160,9 @@ impl World {
         let mut in_a_row = 0;
         let mut any = false;
         for record in range.filter(shown) {
-            let is_left_out = self.is_filtered(record) || self.is_hidden(record, now_ms);
+            let is_left_out = self.is_filtered(record)
+                || self.is_hidden(record, now_ms)
+                || self.has_left(record, now_ms);
             any |= !is_left_out && record.is_visible(now_ms);
             in_a_row = match is_left_out || !record.is_visible(now_ms) {
                 true => in_a_row + 1,
@@ -175,11 +188,20 @@ impl World {
     }
 
     fn true_post(&self, record: &Record, now_ms: i64) -> TruePost {
-        let content = record.content(now_ms);
+        let content = self.content(record, now_ms);
+        let id = self.config.layout.id(record.value);
+        let edited_value = record
+            .edited_value
+            .filter(|_| record.edited_at_ms <= now_ms);
         let deleted_at_ms = record.deleted_at_ms(now_ms);
         let edited_at_ms = record.edited_at_ms(now_ms);
         TruePost {
-            id: self.config.layout.id(record.value),
+            edited_id: edited_value.map(|value| self.config.layout.id(value)),
+            boost_of: record
+                .boost_of
+                .map(|boosted| self.config.layout.id(self.record(boosted).value)),
+            is_unreadable: self.config.quirks.is_unreadable(id.as_str()),
+            id,
             visible_at_ms: record.visible_at_ms,
             id_time_ms: record.id_time_ms,
             deleted_at_ms,
@@ -188,50 +210,6 @@ impl World {
             content_hash: hash_text(&content),
             edited_content: edited_at_ms.map(|_| content),
         }
-    }
-
-    fn slice(&self, now_ms: i64, request: &PageRequest) -> Vec<u32> {
-        let limit = usize::from(request.limit.min(self.config.page_limit));
-        let min_id = request
-            .min_id
-            .as_ref()
-            .filter(|_| !self.config.ignores_min_id);
-        let key = |bound: Option<&UpstreamId>| bound.and_then(|id| self.key(id));
-        let floor = self.reach_floor(now_ms);
-        let above = key(min_id.or(request.since_id.as_ref())).filter(|above| *above >= floor);
-        let low = above.map_or(Bound::Included(floor), Bound::Excluded);
-        let high = key(request.max_id.as_ref()).map_or(Bound::Unbounded, Bound::Excluded);
-        if let (Bound::Included(low) | Bound::Excluded(low), Bound::Excluded(high)) = (&low, &high)
-            && low >= high
-        {
-            return Vec::new();
-        }
-        let visible = self
-            .by_key
-            .range((low, high))
-            .map(|(_, &index)| index)
-            .filter(|&index| self.record(index).is_visible(now_ms));
-        if min_id.is_none() {
-            return visible.rev().take(limit).collect();
-        }
-        let mut slice: Vec<u32> = visible.take(limit).collect();
-        slice.reverse();
-        slice
-    }
-
-    fn reach_floor(&self, now_ms: i64) -> Key {
-        let Some(reach) = self.config.reach else {
-            return Key::lowest();
-        };
-        let Some(deeper) = (reach as usize).checked_sub(1) else {
-            return Key::highest();
-        };
-        self.by_key
-            .iter()
-            .rev()
-            .filter(|&(_, &index)| self.record(index).is_visible(now_ms))
-            .nth(deeper)
-            .map_or_else(Key::lowest, |(key, _)| key.clone())
     }
 
     fn is_filtered(&self, record: &Record) -> bool {
@@ -244,11 +222,13 @@ impl World {
         let record = self.record(index);
         let counts = self.counts(record, now_ms);
         Status {
-            id: self.id(index),
+            id: self.id(index, now_ms),
+            first_id: (record.value_at(now_ms) != record.value)
+                .then(|| self.config.layout.id(record.value)),
             created_at_ms: record.created_at_ms,
             edited_at_ms: record.edited_at_ms(now_ms),
             visibility: record.visibility,
-            content: record.content(now_ms),
+            content: self.content(record, now_ms),
             author: record.author(self.config.authors, self.config.only_author),
             replies: counts.replies.unwrap_or(0),
             boosts: counts.boosts.unwrap_or(0),
@@ -269,8 +249,15 @@ impl World {
         )
     }
 
-    fn id(&self, index: u32) -> UpstreamId {
-        self.config.layout.id(self.record(index).value)
+    fn id(&self, index: u32, now_ms: i64) -> UpstreamId {
+        self.config.layout.id(self.record(index).value_at(now_ms))
+    }
+
+    fn content(&self, record: &Record, now_ms: i64) -> String {
+        let quirks = &self.config.quirks;
+        // Else there would be nothing to escape.
+        let has_accents = quirks.page_escapes != quirks.look_up_escapes;
+        record.content(now_ms, has_accents)
     }
 
     /// Indices come from `admit` alone and records are never removed.
@@ -296,7 +283,7 @@ impl World {
         let visibility = visibility(rng.share(), config.non_public_share);
         let genes = rng.bits();
 
-        let visible_at_ms = creation.at_ms + lateness_ms;
+        let visible_at_ms = creation.at_ms + lateness_ms + self.shown_late_ms(genes);
         let clock_ms =
             creation.at_ms + self.worker_offsets_ms[worker] + creation.ahead_ms.unwrap_or_default();
         let created_at_ms = clock_ms - if federated { backdate_ms } else { 0 };
@@ -316,6 +303,8 @@ impl World {
             }
         };
         let (value, id_time_ms) = self.free_value(id_time_ms, worker, genes);
+        let edited_at_ms = after(edited && boost_of.is_none(), edited_after_ms);
+        let edited_value = self.edited_value(value, edited_at_ms);
         let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         self.records.push(Record {
             value,
@@ -323,13 +312,17 @@ impl World {
             created_at_ms,
             visible_at_ms,
             deleted_at_ms: after(deleted, deleted_after_ms),
-            edited_at_ms: after(edited && boost_of.is_none(), edited_after_ms),
+            edited_at_ms,
+            edited_value,
             genes,
             boost_of,
             visibility,
             federated,
         });
         self.by_key.insert(self.config.layout.key(value), index);
+        let edited_key = edited_value.map(|value| self.config.layout.key(value));
+        self.by_edited_key
+            .extend(edited_key.map(|key| (key, index)));
         self.log_events(index);
     }
 
@@ -345,6 +338,23 @@ impl World {
         may.then(|| u32::try_from(index).ok()).flatten()
     }
 
+    /// The value that an edit gives a post, where edits change IDs: its own, at the time of the edit.
+    fn edited_value(&self, value: u128, edited_at_ms: i64) -> Option<u128> {
+        if !self.config.quirks.edits_change_ids || edited_at_ms == i64::MAX {
+            return None;
+        }
+        let layout = self.config.layout;
+        let values = (0..).map(|step| layout.compose(edited_at_ms + step * 1_000, value));
+        values
+            .into_iter()
+            .find(|&edited| edited == value || !self.is_taken(edited))
+    }
+
+    fn is_taken(&self, value: u128) -> bool {
+        let key = self.config.layout.key(value);
+        self.by_key.contains_key(&key) || self.by_edited_key.contains_key(&key)
+    }
+
     /// IDs differ within a lane because taken ones are stepped over, and
     /// between lanes because the lane is the lowest part of every ID. When a
     /// ms is full the next one is taken, as real generators do.
@@ -358,14 +368,16 @@ impl World {
             IdLayout::Mastodon => u128::from(mix(id_time_ms as u64, 0)) + serial,
             IdLayout::Twitter => slots / self.worker_offsets_ms.len() as u128 * worker as u128,
             IdLayout::Takahe => u128::from(genes) << 3,
-            IdLayout::Ulid => (u128::from(genes) << 16) ^ u128::from(mix(genes, 1)),
+            IdLayout::Ulid | IdLayout::Snac => {
+                (u128::from(genes) << 16) ^ u128::from(mix(genes, 1))
+            }
             IdLayout::Sequential => serial + 1,
         };
         let mut at_ms = id_time_ms;
         loop {
             let free = (0..slots)
                 .map(|step| layout.compose(at_ms, (first + step) % slots * lanes + lane))
-                .find(|&value| !self.by_key.contains_key(&layout.key(value)));
+                .find(|&value| !self.is_taken(value));
             if let Some(value) = free {
                 return (value, at_ms);
             }
@@ -406,3 +418,6 @@ const OFFSETS: u64 = 3;
 const FILTERED: u64 = 5;
 // 6 is that of growth, under a post's genes.
 const HIDING: u64 = 7;
+const SHOWN_LATE: u64 = 14;
+const LEAVING: u64 = 16;
+const OTHER_FOUND: u64 = 15;

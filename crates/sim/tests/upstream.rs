@@ -135,6 +135,7 @@ fn a_look_up_finds_what_is_there_and_nothing_else() {
         match found {
             LookUp::Found(found) => assert!(post.deleted_at_ms.is_none() && found.id == post.id),
             LookUp::Gone => assert!(post.deleted_at_ms.is_some()),
+            LookUp::Hidden => panic!("nothing is hidden: {post:?}"),
         }
     }
     let none = upstream.look_up(now_ms, "t", &"12".into());

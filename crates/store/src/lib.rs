@@ -34,12 +34,12 @@ pub use driftline_db::{
 pub use error::StoreError;
 pub use id_types::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
 pub use mirror::{
-    CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitSummary, ReceivedEvent,
-    commit_events, commit_look_up, commit_machine, commit_page, completeness, entry, listed_in,
-    machine, notify, source, source_lease, tracked,
+    CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitSummary, GoneProof, ReceivedEvent,
+    commit_events, commit_look_up, commit_machine, commit_page, completeness, control_posts,
+    departure, entry, listed_in, machine, notify, source, source_lease, tracked,
 };
 pub use nodes::node_lease;
 pub use posts::{account, export, find, history, instance, instance::Instance, timeline};
-pub use quota::credential;
+pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;
 pub use store::{Store, nonce, touch};

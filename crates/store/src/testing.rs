@@ -15,8 +15,9 @@ use driftline_core::{
 use driftline_db::testing::{Fresh, databases};
 
 use crate::{
-    CommitEvents, CommitLookUp, CommitPage, CommitSummary, ReceivedEvent, SourceId, Store,
-    StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export, local_ids, machine,
+    CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, ReceivedEvent, SourceId,
+    Store, StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export, local_ids,
+    machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -163,6 +164,8 @@ pub struct Feed {
     pub settings: Settings,
     /// Of the lease under which it commits; `None` asks for no lease.
     pub fence: Option<i64>,
+    /// What a look-up's [`LookUp::Gone`] proves.
+    pub proof: GoneProof,
     /// Whether look-ups keep the text of deleted posts.
     pub keep_deleted: bool,
     /// Of the process.
@@ -192,6 +195,7 @@ impl Feed {
             machine: machine.expect("a machine"),
             settings: settings(),
             fence: None,
+            proof: GoneProof::Deleted,
             keep_deleted: true,
             claims: Claims::default(),
             now_ms: START_MS,
@@ -270,7 +274,7 @@ impl Feed {
         }
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
-        let keep_deleted = self.keep_deleted;
+        let (keep_deleted, proof) = (self.keep_deleted, self.proof);
         let (machine, summary) = self.write(move |tx| {
             let commit = CommitLookUp {
                 source,
@@ -278,6 +282,7 @@ impl Feed {
                 machine: &machine,
                 id: &id,
                 look_up: &look_up,
+                proof,
                 headers: &headers(now_ms),
                 policy: &Policy::default(),
                 keep_deleted,

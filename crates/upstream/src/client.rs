@@ -137,8 +137,8 @@ impl Upstream {
         }
     }
 
-    /// Looks one post up. One that X or Twitter leaves out of the answer, or that is not for this
-    /// reader, counts as gone, as it does where a server answers 404.
+    /// Looks one post up. A post that X or Twitter leaves out of the answer, or that is not for this
+    /// reader, is hidden; a server that speaks Mastodon's API answers 404 for it.
     ///
     /// # Errors
     /// A [`Failure`] for anything but the post asked for or the word that it

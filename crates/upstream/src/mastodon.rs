@@ -62,6 +62,7 @@ pub(crate) async fn look_up_many(
         let finding = match found {
             LookUp::Found(post) => Finding::Found(post),
             LookUp::Gone => Finding::Gone,
+            LookUp::Hidden => Finding::Hidden,
         };
         let findings = vec![(id.clone(), finding)];
         return Ok(LookUps { findings, headers });

@@ -394,15 +394,15 @@ pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {
     listed.collect()
 }
 
-/// What a look-up found that asked for one post. Whatever hides the post, it
-/// is gone for this reader.
+/// What a look-up found that asked for one post.
 pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerHeaders) {
     let LookUps { findings, headers } = found;
-    let post = findings.into_iter().find_map(|(_, finding)| match finding {
-        Finding::Found(post) => Some(post),
-        Finding::Missing | Finding::Gone | Finding::Hidden => None,
-    });
-    (post.map_or(LookUp::Gone, LookUp::Found), headers)
+    let found = match findings.into_iter().next() {
+        Some((_, Finding::Found(post))) => LookUp::Found(post),
+        Some((_, Finding::Gone)) => LookUp::Gone,
+        Some((_, Finding::Missing | Finding::Hidden)) | None => LookUp::Hidden,
+    };
+    (found, headers)
 }
 
 /// When a tweet's ID was made, Unix ms; `None` for an ID from before

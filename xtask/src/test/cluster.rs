@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use crate::error::TaskError;
 
 /// Stopped when dropped.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     keeper: Child,
     url: String,
 }
@@ -16,7 +16,7 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Starts a cluster by running that program, its data below `scratch`. None where a cluster is
     /// named already.
-    pub(super) fn start(
+    pub(crate) fn start(
         program: &Path,
         scratch: Option<(&str, &Path)>,
     ) -> Result<Option<Cluster>, TaskError> {
@@ -43,6 +43,11 @@ impl Cluster {
         }
     }
 
+    /// The URL of its `postgres` database.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// What a program is to find in its environment.
     pub(super) fn variable(&self) -> (&'static str, &str) {
         (VARIABLE, &self.url)
@@ -57,4 +62,4 @@ impl Drop for Cluster {
 }
 
 /// Names the cluster that tests use instead of one of their own.
-const VARIABLE: &str = "DRIFTLINE_TEST_POSTGRES_URL";
+pub(crate) const VARIABLE: &str = "DRIFTLINE_TEST_POSTGRES_URL";

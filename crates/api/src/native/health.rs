@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use driftline_runtime::{StalledSource, StoreProbe, now_ms, show_ms};
+use driftline_runtime::{FailingSource, StalledSource, StoreProbe, now_ms, show_ms};
 use driftline_store::timeline::Viewer;
 
 use crate::{
@@ -19,9 +19,9 @@ use crate::{
 
 /// Whether the process is ready and the store can be read and written.
 ///
-/// The first line is `ok` or the error. Then come the stalled sources, by name for the operator and
-/// as a number for other clients, since their names reveal what is followed. Upstream failures never
-/// make the process unready: one upstream would take all instances out of service.
+/// The first line is `ok` or the error. Then come the stalled sources and those that fail, by name for
+/// the operator and as numbers for other clients, since their names reveal what is followed. Upstream
+/// failures never make the process unready: one upstream would take all instances out of service.
 pub(crate) async fn ready(
     State(app): State<Arc<App>>,
     Extension(probe): Extension<StoreProbe>,
@@ -36,7 +36,9 @@ pub(crate) async fn ready(
     } else {
         Err("The server is starting or stopping".to_owned())
     };
-    let stalled = app.mirror.stalled_sources(now_ms());
+    let now = now_ms();
+    let stalled = app.mirror.stalled_sources(now);
+    let failing = app.mirror.failing_sources(now);
     let is_operator = viewer == Viewer::Operator;
     let (status, mut text) = match checked {
         Ok(()) => (StatusCode::OK, "ok".to_owned()),
@@ -48,6 +50,7 @@ pub(crate) async fn ready(
         }
     };
     text.push_str(&stalled_lines(&stalled, is_operator));
+    text.push_str(&failing_lines(&failing, is_operator));
     (status, text).into_response()
 }
 
@@ -67,6 +70,25 @@ fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
             format!("\n{name} is stalled for {}: {reason}", show_ms(for_ms))
         })
         .collect()
+}
+
+fn failing_lines(failing: &[FailingSource], is_operator: bool) -> String {
+    if failing.is_empty() {
+        return String::new();
+    }
+    if !is_operator {
+        return format!("\nfailing sources: {}", failing.len());
+    }
+    let now = now_ms();
+    let lines = failing.iter().map(|source| {
+        let for_ms = now.saturating_sub(source.since_ms);
+        let (name, count, reason) = (&source.name, source.count, &source.reason);
+        format!(
+            "\n{name} fails for {}, {count} times in a row: {reason}",
+            show_ms(for_ms)
+        )
+    });
+    lines.collect()
 }
 
 /// The metrics in Prometheus' text form.
@@ -97,5 +119,20 @@ mod tests {
         assert!(lines[1].starts_with("a is stalled for 35"), "{text}");
         assert!(lines[2].ends_with(": no token"), "{text}");
         assert_eq!(stalled_lines(&stalled, false), "\nstalled sources: 2");
+    }
+
+    #[test]
+    fn only_the_operator_sees_why_sources_fail() {
+        assert_eq!(failing_lines(&[], true), "");
+        let failing = [FailingSource {
+            name: "a".to_owned(),
+            since_ms: now_ms() - 35_000,
+            count: 7,
+            reason: "401".to_owned(),
+        }];
+        let text = failing_lines(&failing, true);
+        assert!(text.starts_with("\na fails for 35"), "{text}");
+        assert!(text.ends_with(", 7 times in a row: 401"), "{text}");
+        assert_eq!(failing_lines(&failing, false), "\nfailing sources: 1");
     }
 }

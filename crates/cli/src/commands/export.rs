@@ -17,7 +17,9 @@ use crate::{
 ///
 /// `status` in it is the post as the upstream wrote it, without what concerns
 /// the account whose token read it (`favourited`, a poll's `voted`…); a post
-/// known to be deleted has `deleted_at_ms`, and what was stored of it is gone.
+/// known to be deleted has `deleted_at_ms`, and what was stored of it is gone. One
+/// that the source lists no more, though it is not known to be deleted, has
+/// `left_at_ms`.
 #[derive(Debug, Args)]
 pub struct Export {
     /// The source's name.

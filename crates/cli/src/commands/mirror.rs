@@ -1,23 +1,28 @@
 //! `mirror`: one timeline, in the foreground.
 
+mod ending;
 mod progress;
 
 use clap::Args;
+use driftline_mirror::SessionError;
+use driftline_net::Http;
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddSource, Host, Request as _, report_on};
+use driftline_server::admin::{self, AddSource, Host, Request as _};
 use driftline_store::{
     Store,
     source::{self, Source},
 };
 use driftline_upstream::{Address, Timeline};
+use ending::Ending;
 use progress::Progress;
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     config::Config,
-    data_dir::{DataDir, holder_name},
-    duration::parse_ms,
+    data_dir::{DataDir, Lock, holder_name},
+    duration::{duration, parse_ms},
     error::CliError,
-    output, shown,
+    output,
     source_options::SourceOptions,
     source_reader::{ReadUntil, SourceReader},
     stop,
@@ -31,7 +36,8 @@ use crate::{
 pub struct Mirror {
     #[command(flatten)]
     source: SourceOptions,
-    /// How long to go on; then the last posts are read once more.
+    /// How long to go on; then the last posts are read once more, which takes at most 10 s. What is
+    /// not settled by then is listed, and the exit status is 3.
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_ms)]
     for_ms: Option<i64>,
     /// End at once, without reading the last posts once more.
@@ -53,56 +59,82 @@ impl Mirror {
         let data_dir = DataDir::new(&config.store)?;
         let mut stop = stop::on_signal()?;
         let lock = data_dir.lock("; add the source to a server with `driftline source add`")?;
-        let store = data_dir.open(&lock).await?;
-        let source = find_or_add(&store, &add).await?;
-        let name = source.name.clone();
-        output::note(&format!(
-            "mirroring {} of {} as {name}",
-            source.timeline, source.upstream
-        ));
+        let opening = open(config, http, &add, &data_dir, &lock);
+        let (store, mut reader) = match self.for_ms {
+            None => opening.await?,
+            Some(for_ms) => {
+                let opened = timeout(duration(for_ms.saturating_add(MAX_SETTLING_MS)), opening);
+                opened.await.map_err(|_| {
+                    let shown = data_dir.shown();
+                    CliError::Unsettled(format!(
+                        "nothing was read: the store {shown} does not answer, or another process has the source"
+                    ))
+                })??
+            }
+        };
+        let read = self.read(&mut reader, &mut stop).await;
+        let outcome = match read {
+            Ok(ending) => ending.report(&store, reader, json).await,
+            Err(error) => {
+                drop(timeout(ending::MAX_CLOSE, reader.close()).await);
+                Err(error)
+            }
+        };
+        drop(timeout(ending::MAX_CLOSE, store.close()).await);
+        drop(lock);
+        outcome
+    }
 
-        let access = config.access(&store, http, data_dir.data())?;
-        let mut reader = SourceReader::open(store.clone(), &access, source, &holder_name()).await?;
+    /// Reads until the end.
+    async fn read(
+        &self,
+        reader: &mut SourceReader,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Ending, CliError> {
+        let at_ms = self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms));
         let until = ReadUntil {
-            at_ms: self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms)),
+            at_ms,
             settle_rungs: (!self.no_settle).then_some(1),
             settle_ms: MAX_SETTLING_MS,
         };
         let mut progress = Progress::start();
         let show = |session: &_, settling| progress.show(session, settling);
-        let read = reader.run(until, &mut stop, show).await;
+        let read = reader.run(until, stop, show).await;
         progress.finish();
-        let closed = reader.close().await;
-        let outcome = match read.and(closed) {
-            Ok(()) => self.report(&store, &name, json, *stop.borrow()).await,
-            Err(error) => Err(error),
+        let store_error = match read {
+            Ok(()) => None,
+            // A store that comes back later has all that was committed.
+            Err(SessionError::Store(error)) if at_ms.is_some() && error.is_outage() => Some(error),
+            Err(error) => return Err(error.into()),
         };
-        store.close().await;
-        drop(lock);
-        outcome
+        let settles = !self.no_settle && !*stop.borrow();
+        let settle_at_ms = at_ms.filter(|_| settles);
+        Ok(Ending::of(
+            reader,
+            at_ms,
+            settle_at_ms,
+            store_error.as_ref(),
+        ))
     }
+}
 
-    async fn report(
-        &self,
-        store: &Store,
-        name: &str,
-        json: bool,
-        stopped: bool,
-    ) -> Result<(), CliError> {
-        let report = report_on(store, None, name).await?;
-        output::reply(json, &report, shown::report)?;
-        let settled = !self.no_settle && !stopped;
-        match (shown::never_fetched(&report), shown::open_gaps(&report)) {
-            (Some(error), _) => Err(CliError::failed(format!(
-                "nothing was ever fetched: {}",
-                error.message
-            ))),
-            (None, gaps @ 1..) if settled => Err(CliError::failed(format!(
-                "{gaps} gaps are still open; mirror again to fill them"
-            ))),
-            _ => Ok(()),
-        }
-    }
+/// Opens the store and the source.
+async fn open(
+    config: &Config,
+    http: Http,
+    add: &AddSource,
+    data_dir: &DataDir,
+    lock: &Lock,
+) -> Result<(Store, SourceReader), CliError> {
+    let store = data_dir.open(lock).await?;
+    let source = find_or_add(&store, add).await?;
+    output::note(&format!(
+        "mirroring {} of {} as {}",
+        source.timeline, source.upstream, source.name
+    ));
+    let access = config.access(&store, http, data_dir.data())?;
+    let reader = SourceReader::open(store.clone(), &access, source, &holder_name()).await?;
+    Ok((store, reader))
 }
 
 /// The source of that name, or of that timeline, or a new one.
@@ -132,4 +164,5 @@ async fn find_or_add(store: &Store, add: &AddSource) -> Result<Source, CliError>
     Ok(admin::find(store, &added.name).await?)
 }
 
-const MAX_SETTLING_MS: i64 = 5 * 60_000;
+/// With the end after it, less than the 10 s that are promised.
+const MAX_SETTLING_MS: i64 = 6_500;

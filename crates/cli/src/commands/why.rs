@@ -38,6 +38,10 @@ fn lines(state: &PostState) -> Vec<String> {
                 ("last answer", post.refreshed_at_ms),
                 ("due", post.due_at_ms),
             ]));
+            lines.extend(post.left.iter().map(|left| {
+                let (at, source) = (shown::time(left.at_ms), &left.source);
+                format!("    left         {source}, since {at}: it lists the post no more, which is not known to be deleted")
+            }));
             let refreshed = post.refreshes.map(|times| refreshed(times, post.outcome));
             lines.extend(refreshed.map(|text| format!("    refreshed    {text}")));
             let now = post.counts.as_ref().map(counts);

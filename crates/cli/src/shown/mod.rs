@@ -4,5 +4,5 @@ mod histogram;
 mod report;
 mod time;
 
-pub use report::{never_fetched, open_gaps, report};
+pub use report::{count, last_error, report};
 pub use time::{ago_or_time_ms, time};

@@ -1,7 +1,7 @@
 //! The completeness report as text.
 
-use driftline_core::timeline::LastError;
-use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport};
+use driftline_core::timeline::{FailedRequest, LastError};
+use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport, Verdict};
 
 use super::{histogram, time::time};
 use crate::duration::show_ms;
@@ -12,6 +12,7 @@ pub fn report(report: &CompletenessReport) -> Vec<String> {
     let (name, timeline, upstream) = (&report.name, &report.timeline, &report.upstream);
     let verdict = verdict(report);
     text.line(format!("{name}: {timeline} of {upstream}, {verdict}"));
+    text.item("state", &report.state_text);
     text.posts(report);
     text.gaps(report);
     text.lateness(report);
@@ -21,29 +22,47 @@ pub fn report(report: &CompletenessReport) -> Vec<String> {
     text.0
 }
 
-/// Open ranges, history included, that have not been read.
-pub fn open_gaps(report: &CompletenessReport) -> usize {
-    let gaps = report.gaps.iter();
-    gaps.filter(|gap| matches!(gap.kind, GapState::Open | GapState::History))
-        .count()
+/// Whether the source is complete, in words; if it is not, what is in the way first.
+fn verdict(report: &CompletenessReport) -> String {
+    let (unreadable, last_poll) = (report.unreadable, last_poll(report));
+    let complete = |rest: &str| match unreadable {
+        0 => format!("complete{rest}"),
+        _ => format!("complete but for {unreadable} unreadable{rest}"),
+    };
+    match report.verdict {
+        Verdict::Settled => complete(", nothing left to be read again"),
+        Verdict::Empty => format!("complete: it has no posts, say {}", polls(report)),
+        Verdict::Provisional if unreadable > 0 => complete("; part of it waits to be read again"),
+        Verdict::Provisional => "no gaps; part of it waits to be read again".to_owned(),
+        Verdict::EmptySoFar => format!("no posts so far in {}", polls(report)),
+        Verdict::NothingRead => "nothing read yet".to_owned(),
+        Verdict::PollsFail => format!("NOT known to be complete: polls fail; {last_poll}"),
+        Verdict::NotPolled => format!("NOT known to be complete: no poll of late; {last_poll}"),
+        Verdict::CannotBeProven => {
+            let why = report.unprovable.as_deref().unwrap_or_default();
+            format!("NOT known to be complete: it cannot be proven here: {why}")
+        }
+        Verdict::Gaps => "NOT complete".to_owned(),
+        Verdict::History => "history is still being read".to_owned(),
+        Verdict::LooksOverdue => {
+            let late = show_ms(report.overdue_ms.unwrap_or_default());
+            format!("NOT known to be complete: a range should have been read again {late} ago")
+        }
+        Verdict::PassedOver => "no gaps; part of it was passed over by later looks".to_owned(),
+    }
 }
 
-/// The ongoing error, if nothing was ever fetched.
-pub fn never_fetched(report: &CompletenessReport) -> Option<&LastError> {
-    let nothing_fetched = report.counters.requests == report.counters.failures;
-    let error = report.last_error.as_ref();
-    error.filter(|error| !error.over && nothing_fetched)
+/// How many polls succeeded, and since when.
+fn polls(report: &CompletenessReport) -> String {
+    let polls = count(report.polls.answered, "poll");
+    let since = report.polls.first_ms.map(time);
+    since.map_or_else(String::new, |since| format!("{polls} since {since}"))
 }
 
-fn verdict(report: &CompletenessReport) -> &'static str {
-    let is_left = |kind| report.gaps.iter().any(|gap| gap.kind == kind);
-    match (report.settled, report.complete) {
-        (true, _) => "complete, nothing left to be read again",
-        (_, true) if report.readable => "no gaps; part of it waits to be read again",
-        _ if report.covered_to.is_none() => "nothing read yet",
-        _ if is_left(GapState::Open) || is_left(GapState::Unrecoverable) => "NOT complete",
-        _ if is_left(GapState::History) => "history is still being read",
-        _ => "no gaps; part of it was passed over by later looks",
+fn last_poll(report: &CompletenessReport) -> String {
+    match report.polls.last_ms {
+        Some(at_ms) => format!("the last good one was at {}", time(at_ms)),
+        None => "none has succeeded of late".to_owned(),
     }
 }
 
@@ -95,10 +114,31 @@ impl Text {
         self.line(format!(
             "  posts        {posts} stored, {deleted} of them deleted since"
         ));
+        if report.left > 0 {
+            self.line(format!(
+                "  left         {} of them: the timeline lists them no more, which need not be a deletion",
+                report.left
+            ));
+        }
+        let not_confirmed = report.counters.not_confirmed;
+        if not_confirmed > 0 {
+            self.line(format!(
+                "  unconfirmed  {not_confirmed} look-ups of posts that were missing from a page proved nothing"
+            ));
+        }
         if streamed > 0 {
             self.line(format!(
                 "  unproven     {streamed} posts that only the stream has shown so far"
             ));
+        }
+        if report.unreadable > 0 {
+            let unreadable = count(report.unreadable, "post");
+            self.item("unreadable", &format!("{unreadable}, kept as they came"));
+        }
+        if report.not_confirmed > 0 {
+            let posts = count(report.not_confirmed, "post");
+            let text = format!("{posts} that pages lack and that cannot be looked up: kept");
+            self.item("unconfirmed", &text);
         }
         if let (Some(from), Some(to)) = (&report.covered_from, &report.covered_to) {
             self.line(format!("  covered      from {from} to {to}"));
@@ -210,10 +250,30 @@ impl Text {
             ));
         }
         if let Some(error) = &report.last_error {
-            let state = if error.over { "over since" } else { "ONGOING" };
-            let (kind, at, message) = (error.kind, time(error.at_ms), &error.message);
-            self.line(format!("  last error   {kind} at {at}, {state}: {message}"));
+            self.item("last error", &last_error(error));
         }
+    }
+}
+
+/// An error with its count in a row and since when.
+pub fn last_error(error: &LastError) -> String {
+    let (kind, at, message) = (error.kind, time(error.at_ms), &error.message);
+    let row = match error.count {
+        1 => String::new(),
+        count => format!(", {count} in a row since {}", time(error.since_ms)),
+    };
+    let state = if error.over { "over since" } else { "ONGOING" };
+    format!(
+        "{kind} of {} at {at}{row}, {state}: {message}",
+        request_name(error.request)
+    )
+}
+
+fn request_name(request: FailedRequest) -> &'static str {
+    match request {
+        FailedRequest::Poll => "a poll",
+        FailedRequest::Page => "a later look",
+        FailedRequest::LookUp => "a look-up",
     }
 }
 
@@ -231,7 +291,7 @@ fn rung_name(rung: usize) -> &'static str {
 }
 
 /// A number of things with a regular plural.
-fn count(number: u64, one: &str) -> String {
+pub fn count(number: u64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -14,6 +14,7 @@ use std::{
 
 use serde_json::Value;
 
+pub mod moody_server;
 pub mod postgres;
 pub mod small_disk;
 

@@ -172,7 +172,7 @@ impl GapLedger {
         if stretch.low >= stretch.high {
             return;
         }
-        self.rewrite(&stretch.low, &stretch.high, |part| {
+        self.rewrite(&stretch.low, &stretch.high, scheme, |part| {
             let first = Provisional {
                 read_age_ms: 0,
                 from_ms: stretch.at_ms,
@@ -200,8 +200,8 @@ impl GapLedger {
     }
 
     /// Lets the provisional parts of a range come of age without another read.
-    pub fn pass_over(&mut self, low: &Key, high: &Key, ladder: &Ladder) {
-        self.change(low, high, |kind| match kind {
+    pub fn pass_over(&mut self, low: &Key, high: &Key, scheme: &IdScheme, ladder: &Ladder) {
+        self.change(low, high, scheme, |kind| match kind {
             GapKind::Provisional(Provisional { read_age_ms, .. }) => {
                 GapKind::PassedOver { read_age_ms }
             }
@@ -238,8 +238,8 @@ impl GapLedger {
 
     /// Opens the provisional parts of a range again: the overlap of a poll whose page did not reach
     /// down to it is read with the gap above.
-    pub fn reopen(&mut self, low: &Key, high: &Key) {
-        self.change(low, high, |kind| match kind {
+    pub fn reopen(&mut self, low: &Key, high: &Key, scheme: &IdScheme) {
+        self.change(low, high, scheme, |kind| match kind {
             GapKind::Provisional(_) => GapKind::open(),
             other => other,
         });
@@ -247,8 +247,8 @@ impl GapLedger {
     }
 
     /// Marks the open parts of a range as beyond the upstream's depth.
-    pub fn give_up(&mut self, low: &Key, high: &Key) {
-        self.change(low, high, |kind| match kind {
+    pub fn give_up(&mut self, low: &Key, high: &Key, scheme: &IdScheme) {
+        self.change(low, high, scheme, |kind| match kind {
             GapKind::Open { .. } => GapKind::Unrecoverable,
             other => other,
         });
@@ -257,10 +257,13 @@ impl GapLedger {
     /// Lets coverage begin at `origin` instead: what was open below it was
     /// history that the upstream does not have, or that was not asked for.
     pub fn begin_later(&mut self, origin: &Key) {
-        let Some(old) = self.origin.clone() else {
+        if self.origin.is_none() {
             return;
-        };
-        self.rewrite(&old, origin, |_| Vec::new());
+        }
+        self.gaps.retain(|gap| gap.high > *origin);
+        if let Some(first) = self.gaps.first_mut() {
+            first.low = origin.max(&first.low).clone();
+        }
         self.origin = Some(origin.clone());
     }
 
@@ -338,8 +341,14 @@ impl GapLedger {
     }
 
     /// Changes the kind of what lies between `low` and `high`.
-    fn change(&mut self, low: &Key, high: &Key, kind: impl Fn(GapKind) -> GapKind) {
-        self.rewrite(low, high, |part| {
+    fn change(
+        &mut self,
+        low: &Key,
+        high: &Key,
+        scheme: &IdScheme,
+        kind: impl Fn(GapKind) -> GapKind,
+    ) {
+        self.rewrite(low, high, scheme, |part| {
             vec![Gap {
                 kind: kind(part.kind),
                 ..part
@@ -349,14 +358,20 @@ impl GapLedger {
 
     /// Replaces what lies between `low` and `high` by what `change` makes of
     /// each part; the rest stays.
-    fn rewrite(&mut self, low: &Key, high: &Key, mut change: impl FnMut(Gap) -> Vec<Gap>) {
+    fn rewrite(
+        &mut self,
+        low: &Key,
+        high: &Key,
+        scheme: &IdScheme,
+        mut change: impl FnMut(Gap) -> Vec<Gap>,
+    ) {
         let old = std::mem::take(&mut self.gaps);
         for gap in old {
             if !gap.overlaps(low, high) {
                 self.gaps.push(gap);
                 continue;
             }
-            let (before, inside, after) = cut(&gap, low, high);
+            let (before, inside, after) = cut(&gap, low, high, scheme);
             self.gaps.extend(before);
             self.gaps.extend(change(inside));
             self.gaps.extend(after);
@@ -470,11 +485,22 @@ fn aged(
     parts
 }
 
-fn cut(gap: &Gap, low: &Key, high: &Key) -> (Option<Gap>, Gap, Option<Gap>) {
-    let part = |low: &Key, high: &Key| Gap {
-        low: low.clone(),
-        high: high.clone(),
-        kind: gap.kind.clone(),
+/// The parts of a range before, inside and after others bounds. Each has the times of its own IDs: with
+/// those of the whole, what is left of a range would be due at once, a sliver at a time.
+fn cut(gap: &Gap, low: &Key, high: &Key, scheme: &IdScheme) -> (Option<Gap>, Gap, Option<Gap>) {
+    let part = |low: &Key, high: &Key| {
+        let mut kind = gap.kind.clone();
+        if let GapKind::Provisional(read) = &mut kind {
+            let from_ms = scheme.time_ms(low).unwrap_or(read.from_ms);
+            let until_ms = scheme.time_ms(high).unwrap_or(read.until_ms);
+            read.until_ms = until_ms.min(read.until_ms);
+            read.from_ms = from_ms.max(read.from_ms).min(read.until_ms);
+        }
+        Gap {
+            low: low.clone(),
+            high: high.clone(),
+            kind,
+        }
     };
     let before = (gap.low < *low).then(|| part(&gap.low, low));
     let after = (gap.high > *high).then(|| part(high, &gap.high));

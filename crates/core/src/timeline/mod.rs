@@ -34,7 +34,9 @@ pub use evidence::{Evidence, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of};
 pub use gap_ledger::{Gap, GapKind, GapLedger, Provisional, Stretch};
 pub use ladder::{Ladder, Rung, RungStats};
 pub use lateness::{Distribution, Lateness};
-pub use machine::{Counters, LastError, Machine, Step, Stored};
+pub use machine::{
+    Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
+};
 pub use plan::{Plan, Probe, Proof};
 pub use reading::{Disorder, Reading};
 pub use request::{Anchor, AnchorQuery, Fetch, Request, RequestPurpose};

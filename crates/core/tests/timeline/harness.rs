@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind},
     timeline::{
-        Anchor, AnchorQuery, Gap, GapKind, Machine, Reading, Request, RequestPurpose, Settings,
-        Step, Stored,
+        Anchor, AnchorQuery, Gap, GapKind, LookUpOutcome, Machine, Reading, Request,
+        RequestPurpose, Settings, Step, Stored,
     },
     upstream_id::{IdOrder, Key, UpstreamId},
 };
@@ -24,10 +24,16 @@ pub(crate) struct Harness {
     pub(crate) fail_share: f64,
     pub(crate) crash_share: f64,
     pub(crate) mutant: Option<Mutant>,
+    /// What every look-up fails with.
+    pub(crate) look_ups_fail: Option<FailureKind>,
+    /// When posts were looked up, ms.
+    pub(crate) look_ups: Vec<(UpstreamId, i64)>,
     pub(crate) machine: Machine,
     pub(crate) stored: BTreeMap<Key, Row>,
     pub(crate) fetched: u64,
     pub(crate) requests: u64,
+    /// When each request that is no poll was sent.
+    pub(crate) others_ms: Vec<i64>,
     pub(crate) crashes: u64,
     durable: (String, Vec<Gap>),
     rng: ChaCha8Rng,
@@ -56,11 +62,14 @@ impl Harness {
             fail_share: 0.0,
             crash_share: 0.0,
             mutant: None,
+            look_ups_fail: None,
+            look_ups: Vec::new(),
             durable: (serde_json::to_string(&machine).unwrap(), Vec::new()),
             machine,
             stored: BTreeMap::new(),
             fetched: 0,
             requests: 0,
+            others_ms: Vec::new(),
             crashes: 0,
             rng: ChaCha8Rng::seed_from_u64(seed),
         }
@@ -117,6 +126,9 @@ impl Harness {
                 let anchor = fetch.anchor_query().and_then(|query| self.anchor(query));
                 let request = fetch.request(self.machine.scheme(), anchor.as_ref());
                 self.requests += 1;
+                if request.purpose != RequestPurpose::Poll {
+                    self.others_ms.push(self.now_ms);
+                }
                 self.now_ms += self.rng.random_range(1..60);
                 if self.rng.random_bool(self.fail_share) {
                     self.fail(&request.purpose);
@@ -321,13 +333,28 @@ impl Harness {
 
     fn look_up(&mut self, id: &UpstreamId) {
         self.requests += 1;
+        self.look_ups.push((id.clone(), self.now_ms));
+        self.others_ms.push(self.now_ms);
         self.now_ms += 20;
+        if let Some(kind) = self.look_ups_fail {
+            let (failure, random) = (Failure::new(kind, "refused"), self.rng.random());
+            let (settings, clock_ms) = (self.settings.clone(), self.clock_ms());
+            self.machine
+                .look_up_failed(&settings, id, &failure, clock_ms, random);
+            let machine = self.machine.clone();
+            self.save(&machine);
+            return;
+        }
         let headers = self
             .world
             .page(&Default::default(), self.now_ms, self.clock_ms())
             .headers;
         let gone = self.world.is_gone(id, self.now_ms);
-        self.machine.looked_up(id, gone, &headers);
+        let outcome = match gone {
+            true => LookUpOutcome::Gone,
+            false => LookUpOutcome::Found,
+        };
+        self.machine.looked_up(id, outcome, &headers);
         if gone {
             self.stored
                 .entry(self.world.codec.order().key(id).unwrap())

@@ -3,8 +3,10 @@
 //! `DRIFTLINE_SEED=n` replays one seed of every test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod absence;
 mod harness;
 mod laws;
+mod quiet;
 mod quirks;
 mod scenes;
 mod workloads;

@@ -12,7 +12,7 @@ use super::{
     world::{Codec, Quirks, World, WorldPost},
 };
 
-fn post(id_ms: i64, sequence: u64, visible_at_ms: i64) -> WorldPost {
+pub(crate) fn post(id_ms: i64, sequence: u64, visible_at_ms: i64) -> WorldPost {
     WorldPost {
         id: ((id_ms as u64) << 16) | sequence,
         visible_at_ms,
@@ -21,7 +21,7 @@ fn post(id_ms: i64, sequence: u64, visible_at_ms: i64) -> WorldPost {
     }
 }
 
-fn world(mut posts: Vec<WorldPost>) -> World {
+pub(crate) fn world(mut posts: Vec<WorldPost>) -> World {
     posts.sort_by_key(|post| post.id);
     World {
         posts,

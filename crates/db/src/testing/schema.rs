@@ -5,7 +5,7 @@ use crate::tx::Tx;
 /// The tables of the database without the migrations' own, as lines in order: `entry.uri text`,
 /// with `null` where a column may be null; `entry key source_id, id`; `entry unique index uri`, or a
 /// `partial` one. What the two databases do not share is left out: the names of indexes, and which
-/// integers are truth values. An expression in an index is `?`.
+/// integers are truth values or PostgreSQL's arrays. An expression in an index is `?`.
 ///
 /// # Errors
 /// If the database fails.
@@ -41,6 +41,7 @@ const POSTGRES: &str = r#"
             and relname <> 'migration')
     select t.name || '.' || a.attname || ' '
         || case k.name when 'bigint' then 'integer' when 'boolean' then 'integer'
+            when 'bigint[]' then 'text'
             when 'bytea' then 'blob' else k.name end
         || case when a.attnotnull then '' else ' null' end as line
     from tables t join pg_attribute a on a.attrelid = t.oid,

@@ -40,7 +40,7 @@ pub(super) struct Deadlines {
 impl Deadlines {
     /// The timeout of one request: some time is left to find out which post of the request causes a
     /// timeout.
-    fn timeout(self) -> Duration {
+    pub(super) fn timeout(self) -> Duration {
         let left_ms = self.over_ms.saturating_sub(now_ms()).max(0) * 3 / 5;
         Duration::from_millis(left_ms.unsigned_abs())
     }

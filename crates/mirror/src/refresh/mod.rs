@@ -7,6 +7,7 @@ mod batch_ability;
 mod configured_credentials;
 mod credential_pool;
 mod cross_check;
+mod gone_check;
 mod look_up;
 mod lookup_client;
 mod options;

@@ -25,7 +25,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::{
     Shared,
     batch_ability::BatchAbility,
-    credential_pool, cross_check,
+    credential_pool, cross_check, gone_check,
     look_up::{self, Deadlines, LookupAnswers},
     lookup_client::LookupClient,
     saving::save,
@@ -280,7 +280,7 @@ impl Worker {
             last_ms: now.saturating_add(time_ms(FIRST_SHARE)),
             over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
         };
-        let posts: Vec<_> = claim.posts.iter().collect();
+        let (posts, unfindable) = gone_check::findable(shared, lookup_client, claim).await?;
         let is_after_silence = self.failures > 0;
         let mut found = look_up::look_up(
             shared,
@@ -291,6 +291,7 @@ impl Worker {
             is_after_silence,
         )
         .await?;
+        gone_check::learn(shared, lookup_client, &found.answers).await?;
         let id = lookup_client.credential().id;
         if let Some(failure) = &mut found.failure
             && shared.refusals.are_too_many(id, &found.refused)
@@ -302,10 +303,16 @@ impl Worker {
             return Ok(found);
         }
         deadlines.last_ms = deadlines.over_ms;
+        // After an outage they are due as they were.
+        if found.failure.is_none() || !found.is_silent() {
+            found.answers.extend(unfindable);
+        }
         let (instance, answers) = (&self.instance, found.answers);
         found.answers =
             cross_check::confirm(shared, instance, lookup_client, claim, answers, deadlines)
                 .await?;
+        let answers = &mut found.answers;
+        gone_check::check(shared, lookup_client, claim, answers, deadlines).await?;
         Ok(found)
     }
 

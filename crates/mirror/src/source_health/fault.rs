@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct SourceFault {
     /// The upstream's failure as reports name it; `client` if the source has no usable token or
     /// address, `store` if the store fails, `stored` if stored data or data to store is wrong, `bug` if
-    /// this program panicked.
+    /// this program panicked, `stalled` if its session does not go on.
     pub kind: Cow<'static, str>,
     /// The fault in a few words.
     pub summary: String,
@@ -19,6 +19,8 @@ pub struct SourceFault {
     pub message: String,
     /// Since when, Unix ms.
     pub since_ms: Option<i64>,
+    /// How many requests have failed in a row, or tries to read the source.
+    pub count: u32,
 }
 
 impl SourceFault {
@@ -31,8 +33,14 @@ impl SourceFault {
             kind: error.kind.name().into(),
             summary: summary(error.kind).to_owned(),
             message: error.message.clone(),
-            since_ms: Some(error.at_ms),
+            since_ms: Some(error.since_ms),
+            count: error.count,
         }
+    }
+
+    /// Whether another fault is the same failure of the same row.
+    pub(super) fn is_same_failure(&self, other: &Self) -> bool {
+        (self.since_ms, self.count) == (other.since_ms, other.count)
     }
 
     /// A fault that the error describes.
@@ -43,6 +51,7 @@ impl SourceFault {
             summary: message.clone(),
             message,
             since_ms: None,
+            count: 1,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use driftline_core::timeline::Machine;
 use driftline_runtime::{
-    FaultLog, StalledSource, Weight,
+    FailingSource, FaultLog, StalledSource, Weight,
     metrics::{SOURCE_FAILING, SOURCE_LAST_SUCCESS, SOURCE_STALLED, SOURCE_STANDING_STILL},
     show_ms,
 };
@@ -48,6 +48,17 @@ impl SourceHealth {
         self.0.lock().get(&source)?.fault.clone()
     }
 
+    /// Why a source is stalled at this time, Unix ms, though a session has it.
+    pub fn stalled(&self, source: SourceId, now_ms: i64) -> Option<SourceFault> {
+        let records = self.0.lock();
+        let record = records.get(&source)?;
+        let stalled = record.stalled(now_ms)?;
+        record.idle_since_ms.is_none().then(|| SourceFault {
+            since_ms: Some(stalled.since_ms),
+            ..SourceFault::new("stalled", &stalled.reason)
+        })
+    }
+
     /// Whether this process reads a source; `None` if it is not to read it.
     pub fn is_read(&self, source: SourceId) -> Option<bool> {
         let records = self.0.lock();
@@ -62,6 +73,27 @@ impl SourceHealth {
             .values()
             .filter_map(|record| record.stalled(now_ms))
             .collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
+    /// The sources whose requests have failed for a while at this time, Unix ms, by name. An outage of
+    /// the store is not theirs.
+    pub fn failing_sources(&self, now_ms: i64) -> Vec<FailingSource> {
+        let records = self.0.lock();
+        let failing = records.values().filter_map(|record| {
+            let fault = record.fault.as_ref()?;
+            let since_ms = fault.since_ms?;
+            let lasts = now_ms.saturating_sub(since_ms) >= IDLE_TIMEOUT_MS;
+            let is_its_own = fault.kind != SourceFault::STORE && record.stalled(now_ms).is_none();
+            (lasts && is_its_own).then(|| FailingSource {
+                name: record.name.clone(),
+                since_ms,
+                count: fault.count,
+                reason: fault.message.clone(),
+            })
+        });
+        let mut all: Vec<_> = failing.collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }
@@ -119,7 +151,7 @@ impl SourceHealth {
 
     /// A step has ended with this machine.
     pub(crate) fn step_ended(&self, source: SourceId, machine: &Machine, done: &Done, now_ms: i64) {
-        let error = machine.last_error().filter(|error| !error.over);
+        let error = machine.ongoing_error();
         self.change(source, |record| {
             record.busy_since_ms = None;
             match done {
@@ -134,11 +166,13 @@ impl SourceHealth {
             let Some(error) = error else {
                 return record.works(now_ms);
             };
-            let mut fault = SourceFault::of_error(error);
-            if matches!(done, Done::Failed(_)) {
+            let fault = SourceFault::of_error(error);
+            let before = record.fault.as_ref();
+            // A look-up that fails leaves the error as it was.
+            let is_new = before.is_none_or(|before| !before.is_same_failure(&fault));
+            if matches!(done, Done::Failed(_)) && is_new {
                 record.fails(fault, Some(fault::weight(error.kind)), now_ms);
             } else {
-                fault.since_ms = record.log.since_ms().or(fault.since_ms);
                 record.fault = Some(fault);
             }
         });
@@ -189,8 +223,15 @@ impl Record {
         if weight.is_some_and(|weight| self.log.failed(weight, now_ms)) {
             tracing::warn!(source = %self.name, kind = &*fault.kind, "fails: {}", fault.message);
         }
-        let before_ms = self.fault.as_ref().and_then(|fault| fault.since_ms);
-        fault.since_ms = self.log.since_ms().or(before_ms).or(Some(now_ms));
+        if fault.since_ms.is_none() {
+            let before = self
+                .fault
+                .as_ref()
+                .filter(|before| before.kind == fault.kind);
+            let before_ms = before.and_then(|before| before.since_ms);
+            fault.since_ms = self.log.since_ms().or(before_ms).or(Some(now_ms));
+            fault.count = before.map_or(0, |before| before.count).saturating_add(1);
+        }
         self.fault = Some(fault);
     }
 
@@ -273,7 +314,7 @@ mod tests {
         let done = failing(&mut machine, FailureKind::Unreachable);
         health.step_ended(ID, &machine, &done, 1_000_001);
         assert_eq!(health.fault(ID).unwrap().kind, "unreachable");
-        assert_eq!(health.fault(ID).unwrap().since_ms, Some(1_000_001));
+        assert_eq!(health.fault(ID).unwrap().since_ms, Some(5));
         assert_eq!(health.stalled_sources(9_000_000), []);
         health.step_begins(ID, 9_000_000);
         assert_eq!(health.stalled_sources(9_179_999), []);

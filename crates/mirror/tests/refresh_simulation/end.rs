@@ -75,10 +75,15 @@ impl Simulation {
             {
                 let known = self.deleted.contains(&post.id);
                 let poisoned = poison(&mut self.upstream, &post.id);
-                assert!(known || poisoned, "not known to be deleted: {}", post.id);
+                let is_lost = poisoned || post.is_unreadable;
+                assert!(known || is_lost, "not known to be deleted: {}", post.id);
                 continue;
             }
-            if post.deleted_at_ms.is_some() || is_hidden || poison(&mut self.upstream, &post.id) {
+            if post.deleted_at_ms.is_some()
+                || is_hidden
+                || poison(&mut self.upstream, &post.id)
+                || self.is_not_found(&post.id)
+            {
                 continue;
             }
             let Some((due, refreshed_ms, favourites)) = standings.get(&post.id) else {
@@ -104,6 +109,7 @@ impl Simulation {
             );
             compared += 1;
         }
+        self.check_edits(&truth);
         self.due_times.check_met();
         assert!(compared > 5, "only {compared} posts were compared");
         if !self.cut {

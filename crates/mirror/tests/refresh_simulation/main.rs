@@ -4,10 +4,17 @@
 //! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
 #![allow(clippy::unwrap_used)]
 
+// It reads no pages and no streams.
+#[allow(dead_code)]
+#[path = "../simulation/answers.rs"]
+mod answers;
 mod due_times;
 mod end;
+mod quirks;
 mod quota;
 mod saves;
+#[path = "../simulation/stored_edits.rs"]
+mod stored_edits;
 mod workers;
 
 use std::{
@@ -24,7 +31,9 @@ use driftline_core::{
 };
 use driftline_sim::{
     FaultKind, FaultsConfig, Growth, PoisonAnswer, QuotaCut, SpanMs, ThrottleRule, Upstream,
-    WorldConfig, seeds,
+    WorldConfig,
+    quirks::{Quirk, Quirks},
+    seeds,
 };
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, credential, local_ids,
@@ -35,6 +44,7 @@ use driftline_store::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use answers::Access;
 use due_times::{BANDS, DueTimes};
 use workers::Worker;
 
@@ -107,6 +117,7 @@ fn priced(price: f64) -> Policy {
 
 struct Simulation {
     upstream: Upstream,
+    access: Access,
     store: Store,
     claims: Claims,
     policy: Arc<Policy>,
@@ -157,6 +168,10 @@ struct Storm {
 
 impl Simulation {
     fn new(seed: u64) -> Self {
+        Self::with_quirks(seed, &[])
+    }
+
+    fn with_quirks(seed: u64, quirks: &[Quirk]) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let is_short = rng.random_bool(0.4);
         let limit = if is_short { rng.random_range(3..8) } else { 60 };
@@ -198,6 +213,9 @@ impl Simulation {
                 poison_share: if rng.random_bool(0.5) { 0.02 } else { 0.0 },
                 ..FaultsConfig::default()
             },
+            boost_share: if quirks.is_empty() { 0.0 } else { 0.3 },
+            quirks: Quirks::of(quirks, seed),
+            layout: quirks::layout(quirks),
             ..WorldConfig::punctual(1.0)
         };
         let is_poisoned = config.faults.poison_share > 0.0;
@@ -237,6 +255,10 @@ impl Simulation {
         let more_ms = i64::from(slow) * MORE_CALM_MS;
         Self {
             upstream: Upstream::new(config, seed),
+            access: Access {
+                token: "token",
+                reads: !quirks.is_empty(),
+            },
             store,
             claims: Claims::default(),
             policy: Arc::new(Policy::of_ages(ages())),

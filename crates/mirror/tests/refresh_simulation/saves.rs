@@ -51,6 +51,9 @@ impl Simulation {
                         }
                         (LookupOutcome::Superseded, _) => {}
                         (LookupOutcome::Deleted | LookupOutcome::Hidden, _) => {
+                            if outcome == LookupOutcome::Deleted {
+                                self.check_deletion(&id);
+                            }
                             self.due_times.forget(&id);
                             self.deleted.insert(id);
                         }

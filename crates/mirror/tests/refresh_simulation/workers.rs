@@ -119,7 +119,7 @@ impl Simulation {
             return self.end(at, asking);
         };
         let ids: Vec<UpstreamId> = part.iter().map(id_of).collect();
-        asking.answer = self.upstream.look_ups(self.now_ms, "token", &ids);
+        asking.answer = self.access.look_ups(&mut self.upstream, self.now_ms, &ids);
         let mut back_ms = self.upstream.received_at_ms();
         if self.rng.random_bool(self.dawdle_share) {
             back_ms += LEASE_MS + self.rng.random_range(0..LEASE_MS);

@@ -8,6 +8,8 @@ use driftline_store::ReceivedEvent;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::{answers::Access, settings::Drawn};
+
 /// What happens at the upstream, some of it lost, some reported twice, each event
 /// with a delay of its own.
 #[derive(Debug)]
@@ -24,11 +26,12 @@ pub(crate) struct Feed {
     /// Failures in a row.
     failures: u32,
     rng: ChaCha8Rng,
+    access: Access,
 }
 
 impl Feed {
-    pub(crate) fn new(seed: u64, now_ms: i64) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    pub(crate) fn new(drawn: &Drawn, now_ms: i64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(drawn.seed);
         rng.set_stream(1);
         Self {
             lost_share: rng.random_range(0.0..0.9),
@@ -39,6 +42,7 @@ impl Feed {
             number: 0,
             opens_at_ms: Some(now_ms),
             failures: 0,
+            access: drawn.access,
             rng,
         }
     }
@@ -65,8 +69,8 @@ impl Feed {
     ) -> Vec<Vec<ReceivedEvent>> {
         for happened in upstream.world().events(self.read_until_ms, now_ms) {
             let event = match happened.happening {
-                Happening::Appeared(status) => Event::Posted(Box::new(status.to_post())),
-                Happening::Edited(status) => Event::Edited(Box::new(status.to_post())),
+                Happening::Appeared(status) => Event::Posted(Box::new(self.access.event(&status))),
+                Happening::Edited(status) => Event::Edited(Box::new(self.access.event(&status))),
                 Happening::Deleted(id) => Event::Deleted(id),
             };
             if self.rng.random_bool(self.lost_share) {

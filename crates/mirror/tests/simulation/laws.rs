@@ -29,7 +29,11 @@ use driftline_core::{
 use driftline_sim::{Found, TruePost, Upstream, content_hash};
 use driftline_store::{SourceId, Store, export, machine};
 
-use crate::settings::{Drawn, SECOND_MS};
+use crate::{
+    quirk_laws::{self, Refusals},
+    settings::{Drawn, SECOND_MS},
+    stored_edits::stored_edits,
+};
 
 /// A law that does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +114,9 @@ pub(crate) struct Laws {
     gone: HashMap<UpstreamId, i64>,
     /// Posts of which a newer answer spoke against their deletion.
     disputed: HashSet<UpstreamId>,
+    /// The first IDs of posts whose ID an edit has changed, by which everything here names them.
+    first_ids: HashMap<UpstreamId, UpstreamId>,
+    pub(crate) refusals: Refusals,
 }
 
 impl Laws {
@@ -129,28 +136,46 @@ impl Laws {
             counted: HashMap::new(),
             gone: HashMap::new(),
             disputed: HashSet::new(),
+            first_ids: HashMap::new(),
+            refusals: Refusals::default(),
         }
     }
 
     /// The upstream answered with this page.
-    pub(crate) fn answered(&mut self, page: &Page) {
+    pub(crate) fn answered(&mut self, page: &Page, upstream: &mut Upstream) {
         for listed in &page.listed {
-            let id = &listed.position;
-            if !self.stored.contains(id) {
-                self.pending.insert(id.to_string(), id.clone());
+            let id = self.first_id(upstream, &listed.position);
+            if !self.stored.contains(&id) {
+                self.pending.insert(id.to_string(), id);
             }
         }
     }
 
+    /// The ID that a post had first.
+    fn first_id(&mut self, upstream: &mut Upstream, id: &UpstreamId) -> UpstreamId {
+        match upstream.world().first_id(id) {
+            Some(first) if first != *id => {
+                self.first_ids.insert(id.clone(), first.clone());
+                first
+            }
+            _ => id.clone(),
+        }
+    }
+
+    fn known_id<'a>(&'a self, id: &'a UpstreamId) -> &'a UpstreamId {
+        self.first_ids.get(id).unwrap_or(id)
+    }
+
     /// A commit showed this version of a stored post.
     pub(crate) fn shown_alive(&mut self, post: &Post, asked_at_ms: i64) {
-        if !self.stored.contains(&post.id) {
+        let id = self.known_id(&post.id).clone();
+        if !self.stored.contains(&id) {
             return;
         }
         if post.edited_at_ms.is_some() {
-            self.edited.insert(post.id.clone());
+            self.edited.insert(id.clone());
         }
-        let newest = self.alive.entry(post.id.clone()).or_insert(asked_at_ms);
+        let newest = self.alive.entry(id).or_insert(asked_at_ms);
         *newest = asked_at_ms.max(*newest);
     }
 
@@ -161,7 +186,8 @@ impl Laws {
             post.counts.boosts,
             post.counts.favourites,
         ];
-        let most = self.counted.entry(post.id.clone()).or_default();
+        let id = self.known_id(&post.id).clone();
+        let most = self.counted.entry(id).or_default();
         for (most, count) in most.iter_mut().zip(reported) {
             *most = count.unwrap_or(0).max(*most);
         }
@@ -169,6 +195,7 @@ impl Laws {
 
     /// Records that a commit reported a stored post gone.
     pub(crate) fn reported_gone(&mut self, id: &UpstreamId, asked_at_ms: i64) {
+        let id = &self.known_id(id).clone();
         if !self.stored.contains(id) {
             return;
         }
@@ -195,7 +222,7 @@ impl Laws {
             })
             .unwrap();
         for row in rows {
-            let id = UpstreamId::new(row.post.upstream_id.as_str());
+            let id = self.first_id(upstream, &row.post.upstream_id.as_str().into());
             self.last_usn = row.first_usn;
             self.pending.remove(id.as_str());
             if !self.stored.insert(id) {
@@ -344,8 +371,13 @@ impl Laws {
         let truth = upstream.truth(now_ms);
         let rows: HashMap<UpstreamId, export::ExportRow> = rows
             .into_iter()
-            .map(|row| (UpstreamId::new(row.post.upstream_id.as_str()), row))
+            .map(|row| {
+                let id = UpstreamId::new(row.post.upstream_id.as_str());
+                (upstream.world().first_id(&id).unwrap_or(id), row)
+            })
             .collect();
+        self.refusals.check()?;
+        let edits = stored_edits(store);
         let mut measured = Measured::default();
         let mut is_lowest = true;
         for post in &truth.posts {
@@ -356,6 +388,8 @@ impl Laws {
                 // A deleted post may have gone while nobody could look, and one
                 // that came late may have been too deep by then.
                 let is_missing = post.deleted_at_ms.is_none()
+                    && !post.is_unreadable
+                    && !quirk_laws::leaves(upstream, post)
                     && upstream.world().hidden_at_ms(&post.id).is_none()
                     && ledger.origin().is_some_and(|origin| *origin <= key)
                     && !is_listed(ledger, &key)
@@ -370,7 +404,9 @@ impl Laws {
                 continue;
             };
             self.check_post(upstream, post, row)?;
-            if is_covered(ledger, &key) {
+            let edits = edits.get(&row.post_id).copied().unwrap_or(0);
+            quirk_laws::check_edits(upstream, post, edits, now_ms)?;
+            if is_covered(ledger, &key) && !quirk_laws::leaves(upstream, post) {
                 self.check_came_of_age(&machine, post, row)?;
             }
             if post.lateness_ms() > SECOND_MS {
@@ -424,10 +460,19 @@ impl Laws {
     ) -> Result<(), Violation> {
         let wrong = |what: &str| Err(Violation::Content(format!("{what}: {post:?}, {row:?}")));
         if row.post.deleted_at_ms.is_some() {
-            let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
+            let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some()
+                || quirk_laws::is_unboosted(upstream, post);
             return match (post.deleted_at_ms, &row.post.raw) {
                 (None, _) if !is_hidden => wrong("it is not deleted"),
                 (_, Some(_)) => wrong("it is deleted and has a body"),
+                _ => Ok(()),
+            };
+        }
+        if row.left_at_ms.is_some() {
+            // What it was reported to be is its last state that the source shows.
+            let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
+            return match post.deleted_at_ms {
+                None if !is_hidden => wrong("it has left, and is listed"),
                 _ => Ok(()),
             };
         }
@@ -484,8 +529,9 @@ impl Laws {
             let text = format!("{what}: {post:?}, {row:?} of {ledger:?}");
             Err(Violation::Content(text))
         };
-        let is_gone = row.post.deleted_at_ms.is_some();
-        if post.deleted_at_ms.is_some_and(|at_ms| at_ms < until_ms) && !is_gone {
+        let is_gone = row.post.deleted_at_ms.is_some() || row.left_at_ms.is_some();
+        let is_proven = self.drawn.proves_deletion(post);
+        if post.deleted_at_ms.is_some_and(|at_ms| at_ms < until_ms) && !is_gone && is_proven {
             return wrong("its deletion was not noticed");
         }
         let unedited = row.post.edited_at_ms.is_none() && !is_gone;

@@ -8,16 +8,20 @@
 //! `DRIFTLINE_TRACE=1` prints each step.
 #![allow(clippy::unwrap_used)]
 
+mod answers;
 mod delay;
 mod faults;
 mod feed;
 mod follower;
 mod laws;
 mod mutants;
+mod quirk_laws;
+mod quirks;
 mod refresher;
 mod session;
 mod settings;
 mod simulation;
+mod stored_edits;
 mod trace;
 
 use driftline_core::timeline::Settings;

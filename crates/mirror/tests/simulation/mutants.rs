@@ -1,10 +1,14 @@
 //! Faults put into the source's reading on purpose, each of which a law must
 //! catch.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use driftline_core::{
+    answer::{Failure, FailureKind, Page},
     timeline::{Backfill, Gap, Machine, Overlap, Reading, Request, RequestPurpose},
-    upstream_id::Key,
+    upstream_id::{Key, UpstreamId},
 };
+use driftline_sim::quirks::Quirk;
 
 use crate::{laws::Violation, settings::Drawn, simulation::Simulation};
 
@@ -30,6 +34,10 @@ pub(crate) enum Mutant {
     AbsenceIgnored,
     /// An empty answer is taken for the end of what it was to show.
     EmptyAnswerIsTheEnd,
+    /// A page that is not as it was asked for is refused as a whole.
+    RefusesDisorder,
+    /// Posts are compared by the text of their JSON.
+    ComparesTexts,
 }
 
 impl Mutant {
@@ -74,9 +82,54 @@ impl Mutant {
         }
     }
 
+    /// What it makes of an answer.
+    pub(crate) fn answer(
+        self,
+        page: Page,
+        request: &Request,
+        machine: &Machine,
+    ) -> Result<Page, Failure> {
+        match self {
+            Self::RefusesDisorder => refuse_disorder(page, request, machine),
+            Self::ComparesTexts => Ok(with_text_hashes(page)),
+            _ => Ok(page),
+        }
+    }
+
     pub(crate) fn overlap(self) -> Option<Overlap> {
         (self == Self::NoOverlap).then_some(Overlap::Fixed(0))
     }
+}
+
+fn refuse_disorder(page: Page, request: &Request, machine: &Machine) -> Result<Page, Failure> {
+    let Some(scheme) = machine.scheme() else {
+        return Ok(page);
+    };
+    let key = |id: &UpstreamId| scheme.key(id).unwrap();
+    let keys: Vec<Key> = page.listed.iter().map(|it| key(&it.position)).collect();
+    let bound = |id: &Option<UpstreamId>| id.as_ref().map(key);
+    let (since, max) = (bound(&request.page.since_id), bound(&request.page.max_id));
+    let is_outside = |key: &Key| {
+        since.as_ref().is_some_and(|since| key < since) || max.as_ref().is_some_and(|max| key > max)
+    };
+    if keys.is_sorted_by(|a, b| a > b) && !keys.iter().any(is_outside) {
+        return Ok(page);
+    }
+    Err(Failure::new(
+        FailureKind::WrongOrder,
+        "not as it was asked for",
+    ))
+}
+
+fn with_text_hashes(mut page: Page) -> Page {
+    for listed in &mut page.listed {
+        let mut hasher = DefaultHasher::new();
+        let content = listed.post.raw.split("\"content\":").nth(1);
+        let content = content.and_then(|rest| rest.split("\",\"").next());
+        content.hash(&mut hasher);
+        listed.post.hashes.content = hasher.finish().cast_signed();
+    }
+    page
 }
 
 fn with_gaps(machine: &Machine, stays: impl Fn(&Gap) -> bool) -> Machine {
@@ -163,6 +216,28 @@ fn absence_that_is_ignored_is_caught() {
 fn an_empty_answer_taken_for_the_end_is_caught() {
     let is_caught = |violation: &Violation| matches!(violation, Violation::Missing(_));
     assert_caught(Mutant::EmptyAnswerIsTheEnd, Drawn::of, is_caught);
+}
+
+#[test]
+fn a_page_refused_for_its_order_is_caught() {
+    let is_caught = |violation: &Violation| {
+        matches!(
+            violation,
+            Violation::Stalled(_) | Violation::Unsettled(_) | Violation::Missing(_)
+        )
+    };
+    let drawn = |seed| Drawn::quirky(seed, &[Quirk::SinceIdIgnored]);
+    assert_caught(Mutant::RefusesDisorder, drawn, is_caught);
+}
+
+#[test]
+fn texts_compared_as_they_are_written_are_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Content(_));
+    let drawn = |seed| Drawn {
+        refreshes: true,
+        ..Drawn::quirky(seed, &[Quirk::EscapesDiffer])
+    };
+    assert_caught(Mutant::ComparesTexts, drawn, is_caught);
 }
 
 /// Some of the first runs end with the violation that is expected of a mutant.

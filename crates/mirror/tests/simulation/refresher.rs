@@ -15,9 +15,10 @@ use driftline_store::{
 };
 
 use crate::{
+    answers::Access,
     faults::{Broken, FaultyStore, Operation},
     laws::Laws,
-    settings::{MINUTE_MS, SECOND_MS},
+    settings::{Drawn, MINUTE_MS, SECOND_MS},
 };
 
 pub(crate) struct Refresher {
@@ -28,6 +29,7 @@ pub(crate) struct Refresher {
     next_ms: i64,
     asking: Option<Asking>,
     keep_deleted: bool,
+    access: Access,
 }
 
 /// A batch that was asked for.
@@ -39,14 +41,14 @@ struct Asking {
 }
 
 impl Refresher {
-    pub(crate) fn new(instance: InstanceId, refreshes: bool, keep_deleted: bool) -> Self {
+    pub(crate) fn new(instance: InstanceId, drawn: &Drawn) -> Self {
         let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
         let bands = vec![
             band(10 * MINUTE_MS, MINUTE_MS),
             band(120 * MINUTE_MS, 10 * MINUTE_MS),
         ];
         let ages = AgeTable::new(bands, 5 * MINUTE_MS).unwrap();
-        let policy = if refreshes {
+        let policy = if drawn.refreshes {
             Policy::of_ages(ages)
         } else {
             Policy::Never { ages }
@@ -56,9 +58,10 @@ impl Refresher {
             policy: Arc::new(policy),
             instance,
             shard: 0,
-            next_ms: if refreshes { 0 } else { i64::MAX },
+            next_ms: if drawn.refreshes { 0 } else { i64::MAX },
             asking: None,
-            keep_deleted,
+            keep_deleted: drawn.keep_deleted,
+            access: drawn.access,
         }
     }
 
@@ -105,7 +108,7 @@ impl Refresher {
         if let Claimed::Batch(claim) = claimed {
             let ids: Vec<UpstreamId> = claim.posts.iter().map(id_of).collect();
             let sent_at_ms = *now_ms;
-            let answer = upstream.look_ups(sent_at_ms, "t", &ids);
+            let answer = self.access.look_ups(upstream, sent_at_ms, &ids);
             self.asking = Some(Asking {
                 claim,
                 sent_at_ms,

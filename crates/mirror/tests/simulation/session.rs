@@ -9,11 +9,14 @@ use std::{
 
 use driftline_core::{
     answer::{AnswerHeaders, Listed, LookUp, Page},
-    timeline::{Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step, Stored},
+    timeline::{
+        Cadence, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Settings, Step,
+        Stored,
+    },
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, StoreError, commit_look_up,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, GoneProof, StoreError, commit_look_up,
     commit_machine, commit_page, entry, source, source_lease::Lease,
 };
 use rand::RngExt;
@@ -142,10 +145,14 @@ impl Simulation {
                 return Ok(());
             }
             Step::LookUp(id) => {
+                self.other_requests += 1;
                 self.quiet_since_ms = self.now_ms;
                 self.look_up(&id)?;
             }
-            Step::Fetch(fetch) => self.fetch(fetch)?,
+            Step::Fetch(fetch) => {
+                self.other_requests += u64::from(fetch.purpose != RequestPurpose::Poll);
+                self.fetch(fetch)?;
+            }
         }
         self.waits_in_a_row = 0;
         Ok(())
@@ -190,15 +197,21 @@ impl Simulation {
             None => None,
         };
         let request = fetch.request(machine.scheme(), anchor.as_ref());
-        let answer = self.upstream.answer(self.now_ms, "t", &request.page);
+        let access = self.drawn.access;
+        let answer = access.page(&mut self.upstream, self.now_ms, &request.page);
         self.now_ms = self.upstream.received_at_ms();
         let settings = self.settings();
         trace(self.now_ms, &answer.as_ref().map(ids_of));
-        let checked = answer.and_then(|mut page| {
-            self.laws.answered(&page);
+        let checked = answer.and_then(|page| {
+            self.laws.answered(&page, &mut self.upstream);
+            let mut page = match self.mutant {
+                Some(mutant) => mutant.answer(page, &request, &machine)?,
+                None => page,
+            };
             let known = machine.scheme().copied();
             Reading::check(&mut page, known, &settings).map(|reading| (page, reading))
         });
+        self.laws.refusals.page(&request, checked.as_ref().err());
         // Between the answer and its commit.
         if self.rng.random() {
             self.follow()?;
@@ -363,14 +376,16 @@ impl Simulation {
     fn look_up(&mut self, id: &UpstreamId) -> Result<(), Ended> {
         let sent_at_ms = self.now_ms;
         let before = self.machine();
-        let answer = self.upstream.look_up(sent_at_ms, "t", id);
+        let access = self.drawn.access;
+        let answer = access.look_up(&mut self.upstream, sent_at_ms, id);
+        self.laws.refusals.look_up(id, answer.as_ref().err());
         self.now_ms = self.upstream.received_at_ms();
         let look_up = match answer {
             Ok(look_up) => look_up,
             Err(failure) => {
                 let (random, settings) = (self.rng.random(), self.settings());
                 let mut machine = before;
-                machine.failed(&settings, None, &failure, self.now_ms, random);
+                machine.look_up_failed(&settings, id, &failure, self.now_ms, random);
                 return self.save(machine);
             }
         };
@@ -382,7 +397,12 @@ impl Simulation {
         };
         if self.mutant == Some(Mutant::AbsenceIgnored) {
             let mut machine = before;
-            machine.looked_up(id, matches!(look_up, LookUp::Gone), &headers);
+            let outcome = match look_up {
+                LookUp::Found(_) => LookUpOutcome::Found,
+                LookUp::Gone => LookUpOutcome::Gone,
+                LookUp::Hidden => LookUpOutcome::Hidden,
+            };
+            machine.looked_up(id, outcome, &headers);
             return self.save(machine);
         }
         let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
@@ -400,6 +420,8 @@ impl Simulation {
                     machine: &before,
                     id: &asked,
                     look_up: &found,
+                    // Only what is deleted is not found.
+                    proof: GoneProof::Deleted,
                     headers: &headers,
                     policy: &policy,
                     keep_deleted,
@@ -413,6 +435,7 @@ impl Simulation {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
                 LookUp::Gone => self.laws.reported_gone(id, sent_at_ms),
+                LookUp::Hidden => {}
             }
         }
         let machine = outcome?;

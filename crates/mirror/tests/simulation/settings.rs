@@ -8,10 +8,12 @@ use driftline_core::{
 };
 use driftline_sim::{
     Bursts, DatedTomorrow, FaultKind, FaultsConfig, IdLayout, Lateness, SpanMs, WorldConfig,
+    quirks::Quirk,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::answers::Access;
 use crate::faults::{Begins, Fault, Faults, OUTAGES_MS, Operation, Outage};
 
 pub(crate) const SECOND_MS: i64 = 1_000;
@@ -22,6 +24,9 @@ pub(crate) const MINUTE_MS: i64 = 60 * SECOND_MS;
 pub(crate) struct Drawn {
     pub(crate) seed: u64,
     pub(crate) world: WorldConfig,
+    /// Of the world.
+    pub(crate) quirks: Vec<Quirk>,
+    pub(crate) access: Access,
     pub(crate) settings: Settings,
     pub(crate) abilities: Abilities,
     /// How long the world has published before the source is added, ms.
@@ -74,6 +79,11 @@ impl Drawn {
         let outages = outages.collect();
         Self {
             seed,
+            quirks: Vec::new(),
+            access: Access {
+                token: "t",
+                reads: false,
+            },
             abilities: Abilities {
                 page_limit,
                 min_id: rng.random_bool(0.7),

@@ -46,6 +46,8 @@ pub(crate) struct Simulation {
     pub(crate) polled_at_ms: i64,
     /// Since when nothing was looked up and nothing is left to read, Unix ms.
     pub(crate) quiet_since_ms: i64,
+    /// Requests that were no polls, look-ups included; refreshes apart.
+    pub(crate) other_requests: u64,
     _place: Place,
 }
 
@@ -113,9 +115,9 @@ impl Simulation {
             laws: Laws::new(source, &drawn),
             source,
             session: None,
-            feed: drawn.streams.then(|| Feed::new(drawn.seed, now_ms)),
+            feed: drawn.streams.then(|| Feed::new(&drawn, now_ms)),
             streamed: CommitSummary::default(),
-            refresher: Refresher::new(instance, drawn.refreshes, drawn.keep_deleted),
+            refresher: Refresher::new(instance, &drawn),
             now_ms,
             waits_in_a_row: 0,
             rng,
@@ -123,6 +125,7 @@ impl Simulation {
             stalled_since_ms: now_ms,
             polled_at_ms: i64::MIN,
             quiet_since_ms: now_ms,
+            other_requests: 0,
             mutant: None,
             drawn,
             _place: place,
@@ -140,6 +143,7 @@ impl Simulation {
     /// what was measured.
     pub(crate) fn run(mut self) -> Result<Measured, Violation> {
         let measured = self.run_to_the_end();
+        let measured = measured.and_then(|measured| self.check_idle().map(|()| measured));
         self.store.plain().close_blocking();
         measured
     }

@@ -40,6 +40,7 @@ fn exported(row: export::ExportRow) -> ExportRow {
         deleted_at_ms: post.deleted_at_ms,
         edited_at_ms: post.edited_at_ms,
         id: row.id,
+        left_at_ms: row.left_at_ms,
         post_id: row.post_id,
         status: post.raw.and_then(status),
         upstream_id: post.upstream_id,
@@ -82,6 +83,7 @@ mod tests {
             first_usn: 3,
             usn: 4,
             arrived_at_ms: 6,
+            left_at_ms: None,
             post,
         };
         serde_json::to_string(&exported(row)).expect("a line")
@@ -96,7 +98,7 @@ mod tests {
         assert_eq!(
             line,
             format!(
-                r#"{{"arrival":3,"arrived_at_ms":6,"created_at_ms":5,"deleted_at_ms":null,"edited_at_ms":null,"id":"{id}","post_id":"{post_id}","status":{{"z":1e400,"n":18446744073709551616,"z":-0.0,"reblog":{{"a":1.10}}}},"upstream_id":"7","uri":null,"url":"https://a.example/7","usn":4,"visibility":"public"}}"#
+                r#"{{"arrival":3,"arrived_at_ms":6,"created_at_ms":5,"deleted_at_ms":null,"edited_at_ms":null,"id":"{id}","left_at_ms":null,"post_id":"{post_id}","status":{{"z":1e400,"n":18446744073709551616,"z":-0.0,"reblog":{{"a":1.10}}}},"upstream_id":"7","uri":null,"url":"https://a.example/7","usn":4,"visibility":"public"}}"#
             )
         );
     }

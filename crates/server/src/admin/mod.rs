@@ -22,7 +22,8 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, SourceId, Store, StoreError, Tx, commit_machine, credential, machine, quota,
+    CommitMachine, SourceId, Store, StoreError, Tx, commit_machine, credential, database_clock,
+    machine, quota,
     source::{self, Source},
     source_lease,
 };
@@ -140,23 +141,26 @@ pub async fn report_on(
     let running = running
         .into_iter()
         .find(|progress| progress.source.id == source.id);
-    let (of, now) = (source.clone(), now_ms());
-    let (counts, machine) = store
+    let (of, now, is_here) = (source.clone(), now_ms(), running.is_some());
+    let (counts, machine, database_ms) = store
         .read(move |tx| {
             let counts = driftline_store::completeness::counts(tx, of.id)?;
             let machine = match &running {
                 Some(progress) => (*progress.machine).clone(),
                 None => stored_machine(tx, &of, now)?,
             };
-            Ok::<_, StoreError>((counts, machine))
+            Ok::<_, StoreError>((counts, machine, database_clock::now_ms(tx)?))
         })
         .await?;
+    let health = pollers.map(Pollers::health);
+    let reader = sources::reader(&source, &machine, is_here, health.as_ref(), database_ms);
     Ok(completeness_report(
         &source,
         &machine,
         &counts,
         abilities(source.instance.api),
         pollers.is_some_and(Pollers::refreshes),
+        &reader,
         now,
     ))
 }

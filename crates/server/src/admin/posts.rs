@@ -5,15 +5,16 @@ use std::sync::Arc;
 use driftline_core::refresh::Policy;
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    LocalId, Store, StoreError,
+    LocalId, Store, StoreError, Tx, departure,
     export::{ExportPost, post},
     find, history,
     refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
+    source,
 };
 
 use super::{
-    ExplainPost, Host, PendingPostState, PendingState, PostHistory, PostState, ShowHistory,
-    StoredPostState, Version, export, reason::reason,
+    ExplainPost, Host, LeftSource, PendingPostState, PendingState, PostHistory, PostState,
+    ShowHistory, StoredPostState, Version, export, reason::reason,
 };
 
 /// The refresh state of a post, and the reason for its due time.
@@ -33,9 +34,12 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         }
     };
     let policy = policy_of(host, id).await?;
-    let (state, counts) = host
+    let (state, counts, left) = host
         .store
-        .read(move |tx| Ok::<_, StoreError>((refresh_state(tx, id)?, count_history(tx, id)?)))
+        .read(move |tx| {
+            let (state, counts) = (refresh_state(tx, id)?, count_history(tx, id)?);
+            Ok::<_, StoreError>((state, counts, left(tx, id)?))
+        })
         .await?;
     let why = reason(stored.deleted_at_ms, state.as_ref(), &policy, now);
     let freshness = state.map(|state| state.freshness);
@@ -46,6 +50,7 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         created_at_ms: stored.created_at_ms,
         edited_at_ms: stored.edited_at_ms,
         deleted_at_ms: stored.deleted_at_ms,
+        left,
         visibility: stored.visibility,
         due_at_ms: state.and_then(|state| state.due_at_ms),
         why,
@@ -56,6 +61,21 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         counts: freshness.map(|f| f.counts),
         history: counts,
     })))
+}
+
+/// The sources that list a post no more.
+fn left(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<LeftSource>, StoreError> {
+    let Some(instance) = find::instance_of(tx, post)? else {
+        return Ok(Vec::new());
+    };
+    let mut left = Vec::new();
+    for (id, at_ms) in departure::left(tx, instance, post)? {
+        if let Some(source) = source::by_id(tx, id)? {
+            let source = source.name;
+            left.push(LeftSource { source, at_ms });
+        }
+    }
+    Ok(left)
 }
 
 /// The state of a tracked post that is not stored yet.

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use driftline_core::{
     answer::{FailureKind, PageRequest},
     quota::QuotaPurpose,
-    timeline::{GapKind, Machine},
+    timeline::{Machine, Settings},
 };
-use driftline_mirror::{Pollers, SourceFault, SourceHealth, quotas::Permit, same_api};
+use driftline_mirror::{
+    Pollers, Reader, SourceFault, SourceHealth, SourceState, quotas::Permit, same_api, source_facts,
+};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     SourceId, Store, StoreError,
@@ -15,9 +17,9 @@ use driftline_store::{
     database_clock, instance, local_ids, machine,
     source::{self, NameRefused, NewSource, Source},
 };
-use driftline_upstream::{Address, ClientPurpose, Timeline};
+use driftline_upstream::{Address, ClientPurpose, Timeline, abilities};
 
-use super::{AddSource, AddedSource, Host, ListSources, SourceRow, SourceState};
+use super::{AddSource, AddedSource, Host, ListSources, SourceRow};
 
 /// Adds a source.
 pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
@@ -151,19 +153,59 @@ pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, 
         Some(pollers) => pollers.progress().await,
         None => Vec::new(),
     };
-    let states = SourceStates {
+    let readings = Readings {
         machines: machines
             .into_iter()
             .map(|progress| (progress.source.id, (*progress.machine).clone()))
             .collect(),
         health: host.pollers.as_ref().map(Pollers::health),
+        refreshes: host.pollers.as_ref().is_some_and(Pollers::refreshes),
         stored,
-        now_ms,
+        database_ms: now_ms,
     };
-    let rows = sources.into_iter().map(|source| {
-        let (state, text, fault) = states.state(&source);
+    let rows = sources.into_iter().map(|source| readings.row(source));
+    Ok(rows.collect())
+}
+
+/// How sources are read at one time.
+struct Readings {
+    /// Of the sessions of this process.
+    machines: HashMap<SourceId, Machine>,
+    health: Option<SourceHealth>,
+    refreshes: bool,
+    stored: HashMap<SourceId, Machine>,
+    /// The time by the database's clock, Unix ms.
+    database_ms: i64,
+}
+
+impl Readings {
+    fn row(&self, source: Source) -> SourceRow {
+        let here = self.machines.get(&source.id);
+        let machine = here.or_else(|| self.stored.get(&source.id));
+        let unread = Machine::default();
+        let machine = machine.unwrap_or(&unread);
+        let reader = reader(
+            &source,
+            machine,
+            here.is_some(),
+            self.health.as_ref(),
+            self.database_ms,
+        );
+        let settings = Settings {
+            refreshed: self.refreshes,
+            ..source.settings.clone()
+        };
+        let now_ms = now_ms();
+        let plan = machine.plan(&settings, abilities(source.instance.api), now_ms);
+        let facts = source_facts(&source, machine, &plan, &reader, now_ms);
+        let is_fault_of_it = facts.state() == SourceState::Failing;
         SourceRow {
             id: source.id,
+            state: facts.state(),
+            state_text: facts.state_text(),
+            verdict: facts.verdict(),
+            fault: facts.fault.filter(|_| is_fault_of_it),
+            last_error: machine.last_error().cloned(),
             name: source.name,
             upstream: source.upstream,
             timeline: source.timeline,
@@ -171,80 +213,39 @@ pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, 
             readable: source.readable,
             update_count: source.update_count,
             every_ms: source.settings.every_ms,
-            state,
-            state_text: text,
-            fault,
         }
-    });
-    Ok(rows.collect())
+    }
 }
 
-/// The states of sources at one time, Unix ms by the database's clock.
-struct SourceStates {
-    /// Of the sessions of this process.
-    machines: HashMap<SourceId, Machine>,
-    health: Option<SourceHealth>,
-    stored: HashMap<SourceId, Machine>,
-    now_ms: i64,
-}
-
-impl SourceStates {
-    /// The state of a source, the state in words, and its fault.
-    fn state(&self, source: &Source) -> (SourceState, String, Option<SourceFault>) {
-        let without_fault = |state, text: &str| (state, text.to_owned(), None);
-        if source.paused {
-            return without_fault(SourceState::Paused, "paused");
-        }
-        if source.timeline == source::TRACKED {
-            return without_fault(SourceState::Tracked, "tracked");
-        }
-        let is_held = source
-            .holding
-            .as_ref()
-            .is_some_and(|holding| holding.until_ms > self.now_ms);
-        let here = self.machines.get(&source.id);
-        let Some(machine) = here.or_else(|| self.stored.get(&source.id)) else {
-            return without_fault(SourceState::NotRead, "not read");
-        };
-        let fault = match &self.health {
-            Some(health) if health.is_read(source.id).is_some() => health.fault(source.id),
-            // Another process reads it and keeps its error with it.
-            _ if is_held => machine
-                .last_error()
-                .filter(|error| !error.over)
-                .map(SourceFault::of_error),
-            _ => None,
-        };
-        let fetches_history = machine
-            .ledger()
-            .gaps()
-            .iter()
-            .any(|gap| matches!(gap.kind, GapKind::Open { history: true, .. }));
-        match fault {
-            Some(fault) => {
-                let text = format!("failing: {}", fault.summary);
-                (SourceState::Failing, text, Some(fault))
-            }
-            None if here.is_none() && !is_held => without_fault(SourceState::NotRead, "not read"),
-            None if fetches_history => {
-                let posts = grouped(machine.counters().history);
-                without_fault(SourceState::History, &format!("history {posts} posts"))
-            }
-            None => without_fault(SourceState::Reading, "reading"),
-        }
+/// Who reads a source with this machine at this time, Unix ms by the database's clock. `is_here` says
+/// that a session of this process does.
+pub(super) fn reader(
+    source: &Source,
+    machine: &Machine,
+    is_here: bool,
+    health: Option<&SourceHealth>,
+    database_ms: i64,
+) -> Reader {
+    let holding = source.holding.as_ref();
+    let is_held = holding.is_some_and(|holding| holding.until_ms > database_ms);
+    let ours = health.filter(|health| health.is_read(source.id).is_some());
+    let fault = match ours {
+        Some(health) => health
+            .fault(source.id)
+            .or_else(|| health.stalled(source.id, now_ms())),
+        // Another process reads it and keeps its error with it.
+        None if is_held => machine.ongoing_error().map(SourceFault::of_error),
+        None => None,
+    };
+    Reader {
+        is_read: is_here || is_held,
+        is_elsewhere: is_held && !is_here,
+        fault,
     }
 }
 
 fn is_read(source: &Source) -> bool {
     !source.paused && source.timeline != source::TRACKED
-}
-
-/// A number with thousands separators.
-fn grouped(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
-    }
 }
 
 /// A name that people recognise: the host, and the timeline unless it is the
@@ -267,21 +268,3 @@ fn default_name(address: &Address, timeline: &Timeline) -> String {
 /// The page size of the check: the smallest that every API allows.
 const POSTS: u16 = 5;
 const UNCHECKED: &str = "the source was not added; --no-check adds it without asking the server";
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_are_separated() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (12_400, "12,400"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-    }
-}

@@ -154,6 +154,7 @@ impl Feed {
 pub(crate) fn status(id: u64) -> Status {
     Status {
         id: UpstreamId::new(id.to_string()),
+        first_id: None,
         created_at_ms: START_MS - 60_000,
         edited_at_ms: None,
         visibility: Visibility::Public,

@@ -58,13 +58,22 @@ pub(crate) fn ok(body: &(impl ToString + ?Sized)) -> Response {
     json(StatusCode::OK, body.to_string())
 }
 
+/// The right answer with this JSON, whether it can be read or not.
+pub(crate) fn ok_bytes(body: Vec<u8>) -> Response {
+    (StatusCode::OK, [(CONTENT_TYPE, JSON)], body).into_response()
+}
+
 /// A JSON answer.
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
     (status, [(CONTENT_TYPE, JSON)], body).into_response()
 }
 
-/// The front end's `Date`, on every answer.
+/// The front end's `Date`, on every answer. One that cannot be read stands for none, since the
+/// server would add its own.
 pub(crate) fn add_date(sim: &Sim, headers: &mut HeaderMap) {
+    if sim.config.world.quirks.no_date {
+        return add(headers, DATE, "-");
+    }
     let date_ms = lock(&sim.faults).date_ms(sim.clock.now_ms());
     let Some(date_ms) = date_ms else { return };
     let since_epoch = Duration::from_millis(u64::try_from(date_ms).unwrap_or(0));

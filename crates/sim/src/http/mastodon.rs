@@ -9,7 +9,7 @@ use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
 use serde_json::{Value, json};
 
 use super::{
-    answers::{add, ok},
+    answers::{add, ok, ok_bytes},
     refusal::{Refusal, refuse},
     request::{ApiRequest, Params, reader},
     sim::Sim,
@@ -52,15 +52,13 @@ async fn page(request: &ApiRequest, timeline: Option<Timeline>) -> Response {
         let bounds = bounds(&request.params);
         let cut = timeline.and_then(|it| request.sim.cut(&it, &request.token, &bounds));
         let statuses = cut.ok_or(Refusal::NotFound)?.statuses;
-        let mut response = ok(&wire::page_json(&statuses));
+        let quirks = &request.sim.config.world.quirks;
+        let mut response = ok_bytes(quirks.page_body(&statuses));
         if let (Some(newest), Some(oldest)) = (statuses.first(), statuses.last()) {
-            let (host, path) = (request.host(), request.uri.path());
-            let base = format!("http://{host}{path}?limit={}", bounds.limit);
-            let links = format!(
-                "<{base}&max_id={}>; rel=\"next\", <{base}&min_id={}>; rel=\"prev\"",
-                oldest.id, newest.id
-            );
-            add(response.headers_mut(), LINK, &links);
+            let page = format!("{}?limit={}", request.uri.path(), bounds.limit);
+            if let Some(links) = quirks.links.header(request.host(), &page, newest, oldest) {
+                add(response.headers_mut(), LINK, &links);
+            }
         }
         Ok(response)
     };
@@ -79,7 +77,10 @@ fn bounds(params: &Params) -> PageRequest {
 
 async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
     let right = || match request.sim.find_one(&request.token, &UpstreamId::new(id))? {
-        Found::Shown(status) => Ok(ok(&status.to_json())),
+        Found::Shown(status) => {
+            let quirks = &request.sim.config.world.quirks;
+            Ok(ok_bytes(quirks.look_up_body(&status)))
+        }
         Found::Hidden | Found::Absent => Err(Refusal::NotFound),
     };
     request.answer_plain(Endpoint::LookUp, right).await
@@ -98,7 +99,7 @@ async fn several(request: ApiRequest) -> Response {
         }
         let found = sim.find_several(&request.token, &ids)?.into_iter();
         let statuses: Vec<_> = found.filter_map(|(_, found)| found.shown()).collect();
-        Ok(ok(&wire::page_json(&statuses)))
+        Ok(ok_bytes(sim.config.world.quirks.look_ups_body(&statuses)))
     };
     request.answer_plain(Endpoint::LookUps, right).await
 }

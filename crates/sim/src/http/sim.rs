@@ -55,7 +55,8 @@ impl Sim {
             }
         }
         // Faults are timed from the server's start, not from that of history.
-        let faults = Faults::new(config.world.faults.clone(), seed, now_ms);
+        let faults = Faults::new(config.world.faults.clone(), seed, now_ms)
+            .with_quirks(config.world.quirks.clone());
         Self {
             clock,
             config,
@@ -82,6 +83,7 @@ impl Sim {
         }
         let mut config = self.config.world.clone();
         config.lane = timeline.lane();
+        config.quirks = config.quirks.of_kind(timeline.endpoint());
         if timeline.public_only() {
             config.non_public_share = 0.0;
         }
@@ -128,6 +130,7 @@ impl Sim {
         token: &str,
         ids: &[UpstreamId],
     ) -> Result<Vec<(UpstreamId, Found)>, Refusal> {
+        self.check_token(token)?;
         self.check_poison(ids)?;
         let ids = answer_order(ids, self.config.world.batches.shuffled).into_iter();
         let found: Vec<_> = ids.map(|id| (id.clone(), self.find(token, &id))).collect();
@@ -139,8 +142,16 @@ impl Sim {
 
     /// What a token sees of a post. Refused if it is poison.
     pub(crate) fn find_one(&self, token: &str, id: &UpstreamId) -> Result<Found, Refusal> {
+        self.check_token(token)?;
         self.check_poison(std::slice::from_ref(id))?;
         Ok(self.find(token, id))
+    }
+
+    fn check_token(&self, token: &str) -> Result<(), Refusal> {
+        match self.config.world.quirks.refuses_look_up(token) {
+            true => Err(Refusal::Unauthorized),
+            false => Ok(()),
+        }
     }
 
     /// Looks through every timeline that has been read.
@@ -148,7 +159,7 @@ impl Sim {
         let now_ms = self.clock.now_ms();
         let worlds = self.worlds().into_iter();
         let found = worlds
-            .map(|world| lock(&world).find(now_ms, id))
+            .map(|world| lock(&world).answer_look_up(now_ms, id))
             .find(|found| *found != Found::Absent);
         match found.unwrap_or(Found::Absent) {
             Found::Shown(_) if self.hides(now_ms, token, id) => Found::Hidden,

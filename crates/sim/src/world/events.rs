@@ -69,7 +69,7 @@ impl World {
             Kind::Appeared | Kind::Edited if hidden => return None,
             Kind::Appeared => Happening::Appeared(Box::new(self.status(index, at_ms))),
             Kind::Edited => Happening::Edited(Box::new(self.status(index, at_ms))),
-            Kind::Deleted => Happening::Deleted(self.id(index)),
+            Kind::Deleted => Happening::Deleted(self.id(index, at_ms)),
         };
         Some(WorldEvent { at_ms, happening })
     }

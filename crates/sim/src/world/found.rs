@@ -2,8 +2,9 @@
 
 use driftline_core::{post::Counts, upstream_id::UpstreamId};
 
-use super::{HIDING, World};
+use super::{HIDING, OTHER_FOUND, World};
 use crate::{
+    quirks::BoostLookUps,
     record::Record,
     rng::{Rng, hash_text, mix},
     status::Status,
@@ -53,6 +54,51 @@ impl World {
         }
     }
 
+    /// The first ID of a published post, by any of its IDs.
+    pub fn first_id(&self, id: &UpstreamId) -> Option<UpstreamId> {
+        let record = self.record(self.index(id)?);
+        Some(self.config.layout.id(record.value))
+    }
+
+    /// What a look-up by this ID answers at a time, Unix ms: what is true but for the quirks.
+    pub fn answer_look_up(&mut self, now_ms: i64, id: &UpstreamId) -> Found {
+        let found = self.find(now_ms, id);
+        let (Found::Shown(_), Some(index)) = (&found, self.index(id)) else {
+            return found;
+        };
+        let (record, quirks) = (self.record(index), &self.config.quirks);
+        if self.is_unboosted(record, now_ms) {
+            return Found::Absent;
+        }
+        let other = match record.boost_of {
+            Some(boosted) => match quirks.boosts {
+                BoostLookUps::Found => None,
+                BoostLookUps::NotFound => return Found::Absent,
+                BoostLookUps::Boosted => Some(boosted),
+            },
+            None => Rng::stream(mix(self.seed, record.genes), OTHER_FOUND)
+                .happens(quirks.other_found_share)
+                .then(|| self.any_other(index, now_ms))
+                .flatten(),
+        };
+        match other {
+            Some(other) => Found::Shown(Box::new(self.status(other, now_ms))),
+            None => found,
+        }
+    }
+
+    /// The newest post but this one.
+    fn any_other(&self, index: u32, now_ms: i64) -> Option<u32> {
+        let mut others = self.by_key.values().rev().copied();
+        others.find(|&other| {
+            let record = self.record(other);
+            other != index
+                && record.is_visible(now_ms)
+                && !self.is_filtered(record)
+                && !self.is_hidden(record, now_ms)
+        })
+    }
+
     /// What is truly counted on a published post at a time, Unix ms: past or
     /// to come, shown or not; a deleted post keeps what it had. `None` for a
     /// post that the world has not published yet and before it is visible.
@@ -80,8 +126,12 @@ impl World {
         hides.then(|| record.visible_at_ms.saturating_add(after_ms))
     }
 
-    fn index(&self, id: &UpstreamId) -> Option<u32> {
-        self.by_key.get(&self.key(id)?).copied()
+    pub(super) fn index(&self, id: &UpstreamId) -> Option<u32> {
+        let key = self.key(id)?;
+        self.by_key
+            .get(&key)
+            .or_else(|| self.by_edited_key.get(&key))
+            .copied()
     }
 }
 

@@ -3,6 +3,7 @@
 mod look_ups;
 mod mastodon_py;
 mod pages;
+mod quirks;
 mod raw;
 mod streams;
 mod tweepy;

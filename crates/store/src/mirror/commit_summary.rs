@@ -7,6 +7,10 @@ pub struct CommitSummary {
     pub edited: u64,
     /// Entries whose post had been deleted and has returned.
     pub revived: u64,
+    /// Entries whose post the source did not list any more and lists again.
+    pub restored: u64,
+    /// Entries whose post the source lists no more, which is not known to be deleted.
+    pub left: u64,
     /// Entries whose post is now known to be deleted.
     pub deleted: u64,
     /// Stored posts that the page should list and does not, to be looked up.

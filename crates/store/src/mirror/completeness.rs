@@ -14,8 +14,10 @@ use crate::{
 pub struct StoredCounts {
     /// Entries, tombstones included.
     pub entries: u64,
-    /// Entries that are not tombstones.
+    /// Entries that are neither tombstones nor have left.
     pub live: u64,
+    /// Entries whose post the source lists no more, which is not known to be deleted.
+    pub left: u64,
     /// Live entries whose post has changed since it was stored.
     pub changed: u64,
     /// Live entries that only a stream has shown, and no page.
@@ -34,6 +36,7 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreEr
     let update_count = library::update_count(tx, id)?.ok_or(StoreError::NoSource)?;
     Ok(tx.query_one(
         "select count(*) as entries, count(case when not gone then 1 end) as live,
+             count(left_at_ms) as departed,
              count(case when not gone and usn <> first_usn then 1 end) as changed,
              count(case when not gone and streamed then 1 end) as streamed,
              min(position) as first, max(position) as last
@@ -43,6 +46,7 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreEr
             Ok(StoredCounts {
                 entries: row.i64("entries")?.unsigned_abs(),
                 live: row.i64("live")?.unsigned_abs(),
+                left: row.i64("departed")?.unsigned_abs(),
                 changed: row.i64("changed")?.unsigned_abs(),
                 streamed: row.i64("streamed")?.unsigned_abs(),
                 first: row.opt_str("first")?.map(Key::from_stored),

@@ -58,7 +58,7 @@ pub(crate) fn take_in(
     }
     let changes: Vec<entry::Change> = entry::of_posts(tx, source.id, &[known.id])?
         .into_iter()
-        .filter(|entry| !entry.gone)
+        .filter(|entry| !entry.gone || entry.is_left())
         .map(|entry| entry.change(&known, None, source.library.next_usn()))
         .collect();
     entry::change(tx, source.id, &changes)?;

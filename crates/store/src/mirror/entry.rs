@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use driftline_core::{
     post::Visibility,
     timeline::{Anchor, AnchorQuery},
-    upstream_id::{Key, UpstreamId},
+    upstream_id::Key,
 };
 use driftline_db::{Column, DbError, Row, Tx};
 
@@ -103,7 +103,14 @@ pub(crate) struct Known {
     pub(crate) position: String,
     /// The version of the post that this source's library last reported.
     pub(crate) content_hash: i64,
+    /// The source no longer shows its post.
     pub(crate) gone: bool,
+    /// Since when, if the post is not known to be deleted, Unix ms: see [`super::departure`].
+    pub(crate) left_at_ms: Option<i64>,
+    /// A page lacked it that should list it, and none has shown it since.
+    pub(crate) is_absent: bool,
+    /// How often it has left.
+    pub(crate) times_left: i64,
     /// Only a stream has shown it, no page.
     pub(crate) streamed: bool,
     /// How often its post had returned when it took its ID.
@@ -161,41 +168,6 @@ pub(crate) fn of_posts(
         ),
         &[&source_id, &ids],
         from_row,
-    )
-}
-
-/// The upstream IDs of posts that have a live entry in `[low, high)` but at none of the listed
-/// positions. Posts that a stream has shown since the page was requested, Unix ms, need not be
-/// listed.
-pub(crate) fn absent(
-    tx: &mut Tx<'_>,
-    source_id: i64,
-    (low, high): (&Key, &Key),
-    listed: &[Key],
-    asked_at_ms: i64,
-) -> Result<Vec<UpstreamId>, DbError> {
-    let (low, high) = (low.as_str(), high.as_str());
-    let live = tx.query(
-        "select position, post_id from entry
-         where source_id = $1 and position >= $2 and position < $3 and not gone
-             and (not streamed or arrived_at_ms < $4)
-         order by position desc limit $5",
-        &[&source_id, &low, &high, &asked_at_ms, &MAX_ABSENT],
-        |row| Ok((position(row)?, row.i64("post_id")?)),
-    )?;
-    let listed: std::collections::HashSet<&Key> = listed.iter().collect();
-    let missing: Vec<i64> = live
-        .iter()
-        .filter(|(position, _)| !listed.contains(position))
-        .map(|(_, post_id)| *post_id)
-        .collect();
-    if missing.is_empty() {
-        return Ok(Vec::new());
-    }
-    tx.query(
-        "select upstream_id from post where id {in $1}",
-        &[&Column::i64(missing)],
-        |row| Ok(UpstreamId::new(row.str("upstream_id")?)),
     )
 }
 
@@ -283,9 +255,16 @@ impl Known {
         !post.is_gone() && (self.gone || self.returns != post.returns)
     }
 
+    /// Whether the source lists its post no more, although that is not known to be deleted.
+    pub(crate) fn is_left(&self) -> bool {
+        self.left_at_ms.is_some()
+    }
+
     /// Whether its post has a state that its library was not notified of.
     pub(crate) fn differs(&self, post: &post::Known) -> bool {
-        self.content_hash != post.content_hash || self.gone != post.is_gone()
+        self.content_hash != post.content_hash
+            || self.gone != post.is_gone()
+            || self.is_left() && post.is_gone()
     }
 
     /// Its change to the state of its post, under its new ID if it moves.
@@ -303,7 +282,7 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.id != c.new.id);
     tx.execute_many_later(
         "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
-             listed = r.listed
+             listed = r.listed, left_at_ms = null
          from {rows as r(id, usn, content_hash, gone, listed)}
          where entry.source_id = $1 and entry.id = r.id",
         &[&source_id],
@@ -317,7 +296,8 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     )?;
     tx.execute_many_later(
         "update entry set id = r.new_id, usn = r.usn, content_hash = r.content_hash,
-             gone = r.gone, listed = r.listed, returns = r.returns
+             gone = r.gone, listed = r.listed, returns = r.returns, left_at_ms = null,
+             absent_at_ms = null
          from {rows as r(id, new_id, usn, content_hash, gone, listed, returns)}
          where entry.source_id = $1 and entry.id = r.id",
         &[&source_id],
@@ -334,10 +314,10 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     add_aliases(tx, moved.iter().map(|change| &change.new))
 }
 
-/// Records that a page has shown entries that only a stream had shown before.
+/// Records that a page has shown entries that only a stream had shown before, or that a page lacked.
 pub(crate) fn mark_shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result<(), DbError> {
     tx.execute_many_later(
-        "update entry set streamed = false from {rows as r(id)}
+        "update entry set streamed = false, absent_at_ms = null from {rows as r(id)}
          where entry.source_id = $1 and entry.id = r.id",
         &[&source_id],
         &[Column::i64(ids.iter().copied())],
@@ -355,6 +335,9 @@ fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         position: row.text("position")?,
         content_hash: row.i64("content_hash")?,
         gone: row.bool("gone")?,
+        left_at_ms: row.opt_i64("left_at_ms")?,
+        is_absent: row.opt_i64("absent_at_ms")?.is_some(),
+        times_left: row.i64("times_left")?,
         streamed: row.bool("streamed")?,
         returns: row.i64("returns")?,
         stale: row.bool("stale")?,
@@ -365,10 +348,7 @@ fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 /// The columns of `entry e` that [`from_row`] reads. Few posts are deleted or ever return, and their
 /// index is small.
 const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
+    e.left_at_ms, e.absent_at_ms, e.times_left,
     case when e.gone then -1 else e.returns end <> coalesce(
         (select case when p.deleted_at_ms is null then p.returns else -1 end from post p
          where p.id = e.post_id and (p.returns > 0 or p.deleted_at_ms is not null)), 0) as stale";
-
-/// An upstream that answers a long range with one old post must not cause look-ups of the whole
-/// range.
-const MAX_ABSENT: i64 = 1000;

@@ -278,7 +278,10 @@ impl<'a> Intake<'_, 'a> {
         }
         let mut new_id = None;
         if moves {
-            self.summary.revived += 1;
+            match entry.is_left() {
+                true => self.summary.restored += 1,
+                false => self.summary.revived += 1,
+            }
             new_id = Some(match return_id.take() {
                 Some(id) => id,
                 None => local_ids::take(tx, self.context.now_ms, 1)?,
@@ -327,6 +330,7 @@ impl<'a> Intake<'_, 'a> {
             visibility: post.visibility,
             listed,
             returns: 0,
+            kind: post.kind(),
         };
         let now = CurrentPost::new(known, true);
         self.posts.insert(observation.upstream_id.to_string(), now);

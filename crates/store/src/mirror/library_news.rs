@@ -39,6 +39,10 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
         let Some(post) = posts.get(&entry.post_id) else {
             continue;
         };
+        // Only a page shows that the source lists it again.
+        if entry.is_left() && !post.is_gone() {
+            continue;
+        }
         let has_counts = recounted.contains(&entry.post_id) && !post.is_gone();
         let moves = entry.moves(post);
         if moves || entry.differs(post) || has_counts {

@@ -1,8 +1,8 @@
 use driftline_core::{
     answer::{AnswerHeaders, LookUp},
-    post::Post,
+    post::{Post, Visibility},
     refresh::Policy,
-    timeline::Machine,
+    timeline::{LookUpOutcome, Machine},
     upstream_id::UpstreamId,
 };
 use driftline_db::Tx;
@@ -13,7 +13,7 @@ use crate::{
     mirror::{
         commit_summary::CommitSummary,
         deletion::{self, Gone},
-        entry,
+        departure, entry,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
     },
@@ -34,6 +34,8 @@ pub struct CommitLookUp<'a> {
     pub id: &'a UpstreamId,
     /// The answer.
     pub look_up: &'a LookUp,
+    /// What [`LookUp::Gone`] proves here.
+    pub proof: GoneProof,
     /// The answer's headers, and when it was requested and received.
     pub headers: &'a AnswerHeaders,
     /// How posts are refreshed from now on.
@@ -44,53 +46,115 @@ pub struct CommitLookUp<'a> {
     pub now_ms: i64,
 }
 
-/// Commits the answer to a look-up: an edit, a deletion, or nothing new. Returns the machine after
-/// it.
+/// What the answer that a post does not exist proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoneProof {
+    /// Nothing: it is not known that look-ups with this credential find live posts of its kind.
+    Nothing,
+    /// It is not there for this reader, who may be the only one.
+    Hidden,
+    /// Posts like it are found with this credential. It is deleted, unless it was for some eyes only
+    /// or another credential's source lists it.
+    Deleted,
+    /// The upstream says so whoever asks.
+    DeletedForAll,
+}
+
+/// Commits the answer to a look-up: an edit, a deletion, a departure, or nothing new. Returns the
+/// machine after it.
 pub fn commit_look_up(
     tx: &mut Tx<'_>,
     commit: &CommitLookUp<'_>,
 ) -> Result<(Machine, CommitSummary), StoreError> {
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let mut summary = CommitSummary::default();
-    match commit.look_up {
-        LookUp::Found(post) => summary = found(tx, &mut source, post, commit)?,
-        LookUp::Gone => {
-            let gone = Gone {
-                id: commit.id,
-                asked_at_ms: commit.headers.sent_at_ms,
-                received_at_ms: commit.headers.received_at_ms,
-                keep: commit.keep_deleted,
-                now_ms: commit.now_ms,
-            };
-            summary.deleted = deletion::take_in(tx, &mut source, gone)?;
+    let upstream_id = without_nul(commit.id.as_str());
+    let known = post::known(tx, source.instance_id, &[&*upstream_id])?.remove(&*upstream_id);
+    let outcome = match (commit.look_up, known) {
+        (_, None) => LookUpOutcome::NotConfirmed,
+        (LookUp::Found(post), Some(known)) => {
+            summary = found(tx, &mut source, post, &known, commit)?;
+            LookUpOutcome::Found
         }
-    }
+        (LookUp::Hidden, Some(known)) => hidden(tx, &mut source, &known, commit, &mut summary)?,
+        (LookUp::Gone, Some(known)) => match commit.proof {
+            GoneProof::Nothing => LookUpOutcome::NotConfirmed,
+            proof if is_deleted(tx, &source, &known, proof)? => {
+                let gone = Gone {
+                    id: commit.id,
+                    asked_at_ms: commit.headers.sent_at_ms,
+                    received_at_ms: commit.headers.received_at_ms,
+                    keep: commit.keep_deleted,
+                    now_ms: commit.now_ms,
+                };
+                summary.deleted = deletion::take_in(tx, &mut source, gone)?;
+                LookUpOutcome::Gone
+            }
+            _ => hidden(tx, &mut source, &known, commit, &mut summary)?,
+        },
+    };
     let mut machine = commit.machine.clone();
-    let is_gone = matches!(commit.look_up, LookUp::Gone);
-    machine.looked_up(commit.id, is_gone, commit.headers);
+    machine.looked_up(commit.id, outcome, commit.headers);
     source.save(tx, &machine)?;
     summary.update_count = source.library.update_count;
     Ok((machine, summary))
 }
 
+/// Whether a post that the upstream says does not exist is deleted for everyone.
+fn is_deleted(
+    tx: &mut Tx<'_>,
+    source: &LockedSource,
+    known: &post::Known,
+    proof: GoneProof,
+) -> Result<bool, StoreError> {
+    let is_open = matches!(known.visibility, Visibility::Public | Visibility::Unlisted);
+    Ok(match proof {
+        GoneProof::Nothing | GoneProof::Hidden => false,
+        GoneProof::DeletedForAll => true,
+        // A follower-only post goes with the follow.
+        GoneProof::Deleted if known.is_gone() => true,
+        GoneProof::Deleted => is_open && !departure::is_listed_for_others(tx, source, known.id)?,
+    })
+}
+
+/// The post is not there for this reader: the source's entries of it end.
+fn hidden(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    known: &post::Known,
+    commit: &CommitLookUp<'_>,
+    summary: &mut CommitSummary,
+) -> Result<LookUpOutcome, StoreError> {
+    let entries = entry::of_posts(tx, source.id, &[known.id])?.into_iter();
+    let live: Vec<i64> = entries.filter(|e| !e.gone).map(|e| e.id).collect();
+    departure::end(tx, source, &live, commit.headers.received_at_ms)?;
+    summary.left += live.len() as u64;
+    Ok(LookUpOutcome::Hidden)
+}
+
+/// The post exists: entries that a page lacked end, and the others show the answer. An entry that
+/// has left before is one of a source that shows it now and then: only pages end it.
 fn found(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
     post: &Post,
+    known: &post::Known,
     commit: &CommitLookUp<'_>,
 ) -> Result<CommitSummary, StoreError> {
-    let upstream_id = without_nul(post.id.as_str());
-    let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
-    let Some(known) = known.get(&*upstream_id) else {
-        return Ok(CommitSummary::default());
-    };
-    let entries = entry::of_posts(tx, source.id, &[known.id])?;
-    let observations: Vec<PostObservation<'_>> = entries
+    let entries = entry::of_posts(tx, source.id, &[known.id])?.into_iter();
+    let entries = entries.filter(|entry| !entry.is_left());
+    let is_leaving = |entry: &entry::Known| entry.is_absent && entry.times_left == 0;
+    let (leaving, staying): (Vec<_>, Vec<_>) = entries.partition(is_leaving);
+    let observations: Vec<PostObservation<'_>> = staying
         .into_iter()
         .map(|entry| PostObservation::new(post, "", None, Some(entry)))
         .filter(PostObservation::may_be_news)
         .collect();
     let asked_at_ms = commit.headers.sent_at_ms;
     let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
-    intake::take_in(tx, source, &observations, context)
+    let mut summary = intake::take_in(tx, source, &observations, context)?;
+    let leaving: Vec<i64> = leaving.iter().map(|entry| entry.id).collect();
+    departure::end(tx, source, &leaving, commit.headers.received_at_ms)?;
+    summary.left = leaving.len() as u64;
+    Ok(summary)
 }

@@ -3,7 +3,9 @@
 mod backdate;
 mod commit_summary;
 pub mod completeness;
+pub mod control_posts;
 mod deletion;
+pub mod departure;
 pub mod entry;
 mod gap;
 mod intake;
@@ -19,7 +21,7 @@ pub mod tracked;
 
 pub use commit_summary::CommitSummary;
 pub use library_news::{listed_in, notify};
-pub use look_up::{CommitLookUp, commit_look_up};
+pub use look_up::{CommitLookUp, GoneProof, commit_look_up};
 pub use machine::{CommitMachine, commit_machine};
 pub use page::{CommitPage, commit_page};
 pub use stream::{CommitEvents, ReceivedEvent, commit_events};

@@ -14,7 +14,7 @@ use crate::{
     id_types::SourceId,
     mirror::{
         commit_summary::CommitSummary,
-        entry, gap,
+        departure, entry, gap,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
     },
@@ -65,7 +65,7 @@ pub fn commit_page(
     let listing = listing(tx, &source, commit, is_history)?;
     let absent = match commit.machine.absence_range(commit.request, reading) {
         Some((low, high)) => {
-            entry::absent(tx, source.id, (&low, &high), &reading.keys, asked_at_ms)?
+            departure::absent(tx, source.id, (&low, &high), &reading.keys, asked_at_ms)?
         }
         None => Vec::new(),
     };
@@ -82,6 +82,7 @@ pub fn commit_page(
     // From here on the local clock may be held, for which other sources wait: all reads that can be
     // done before it are done.
     entry::mark_shown(tx, source.id, &listing.shown)?;
+    let departures = departure::take_in(tx, &mut source, absent, asked_at_ms)?;
     let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
     let recounted = recounts.write(tx)?;
     let live_below = match commit.machine.nothing_below(commit.request, reading) {
@@ -93,12 +94,13 @@ pub fn commit_page(
         live_below,
         new: listing.new,
         edited: taken.edited,
-        absent,
+        absent: departures.suspects,
     };
     let machine = after_page(commit, &stored, is_history);
     source.save_over(tx, gaps, &machine)?;
     let summary = CommitSummary {
         absent: stored.absent.len() as u64,
+        left: departures.left,
         recounted,
         update_count: source.library.update_count,
         ..taken
@@ -133,7 +135,7 @@ struct Listing<'a> {
     recount_candidates: Vec<(i64, &'a Post)>,
     /// For each listed post, whether no page of the source had shown it.
     new: Vec<bool>,
-    /// The entries that only a stream had shown.
+    /// The entries that only a stream had shown, or that a page lacked.
     shown: Vec<i64>,
 }
 
@@ -172,7 +174,8 @@ fn listing<'a>(
         }
         let entry = entries.remove(key.as_str());
         let streamed = entry.as_ref().filter(|entry| entry.streamed);
-        shown.extend(streamed.map(|entry| entry.id));
+        let is_marked = |entry: &&entry::Known| entry.streamed || entry.is_absent;
+        shown.extend(entry.as_ref().filter(is_marked).map(|entry| entry.id));
         new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
         let mut observation = PostObservation::new(&listed.post, key.as_str(), position_ms, entry);

@@ -1,6 +1,6 @@
 use driftline_core::{
     answer::Event,
-    post::Post,
+    post::{Post, PostKind},
     refresh::Policy,
     timeline::IdScheme,
     upstream_id::{Key, UpstreamId},
@@ -13,10 +13,11 @@ use crate::{
     mirror::{
         commit_summary::CommitSummary,
         deletion::{self, Gone},
-        entry,
+        departure, entry,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
     },
+    posts::post,
 };
 
 /// An event of a stream, with the time when it was received.
@@ -67,7 +68,9 @@ pub fn commit_events(
             Event::Edited(post) => (post, false),
             Event::Deleted(id) => {
                 take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
-                summary.deleted += delete(tx, &mut source, commit, id, arrived.received_at_ms)?;
+                let ended = delete(tx, &mut source, commit, id, arrived.received_at_ms)?;
+                summary.deleted += ended.deleted;
+                summary.left += ended.left;
                 continue;
             }
         };
@@ -120,6 +123,10 @@ fn take_in(
             if entry.is_none() && !shown.posted {
                 return None;
             }
+            // Only a page shows that the source lists it again.
+            if entry.as_ref().is_some_and(entry::Known::is_left) {
+                return None;
+            }
             let position_ms = commit.scheme.time_ms(&shown.key);
             Some(PostObservation::new(
                 shown.post,
@@ -147,12 +154,22 @@ fn delete(
     commit: &CommitEvents<'_>,
     id: &UpstreamId,
     received_at_ms: i64,
-) -> Result<u64, StoreError> {
+) -> Result<CommitSummary, StoreError> {
+    let mut ended = CommitSummary::default();
     let Ok(key) = commit.scheme.key(id) else {
-        return Ok(0);
+        return Ok(ended);
     };
-    if entry::at(tx, source.id, &[key.as_str()])?.is_empty() {
-        return Ok(0);
+    let Some(entry) = entry::at(tx, source.id, &[key.as_str()])?.remove(key.as_str()) else {
+        return Ok(ended);
+    };
+    // An unboost is no deletion.
+    let posts = post::by_ids(tx, &[entry.post_id])?;
+    if posts.values().any(|post| post.kind == PostKind::Boost) {
+        if !entry.gone {
+            departure::end(tx, source, &[entry.id], received_at_ms)?;
+            ended.left = 1;
+        }
+        return Ok(ended);
     }
     let gone = Gone {
         id,
@@ -161,5 +178,6 @@ fn delete(
         keep: commit.keep_deleted,
         now_ms: commit.now_ms,
     };
-    deletion::take_in(tx, source, gone)
+    ended.deleted = deletion::take_in(tx, source, gone)?;
+    Ok(ended)
 }

@@ -23,6 +23,8 @@ pub struct ExportRow {
     pub usn: i64,
     /// When it was stored, Unix ms.
     pub arrived_at_ms: i64,
+    /// Since when the source lists its post no more, which is not known to be deleted, Unix ms.
+    pub left_at_ms: Option<i64>,
     /// The post.
     pub post: ExportPost,
 }
@@ -66,7 +68,7 @@ pub fn rows(
     limit: u32,
 ) -> Result<Vec<ExportRow>, StoreError> {
     let entries = tx.query(
-        "select id, post_id, first_usn, usn, arrived_at_ms from entry
+        "select id, post_id, first_usn, usn, arrived_at_ms, left_at_ms from entry
          where source_id = $1 and first_usn > $2 order by first_usn limit $3",
         &[&sql(source), &after_first_usn, &limit],
         |row| {
@@ -76,6 +78,7 @@ pub fn rows(
                 row.i64("first_usn")?,
                 row.i64("usn")?,
                 row.i64("arrived_at_ms")?,
+                row.opt_i64("left_at_ms")?,
             ))
         },
     )?;
@@ -90,7 +93,7 @@ pub fn rows(
         .collect();
     entries
         .into_iter()
-        .map(|(id, post_id, first_usn, usn, arrived_at_ms)| {
+        .map(|(id, post_id, first_usn, usn, arrived_at_ms, left_at_ms)| {
             let post = posts
                 .get(&post_id)
                 .cloned()
@@ -101,6 +104,7 @@ pub fn rows(
                 first_usn,
                 usn,
                 arrived_at_ms,
+                left_at_ms,
                 post,
             })
         })

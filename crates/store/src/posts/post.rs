@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use driftline_core::post::{Post, Visibility};
+use driftline_core::post::{Post, PostKind, Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{posts::alias, text::without_nul};
@@ -21,6 +21,7 @@ pub(crate) struct Known {
     pub(crate) listed: bool,
     /// How often it has returned after a deletion.
     pub(crate) returns: i64,
+    pub(crate) kind: PostKind,
 }
 
 impl Known {
@@ -102,13 +103,15 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         listed: row.bool("listed")?,
         returns: row.i64("returns")?,
+        kind: PostKind::of(row.bool("is_boost")?),
     })
 }
 
 /// The columns that [`from_row`] reads, of `post p` and `freshness f`.
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
-    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns";
+    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns,
+    p.boost_of_upstream_id is not null as is_boost";
 
 /// A version of a post to write, as an answer showed it.
 pub(crate) struct PostVersion<'a> {

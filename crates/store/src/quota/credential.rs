@@ -132,7 +132,10 @@ pub fn by_id(tx: &mut Tx<'_>, id: CredentialId) -> Result<Option<Credential>, St
 /// Removes a credential with its quotas; `false` if there is none. To be written below
 /// [`local_ids::root`].
 pub fn remove(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
-    tx.execute("delete from quota where credential_id = $1", &[&sql(id)])?;
+    for table in ["quota", "look_up_ability"] {
+        let rows = format!("delete from {table} where credential_id = $1");
+        tx.execute(&rows, &[&sql(id)])?;
+    }
     Ok(tx.execute("delete from credential where id = $1", &[&sql(id)])? > 0)
 }
 

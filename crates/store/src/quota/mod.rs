@@ -2,5 +2,6 @@
 
 pub mod credential;
 mod ledger;
+pub mod look_up_ability;
 
 pub use ledger::{all, load, store};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driftline_core::{
-    post::Visibility,
+    post::{PostKind, Visibility},
     refresh::{BatchRule, Fill, Freshness, LookupOutcome, Policy},
 };
 use driftline_db::{DbError, Dialect, Root, Tx};
@@ -82,6 +82,8 @@ pub struct DuePost {
     pub last_outcome: Option<LookupOutcome>,
     /// Whether anyone may see it at the upstream.
     pub is_open: bool,
+    /// What it is to look-ups.
+    pub kind: PostKind,
     pub(crate) slot: Slot,
 }
 
@@ -388,17 +390,17 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
                     lookup_id: id,
                     source: from_sql(lookup.source_id)?,
                 };
-                Some((what, lookup.upstream_id, true))
+                Some((what, lookup.upstream_id, true, PostKind::Post))
             }
             (None, Some(post)) if !post.is_gone() => {
                 let is_open = matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
                 let what = LookupTarget::Stored(from_sql(id)?);
-                Some((what, post.upstream_id, is_open))
+                Some((what, post.upstream_id, is_open, post.kind))
             }
             _ => None,
         };
         match (state, target) {
-            (Some(state), Some((what, upstream_id, is_open))) => posts.push(DuePost {
+            (Some(state), Some((what, upstream_id, is_open, kind))) => posts.push(DuePost {
                 what,
                 upstream_id,
                 due_at_ms: slot.due_at_ms,
@@ -407,6 +409,7 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
                     .outcome
                     .filter(|_| matches!(what, LookupTarget::Stored(_))),
                 is_open,
+                kind,
                 slot: *slot,
             }),
             _ => idle.push(*slot),

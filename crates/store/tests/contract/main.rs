@@ -3,6 +3,7 @@
 mod accounts;
 mod anchors;
 mod deletions;
+mod departures;
 mod edits;
 mod find;
 mod fixtures;
@@ -10,6 +11,7 @@ mod gaps;
 mod history;
 mod libraries;
 mod local_ids;
+mod look_up_abilities;
 mod node_leases;
 mod order;
 mod pages;

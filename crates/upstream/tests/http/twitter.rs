@@ -155,7 +155,7 @@ async fn look_ups() {
     assert_eq!(found.findings[1], ("2".into(), Finding::Missing));
     assert_eq!(found.findings[2], ("3".into(), Finding::Missing));
     let (found, _) = upstream.look_up(&"2".into()).await.expect("an answer");
-    assert_eq!(found, LookUp::Gone);
+    assert_eq!(found, LookUp::Hidden);
     let (found, _) = upstream.look_up(&"1".into()).await.expect("an answer");
     assert!(matches!(found, LookUp::Found(_)));
 

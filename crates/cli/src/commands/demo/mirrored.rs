@@ -84,7 +84,8 @@ pub(super) async fn mirror(
     let report = report_on(&store, None, NAME).await;
     let stored = store.read(move |tx| stored(tx, id)).await;
     store.close().await;
-    read.and(closed)?;
+    read?;
+    closed?;
     let (stored_at_ms, counts) = stored?;
     Ok(Mirrored {
         seen: Seen {

@@ -123,6 +123,9 @@ mod tests {
     fn post(id: &str, visible_at_ms: i64, visible_for_ms: Option<i64>) -> TruePost {
         TruePost {
             id: id.into(),
+            edited_id: None,
+            boost_of: None,
+            is_unreadable: false,
             visible_at_ms,
             id_time_ms: visible_at_ms,
             deleted_at_ms: visible_for_ms.map(|ms| visible_at_ms + ms),

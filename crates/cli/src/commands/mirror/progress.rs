@@ -59,10 +59,10 @@ fn text(session: &Session, settling: bool) -> String {
         || "no quota reported".to_owned(),
         |throttle| format!("{} of {} requests left", throttle.remaining, throttle.limit),
     );
-    let error = match machine.last_error() {
-        Some(error) if !error.over => format!(", failing with {}", error.kind),
-        _ => String::new(),
-    };
+    let error = machine.ongoing_error();
+    let error = error.map_or_else(String::new, |error| {
+        format!(", failing with {}", error.kind)
+    });
     let settling = if settling { "settling: " } else { "" };
     format!(
         "{settling}{} posts, {:.1}/s, {open} open gaps, {provisional} ranges to read again, overlap {}, {quota}{error}",

@@ -1,6 +1,6 @@
 //! How answers and failures change the machine.
 
-use super::{LastError, Machine, Stored, Suspect, empty_ranges::EMPTY_FOR_MS, is_history};
+use super::{FailedRequest, Machine, Stored, empty_ranges::EMPTY_FOR_MS, is_history};
 use crate::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind},
     timeline::{
@@ -14,7 +14,7 @@ use crate::{
         server_time::read_at_ms,
         settings::{Backfill, Settings},
     },
-    upstream_id::{Key, UpstreamId},
+    upstream_id::Key,
 };
 
 /// A page with its context.
@@ -77,6 +77,12 @@ impl Machine {
         self.apply_headers(headers);
         self.succeeded(&request.purpose);
         let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+        if request.purpose == RequestPurpose::Poll {
+            self.polls.answered(headers.received_at_ms);
+        }
+        if new > 0 {
+            self.polls.news_ms = Some(headers.received_at_ms);
+        }
         if self.is_history(request, reading) {
             self.counters.history += new;
         }
@@ -136,13 +142,13 @@ impl Machine {
         random: u64,
     ) {
         self.counters.failures += 1;
-        self.last_error = Some(LastError {
-            kind: failure.kind,
-            message: failure.message.clone(),
-            at_ms: now_ms,
-            over: false,
-        });
         let is_poll = matches!(purpose, Some(RequestPurpose::Poll));
+        let request = match purpose {
+            Some(RequestPurpose::Poll) => FailedRequest::Poll,
+            Some(_) => FailedRequest::Page,
+            None => FailedRequest::LookUp,
+        };
+        self.errors.failed(request, failure, now_ms);
         let about_the_server = matches!(
             failure.kind,
             FailureKind::Unreachable
@@ -180,27 +186,6 @@ impl Machine {
             self.pace.blocked_until_ms = until_ms;
         } else {
             self.pace.work_blocked_until_ms = until_ms;
-        }
-    }
-
-    /// Applies the result of a look-up of an absent post.
-    pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, headers: &AnswerHeaders) {
-        self.apply_headers(headers);
-        self.pace.work_failures = 0;
-        self.update_empty_ranges(id, gone);
-        let index = self.suspects.iter().position(|suspect| suspect.id == *id);
-        let suspect = index.and_then(|index| self.suspects.remove(index));
-        if gone {
-            self.counters.deleted += 1;
-            if let Some(Suspect { rung, .. }) = suspect {
-                self.stats_of(rung).deleted += 1;
-                let look = self.choice().and_then(|choice| choice.looks.get(rung));
-                if let Some(age_ms) = look.map(|look| look.age_ms) {
-                    self.changes.insert(age_ms, headers.received_at_ms);
-                }
-            }
-        } else {
-            self.counters.hidden += 1;
         }
     }
 
@@ -245,7 +230,7 @@ impl Machine {
                 && *since < before
                 && self.is_full(answer.request, reading)
             {
-                self.ledger.reopen(since, &before);
+                self.ledger.reopen(since, &before, &scheme);
             }
         }
         self.polled_down_to(answer.request, reading);
@@ -418,14 +403,6 @@ impl Machine {
         }
     }
 
-    /// Queues a look-up of an anchor that was not reached: it may be deleted, and
-    /// an older one then replaces it.
-    pub(super) fn suspect_anchor(&mut self, anchor: Option<&Key>) {
-        if let (Some(scheme), Some(anchor)) = (self.scheme, anchor) {
-            self.suspect(0, &[scheme.id(anchor)]);
-        }
-    }
-
     /// Whether the range that begins at `low` still waits for a rung.
     fn waits_for(&self, plan: &Plan, rung: usize, low: &Key) -> bool {
         let waits = |read: Provisional| plan.ladder.next(read.read_age_ms) == rung;
@@ -464,7 +441,7 @@ impl Machine {
         }
     }
 
-    fn apply_headers(&mut self, headers: &AnswerHeaders) {
+    pub(super) fn apply_headers(&mut self, headers: &AnswerHeaders) {
         self.pace.server_failures = 0;
         self.clock_lead_ms = headers.sent_at_ms - read_at_ms(headers);
         self.ahead.answered(headers.date_ms.is_some());
@@ -473,30 +450,10 @@ impl Machine {
     fn succeeded(&mut self, purpose: &RequestPurpose) {
         if *purpose == RequestPurpose::Poll {
             self.pace.poll_failures = 0;
+            self.errors.end(FailedRequest::Poll);
         } else {
             self.pace.work_failures = 0;
-        }
-        if self.pace.poll_failures == 0
-            && self.pace.work_failures == 0
-            && let Some(error) = &mut self.last_error
-        {
-            error.over = true;
-        }
-    }
-
-    pub(super) fn suspect(&mut self, rung: usize, absent: &[UpstreamId]) {
-        for id in absent {
-            if self.suspects.iter().any(|suspect| suspect.id == *id) {
-                continue;
-            }
-            if self.suspects.len() >= MAX_SUSPECTS {
-                self.counters.suspects_dropped += 1;
-                continue;
-            }
-            self.suspects.push_back(Suspect {
-                id: id.clone(),
-                rung,
-            });
+            self.errors.end(FailedRequest::Page);
         }
     }
 }
@@ -512,5 +469,3 @@ const REFUSALS: [FailureKind; 5] = [
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
-
-const MAX_SUSPECTS: usize = 80;

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Machine, Step, answers::Answer};
+use super::{LookUpOutcome, Machine, Step, answers::Answer};
 use crate::{
     answer::Abilities,
     timeline::{
@@ -46,6 +46,9 @@ pub(super) struct EmptyRange {
     /// The `empty_above` of a page above that showed posts but not `alive_above`; the page is then
     /// requested once more.
     shown_from: Option<u32>,
+    /// The stored post whose look-up it waits for.
+    #[serde(default)]
+    awaits: Option<Key>,
 }
 
 /// The position of a request relative to an unconfirmed range.
@@ -181,7 +184,8 @@ impl Machine {
         if seen_alive.is_some_and(|alive| alive >= live) {
             return self.is_out_of_reach(index, answer);
         }
-        self.suspect(0, &[id]);
+        self.empty_ranges[index].awaits = Some(live.clone());
+        self.look_up_first(&id);
     }
 
     /// Marks the range as read. The rungs find posts that come late into it.
@@ -201,27 +205,39 @@ impl Machine {
         let EmptyRange {
             low, high, rung, ..
         } = self.empty_ranges.remove(index);
-        self.ledger.give_up(&low, &high);
+        let Some(scheme) = self.scheme else {
+            return;
+        };
+        self.ledger.give_up(&low, &high, &scheme);
         if let Some(rung) = rung {
-            self.ledger.pass_over(&low, &high, &answer.plan.ladder);
+            let ladder = &answer.plan.ladder;
+            self.ledger.pass_over(&low, &high, &scheme, ladder);
             self.stats_of(rung).unreachable += 1;
         }
     }
 
-    /// Applies the look-up of a post for which unconfirmed ranges may wait.
-    pub(super) fn update_empty_ranges(&mut self, id: &UpstreamId, gone: bool) {
+    /// Applies the look-up of a post for which unconfirmed ranges may wait. Where it proves nothing,
+    /// the post below may be there: then nothing says that the range is empty.
+    pub(super) fn update_empty_ranges(&mut self, id: &UpstreamId, outcome: LookUpOutcome) {
         let Some(key) = self.scheme.and_then(|scheme| scheme.key(id).ok()) else {
             return;
         };
         for range in &mut self.empty_ranges {
             let is_below = key < range.high;
-            if gone {
-                range.seen_gone |= is_below;
-                range.alive_above = range.alive_above.take().filter(|alive| *alive != key);
-            } else if is_below {
-                range.seen_alive = range.seen_alive.take().max(Some(key.clone()));
-            } else if range.alive_above.as_ref().is_none_or(|alive| key < *alive) {
-                range.alive_above = Some(key.clone());
+            range.awaits.take_if(|awaited| *awaited == key);
+            match outcome {
+                LookUpOutcome::Gone | LookUpOutcome::Hidden => {
+                    range.seen_gone |= is_below;
+                    range.alive_above.take_if(|alive| *alive == key);
+                }
+                LookUpOutcome::Found | LookUpOutcome::NotConfirmed if is_below => {
+                    range.seen_alive = range.seen_alive.take().max(Some(key.clone()));
+                }
+                LookUpOutcome::Found => {
+                    let lowest = range.alive_above.take().unwrap_or_else(|| key.clone());
+                    range.alive_above = Some(lowest.min(key.clone()));
+                }
+                LookUpOutcome::NotConfirmed => {}
             }
         }
     }
@@ -257,9 +273,10 @@ impl Machine {
         abilities: Abilities,
         now_ms: i64,
     ) -> Result<Step, Option<i64>> {
-        let due = |range: &&EmptyRange| range.retry_ms <= now_ms;
-        let Some(range) = self.empty_ranges.iter().find(due) else {
-            return Err(self.empty_ranges.iter().map(|range| range.retry_ms).min());
+        let ready = self.empty_ranges.iter();
+        let ready = ready.filter(|range| range.awaits.is_none());
+        let Some(range) = ready.clone().find(|range| range.retry_ms <= now_ms) else {
+            return Err(ready.map(|range| range.retry_ms).min());
         };
         let position = self.scheme.and_then(|scheme| {
             let at = range.stage.checked_sub(1)? as usize;

@@ -3,17 +3,28 @@
 mod ahead;
 mod answers;
 mod empty_ranges;
+mod errors;
 mod measuring;
+mod polls;
 mod proof;
 mod stalled;
 mod steps;
+mod suspects;
 mod ways;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use self::{ahead::Ahead, empty_ranges::EmptyRange, stalled::Stalled};
+use self::steps::SETTLING_LOOK_MS;
+use self::{
+    ahead::Ahead, empty_ranges::EmptyRange, errors::Errors, stalled::Stalled, suspects::Suspect,
+};
+pub use self::{
+    errors::{FailedRequest, LastError},
+    polls::Polls,
+    suspects::LookUpOutcome,
+};
 use super::{
     abilities::HonouredAbilities,
     evidence::Evidence,
@@ -29,7 +40,7 @@ use super::{
     trials::Trials,
 };
 use crate::{
-    answer::{Abilities, FailureKind},
+    answer::Abilities,
     quota::QuotaView,
     upstream_id::{Key, UpstreamId},
 };
@@ -81,7 +92,8 @@ pub struct Machine {
     #[serde(skip)]
     decision: Derived,
     pace: Pace,
-    last_error: Option<LastError>,
+    errors: Errors,
+    polls: Polls,
 }
 
 /// The machine's next step.
@@ -136,25 +148,14 @@ pub struct Counters {
     pub edited: u64,
     /// Deletions confirmed by a look-up.
     pub deleted: u64,
-    /// Posts missing from a page that a look-up still found.
+    /// Posts missing from a page that a look-up still found, or that are not there for this reader.
     pub hidden: u64,
+    /// Look-ups of absent posts that proved nothing in the end.
+    pub not_confirmed: u64,
     /// Absent posts that were not looked up because too many were waiting.
     pub suspects_dropped: u64,
     /// Failed requests.
     pub failures: u64,
-}
-
-/// The current error of a source, or its last one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastError {
-    /// Its name.
-    pub kind: FailureKind,
-    /// The cause, the place and the remedy.
-    pub message: String,
-    /// When, Unix ms.
-    pub at_ms: i64,
-    /// Whether a later request of its kind succeeded.
-    pub over: bool,
 }
 
 /// State that follows from the rest of a machine, and so does not count for equality.
@@ -177,12 +178,6 @@ struct Decision {
     pages: u32,
     /// A post arrived that the choice would not have read.
     is_refuted: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Suspect {
-    id: UpstreamId,
-    rung: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -211,6 +206,11 @@ struct Pace {
     poll_failures: u32,
     /// In a row: answers to other requests that could not be used.
     work_failures: u32,
+    /// In a row: look-ups that failed, which keep nothing else waiting.
+    #[serde(default)]
+    look_up_failures: u32,
+    #[serde(default)]
+    look_ups_blocked_until_ms: i64,
     /// Requests lately, and those of rungs above the second look among them.
     recent: u32,
     recent_rungs: u32,
@@ -249,7 +249,22 @@ impl Machine {
 
     /// The current error of the source, or its last one.
     pub fn last_error(&self) -> Option<&LastError> {
-        self.last_error.as_ref()
+        self.errors.last()
+    }
+
+    /// The error that keeps the source from being read now: of its polls, else of its other pages.
+    pub fn ongoing_error(&self) -> Option<&LastError> {
+        self.errors.ongoing()
+    }
+
+    /// Whether the last poll failed.
+    pub fn polls_fail(&self) -> bool {
+        self.errors.polls_fail()
+    }
+
+    /// What polls have had of late.
+    pub fn polls(&self) -> &Polls {
+        &self.polls
     }
 
     /// What the quota left at the last step.
@@ -274,14 +289,22 @@ impl Machine {
         is_begun || self.honoured.disorder.is_some()
     }
 
+    /// Since when the timeline is empty, Unix ms by the server's clock; `None` once a page has shown
+    /// a post.
+    pub fn empty_since_ms(&self) -> Option<i64> {
+        let is_empty = self.ledger.frontier().is_none();
+        self.history.empty_since_ms.filter(|_| is_empty)
+    }
+
     /// Whether a crash that replaced this machine by `stored` would lose
-    /// only measurements: the ledger, the history in work and the
-    /// look-ups to come are the same.
+    /// only measurements: the ledger, the history in work, the
+    /// look-ups to come and the errors are the same.
     pub fn is_as_durable_as(&self, stored: &Self) -> bool {
         self.ledger == stored.ledger
             && self.history == stored.history
             && self.suspects == stored.suspects
             && self.empty_ranges == stored.empty_ranges
+            && self.errors == stored.errors
     }
 
     /// What was read again without result.
@@ -406,18 +429,33 @@ impl Machine {
     }
 
     /// Whether everything below `before_ms` (Unix ms by the local clock) is
-    /// settled: no open gap that is to be filled, and nothing that waits for
-    /// one of the first `rungs` rungs.
+    /// settled: [`Machine::unsettled`] is empty.
     pub fn is_settled(&self, settings: &Settings, before_ms: i64, rungs: usize) -> bool {
+        self.unsettled(settings, before_ms, rungs).next().is_none()
+    }
+
+    /// What is not settled below `before_ms` (Unix ms by the local clock): open gaps that are to be
+    /// filled, and what waits for one of the first `rungs` rungs. Of the second look alone the one
+    /// that [`Machine::next`] takes while settling is enough.
+    pub fn unsettled(
+        &self,
+        settings: &Settings,
+        before_ms: i64,
+        rungs: usize,
+    ) -> impl Iterator<Item = &Gap> {
         let before_ms = before_ms - self.clock_lead_ms;
         let mut ages: Vec<i64> = settings.rungs.iter().map(|rung| rung.age_ms).collect();
         let second_look = self.choice().and_then(|choice| choice.looks.first());
         ages.push(second_look.map_or(settings.second_look_ms, |look| look.age_ms));
         ages.sort_unstable();
         ages.truncate(rungs);
-        let last_ms = ages.last().copied().unwrap_or(0);
-        !self.ledger.gaps().iter().any(|gap| match gap.kind {
-            GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
+        let last_ms = match ages[..] {
+            [second_look_ms] => second_look_ms.min(SETTLING_LOOK_MS),
+            _ => ages.last().copied().unwrap_or(0),
+        };
+        let fills = settings.fill_gaps;
+        self.ledger.gaps().iter().filter(move |gap| match gap.kind {
+            GapKind::Open { fill_requested, .. } => fill_requested || fills,
             GapKind::Provisional(read) => read.read_age_ms < last_ms && read.from_ms < before_ms,
             GapKind::PassedOver { .. } | GapKind::Unrecoverable => false,
         })

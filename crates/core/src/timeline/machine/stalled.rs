@@ -77,8 +77,10 @@ impl Machine {
 
     /// Lists a range as one that is not read any more.
     pub(super) fn leave_unread(&mut self, low: &Key, high: &Key, ladder: &Ladder) {
-        self.ledger.give_up(low, high);
-        self.ledger.pass_over(low, high, ladder);
+        if let Some(scheme) = self.scheme {
+            self.ledger.give_up(low, high, &scheme);
+            self.ledger.pass_over(low, high, &scheme, ladder);
+        }
         self.end_stall(low, high);
     }
 }

@@ -1,6 +1,6 @@
 //! What to do next.
 
-use super::{Machine, Step, is_history};
+use super::{FailedRequest, Machine, Step, is_history};
 use crate::{
     answer::Abilities,
     timeline::{
@@ -39,7 +39,8 @@ impl Machine {
     /// The next step at this time, Unix ms by the local clock.
     ///
     /// With `settling`, looks are taken as soon as their age allows, instead
-    /// of when enough has come together.
+    /// of when enough has come together, and what is read for the first time is read
+    /// again after 3 s already, where the second look comes later.
     pub fn next(
         &mut self,
         settings: &Settings,
@@ -202,17 +203,17 @@ impl Machine {
         self.leave_unreachable(settings, at);
         // An unconfirmed empty range waits for look-ups.
         if !self.empty_ranges.is_empty()
-            && let Some(suspect) = self.suspects.front()
+            && let Some(step) = self.due_look_up(now_ms)
         {
-            return Step::LookUp(suspect.id.clone());
+            return step;
         }
         if let Some(step) = self.due_look(at, 0) {
             return step;
         }
-        if let Some(suspect) = self.suspects.front()
-            && self.within_share(settings)
+        if self.within_share(settings)
+            && let Some(step) = self.due_look_up(now_ms)
         {
-            return Step::LookUp(suspect.id.clone());
+            return step;
         }
         let unconfirmed_until_ms = match self.due_empty_range(at.abilities, now_ms) {
             Ok(step) => return step,
@@ -238,6 +239,10 @@ impl Machine {
                 return step;
             }
         }
+        if has_share && self.empty_ranges.is_empty() {
+            // Nothing is left that failed.
+            self.errors.end(FailedRequest::Page);
+        }
         self.pass_over_unread(at, !has_share);
         // What is due already and was not taken waits for its share of the
         // quota: the next poll is early enough to ask again.
@@ -248,8 +253,9 @@ impl Machine {
             .filter(|due_ms| *due_ms > at.server_now_ms)
             .min();
         let due_ms = due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms));
+        let look_up_ms = self.next_look_up_ms(now_ms).unwrap_or(i64::MAX);
         Step::Wait {
-            until_ms: due_ms.min(unconfirmed_until_ms),
+            until_ms: due_ms.min(unconfirmed_until_ms).min(look_up_ms),
         }
     }
 
@@ -288,7 +294,7 @@ impl Machine {
         {
             return None;
         }
-        let old_enough_ms = at.server_now_ms - at.plan.ladder.age_ms(rung)?;
+        let old_enough_ms = at.server_now_ms - look_age_ms(read, at.plan, at.settling)?;
         let high = match self.scheme?.floor(old_enough_ms) {
             Some(edge) => edge.min(gap.high.clone()),
             None => gap.high.clone(),
@@ -300,6 +306,21 @@ impl Machine {
         let bounds = self.bounds_of(gap, &high, at.abilities, at.now_ms)?;
         let purpose = RequestPurpose::Look { rung, low, high };
         Some(Step::fetch(purpose, bounds, at.abilities))
+    }
+
+    /// For how long the look that waits the longest has been overdue at this time, Unix ms by the
+    /// local clock: later than quotas and other work delay it. `None` if none is.
+    pub fn overdue_ms(&self, plan: &Plan, now_ms: i64) -> Option<i64> {
+        let server_now_ms = now_ms - self.clock_lead_ms;
+        let late_ms = |gap: &Gap| {
+            let read = gap.provisional()?;
+            let rung = plan.ladder.next(read.read_age_ms);
+            plan.ladder.age_ms(rung)?;
+            let allowed_ms = plan.ladder.period_ms(rung) + IN_TIME_MS;
+            Some(server_now_ms - due_at_ms(gap, plan, false)? - allowed_ms)
+        };
+        let gaps = self.ledger.gaps().iter();
+        gaps.filter_map(late_ms).filter(|ms| *ms > 0).max()
     }
 
     fn due_probe(&mut self, at: Moment<'_>, last: bool) -> Option<Step> {
@@ -418,7 +439,7 @@ impl Machine {
             })
             .collect();
         for (low, high) in passed {
-            self.ledger.pass_over(&low, &high, ladder);
+            self.ledger.pass_over(&low, &high, &scheme, ladder);
             if short_of_quota {
                 self.stats_of(ladder.len().saturating_sub(1)).skipped_quota += 1;
             }
@@ -437,18 +458,40 @@ fn is_to_fill(gap: &Gap, settings: &Settings) -> bool {
 /// clock: when enough has come together above its oldest ID.
 fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
     let read = gap.provisional()?;
-    let rung = plan.ladder.next(read.read_age_ms);
-    let Some(age_ms) = plan.ladder.age_ms(rung) else {
+    let Some(age_ms) = look_age_ms(read, plan, settling) else {
         // Nothing reads it any more: it comes of age.
         return Some(read.until_ms + plan.ladder.complete_ms());
     };
-    Some(if settling {
-        read.until_ms + age_ms
-    } else {
-        read.from_ms + age_ms + plan.ladder.period_ms(rung)
+    let portion_ms = match settling {
+        false => plan.ladder.period_ms(plan.ladder.next(read.read_age_ms)),
+        // Polls go on and add to it.
+        true if is_early(read, plan) => SETTLING_PORTION_MS,
+        true => i64::MAX,
+    };
+    let whole_ms = read.until_ms - read.from_ms;
+    let is_whole = settling && whole_ms < portion_ms;
+    Some(read.from_ms + age_ms + if is_whole { whole_ms } else { portion_ms })
+}
+
+/// The age at which a range is read again; `None` if nothing reads it any more.
+fn look_age_ms(read: Provisional, plan: &Plan, settling: bool) -> Option<i64> {
+    let age_ms = plan.ladder.age_ms(plan.ladder.next(read.read_age_ms))?;
+    Some(match settling && is_early(read, plan) {
+        true => age_ms.min(SETTLING_LOOK_MS),
+        false => age_ms,
     })
 }
 
+/// Whether settling takes a look at a range before the second look.
+fn is_early(read: Provisional, plan: &Plan) -> bool {
+    plan.ladder.next(read.read_age_ms) == 0 && read.read_age_ms < SETTLING_LOOK_MS
+}
+
+/// The age at which settling reads again what waits for a later second look, ms: the end of a mirror
+/// does not wait for that.
+pub(super) const SETTLING_LOOK_MS: i64 = 3_000;
+/// How much of a timeline that goes on such a look takes together, ms.
+const SETTLING_PORTION_MS: i64 = 1_000;
 /// From this many new posts a poll on, a poll reads its anchor along.
 const BUSY_POSTS_PER_POLL: f64 = 0.5;
 /// With this many requests a poll there is room for every rung.

@@ -10,7 +10,10 @@ use crate::{
     answer::{Abilities, Failure},
     quota::{Grant, QuotaLedger, QuotaPurpose},
     rng::Rng,
-    timeline::{Anchor, AnchorQuery, IdScheme, Machine, Reading, Request, Settings, Step, Stored},
+    timeline::{
+        Anchor, AnchorQuery, IdScheme, LookUpOutcome, Machine, Reading, Request, Settings, Step,
+        Stored,
+    },
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
@@ -90,7 +93,8 @@ impl<'a> Copy<'a> {
             Step::LookUp(id) => {
                 // Nothing is deleted here.
                 self.quota.answered(QuotaPurpose::Poll, None, self.now_ms);
-                self.machine.looked_up(&id, false, &headers(self.now_ms));
+                let (machine, headers) = (&mut self.machine, headers(self.now_ms));
+                machine.looked_up(&id, LookUpOutcome::Found, &headers);
                 self.now_ms += ROUND_TRIP_MS;
             }
             Step::Fetch(fetch) => {

@@ -44,6 +44,8 @@ pub struct StoredPostState {
     pub edited_at_ms: Option<i64>,
     /// When its deletion was noticed.
     pub deleted_at_ms: Option<i64>,
+    /// The sources that list it no more, though it is not known to be deleted.
+    pub left: Vec<LeftSource>,
     /// Who may see it at the upstream.
     pub visibility: Visibility,
     /// When it is refreshed next.
@@ -62,6 +64,15 @@ pub struct StoredPostState {
     pub counts: Option<Counts>,
     /// Its counts after each change, the oldest first.
     pub history: Vec<CountsAt>,
+}
+
+/// A source that no longer lists a post.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftSource {
+    /// Its name.
+    pub source: String,
+    /// Since when.
+    pub at_ms: i64,
 }
 
 /// The state of the look-up of a tracked post that is not stored.
@@ -202,6 +213,8 @@ pub struct ExportRow {
     pub edited_at_ms: Option<i64>,
     /// Its ID.
     pub id: LocalId,
+    /// Since when the source lists its post no more, which is not known to be deleted.
+    pub left_at_ms: Option<i64>,
     /// Its post's ID.
     pub post_id: LocalId,
     /// The post as the upstream wrote it; `None` for a tombstone.
@@ -228,7 +241,8 @@ mod tests {
     fn a_state_is_read_as_it_was_written() {
         let stored = json!({
             "id": LocalId::new(7), "upstream_id": "1", "url": null, "created_at_ms": 1,
-            "edited_at_ms": null, "deleted_at_ms": null, "visibility": "public", "due_at_ms": 2,
+            "edited_at_ms": null, "deleted_at_ms": null,
+            "left": [{"source": "home", "at_ms": 1}], "visibility": "public", "due_at_ms": 2,
             "why": "of age", "refreshed_at_ms": 1, "refreshes": 0, "failures": 0,
             "outcome": "updated", "counts": null,
             "history": [{

@@ -1,7 +1,10 @@
 //! Requests about sources.
 
-use driftline_core::{api::Api, timeline::Settings};
-use driftline_mirror::SourceFault;
+use driftline_core::{
+    api::Api,
+    timeline::{LastError, Settings},
+};
+use driftline_mirror::{SourceFault, SourceState, Verdict};
 use driftline_store::{SourceId, source::TokenLocation};
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +55,7 @@ pub struct SourceRow {
     pub timeline: String,
     /// Whether it is paused.
     pub paused: bool,
-    /// Whether the requested history is stored.
+    /// Whether a first page is stored, so that readers are shown the source.
     pub readable: bool,
     /// Its last USN.
     pub update_count: i64,
@@ -62,26 +65,12 @@ pub struct SourceRow {
     pub state: SourceState,
     /// The state in words.
     pub state_text: String,
+    /// Whether it is complete up to its last poll, or what is in the way first.
+    pub verdict: Verdict,
     /// Its fault while it fails.
     pub fault: Option<SourceFault>,
-}
-
-/// The state of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceState {
-    /// It is not read until it is resumed.
-    Paused,
-    /// Its posts are looked up, and no timeline is read.
-    Tracked,
-    /// It has a fault.
-    Failing,
-    /// Not read: no server runs, or none has claimed it yet.
-    NotRead,
-    /// Its history is being fetched.
-    History,
-    /// Its timeline is read.
-    Reading,
+    /// The current error of its requests, or the last one.
+    pub last_error: Option<LastError>,
 }
 
 /// Stop reading a source, or read it again.

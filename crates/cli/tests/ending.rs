@@ -1,0 +1,168 @@
+//! `mirror --for` ends in time whatever fails, and lists what is not settled.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, SimServer},
+};
+use support::{
+    DataDir, Ended,
+    moody_server::{Mood, MoodyServer},
+    postgres::Outage,
+    wait_for,
+};
+
+const FOR_S: u64 = 3;
+/// What is promised after its time, and what a busy machine takes to start a process.
+const MAX_END: Duration = Duration::from_secs(FOR_S + 10 + 3);
+
+async fn sim() -> SimServer {
+    SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real)
+        .await
+        .unwrap()
+}
+
+const QUICK: [&str; 8] = [
+    "--allow-private",
+    "--name",
+    "sim",
+    "--for",
+    "3s",
+    "--every",
+    "200ms",
+    "--backfill=none",
+];
+
+fn arguments(url: &str) -> Vec<&str> {
+    let mut arguments = vec!["mirror", url];
+    arguments.extend(QUICK);
+    arguments
+}
+
+/// Runs it to its end, which has to come in time and with what is not settled.
+fn ends_unsettled(data_dir: &DataDir, url: &str) -> Ended {
+    let begun = Instant::now();
+    let ended = data_dir.run(&arguments(url));
+    let took = begun.elapsed();
+    assert!(took < MAX_END, "{took:?}: {ended:?}");
+    assert_eq!(ended.status, 3, "{ended:?}");
+    assert!(ended.stdout.contains("  unsettled    "), "{ended:?}");
+    ended
+}
+
+#[test]
+fn a_server_that_is_away_or_refuses_ends_in_time() {
+    let away = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", away.local_addr().unwrap());
+    drop(away);
+    let ended = ends_unsettled(&DataDir::new(), &url);
+    assert!(
+        ended.stderr.contains("nothing was ever fetched"),
+        "{ended:?}"
+    );
+    for (mood, said) in [
+        (Mood::Hangs, "not answered"),
+        (Mood::HangsUp, "unreachable"),
+        (Mood::Refuses(503), "server_error"),
+        (Mood::Refuses(401), "unauthorized"),
+        (Mood::Refuses(404), "not_found"),
+        (Mood::Refuses(429), "throttled"),
+    ] {
+        let server = MoodyServer::before("http://127.0.0.1:9", mood);
+        let ended = ends_unsettled(&DataDir::new(), &server.url);
+        assert!(ended.stdout.contains(said), "{mood:?}: {ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fails_on_the_way_ends_in_time() {
+    let sim = sim().await;
+    for mood in [
+        Mood::Hangs,
+        Mood::HangsUp,
+        Mood::Refuses(500),
+        Mood::Refuses(401),
+    ] {
+        let server = MoodyServer::before(&sim.url(), Mood::Good);
+        let data_dir = DataDir::new();
+        let begun = Instant::now();
+        let mut all = vec!["--json"];
+        all.extend(arguments(&server.url));
+        let mut running = data_dir.start(&all);
+        wait_for("it reads", || server.requests() > 4);
+        server.is_now(mood);
+        let status = running.ended();
+        assert!(begun.elapsed() < MAX_END, "{mood:?}: {:?}", begun.elapsed());
+        assert_eq!(status.code(), Some(3), "{mood:?}: {}", data_dir.log());
+        let report = &support::lines(&running.line())[0];
+        assert!(report["posts"].as_u64().unwrap() > 0, "{mood:?}: {report}");
+        let listed = report["unsettled"].as_array().unwrap();
+        assert!(listed[0].as_str().unwrap().contains("no poll"), "{report}");
+        if mood != Mood::Hangs {
+            assert_eq!(report["complete"], false, "{mood:?}: {report}");
+            assert_eq!(report["verdict"], "polls_fail", "{mood:?}: {report}");
+            assert!(
+                report["last_error"]["count"].as_u64() >= Some(1),
+                "{report}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_goes_away_ends_it_in_time() {
+    let sim = sim().await;
+    for freezes in [false, true] {
+        let mut postgres = Outage::start();
+        let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+        let server = MoodyServer::before(&sim.url(), Mood::Good);
+        let mut running = data_dir.start(&arguments(&server.url));
+        wait_for("it reads", || server.requests() > 4);
+        let begun = Instant::now();
+        if freezes {
+            postgres.freeze();
+        } else {
+            postgres.stop();
+        }
+        let status = running.ended();
+        assert!(
+            begun.elapsed() < MAX_END,
+            "{freezes}: {:?}",
+            begun.elapsed()
+        );
+        assert_eq!(status.code(), Some(3), "{freezes}: {}", data_dir.log());
+        let mut said = String::new();
+        loop {
+            let line = running.line();
+            if line.is_empty() {
+                break;
+            }
+            said.push_str(&line);
+        }
+        assert!(said.contains("  unsettled    "), "{freezes}: {said}");
+        if freezes {
+            postgres.thaw();
+        }
+    }
+}
+
+/// The second look comes after 15 s by default; the end does not wait for it, and reads what is new
+/// once more all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_source_settles_in_time_with_the_default_looks() {
+    let sim = sim().await;
+    let data_dir = DataDir::new();
+    let begun = Instant::now();
+    let url = sim.url();
+    let report = data_dir.json(&arguments(&url));
+    assert!(begun.elapsed() < MAX_END, "{:?}", begun.elapsed());
+    assert_eq!(report["unsettled"].as_array().unwrap().len(), 0, "{report}");
+    assert_eq!(report["complete"], true, "{report}");
+}

@@ -1,0 +1,207 @@
+//! Posts that a page should list and does not, until a look-up says what became of them.
+//!
+//! A look-up that fails proves nothing and holds nothing up: its post is asked for again after
+//! delays that grow, a few times for each rung, and is then left as *not confirmed*. While look-ups
+//! fail in a row, the next one waits longer each time, and nothing else does.
+
+use serde::{Deserialize, Serialize};
+
+use super::{FailedRequest, LastError, Machine, Step};
+use crate::{
+    answer::{AnswerHeaders, Failure, FailureKind},
+    timeline::{backoff::backoff_ms, settings::Settings},
+    upstream_id::{Key, UpstreamId},
+};
+
+/// What became of an absent post, by its look-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookUpOutcome {
+    /// It exists.
+    Found,
+    /// It is deleted.
+    Gone,
+    /// It is not there for this reader; whether it is deleted is not known.
+    Hidden,
+    /// The answer proves nothing.
+    NotConfirmed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Suspect {
+    id: UpstreamId,
+    /// Of the look that lacked it.
+    rung: usize,
+    /// Failed look-ups.
+    #[serde(default)]
+    failures: u32,
+    /// When it is looked up, Unix ms by the local clock.
+    #[serde(default)]
+    due_ms: i64,
+    /// Not looked up again, unless a later rung lacks it too.
+    #[serde(default)]
+    is_settled: bool,
+}
+
+impl Suspect {
+    fn new(id: &UpstreamId, rung: usize) -> Self {
+        Self {
+            id: id.clone(),
+            rung,
+            failures: 0,
+            due_ms: 0,
+            is_settled: false,
+        }
+    }
+}
+
+impl Machine {
+    /// Applies the answer to the look-up of an absent post.
+    pub fn looked_up(&mut self, id: &UpstreamId, outcome: LookUpOutcome, headers: &AnswerHeaders) {
+        self.apply_headers(headers);
+        self.pace.look_up_failures = 0;
+        self.errors.end(FailedRequest::LookUp);
+        self.update_empty_ranges(id, outcome);
+        let index = self.suspects.iter().position(|suspect| suspect.id == *id);
+        match outcome {
+            LookUpOutcome::Found => self.counters.hidden += 1,
+            LookUpOutcome::NotConfirmed => self.counters.not_confirmed += 1,
+            LookUpOutcome::Hidden | LookUpOutcome::Gone => {
+                let suspect = index.and_then(|index| self.suspects.remove(index));
+                if outcome == LookUpOutcome::Hidden {
+                    self.counters.hidden += 1;
+                    return;
+                }
+                self.counters.deleted += 1;
+                if let Some(Suspect { rung, .. }) = suspect {
+                    self.stats_of(rung).deleted += 1;
+                    let look = self.choice().and_then(|choice| choice.looks.get(rung));
+                    if let Some(age_ms) = look.map(|look| look.age_ms) {
+                        self.changes.insert(age_ms, headers.received_at_ms);
+                    }
+                }
+                return;
+            }
+        }
+        if let Some(index) = index {
+            self.suspects[index].is_settled = true;
+        }
+    }
+
+    /// Takes in a look-up that failed. `random` is any random number: it spreads the delays of
+    /// sources that fail together.
+    pub fn look_up_failed(
+        &mut self,
+        settings: &Settings,
+        id: &UpstreamId,
+        failure: &Failure,
+        now_ms: i64,
+        random: u64,
+    ) {
+        self.counters.failures += 1;
+        self.errors.failed(FailedRequest::LookUp, failure, now_ms);
+        let until_ms = |failures| {
+            let wait_ms = backoff_ms(settings.every_ms, failures, random);
+            now_ms.saturating_add(wait_ms.max(failure.retry_after_ms.unwrap_or(0)))
+        };
+        let is_about_the_server = matches!(
+            failure.kind,
+            FailureKind::Unreachable
+                | FailureKind::Tls
+                | FailureKind::PrivateAddress
+                | FailureKind::Throttled
+                | FailureKind::Capped
+        );
+        if is_about_the_server {
+            self.pace.server_failures = self.pace.server_failures.saturating_add(1);
+            self.pace.blocked_until_ms = until_ms(self.pace.server_failures);
+        }
+        self.pace.look_up_failures = self.pace.look_up_failures.saturating_add(1);
+        self.pace.look_ups_blocked_until_ms = until_ms(self.pace.look_up_failures);
+        let Some(suspect) = self.suspects.iter_mut().find(|suspect| suspect.id == *id) else {
+            return;
+        };
+        suspect.failures = suspect.failures.saturating_add(1);
+        suspect.is_settled = suspect.failures >= MAX_TRIES;
+        let delay_ms = FIRST_RETRY_MS << (2 * suspect.failures.clamp(1, MAX_TRIES) - 2);
+        suspect.due_ms = now_ms.saturating_add(delay_ms);
+        if suspect.is_settled {
+            self.counters.not_confirmed += 1;
+            self.update_empty_ranges(id, LookUpOutcome::NotConfirmed);
+        }
+    }
+
+    /// The last failure of a look-up, if one ever failed.
+    pub fn look_up_error(&self) -> Option<&LastError> {
+        self.errors.look_up()
+    }
+
+    /// The look-up that is due.
+    pub(super) fn due_look_up(&self, now_ms: i64) -> Option<Step> {
+        if now_ms < self.pace.look_ups_blocked_until_ms {
+            return None;
+        }
+        let mut pending = self.pending_suspects();
+        let due = pending.find(|suspect| suspect.due_ms <= now_ms)?;
+        Some(Step::LookUp(due.id.clone()))
+    }
+
+    /// When the first look-up is due that is not yet, Unix ms by the local clock.
+    pub(super) fn next_look_up_ms(&self, now_ms: i64) -> Option<i64> {
+        let blocked_until_ms = self.pace.look_ups_blocked_until_ms;
+        let due = self.pending_suspects();
+        let due = due.map(|suspect| suspect.due_ms.max(blocked_until_ms));
+        due.filter(|due_ms| *due_ms > now_ms).min()
+    }
+
+    fn pending_suspects(&self) -> impl Iterator<Item = &Suspect> {
+        self.suspects.iter().filter(|suspect| !suspect.is_settled)
+    }
+
+    /// Queues a look-up of an anchor that was not reached: it may be deleted, and
+    /// an older one then replaces it.
+    pub(super) fn suspect_anchor(&mut self, anchor: Option<&Key>) {
+        if let (Some(scheme), Some(anchor)) = (self.scheme, anchor) {
+            self.look_up_first(&scheme.id(anchor));
+        }
+    }
+
+    /// Queues a look-up whose answer something waits for.
+    pub(super) fn look_up_first(&mut self, id: &UpstreamId) {
+        let index = self.suspects.iter().position(|suspect| suspect.id == *id);
+        let mut suspect = index
+            .and_then(|index| self.suspects.remove(index))
+            .unwrap_or_else(|| Suspect::new(id, 0));
+        suspect.is_settled = false;
+        self.suspects.push_front(suspect);
+    }
+
+    /// Queues look-ups of posts that a look should list and does not.
+    pub(super) fn suspect(&mut self, rung: usize, absent: &[UpstreamId]) {
+        for id in absent {
+            let mut known = self.suspects.iter_mut();
+            if let Some(suspect) = known.find(|suspect| suspect.id == *id) {
+                if suspect.is_settled && rung > suspect.rung {
+                    *suspect = Suspect::new(id, rung);
+                }
+                continue;
+            }
+            if self.pending_suspects().count() >= MAX_SUSPECTS {
+                self.counters.suspects_dropped += 1;
+                continue;
+            }
+            if self.suspects.len() >= 2 * MAX_SUSPECTS
+                && let Some(oldest) = self.suspects.iter().position(|known| known.is_settled)
+            {
+                self.suspects.remove(oldest);
+            }
+            self.suspects.push_back(Suspect::new(id, rung));
+        }
+    }
+}
+
+/// So many wait for their look-up at most, and no more settled ones are remembered.
+const MAX_SUSPECTS: usize = 80;
+/// Look-ups of one post for a rung that may fail.
+const MAX_TRIES: u32 = 5;
+/// The delay after the first failed look-up of a post; each further one is four times longer.
+const FIRST_RETRY_MS: i64 = 5_000;

@@ -1,0 +1,103 @@
+//! Posts that pages lack, where look-ups prove nothing.
+
+use driftline_core::{answer::FailureKind, timeline::GapKind};
+
+use super::{
+    harness::Harness,
+    laws::{START_MS, settings},
+    scenes::{post, world},
+};
+
+const SECOND_MS: i64 = 1_000;
+const MINUTE_MS: i64 = 60 * SECOND_MS;
+
+/// A busy source whose every tenth post is deleted soon, and that no look-up answers of.
+fn unanswered(kind: FailureKind) -> Harness {
+    let posts = (0..600).map(|n| {
+        let mut post = post(START_MS + n * 500, n as u64, START_MS + n * 500);
+        post.deleted_at_ms = (n % 10 == 3).then_some(START_MS + n * 500 + 5 * SECOND_MS);
+        post
+    });
+    let mut harness = Harness::new(world(posts.collect()), settings(), START_MS, 31);
+    harness.look_ups_fail = Some(kind);
+    harness
+}
+
+#[test]
+fn failing_look_ups_hold_nothing_up() {
+    for kind in [
+        FailureKind::Unauthorized,
+        FailureKind::ServerError,
+        FailureKind::BadId,
+        FailureKind::TimedOut,
+    ] {
+        let mut harness = unanswered(kind);
+        // A gap of several pages in the middle.
+        harness.run(START_MS + 100 * SECOND_MS, Harness::assert_ledger_is_sound);
+        harness.now_ms = START_MS + 200 * SECOND_MS;
+        harness.run(START_MS + 320 * SECOND_MS, Harness::assert_ledger_is_sound);
+        assert_eq!(harness.open_gaps(), 0, "{kind}");
+        harness.settle(Harness::assert_ledger_is_sound);
+        assert!(harness.missed().is_empty(), "{kind}");
+        assert!(!harness.look_ups.is_empty());
+        let for_s = (harness.now_ms - START_MS) / SECOND_MS;
+        let look_ups = harness.look_ups.len() as i64;
+        // One a second was what a refused one cost.
+        assert!(look_ups < for_s / 10, "{kind}: {look_ups} in {for_s} s");
+        assert_eq!(harness.machine.counters().deleted, 0);
+        assert!(harness.machine.look_up_error().is_some());
+    }
+}
+
+#[test]
+fn a_post_is_asked_for_ever_more_rarely_and_then_left() {
+    let posts = (0..40).map(|n| {
+        let mut post = post(START_MS + n * 20_000, n as u64, START_MS + n * 20_000);
+        post.deleted_at_ms = (n == 5).then_some(START_MS + 105 * SECOND_MS);
+        post
+    });
+    let mut harness = Harness::new(world(posts.collect()), settings(), START_MS, 32);
+    harness.look_ups_fail = Some(FailureKind::Unauthorized);
+    harness.run(START_MS + 60 * MINUTE_MS, Harness::assert_ledger_is_sound);
+    let first = harness.look_ups.first().expect("a look-up").0.clone();
+    let of_first = harness.look_ups.iter().filter(|(id, _)| *id == first);
+    let times: Vec<i64> = of_first.map(|(_, at_ms)| *at_ms).collect();
+    // Each rung that lacks it begins again; there are three.
+    assert!((5..=15).contains(&times.len()), "{times:?}");
+    let delays: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(
+        delays[0] >= 5 * SECOND_MS && delays[1] >= 20 * SECOND_MS,
+        "{delays:?}"
+    );
+    assert!(harness.machine.counters().not_confirmed > 0);
+    let last_ms = harness.look_ups.last().unwrap().1;
+    assert!(
+        last_ms < START_MS + 40 * MINUTE_MS,
+        "nothing repeats for ever"
+    );
+}
+
+/// Nothing shows whether the lowest posts are deleted, or no longer reached.
+#[test]
+fn a_range_whose_look_ups_prove_nothing_is_listed_as_unread() {
+    for kind in [FailureKind::Unauthorized, FailureKind::ServerError] {
+        let posts = (0..10).map(|n| {
+            let mut post = post(START_MS - 20_000 + n * 2_000, n as u64, START_MS - 20_000);
+            post.deleted_at_ms = (n < 3).then_some(START_MS + 5 * SECOND_MS);
+            post
+        });
+        let mut harness = Harness::new(world(posts.collect()), settings(), START_MS, 33);
+        harness.look_ups_fail = Some(kind);
+        harness.run(START_MS + 40 * MINUTE_MS, Harness::assert_ledger_is_sound);
+        let before = harness.requests;
+        harness.run(START_MS + 50 * MINUTE_MS, Harness::assert_ledger_is_sound);
+        // One poll a second, and hardly anything else.
+        let others = harness.requests as i64 - before as i64 - 600;
+        assert!(others < 30, "{kind}: {others} requests beside the polls");
+        let gaps = harness.machine.ledger().gaps();
+        let is_listed =
+            |kind: &GapKind| matches!(kind, GapKind::Unrecoverable | GapKind::PassedOver { .. });
+        assert!(gaps.iter().all(|gap| is_listed(&gap.kind)), "{gaps:?}");
+        assert!(!gaps.is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! The same at servers whose look-ups differ from Mastodon's documents.
+//!
+//! `DRIFTLINE_QUIRKS=boosts-not-found,no-date` tries these together, whether they hold or not.
+
+use driftline_core::{answer::LookUp, upstream_id::UpstreamId};
+use driftline_sim::{
+    IdLayout, Truth,
+    quirks::{LeaveCause, Quirk},
+    seeds,
+};
+use driftline_store::{LocalId, StoreError};
+
+use super::Simulation;
+use crate::stored_edits::{most_edits, stored_edits};
+
+/// The quirks of look-ups under which the laws hold. Those that are not here, and what fails:
+///
+/// - `boosts-not-found`, `others-found`, `edits-change-ids`: what a look-up leaves out is deleted.
+/// - `repeated-keys`: edits are seen that are none.
+const HELD: &[Quirk] = &[
+    Quirk::EntriesLeave,
+    Quirk::UnreadablePosts,
+    Quirk::NoDate,
+    Quirk::EscapesDiffer,
+];
+
+#[test]
+fn posts_stay_fresh_and_alive_under_each_quirk() {
+    let tried = std::env::var("DRIFTLINE_QUIRKS").ok();
+    let tried: Option<Vec<Quirk>> = tried.map(|names| {
+        let names = names.split(',').filter(|name| !name.is_empty());
+        names.map(|name| name.parse().expect("a quirk")).collect()
+    });
+    seeds::run(SEEDS, |seed| {
+        let quirks = tried
+            .clone()
+            .unwrap_or_else(|| vec![HELD[seed as usize % HELD.len()]]);
+        Simulation::with_quirks(seed / HELD.len() as u64, &quirks).run();
+    });
+}
+
+/// The layout of the one server that is known to change IDs, where they change.
+pub(super) fn layout(quirks: &[Quirk]) -> IdLayout {
+    match quirks.contains(&Quirk::EditsChangeIds) {
+        true => IdLayout::Snac,
+        false => IdLayout::default(),
+    }
+}
+
+impl Simulation {
+    /// What is taken for deleted was deleted, or hidden from every reader.
+    pub(super) fn check_deletion(&mut self, id: &UpstreamId) {
+        let now_ms = self.now_ms;
+        let world = self.upstream.world();
+        let is_hidden = world.hidden_at_ms(id).is_some_and(|at_ms| at_ms <= now_ms);
+        let leaves = world.leaves(id);
+        let is_taken_back = leaves
+            .iter()
+            .any(|(cause, ..)| *cause == LeaveCause::Unboost);
+        let is_deleted = world
+            .truth(now_ms)
+            .posts
+            .iter()
+            .any(|post| post.id == *id && post.deleted_at_ms.is_some());
+        assert!(
+            is_deleted || is_hidden || is_taken_back,
+            "{id} was taken for deleted, and is not"
+        );
+    }
+
+    /// Whether a look-up of a post does not find it, for a quirk.
+    pub(super) fn is_not_found(&mut self, id: &UpstreamId) -> bool {
+        let found = self.access.look_up(&mut self.upstream, self.now_ms, id);
+        self.access.reads && !matches!(found, Ok(LookUp::Found(_)))
+    }
+
+    /// Nothing is taken for an edit that is none.
+    pub(super) fn check_edits(&mut self, truth: &Truth) {
+        let posts = self.store.read_blocking(|tx| {
+            let query = "select id, upstream_id from post";
+            let rows = tx.query(query, &[], |row| Ok((row.i64(0)?, row.text(1)?)))?;
+            Ok::<_, StoreError>(rows)
+        });
+        let edits = stored_edits(&self.store);
+        for (id, upstream_id) in posts.unwrap() {
+            let edits = edits.get(&LocalId::try_from(id).unwrap()).copied();
+            let post = truth.posts.iter().find(|it| it.id.as_str() == upstream_id);
+            if let (Some(edits), Some(post)) = (edits, post) {
+                let most = most_edits(&mut self.upstream, post, self.now_ms);
+                assert!(edits <= most, "{edits} edits were taken in: {post:?}");
+            }
+        }
+    }
+}
+
+const SEEDS: u64 = 21;

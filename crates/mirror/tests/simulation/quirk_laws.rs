@@ -1,0 +1,152 @@
+//! What must hold whatever the server does: no refused request is repeated for ever, and nothing is
+//! taken for an edit or a deletion that is none.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    answer::{Failure, FailureKind, PageRequest},
+    timeline::Request,
+    upstream_id::UpstreamId,
+};
+use driftline_sim::{
+    TruePost, Upstream,
+    quirks::{BoostLookUps, LeaveCause, Quirk},
+};
+
+use crate::{laws::Violation, settings::Drawn, simulation::Simulation, stored_edits::most_edits};
+
+/// How often each request was refused in a row, for what it asks and not for the server's state.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    pages: HashMap<PageRequestKey, u32>,
+    look_ups: HashMap<UpstreamId, u32>,
+    most: Option<(u32, String)>,
+}
+
+type PageRequestKey = [Option<UpstreamId>; 3];
+
+impl Refusals {
+    /// A page was asked for, and came to nothing for this reason.
+    pub(crate) fn page(&mut self, request: &Request, failure: Option<&Failure>) {
+        let PageRequest {
+            since_id,
+            max_id,
+            min_id,
+            ..
+        } = request.page.clone();
+        let times = self.pages.entry([since_id, max_id, min_id]).or_default();
+        match failure {
+            None => *times = 0,
+            Some(failure) if is_of_the_request(failure) => {
+                *times += 1;
+                let times = *times;
+                self.note(times, MOST_PAGES, || format!("{request:?}: {failure}"));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// A post was looked up, and nothing came of it for this reason.
+    pub(crate) fn look_up(&mut self, id: &UpstreamId, failure: Option<&Failure>) {
+        let times = self.look_ups.entry(id.clone()).or_default();
+        match failure {
+            None => *times = 0,
+            Some(failure) => {
+                *times += 1;
+                let times = *times;
+                self.note(times, MOST_LOOK_UPS, || {
+                    format!("look-up of {id}: {failure}")
+                });
+            }
+        }
+    }
+
+    /// That no request was repeated for ever.
+    pub(crate) fn check(&self) -> Result<(), Violation> {
+        match &self.most {
+            None => Ok(()),
+            Some((times, what)) => Err(Violation::Stalled(format!(
+                "refused {times} times in a row: {what}"
+            ))),
+        }
+    }
+
+    fn note(&mut self, times: u32, most: u32, what: impl FnOnce() -> String) {
+        if times > most && self.most.as_ref().is_none_or(|(known, _)| times > *known) {
+            self.most = Some((times, what()));
+        }
+    }
+}
+
+/// Whether another request might be answered better.
+fn is_of_the_request(failure: &Failure) -> bool {
+    matches!(
+        failure.kind,
+        FailureKind::WrongOrder | FailureKind::BadId | FailureKind::BadJson | FailureKind::Refused
+    )
+}
+
+/// A post is edited at most once, and a boost with what it boosts.
+pub(crate) fn check_edits(
+    upstream: &mut Upstream,
+    post: &TruePost,
+    edits: i64,
+    now_ms: i64,
+) -> Result<(), Violation> {
+    if edits <= most_edits(upstream, post, now_ms) {
+        return Ok(());
+    }
+    let text = format!("{edits} edits were taken in: {post:?}");
+    Err(Violation::Content(text))
+}
+
+/// Whether a post's entry was to leave the timeline at some time.
+pub(crate) fn leaves(upstream: &mut Upstream, post: &TruePost) -> bool {
+    !upstream.world().leaves(&post.id).is_empty()
+}
+
+/// Whether it is a boost that is taken back: then its look-up finds nothing.
+pub(crate) fn is_unboosted(upstream: &mut Upstream, post: &TruePost) -> bool {
+    let leaves = upstream.world().leaves(&post.id);
+    leaves
+        .iter()
+        .any(|(cause, ..)| *cause == LeaveCause::Unboost)
+}
+
+impl Simulation {
+    /// Where nothing is new for an hour and nothing is left to prove, little is asked for.
+    pub(crate) fn check_idle(&mut self) -> Result<(), Violation> {
+        // Others take too long for a test.
+        if self.drawn.settings.every_ms < 10_000 {
+            return Ok(());
+        }
+        self.run_until(self.now_ms + HOUR_MS)?;
+        let (before, from_ms) = (self.other_requests, self.now_ms);
+        self.run_until(from_ms + HOUR_MS / 4)?;
+        let asked = self.other_requests - before;
+        let ledger = self.session.as_ref().map(|it| it.machine.ledger());
+        let is_proven = ledger.is_some_and(|ledger| ledger.gaps().is_empty());
+        if is_proven && asked > 15 {
+            let text = format!("{asked} requests besides polls in 15 min without news");
+            return Err(Violation::Stalled(text));
+        }
+        Ok(())
+    }
+}
+
+impl Drawn {
+    /// Whether look-ups of a post can prove that it was deleted.
+    pub(crate) fn proves_deletion(&self, post: &TruePost) -> bool {
+        let fails = [
+            Quirk::LookUpsNeedToken,
+            Quirk::LookUpsFail,
+            Quirk::OthersFound,
+        ];
+        let is_found = post.boost_of.is_none() || self.world.quirks.boosts == BoostLookUps::Found;
+        is_found && !fails.iter().any(|quirk| self.quirks.contains(quirk))
+    }
+}
+
+const HOUR_MS: i64 = 3_600_000;
+const MOST_PAGES: u32 = 30;
+const MOST_LOOK_UPS: u32 = 30;

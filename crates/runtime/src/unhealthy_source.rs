@@ -1,0 +1,25 @@
+//! Sources that are not read, or not as they should be.
+
+/// A source that no process reads although it is not paused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StalledSource {
+    /// The source's name.
+    pub name: String,
+    /// Since when, Unix ms.
+    pub since_ms: i64,
+    /// The reason.
+    pub reason: String,
+}
+
+/// A source whose requests fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailingSource {
+    /// The source's name.
+    pub name: String,
+    /// Since when, Unix ms.
+    pub since_ms: i64,
+    /// How many requests have failed in a row.
+    pub count: u32,
+    /// The reason.
+    pub reason: String,
+}

@@ -1,0 +1,180 @@
+//! Departures: posts that a source no longer lists and that are not known to be deleted.
+//!
+//! Filters, blocks, mutes and feeds that are made again take posts out of a timeline, so an entry
+//! ends and nothing is erased: the post and the entries of other sources stay. One page that lacks a
+//! post proves little, because a server's cache may have been cold: the entry ends when a later page
+//! lacks it too, or when a look-up answers. A page that shows the post restores the entry at a new ID.
+
+use std::collections::HashSet;
+
+use driftline_core::upstream_id::{Key, UpstreamId};
+use driftline_db::{Column, DbError, Tx};
+
+use super::{entry, machine::LockedSource};
+use crate::{
+    error::StoreError,
+    id_types::{InstanceId, LocalId, SourceId, from_sql, sql},
+};
+
+/// An entry that a page should list and does not.
+pub(crate) struct AbsentEntry {
+    id: i64,
+    post_id: i64,
+    upstream_id: UpstreamId,
+    /// When the first such page was requested, if it was an earlier one, Unix ms.
+    since_ms: Option<i64>,
+}
+
+/// What the absence of posts from a page led to.
+#[derive(Default)]
+pub(crate) struct Departures {
+    /// Posts to be looked up.
+    pub(crate) suspects: Vec<UpstreamId>,
+    /// How many entries ended.
+    pub(crate) left: u64,
+}
+
+/// The live entries in `[low, high)` at none of the listed positions. Posts that a stream has shown
+/// since the page was requested, Unix ms, need not be listed.
+pub(crate) fn absent(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    (low, high): (&Key, &Key),
+    listed: &[Key],
+    asked_at_ms: i64,
+) -> Result<Vec<AbsentEntry>, DbError> {
+    let (low, high) = (low.as_str(), high.as_str());
+    let listed: HashSet<&str> = listed.iter().map(Key::as_str).collect();
+    let live = tx.query(
+        "select id, position, post_id, absent_at_ms from entry
+         where source_id = $1 and position >= $2 and position < $3 and not gone
+             and (not streamed or arrived_at_ms < $4)
+         order by position desc limit $5",
+        &[&source_id, &low, &high, &asked_at_ms, &MAX_ABSENT],
+        |row| {
+            let entry = AbsentEntry {
+                id: row.i64("id")?,
+                post_id: row.i64("post_id")?,
+                upstream_id: UpstreamId::new(""),
+                since_ms: row.opt_i64("absent_at_ms")?,
+            };
+            Ok((!listed.contains(row.str("position")?)).then_some(entry))
+        },
+    )?;
+    let mut absent: Vec<AbsentEntry> = live.into_iter().flatten().collect();
+    if absent.is_empty() {
+        return Ok(absent);
+    }
+    let posts = Column::i64(absent.iter().map(|entry| entry.post_id));
+    let names = tx.query(
+        "select id, upstream_id from post where id {in $1}",
+        &[&posts],
+        |row| Ok((row.i64("id")?, UpstreamId::new(row.str("upstream_id")?))),
+    )?;
+    let names: std::collections::HashMap<i64, UpstreamId> = names.into_iter().collect();
+    for entry in &mut absent {
+        if let Some(name) = names.get(&entry.post_id) {
+            entry.upstream_id = name.clone();
+        }
+    }
+    Ok(absent)
+}
+
+/// Takes in what a page should list and does not: an entry that an earlier page lacked too has left.
+pub(crate) fn take_in(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    absent: Vec<AbsentEntry>,
+    asked_at_ms: i64,
+) -> Result<Departures, StoreError> {
+    let is_confirmed = |entry: &AbsentEntry| {
+        let since_ms = entry.since_ms;
+        since_ms.is_some_and(|since_ms| asked_at_ms >= since_ms.saturating_add(CONFIRM_AFTER_MS))
+    };
+    let (left, suspects): (Vec<_>, Vec<_>) = absent.into_iter().partition(is_confirmed);
+    let first = suspects.iter().filter(|entry| entry.since_ms.is_none());
+    tx.execute_many_later(
+        "update entry set absent_at_ms = $2 from {rows as r(id)}
+         where entry.source_id = $1 and entry.id = r.id",
+        &[&source.id, &asked_at_ms],
+        &[Column::i64(first.map(|entry| entry.id))],
+    )?;
+    let ids: Vec<i64> = left.iter().map(|entry| entry.id).collect();
+    end(tx, source, &ids, asked_at_ms)?;
+    let mut suspects: Vec<UpstreamId> = suspects.into_iter().map(|of| of.upstream_id).collect();
+    suspects.dedup();
+    Ok(Departures {
+        suspects,
+        left: ids.len() as u64,
+    })
+}
+
+/// Ends entries: the source lists their posts no more, which its library is notified of.
+pub(crate) fn end(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    ids: &[i64],
+    at_ms: i64,
+) -> Result<(), DbError> {
+    let usns: Vec<i64> = ids.iter().map(|_| source.library.next_usn()).collect();
+    tx.execute_many_later(
+        "update entry set usn = r.usn, gone = true, listed = false, left_at_ms = $2,
+             absent_at_ms = null, times_left = times_left + 1
+         from {rows as r(id, usn)} where entry.source_id = $1 and entry.id = r.id",
+        &[&source.id, &at_ms],
+        &[
+            Column::i64(ids.iter().copied()),
+            Column::i64(usns.iter().copied()),
+        ],
+    )
+}
+
+/// Whether another source of the instance lists a post, read with another token: then what this
+/// source's token may not see is not deleted.
+pub(crate) fn is_listed_for_others(
+    tx: &mut Tx<'_>,
+    source: &LockedSource,
+    post_id: i64,
+) -> Result<bool, DbError> {
+    let others = tx.query(
+        "select id from source where instance_id = $1 and id <> $2
+             and token is distinct from (select token from source where id = $2)",
+        &[&source.instance_id, &source.id],
+        |row| row.i64("id"),
+    )?;
+    for other in others {
+        let entries = entry::of_posts(tx, other, &[post_id])?;
+        if entries.iter().any(|entry| !entry.gone) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The sources of an instance that no longer list a post which is not known to be deleted, each with
+/// since when, Unix ms.
+pub fn left(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    post: LocalId,
+) -> Result<Vec<(SourceId, i64)>, StoreError> {
+    let sources = tx.query(
+        "select id from source where instance_id = $1 order by id",
+        &[&sql(instance)],
+        |row| row.i64("id"),
+    )?;
+    let mut left = Vec::new();
+    for source in sources {
+        let entries = entry::of_posts(tx, source, &[sql(post)])?;
+        if let Some(at_ms) = entries.iter().filter_map(|entry| entry.left_at_ms).max() {
+            left.push((from_sql(source)?, at_ms));
+        }
+    }
+    Ok(left)
+}
+
+/// An upstream that answers a long range with one old post must not cause look-ups of the whole
+/// range.
+const MAX_ABSENT: i64 = 1000;
+/// A second page proves that a post is not listed only if it was requested so much later, ms.
+const CONFIRM_AFTER_MS: i64 = 60_000;

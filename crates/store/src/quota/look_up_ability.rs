@@ -1,0 +1,77 @@
+//! Whether look-ups with a credential find live posts, by kind of post.
+
+use driftline_core::post::PostKind;
+use driftline_db::{DbError, Row, Tx};
+
+use crate::{
+    error::StoreError,
+    id_types::{CredentialId, InstanceId, from_sql, sql},
+};
+
+/// What look-ups with a credential have shown of a kind of posts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookUpAbility {
+    /// The credential.
+    pub credential: CredentialId,
+    /// The kind.
+    pub kind: PostKind,
+    /// Whether they find live posts of the kind; else they answered 404 for posts that a page had
+    /// just shown.
+    pub finds: bool,
+    /// When that was seen last, Unix ms.
+    pub at_ms: i64,
+}
+
+/// What is known of look-ups with a credential, by kind.
+pub fn of_credential(
+    tx: &mut Tx<'_>,
+    credential: CredentialId,
+) -> Result<Vec<LookUpAbility>, StoreError> {
+    Ok(tx.query(
+        "select credential_id, kind, finds, at_ms from look_up_ability
+         where credential_id = $1 order by kind",
+        &[&sql(credential)],
+        from_row,
+    )?)
+}
+
+/// What is known of look-ups with the credentials of an instance, by credential and kind.
+pub fn of_instance(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+) -> Result<Vec<LookUpAbility>, StoreError> {
+    Ok(tx.query(
+        "select credential_id, kind, finds, at_ms from look_up_ability
+         where credential_id in (select id from credential where instance_id = $1)
+         order by credential_id, kind",
+        &[&sql(instance)],
+        from_row,
+    )?)
+}
+
+/// Keeps what a look-up has shown, unless something later is known.
+pub fn learn(tx: &mut Tx<'_>, ability: &LookUpAbility) -> Result<(), StoreError> {
+    tx.execute(
+        "insert into look_up_ability (credential_id, kind, finds, at_ms) values ($1, $2, $3, $4)
+         on conflict (credential_id, kind) do update
+         set finds = excluded.finds, at_ms = excluded.at_ms
+         where look_up_ability.at_ms <= excluded.at_ms",
+        &[
+            &sql(ability.credential),
+            &ability.kind.name(),
+            &ability.finds,
+            &ability.at_ms,
+        ],
+    )?;
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> Result<LookUpAbility, DbError> {
+    let kind = row.str("kind")?.parse();
+    Ok(LookUpAbility {
+        credential: from_sql(row.i64("credential_id")?)?,
+        kind: kind.map_err(|_| DbError::invalid("look-ups of an unknown kind of posts"))?,
+        finds: row.bool("finds")?,
+        at_ms: row.i64("at_ms")?,
+    })
+}

@@ -1,0 +1,170 @@
+//! The `driftline` binary that mirrors the server.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::server::{output, signal};
+use super::timelines::Timeline;
+use crate::error::TaskError;
+
+/// The binary with its data folder, or its database.
+pub(super) struct Mirror {
+    binary: PathBuf,
+    folder: PathBuf,
+    database_url: Option<String>,
+    running: Option<Child>,
+    /// Where it answers, `127.0.0.1:PORT`, while it runs.
+    pub(super) address: String,
+}
+
+impl Mirror {
+    /// A new mirror in an empty folder.
+    pub(super) fn new(binary: &Path, folder: &Path, database_url: Option<String>) -> Mirror {
+        Mirror {
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+            database_url,
+            running: None,
+            address: String::new(),
+        }
+    }
+
+    /// Adds a source for the timeline of the server at `url`.
+    pub(super) fn add(&self, url: &str, of: &Timeline, token: &Path) -> Result<(), TaskError> {
+        let mut add = self.command(&["source", "add", url, "--allow-private"]);
+        add.args(["--name", &of.name, "--timeline", &of.timeline])
+            .args(SETTINGS);
+        if of.with_token {
+            add.arg("--token-file").arg(token);
+        }
+        output(&mut add).map(drop)
+    }
+
+    /// Has stored posts refreshed by that token.
+    pub(super) fn add_credential(&self, url: &str, token: &Path) -> Result<(), TaskError> {
+        let mut add = self.command(&["credential", "add", url]);
+        output(add.arg("--token-file").arg(token)).map(drop)
+    }
+
+    /// Starts `driftline serve` and waits until it listens.
+    pub(super) fn start(&mut self) -> Result<(), TaskError> {
+        let log = self.folder.join("driftline.log");
+        let failed = |error| TaskError::Program("driftline serve".to_owned(), error);
+        let log = File::options().create(true).append(true).open(log);
+        let arguments = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--allow-private",
+            "--json",
+        ];
+        let mut child = self
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(log.map_err(failed)?)
+            .spawn()
+            .map_err(failed)?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout)
+                .read_line(&mut line)
+                .map_err(failed)?;
+        }
+        self.running = Some(child);
+        let said: Value = serde_json::from_str(&line).unwrap_or_default();
+        let url = said["listening"].as_str().unwrap_or_default();
+        let Some(address) = url.strip_prefix("http://") else {
+            let text = format!(
+                "`driftline serve` does not listen: {}",
+                self.folder.display()
+            );
+            return Err(TaskError::message(text));
+        };
+        address.clone_into(&mut self.address);
+        Ok(())
+    }
+
+    /// Ends it with SIGKILL.
+    pub(super) fn kill(&mut self) {
+        self.end("KILL");
+    }
+
+    /// Ends it in order.
+    pub(super) fn stop(&mut self) {
+        self.end("TERM");
+    }
+
+    fn end(&mut self, with: &str) {
+        if let Some(mut child) = self.running.take() {
+            signal(with, &child.id().to_string());
+            let _ = child.wait();
+        }
+    }
+
+    /// The one JSON value that a command prints.
+    pub(super) fn json(&self, arguments: &[&str]) -> Result<Value, TaskError> {
+        let printed = output(self.command(arguments).arg("--json"))?;
+        let failed = |error| {
+            TaskError::message(format!(
+                "driftline {}: {error}: {printed}",
+                arguments.join(" ")
+            ))
+        };
+        serde_json::from_str(&printed).map_err(failed)
+    }
+
+    /// What `source verify` says of a source in its first line.
+    pub(super) fn claim(&self, name: &str) -> Result<String, TaskError> {
+        let printed = output(&mut self.command(&["source", "verify", name]))?;
+        let first = printed.lines().next().unwrap_or_default();
+        Ok(first
+            .split_once(", ")
+            .map_or(first, |(_, claim)| claim)
+            .to_owned())
+    }
+
+    /// What is stored of a source, an object a post.
+    pub(super) fn export(&self, name: &str) -> Result<Vec<Value>, TaskError> {
+        let printed = output(&mut self.command(&["export", name]))?;
+        let failed = |error| TaskError::message(format!("the export of {name}: {error}"));
+        let rows = printed.lines().map(serde_json::from_str);
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// The binary, with nobody's settings.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        for (name, _) in std::env::vars_os() {
+            if name
+                .to_str()
+                .is_some_and(|name| name.starts_with("DRIFTLINE_"))
+            {
+                command.env_remove(name);
+            }
+        }
+        command
+            .current_dir(&self.folder)
+            .env("XDG_CONFIG_HOME", self.folder.join("config"))
+            .arg("--data")
+            .arg(self.folder.join("data"))
+            .args(arguments)
+            .stdin(Stdio::null());
+        if let Some(url) = &self.database_url {
+            command.env("DRIFTLINE_STORE__DATABASE_URL", url);
+        }
+        command
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// All history, and a ladder that ends within a trial's time.
+const SETTINGS: [&str; 4] = ["--backfill", "all", "--rung", "90s/10s"];
