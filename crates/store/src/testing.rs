@@ -225,9 +225,13 @@ impl Feed {
     }
 
     /// Commits an answer to a request.
-    pub fn commit(&mut self, request: &Request, page: Page) -> Result<CommitSummary, StoreError> {
+    pub fn commit(
+        &mut self,
+        request: &Request,
+        mut page: Page,
+    ) -> Result<CommitSummary, StoreError> {
         let known = self.machine.scheme().copied();
-        let reading = Reading::check(&page, request, known, &self.settings).expect("a good page");
+        let reading = Reading::check(&mut page, known, &self.settings).expect("a good page");
         let job = self.page_job(request, reading, page);
         let root = source::root(self.source);
         let (machine, summary) = self.store.write_blocking(root, job)?;
