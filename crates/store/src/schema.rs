@@ -16,7 +16,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(8, "words", 8, include_str!("../migrations/0008_words.sql")),
     step(9, "post addresses", 8, include_str!("../migrations/0009_post_addresses.sql")),
     step(10, "libraries", 10, include_str!("../migrations/0010_libraries.sql")),
-    step(14, "claim arrays", 14, include_str!("../migrations/0014_claim_arrays.sql")),
+    step(11, "claim arrays", 11, include_str!("../migrations/0011_claim_arrays.sql")),
 ];
 
 const fn step(
