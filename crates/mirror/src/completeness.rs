@@ -174,7 +174,7 @@ pub fn source_facts(
         is_tracked: source.timeline == source::TRACKED,
         is_read: reader.is_read,
         fault: reader.fault.clone(),
-        unprovable: unprovable(machine),
+        unprovable: machine.unprovable().map(|why| why.to_string()),
         polls_fail: machine.polls_fail(),
         polled_ago_ms: ago_ms(polls.last_ms),
         may_be_ago_ms: rarest_ms.saturating_mul(POLLS_IN_TIME) + IN_TIME_MS + saved_ms,
@@ -185,11 +185,6 @@ pub fn source_facts(
         ranges: range_counts(machine.ledger().gaps()),
         history_posts: machine.counters().history,
     }
-}
-
-/// Why the answers of the source's server cannot prove that nothing is missing.
-fn unprovable(_: &Machine) -> Option<String> {
-    None
 }
 
 fn range_counts(gaps: &[Gap]) -> RangeCounts {
