@@ -170,6 +170,11 @@ impl HonouredAbilities {
             || self.is_surely_whole(reading.items, request.page.limit)
     }
 
+    /// Whether a page between two bounds can show that it is whole.
+    pub(super) fn can_prove_both(&self) -> bool {
+        self.from_newest.is_honoured() || self.longest_page >= MIN_FULL
+    }
+
     /// Learns from an answer.
     pub(super) fn learn(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
         if reading.items >= MIN_ORDERED {

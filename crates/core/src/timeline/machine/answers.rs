@@ -329,8 +329,11 @@ impl Machine {
             self.end_empty_ranges(low, high);
             self.made_no_progress(low, high, answer.received_at_ms);
         }
-        if rung.is_some() || request.since_id.is_some() || request.min_id.is_some() {
-            self.suspect_anchor(request.anchor.as_ref());
+        let is_bounded = rung.is_some() || request.since_id.is_some() || request.min_id.is_some();
+        let is_shown = |anchor: &&Key| reading.keys.contains(*anchor);
+        if is_bounded {
+            let anchor = request.anchor.as_ref();
+            self.suspect_anchor(anchor.filter(|anchor| !is_shown(anchor)));
         }
         if may_be_empty {
             self.showed_nothing(answer, rung, (low, high));

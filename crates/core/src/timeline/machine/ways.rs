@@ -72,6 +72,8 @@ impl Machine {
         let honoured = &self.honoured;
         let is_usable = match way {
             Way::Up => abilities.min_id && honoured.min_id.is_usable(now_ms),
+            // Of a timeline with few posts, a page by `max_id` alone is as short.
+            Way::Between if !honoured.can_prove_both() => false,
             Way::Between if honoured.both.state == Honoured::Honoured => true,
             Way::Between => {
                 honoured.both.is_usable(now_ms)
