@@ -304,7 +304,7 @@ impl Feed {
 
     /// Lets time pass until the machine requests the missing part of its history.
     pub fn fill(&mut self) -> Request {
-        let request = self.next_request();
+        let request = self.next_request(false);
         assert!(matches!(request.purpose, RequestPurpose::Fill { .. }));
         request
     }
@@ -336,7 +336,7 @@ impl Feed {
         answer: fn(&Request) -> Vec<Post>,
     ) -> Request {
         loop {
-            let request = self.next_request();
+            let request = self.next_request(true);
             if is_it(&request.purpose) {
                 return request;
             }
@@ -350,12 +350,13 @@ impl Feed {
         post.hashes = (self.hash)(post);
     }
 
-    fn next_request(&mut self) -> Request {
+    /// What is due next but a poll; when it settles, looks come early.
+    fn next_request(&mut self, settling: bool) -> Request {
         for _ in 0..100 {
             self.now_ms += 1000;
             let step = self
                 .machine
-                .next(&self.settings, ABILITIES, self.now_ms, true);
+                .next(&self.settings, ABILITIES, self.now_ms, settling);
             self.machine.sent(&step, self.now_ms);
             let fetch = match step {
                 Step::Fetch(fetch) if fetch.purpose != RequestPurpose::Poll => fetch,
