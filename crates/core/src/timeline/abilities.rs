@@ -73,7 +73,8 @@ pub enum Honoured {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unprovable {
-    /// The server ignores `max_id` and `min_id`: only its newest page can be had.
+    /// The server ignores `max_id`, and no answer has shown that it honours `min_id`: only its newest
+    /// page can be had.
     NoBounds,
     /// Pages do not follow the order of IDs.
     NoOrder(Disorder),
@@ -147,8 +148,7 @@ impl HonouredAbilities {
 
     /// Whether pages can be had by a `Link` header alone, if at all.
     pub fn is_link_only(&self) -> bool {
-        let ignored = |of: Observed| of.state == Honoured::Ignored;
-        ignored(self.max_id) && ignored(self.min_id)
+        self.max_id.state == Honoured::Ignored && !self.min_id.is_honoured()
     }
 
     /// Whether an answer with so many items may have been cut: as long as the limit, or as the
