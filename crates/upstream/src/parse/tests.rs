@@ -61,7 +61,7 @@ const BROKEN: &[(&[u8], &str)] = &[
     (b"{\"id\":\"5\",\"content\":\"\xff\xfe\"}", "utf-8"),
     (b"{\"id\":\"5\",\"content\":\"a\nb\"}", "control character"),
     (b"{\"id\":\"5\",\"content\":\"a\0b\"}", "control character"),
-    (br#"{"content":"a\x","id":5}"#, "escape"),
+    (br#"{"id":5,"content":"a\x"}"#, "escape"),
     (br#"{"id":"5","n":+1}"#, "expected value"),
     (br#"{"id":"5","reblog":{}}"#, "no usable ID"),
     (br#"{"id":"5","reblog":{"id":[1]}}"#, "no usable ID"),
