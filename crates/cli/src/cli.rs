@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
 use crate::commands::{
-    credential, demo, export, history, id, migrate, mirror, refresh, serve, simulate, source,
-    track, why,
+    credential, demo, export, history, id, instance, migrate, mirror, refresh, serve, simulate,
+    source, track, why,
 };
 
 /// Driftline keeps complete copies of timelines.
@@ -56,6 +56,9 @@ pub enum Command {
     /// Add, list, check and remove sources.
     #[command(subcommand)]
     Source(source::Source),
+    /// Show what servers honour of requests.
+    #[command(subcommand)]
+    Instance(instance::Instance),
     /// Mirror one timeline, then report on its completeness.
     Mirror(mirror::Mirror),
     /// Print a source's posts as JSON lines, in order of arrival.

@@ -27,6 +27,8 @@ pub enum TimeUnit {
     Millisecond = 1_000,
     /// 10 ms.
     TenMilliseconds = 10_000,
+    /// 1 s.
+    Second = 1_000_000,
 }
 
 impl Layout {
@@ -140,6 +142,19 @@ impl Layout {
         ..Self::milliseconds("uuidv7", 48, 0)
     };
 
+    /// snac: 10 digits of Unix seconds and 32 hexadecimal digits of a hash.
+    ///
+    /// Source: snac 2, whose IDs in the Mastodon API are the ctime of a post's file and the MD5 of
+    /// its URL. Raw values hold the first 95 bits of the hash, and print zeros for the rest: they
+    /// bound the IDs of a second, and are no IDs. Posts of one second are listed in any order.
+    pub const SNAC: Self = Self {
+        fields: &[Field::new("hash", 95, FieldKind::Random)],
+        unit: TimeUnit::Second,
+        width_bits: 128,
+        text_form: TextForm::SecondsAndHash,
+        ..Self::milliseconds("snac", 33, 0)
+    };
+
     /// Every layout above.
     pub const ALL: &'static [Self] = &[
         Self::TWITTER,
@@ -152,6 +167,7 @@ impl Layout {
         Self::TAKAHE,
         Self::ULID,
         Self::UUIDV7,
+        Self::SNAC,
     ];
 
     /// The layout of that [`name`](Self::name), in whatever case.

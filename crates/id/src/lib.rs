@@ -86,6 +86,7 @@ mod policy;
 mod refusal;
 mod rules;
 mod run;
+mod seconds;
 mod shared;
 mod span;
 mod text;

@@ -1,7 +1,7 @@
 use alloc::string::{String, ToString};
 
 use crate::layout::Layout;
-use crate::{base32, decimal, hex, uuid};
+use crate::{base32, decimal, hex, seconds, uuid};
 
 /// How a layout's IDs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +15,8 @@ pub enum TextForm {
     CrockfordBase32,
     /// 32 hexadecimal digits in five groups; see [`uuid`].
     Uuid,
+    /// 10 decimal digits of seconds and 32 hexadecimal digits, of which 95 bits count.
+    SecondsAndHash,
 }
 
 /// Text that is not an ID.
@@ -96,6 +98,7 @@ impl Layout {
             }
             TextForm::CrockfordBase32 => base32::parse_crockford(text),
             TextForm::Uuid => self.checked_raw(uuid::parse(text)?),
+            TextForm::SecondsAndHash => seconds::parse(text),
         }
     }
 
@@ -120,6 +123,7 @@ impl Layout {
             TextForm::SortableBase32 => base32::print_sortable(raw as u64),
             TextForm::CrockfordBase32 => base32::print_crockford(raw),
             TextForm::Uuid => uuid::print(raw),
+            TextForm::SecondsAndHash => seconds::print(raw),
         }
     }
 

@@ -63,8 +63,12 @@ fn other_text_tells_its_layout() {
     assert_eq!(names("01ARZ3NDEKTSV4RRFFQ69G5FAV"), ["ulid"]);
     assert_eq!(names("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"), ["uuidv7"]);
     assert_eq!(
+        names("1700000000d41d8cd98f00b204e9800998ecf8427e"),
+        ["snac"]
+    );
+    assert_eq!(
         names("0x017f22e279b07cc398c4dc0c0c07398f"),
-        ["ulid", "uuidv7"]
+        ["ulid", "uuidv7", "snac"]
     );
     assert_eq!(
         names("0x8000000000000000"),

@@ -106,6 +106,7 @@ fn layouts_end_and_pass_the_signed_limit_when_they_should() {
         ("takahe", 3_840_043_655_551, None),
         ("ulid", 281_474_976_710_655, None),
         ("uuidv7", 281_474_976_710_655, None),
+        ("snac", 8_589_934_591_999, None),
     ];
     assert_eq!(lives.len(), Layout::ALL.len());
     for (name, end_of_life_ms, signed_limit_ms) in lives {

@@ -36,6 +36,26 @@ fn boundaries_survive_every_form() {
 }
 
 #[test]
+fn seconds_and_a_hash_are_a_time_and_the_first_bits_of_the_hash() {
+    let text = "1700000000d41d8cd98f00b204e9800998ecf8427e";
+    let raw = Layout::SNAC.parse(text).unwrap();
+    assert_eq!(Layout::SNAC.time_ms(raw), 1_700_000_000_000);
+    let first = Layout::SNAC.print(Layout::SNAC.smallest_at(1_700_000_000_999));
+    assert_eq!(first, format!("1700000000{:032}", 0));
+    assert!(*first < *text && *text < *Layout::SNAC.print(raw + 1));
+    for bad in [
+        "",
+        "1700000000",
+        "1700000000d41d8cd98f00b204e9800998ecf8427",
+        "170000000xd41d8cd98f00b204e9800998ecf8427e",
+        "9999999999d41d8cd98f00b204e9800998ecf8427e",
+        "1700000000d41d8cd98f00b204e9800998ecf842é7",
+    ] {
+        assert!(Layout::SNAC.parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
 fn boundaries_have_their_known_text() {
     assert_eq!(hex::print(u128::from(u64::MAX)), "0xffffffffffffffff");
     assert_eq!(hex::parse("0X20000000000001"), Ok((1 << 53) + 1));
@@ -298,6 +318,8 @@ proptest! {
         let crockford = base32::print_crockford(c).cmp(&base32::print_crockford(d));
         prop_assert_eq!(crockford, c.cmp(&d));
         prop_assert_eq!(uuid::print(c).cmp(&uuid::print(d)), c.cmp(&d));
+        let seconds = Layout::SNAC.print(c).cmp(&Layout::SNAC.print(d));
+        prop_assert_eq!(seconds, c.cmp(&d));
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn members(found: &mut References, part: Option<Part>, object: &RawObject<'_>, d
         };
         // Most of what is nested names nobody, and is not parsed.
         let is_plain = match name {
-            "media_attachments" | "emojis" | "tags" | "fields" | "roles" => true,
+            "media_attachments" | "emojis" | "tags" | "fields" | "roles" | "x" | "twitter" => true,
             "account" if depth == MAX_DEPTH => names_itself_only(json),
             _ => false,
         };

@@ -44,8 +44,6 @@ pub struct CompletenessReport {
     pub unprovable: Option<String>,
     /// Posts whose answers could not be read; the ranges around them are.
     pub unreadable: u64,
-    /// Posts that pages do not list any more and that could not be looked up.
-    pub not_confirmed: u64,
     /// What polls have had of late.
     pub polls: Polls,
     /// For how long the look that waits the longest has been overdue, ms, if one is.
@@ -176,7 +174,7 @@ pub fn source_facts(
         is_tracked: source.timeline == source::TRACKED,
         is_read: reader.is_read,
         fault: reader.fault.clone(),
-        unprovable: unprovable(machine),
+        unprovable: machine.unprovable().map(|why| why.to_string()),
         polls_fail: machine.polls_fail(),
         polled_ago_ms: ago_ms(polls.last_ms),
         may_be_ago_ms: rarest_ms.saturating_mul(POLLS_IN_TIME) + IN_TIME_MS + saved_ms,
@@ -187,11 +185,6 @@ pub fn source_facts(
         ranges: range_counts(machine.ledger().gaps()),
         history_posts: machine.counters().history,
     }
-}
-
-/// Why the answers of the source's server cannot prove that nothing is missing.
-fn unprovable(_: &Machine) -> Option<String> {
-    None
 }
 
 fn range_counts(gaps: &[Gap]) -> RangeCounts {
@@ -240,8 +233,7 @@ pub fn completeness_report(
         settled: verdict.is_settled(),
         readable: source.readable,
         unprovable: facts.unprovable,
-        unreadable: 0,
-        not_confirmed: 0,
+        unreadable: counts.unreadable,
         polls: *machine.polls(),
         overdue_ms: facts.overdue_ms,
         posts: counts.entries,

@@ -265,9 +265,10 @@ impl Follower {
             edited,
             revived,
             deleted,
+            left,
             ..
         } = summary;
-        if edited + revived + deleted > 0 {
+        if edited + revived + deleted + left > 0 {
             self.stream_state.changes.fetch_add(1, Ordering::SeqCst);
         }
         count(&summary);

@@ -113,12 +113,18 @@ impl Session {
             let (quotas, scope) = (&access.quotas, client.scope(purpose));
             quotas.of(&credential, scope, QuotaPurpose::Poll)
         };
-        let (id, instance) = (source.id, source.instance.id);
+        let (id, instance, kind) = (source.id, source.instance.id, timeline.kind());
         let machine: Machine = store
             .read(move |tx| {
                 let mut machine = machine::load(tx, id)?;
                 for lateness in machine::lateness_of_others(tx, id, instance)? {
                     machine.assume(&lateness);
+                }
+                for (other, honoured) in machine::honoured_by(tx, instance)? {
+                    let is_alike = other.parse().is_ok_and(|of: Timeline| of.kind() == kind);
+                    if is_alike {
+                        machine.assume_honoured(&honoured);
+                    }
                 }
                 Ok::<_, StoreError>(machine)
             })
@@ -277,7 +283,7 @@ impl Session {
     async fn fetch(&mut self, fetch: Fetch, charge: Charge) -> Result<Done, SessionError> {
         let anchor = self.anchor(&fetch).await?;
         let request = fetch.request(self.machine.scheme(), anchor.as_ref());
-        let page = match self.client.page(&self.timeline, &request.page).await {
+        let mut page = match self.client.page(&self.timeline, &request.page).await {
             Ok(page) => page,
             Err(failure) => {
                 self.page_quota.failed(charge, &failure).await?;
@@ -291,7 +297,7 @@ impl Session {
         REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
         POSTS_FETCHED.increment(page.listed.len() as u64);
         let known = self.machine.scheme().copied();
-        match Reading::check(&page, &request, known, &self.settings) {
+        match Reading::check(&mut page, known, &self.settings) {
             Ok(reading) => self.commit(request, reading, page).await,
             Err(failure) => self.fail(Some(&request.purpose), &failure).await,
         }
@@ -398,6 +404,7 @@ impl Session {
         }
         if request.purpose != RequestPurpose::Poll
             || now_ms().saturating_sub(self.saved_ms) >= SAVED_EVERY_MS
+            || !page.unreadable.is_empty()
             || !self
                 .recent_posts
                 .need_no_commit(&page.listed, page.headers.sent_at_ms)

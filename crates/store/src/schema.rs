@@ -16,10 +16,10 @@ pub static MIGRATIONS: &[Migration] = &[
     step(8, "words", 8, include_str!("../migrations/0008_words.sql")),
     step(9, "post addresses", 8, include_str!("../migrations/0009_post_addresses.sql")),
     step(10, "libraries", 10, include_str!("../migrations/0010_libraries.sql")),
-    step(11, "quarantine", 11, include_str!("../migrations/0011_quarantine.sql")),
-    step(12, "absence", 12, include_str!("../migrations/0012_absence.sql")),
-    step(13, "references", 13, include_str!("../migrations/0013_references.sql")),
-    step(14, "claim arrays", 14, include_str!("../migrations/0014_claim_arrays.sql")),
+    step(11, "claim arrays", 11, include_str!("../migrations/0011_claim_arrays.sql")),
+    step(12, "quarantine", 12, include_str!("../migrations/0012_quarantine.sql")),
+    step(13, "absence", 13, include_str!("../migrations/0013_absence.sql")),
+    step(14, "references", 14, include_str!("../migrations/0014_references.sql")),
 ];
 
 const fn step(

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use driftline_core::{
-    answer::{Abilities, AnswerHeaders, Event, Listed, LookUp, Page},
+    answer::{Abilities, AnswerHeaders, Event, Failure, FailureKind, Listed, LookUp, Page},
     api::Api,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
     refresh::Policy,
@@ -225,9 +225,13 @@ impl Feed {
     }
 
     /// Commits an answer to a request.
-    pub fn commit(&mut self, request: &Request, page: Page) -> Result<CommitSummary, StoreError> {
+    pub fn commit(
+        &mut self,
+        request: &Request,
+        mut page: Page,
+    ) -> Result<CommitSummary, StoreError> {
         let known = self.machine.scheme().copied();
-        let reading = Reading::check(&page, request, known, &self.settings).expect("a good page");
+        let reading = Reading::check(&mut page, known, &self.settings).expect("a good page");
         let job = self.page_job(request, reading, page);
         let root = source::root(self.source);
         let (machine, summary) = self.store.write_blocking(root, job)?;
@@ -300,7 +304,7 @@ impl Feed {
 
     /// Lets time pass until the machine requests the missing part of its history.
     pub fn fill(&mut self) -> Request {
-        let request = self.next_request();
+        let request = self.next_request(false);
         assert!(matches!(request.purpose, RequestPurpose::Fill { .. }));
         request
     }
@@ -332,7 +336,7 @@ impl Feed {
         answer: fn(&Request) -> Vec<Post>,
     ) -> Request {
         loop {
-            let request = self.next_request();
+            let request = self.next_request(true);
             if is_it(&request.purpose) {
                 return request;
             }
@@ -346,17 +350,25 @@ impl Feed {
         post.hashes = (self.hash)(post);
     }
 
-    fn next_request(&mut self) -> Request {
+    /// What is due next but a poll; when it settles, looks come early.
+    fn next_request(&mut self, settling: bool) -> Request {
         for _ in 0..100 {
             self.now_ms += 1000;
             let step = self
                 .machine
-                .next(&self.settings, ABILITIES, self.now_ms, true);
+                .next(&self.settings, ABILITIES, self.now_ms, settling);
             self.machine.sent(&step, self.now_ms);
-            let Step::Fetch(fetch) = step else { continue };
-            if fetch.purpose == RequestPurpose::Poll {
-                continue;
-            }
+            let fetch = match step {
+                Step::Fetch(fetch) if fetch.purpose != RequestPurpose::Poll => fetch,
+                Step::Fetch(_) | Step::Wait { .. } => continue,
+                Step::LookUp(id) => {
+                    let failure = Failure::new(FailureKind::TimedOut, "no answer");
+                    let (settings, now_ms) = (&self.settings, self.now_ms);
+                    self.machine
+                        .look_up_failed(settings, &id, &failure, now_ms, 0);
+                    continue;
+                }
+            };
             let anchor = fetch.anchor_query().cloned().and_then(|query| {
                 let source = self.source;
                 self.read(move |tx| entry::anchor(tx, source, &query))

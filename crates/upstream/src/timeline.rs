@@ -47,6 +47,20 @@ impl Timeline {
         }
     }
 
+    /// The kind of timeline, without what it is of: servers implement each in one way.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Public => "public",
+            Self::Local => "local",
+            Self::Remote => "remote",
+            Self::Tag(_) => "tag",
+            Self::List(_) => "list",
+            Self::Account(_) => "account",
+            Self::Mentions => "mentions",
+        }
+    }
+
     /// Whether only a log-in can see it, so that a token is needed.
     pub const fn needs_token(&self) -> bool {
         matches!(self, Self::Home | Self::List(_) | Self::Mentions)

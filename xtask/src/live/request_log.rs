@@ -92,18 +92,18 @@ fn copy(from: &mut TcpStream, to: &mut TcpStream, see: impl Fn(&[u8])) -> io::Re
 }
 
 /// What a request asks for, without what differs between requests of one kind: the path with its
-/// IDs as `ID`, and the names of the page's bounds.
+/// IDs as `ID`, and the names of the page's bounds. None for what Driftline never sends: a server
+/// may deliver to itself.
 fn kind_of_request(bytes: &[u8]) -> Option<String> {
     let line = bytes.split(|byte| *byte == b'\r').next()?;
     let line = std::str::from_utf8(line).ok()?;
-    let (method, rest) = line.split_once(' ')?;
-    let target = rest.strip_suffix(" HTTP/1.1")?;
+    let target = line.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_id = |part: &&str| part.bytes().any(|byte| byte.is_ascii_digit()) && part.len() > 2;
     let parts = path
         .split('/')
         .map(|part| if is_id(&part) { "ID" } else { part });
-    let mut kind = format!("{method} {}", parts.collect::<Vec<_>>().join("/"));
+    let mut kind = format!("GET {}", parts.collect::<Vec<_>>().join("/"));
     let bounds = query.split('&').filter_map(|pair| pair.split_once('='));
     let mut bounds: Vec<&str> = bounds
         .filter(|(name, _)| BOUNDS.contains(name))
@@ -147,7 +147,9 @@ mod tests {
         ] {
             assert_eq!(kind_of_request(line.as_bytes()).as_deref(), Some(kind));
         }
-        assert_eq!(kind_of_request(b"{\"not\": \"a request\"}"), None);
+        for other in ["{\"not\": \"a request\"}", "POST /inbox HTTP/1.1\r\n"] {
+            assert_eq!(kind_of_request(other.as_bytes()), None);
+        }
         assert_eq!(status_of(b"HTTP/1.1 404 Not Found"), 404);
         assert_eq!(status_of(b""), 0);
     }

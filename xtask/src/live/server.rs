@@ -179,4 +179,4 @@ pub(super) fn free_address() -> Result<String, TaskError> {
 /// Ends the program, and all that it started, when this program has ended in whatever way.
 const KEEPER: &str = r#""$@" </dev/null & cat >/dev/null; kill -KILL -- "-$$""#;
 const NAMES: [&str; 3] = ["ada", "ben", "cleo"];
-const START: Duration = Duration::from_secs(120);
+const START: Duration = Duration::from_secs(300);

@@ -55,6 +55,9 @@ pub(super) fn start(
         "takahe.wsgi:application",
         "--workers",
         "2",
+        // On a busy machine they take their time to begin.
+        "--timeout",
+        "300",
         "--bind",
         setup.address,
     ]);

@@ -18,13 +18,16 @@ pub(super) struct Timeline {
     pub(super) with_token: bool,
 }
 
+/// The source's name of a timeline that the server does not show, with the status.
+pub(super) type Refused = (String, u16);
+
 /// The timelines that the server shows to the first account, and to nobody in particular; and
 /// those that it refuses, with the status.
 pub(super) fn shown(
     api: &Api,
     accounts: &[Account],
     list: Option<&str>,
-) -> Result<(Vec<Timeline>, Vec<(String, u16)>), TaskError> {
+) -> Result<(Vec<Timeline>, Vec<Refused>), TaskError> {
     let (reader, other) = (&accounts[0], &accounts[1]);
     let mut all = vec![
         (

@@ -297,7 +297,7 @@ impl<'a> Writers<'a> {
             return Ok(());
         };
         self.change(&post, |post| {
-            post.boosted_by.retain(|other| *other != author)
+            post.boosted_by.retain(|other| *other != author);
         });
         let path = format!("/api/v1/statuses/{}/unreblog", post.id);
         self.ask("unboost", author, "POST", &path, &json!({}))

@@ -5,6 +5,7 @@ pub mod demo;
 pub mod export;
 pub mod history;
 pub mod id;
+pub mod instance;
 pub mod migrate;
 pub mod mirror;
 pub mod refresh;
@@ -29,6 +30,7 @@ pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     match cli.command {
         Command::Serve(serve) => Box::pin(serve.run(&config, json)).await,
         Command::Source(source) => source.run(&config, json).await,
+        Command::Instance(instance) => instance.run(&config, json).await,
         Command::Mirror(mirror) => Box::pin(mirror.run(&config, json)).await,
         Command::Export(export) => export.run(&config).await,
         Command::Credential(credential) => credential.run(&config, json).await,

@@ -128,9 +128,16 @@ fn list(sources: &Vec<SourceRow>) -> Vec<String> {
             right("UPDATES", source.update_count),
             right("EVERY", show_ms(source.every_ms)),
             left("TIMELINE", timeline),
-            left("STATE", &source.state_text),
+            left("STATE", state_text(source)),
         ]
     }))
+}
+
+fn state_text(source: &SourceRow) -> String {
+    match source.unreadable {
+        0 => source.state_text.clone(),
+        unreadable => format!("{}; {unreadable} unreadable", source.state_text),
+    }
 }
 
 #[expect(clippy::ptr_arg, reason = "a reply")]

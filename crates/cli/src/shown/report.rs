@@ -133,12 +133,8 @@ impl Text {
         }
         if report.unreadable > 0 {
             let unreadable = count(report.unreadable, "post");
-            self.item("unreadable", &format!("{unreadable}, kept as they came"));
-        }
-        if report.not_confirmed > 0 {
-            let posts = count(report.not_confirmed, "post");
-            let text = format!("{posts} that pages lack and that cannot be looked up: kept");
-            self.item("unconfirmed", &text);
+            let lists = "kept as they came; `driftline source unreadable` lists them";
+            self.item("unreadable", &format!("{unreadable}, {lists}"));
         }
         if let (Some(from), Some(to)) = (&report.covered_from, &report.covered_to) {
             self.line(format!("  covered      from {from} to {to}"));

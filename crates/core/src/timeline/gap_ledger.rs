@@ -277,6 +277,35 @@ impl GapLedger {
         self.tries_of(low, high).for_each(|tries| *tries = 0);
     }
 
+    /// The most requests without progress for a part of a range.
+    pub fn most_tries(&mut self, low: &Key, high: &Key) -> u32 {
+        self.tries_of(low, high)
+            .map(|tries| *tries)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Lists what is complete between `low` and `high` as a range of this kind: what its proof rested
+    /// on has failed.
+    pub fn doubt(&mut self, low: &Key, high: &Key, kind: &GapKind) {
+        let mut covered = low.clone();
+        let mut listed = Vec::with_capacity(self.gaps.len());
+        let list = |listed: &mut Vec<Gap>, from: &Key, to: &Key| {
+            if from < to {
+                let (low, high) = (from.clone(), to.clone());
+                let kind = kind.clone();
+                listed.push(Gap { low, high, kind });
+            }
+        };
+        for gap in self.gaps.drain(..) {
+            list(&mut listed, &covered, (&gap.low).min(high));
+            covered = covered.max(gap.high.clone());
+            listed.push(gap);
+        }
+        list(&mut listed, &covered, high);
+        self.gaps = listed;
+    }
+
     fn tries_of(&mut self, low: &Key, high: &Key) -> impl Iterator<Item = &mut u32> {
         let gaps = self.gaps.iter_mut().filter(|gap| gap.overlaps(low, high));
         gaps.filter_map(|gap| match &mut gap.kind {

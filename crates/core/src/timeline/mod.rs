@@ -4,6 +4,7 @@
 //! returns steps (fetch this page, look this post up, wait until). Its state is
 //! committed together with the posts of each page.
 
+mod abilities;
 mod age_bins;
 mod backoff;
 pub use backoff::backoff_ms;
@@ -15,8 +16,10 @@ mod ladder;
 mod lateness;
 mod machine;
 mod overlap;
+mod page_order;
 mod plan;
 mod probes;
+mod reading;
 mod request;
 mod scheme;
 mod server_time;
@@ -24,6 +27,7 @@ mod settings;
 pub mod simulation;
 mod trials;
 
+pub use abilities::{Honoured, HonouredAbilities, Observed, Unprovable};
 pub use cadence::Cadence;
 pub use clamp::since_id;
 pub use evidence::{Evidence, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of};
@@ -34,7 +38,8 @@ pub use machine::{
     Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
 };
 pub use plan::{Plan, Probe, Proof};
-pub use request::{Anchor, AnchorQuery, Fetch, Reading, Request, RequestPurpose};
+pub use reading::{Disorder, Reading};
+pub use request::{Anchor, AnchorQuery, Fetch, Request, RequestPurpose};
 pub use scheme::{IdScheme, detect_layout, detect_order};
 pub use server_time::{answered_by_ms, retrieved_at_ms};
 pub use settings::{Backfill, Overlap, Settings, Streaming};

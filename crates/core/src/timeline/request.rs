@@ -1,17 +1,9 @@
-//! The requests of the machine, and what their pages prove.
+//! The requests of the machine.
 
 use std::collections::BTreeMap;
 
-use super::{
-    gap_ledger::Stretch,
-    scheme::{IdScheme, detect_layout, detect_order},
-    server_time::{answered_by_ms, read_at_ms, retrieved_at_ms},
-    settings::Settings,
-};
-use crate::{
-    answer::{AnswerHeaders, Failure, FailureKind, Page, PageRequest},
-    upstream_id::{Key, UpstreamId},
-};
+use super::scheme::IdScheme;
+use crate::{answer::PageRequest, upstream_id::Key};
 
 /// A page to request, before its anchor is looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +55,8 @@ pub(super) enum Bounds {
         /// The ID above which posts are dated ahead, if polls leave those out.
         ceiling: Option<Key>,
     },
+    /// The newest posts, from a stored one on.
+    HeadFrom(AnchorQuery),
     Back {
         max_id: Key,
         anchor: Option<AnchorQuery>,
@@ -200,7 +194,7 @@ impl Fetch {
         match &self.bounds {
             Bounds::Head { .. } => None,
             Bounds::Back { anchor, .. } => anchor.as_ref(),
-            Bounds::Forward { anchor, .. } => Some(anchor),
+            Bounds::Forward { anchor, .. } | Bounds::HeadFrom(anchor) => Some(anchor),
             Bounds::Under { drawn: query, .. } | Bounds::Above(query) => Some(query),
         }
     }
@@ -218,6 +212,7 @@ impl Fetch {
                 since_id: since,
                 ceiling: above,
             } => (since_id, ceiling) = (since, above),
+            Bounds::HeadFrom(_) => since_id = anchor.map(|anchor| anchor.key.clone()),
             Bounds::Back { max_id: below, .. } => (since_id, max_id) = (under_anchor, Some(below)),
             Bounds::Forward { else_max_id, .. } => match under_anchor {
                 None => max_id = Some(else_max_id),
@@ -269,144 +264,4 @@ impl Request {
             _ => None,
         }
     }
-}
-
-/// A page whose IDs were checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
-    /// The scheme that its IDs were read by.
-    pub scheme: Option<IdScheme>,
-    /// The key of each listed post, in the page's order.
-    pub keys: Vec<Key>,
-    /// The newest and the oldest key of the listed items that are not posts and
-    /// not ahead of server time.
-    pub passed: Option<(Key, Key)>,
-    /// When it was read, Unix ms by the server's clock, on the safe side of both
-    /// clocks: what the next poll may begin from.
-    pub retrieved_at_ms: i64,
-    /// When it was read at the earliest, Unix ms, by the server's clock alone.
-    pub read_at_ms: i64,
-    /// The server's time when it answered, at most, Unix ms.
-    pub answered_by_ms: i64,
-    /// How many of the first keys are ahead of server time.
-    pub ahead: usize,
-}
-
-impl Reading {
-    /// Checks a page against its request, and finds the source's ID scheme
-    /// if it is not known yet.
-    ///
-    /// # Errors
-    /// A [`Failure`] of kind [`FailureKind::BadId`] or
-    /// [`FailureKind::WrongOrder`]: nothing of such a page may be stored.
-    pub fn check(
-        page: &Page,
-        request: &Request,
-        known: Option<IdScheme>,
-        settings: &Settings,
-    ) -> Result<Self, Failure> {
-        let scheme = known.or_else(|| find_scheme(page, settings));
-        let listed = page.listed.iter().map(|item| &item.position);
-        let (keys, passed) = (keys_of(listed, scheme)?, keys_of(&page.passed, scheme)?);
-        let name = |key: &Key| scheme.map_or_else(String::new, |scheme| scheme.id(key).to_string());
-        for pair in keys.windows(2).chain(passed.windows(2)) {
-            if pair[0] <= pair[1] {
-                return Err(Failure::new(
-                    FailureKind::WrongOrder,
-                    format!(
-                        "the page lists {} before {}, but expected newest first; if the server orders its IDs differently, set --id-order",
-                        name(&pair[0]),
-                        name(&pair[1])
-                    ),
-                ));
-            }
-        }
-        // A server that does not know `min_id` answers with its newest page,
-        // which proves what it lists all the same: no bound to check there.
-        let outside = |key: &&Key| {
-            request.since_id.as_ref().is_some_and(|since| *key < since)
-                || request.max_id.as_ref().is_some_and(|below| *key > below)
-        };
-        if let Some(key) = keys.iter().chain(&passed).find(outside) {
-            return Err(Failure::new(
-                FailureKind::WrongOrder,
-                format!("the page lists {}, outside the requested bounds", name(key)),
-            ));
-        }
-        Ok(Self::of_keys(keys, &passed, scheme, &page.headers))
-    }
-
-    /// A page whose keys are known to be right, newest first.
-    pub(super) fn of_keys(
-        keys: Vec<Key>,
-        passed: &[Key],
-        scheme: Option<IdScheme>,
-        headers: &AnswerHeaders,
-    ) -> Self {
-        let answered_by_ms = answered_by_ms(headers);
-        let is_ahead = |key: &&Key| {
-            let time_ms = scheme.and_then(|scheme| scheme.time_ms(key));
-            time_ms.is_some_and(|time_ms| time_ms > answered_by_ms)
-        };
-        let passed = &passed[passed.iter().take_while(is_ahead).count()..];
-        Self {
-            scheme,
-            ahead: keys.iter().take_while(is_ahead).count(),
-            keys,
-            passed: passed.first().cloned().zip(passed.last().cloned()),
-            retrieved_at_ms: retrieved_at_ms(headers),
-            read_at_ms: read_at_ms(headers),
-            answered_by_ms,
-        }
-    }
-
-    /// The newest ID that is not ahead of server time.
-    pub(super) fn newest(&self) -> Option<&Key> {
-        let passed = self.passed.as_ref().map(|(newest, _)| newest);
-        self.keys.get(self.ahead).max(passed)
-    }
-
-    /// The oldest ID, if any is not ahead of server time.
-    pub(super) fn oldest(&self) -> Option<&Key> {
-        let listed = self.keys[self.ahead..].last();
-        let passed = self.passed.as_ref().map(|(_, oldest)| oldest);
-        [listed, passed].into_iter().flatten().min()
-    }
-
-    /// The stretch that this page of this request proves.
-    ///
-    /// From a bound that the request set, or from the newest post, downward
-    /// to the oldest post on the page: what the answer lists is contiguous.
-    /// Nothing is proven beyond its last post, however short the page.
-    pub(super) fn stretch(&self, request: &Request) -> Option<Stretch> {
-        let oldest = self.oldest()?.clone();
-        let high = request.max_id.as_ref().or(self.newest())?.clone();
-        (oldest < high).then_some(Stretch {
-            low: oldest,
-            high,
-            at_ms: self.read_at_ms,
-        })
-    }
-}
-
-fn find_scheme(page: &Page, settings: &Settings) -> Option<IdScheme> {
-    let listed = page.listed.iter().map(|item| &item.position);
-    let ids: Vec<_> = listed.chain(&page.passed).collect();
-    let order = settings.id_order.or_else(|| detect_order(&ids))?;
-    let layout = settings
-        .named_layout()
-        .unwrap_or_else(|| detect_layout(order, &page.listed));
-    Some(IdScheme { order, layout })
-}
-
-fn keys_of<'a>(
-    ids: impl IntoIterator<Item = &'a UpstreamId>,
-    scheme: Option<IdScheme>,
-) -> Result<Vec<Key>, Failure> {
-    let Some(scheme) = scheme else {
-        return Ok(Vec::new());
-    };
-    let bad = |error| Failure::new(FailureKind::BadId, format!("{error}"));
-    let keys = ids.into_iter().map(|id| scheme.key(id).map_err(bad));
-    keys.collect()
 }

@@ -53,6 +53,17 @@ impl IdScheme {
         self.print(&layout, layout.smallest_at(unix_ms))
     }
 
+    /// Within how many ms of each other posts are listed in any order, whatever their IDs; 0 where
+    /// IDs order them all.
+    pub fn precision_ms(&self) -> i64 {
+        if self.names_posts() { 1_000 } else { 0 }
+    }
+
+    /// Whether a bound has to be the ID of a listed post: snac seeks it in its list, by equality.
+    pub fn names_posts(&self) -> bool {
+        self.layout == Some(Layout::SNAC)
+    }
+
     /// The ID just below another; `None` where it cannot be computed, because
     /// the text has no known number behind it, or nothing is below it.
     pub fn predecessor(&self, key: &Key) -> Option<Key> {
@@ -65,6 +76,9 @@ impl IdScheme {
     }
 
     fn neighbour(&self, key: &Key, of: impl Fn(u128) -> Option<u128>) -> Option<Key> {
+        if self.names_posts() {
+            return None;
+        }
         if let Some((layout, raw)) = self.raw(key) {
             let number = of(raw).filter(|number| *number <= layout.max())?;
             return self.print(&layout, number);
@@ -152,7 +166,7 @@ const NUMERIC_LAYOUTS: &[Layout] = &[
     Layout::TAKAHE,
     Layout::DISCORD,
 ];
-const TEXT_LAYOUTS: &[Layout] = &[Layout::ULID, Layout::UUIDV7, Layout::TID];
+const TEXT_LAYOUTS: &[Layout] = &[Layout::ULID, Layout::UUIDV7, Layout::TID, Layout::SNAC];
 
 mod layout_name {
     use super::{Deserialize, Deserializer, Layout, Serialize, Serializer};

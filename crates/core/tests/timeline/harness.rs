@@ -134,10 +134,10 @@ impl Harness {
                     self.fail(&request.purpose);
                     return;
                 }
-                let page = self.world.page(&request.page, self.now_ms, self.clock_ms());
+                let mut page = self.world.page(&request.page, self.now_ms, self.clock_ms());
                 self.fetched += page.listed.len() as u64;
                 let scheme = self.machine.scheme().copied();
-                let reading = match Reading::check(&page, &request, scheme, &self.settings) {
+                let reading = match Reading::check(&mut page, scheme, &self.settings) {
                     Ok(reading) => reading,
                     Err(failure) => {
                         let random = self.rng.random();
@@ -190,7 +190,7 @@ impl Harness {
         };
         self.machine.sent(&Step::Fetch(fetch.clone()), clock_ms);
         let request = fetch.request(None, None);
-        let reading = Reading::check(page, &request, None, &self.settings).unwrap();
+        let reading = Reading::check(&mut page.clone(), None, &self.settings).unwrap();
         self.machine = self.after_page(&request, &reading, &page.headers);
         for key in &reading.keys {
             self.stored.entry(key.clone()).or_default();
@@ -273,7 +273,7 @@ impl Harness {
         self.machine = machine;
     }
 
-    fn key(&self, number: u64) -> Key {
+    pub(crate) fn key(&self, number: u64) -> Key {
         let codec = self.world.codec;
         codec.order().key(&codec.id(number)).unwrap()
     }

@@ -7,6 +7,7 @@ mod absence;
 mod harness;
 mod laws;
 mod quiet;
+mod quirks;
 mod scenes;
 mod workloads;
 mod world;

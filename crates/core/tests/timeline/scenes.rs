@@ -9,7 +9,7 @@ use driftline_core::{
 use super::{
     harness::{Harness, key},
     laws::{START_MS, settings},
-    world::{Codec, World, WorldPost},
+    world::{Codec, Quirks, World, WorldPost},
 };
 
 pub(crate) fn post(id_ms: i64, sequence: u64, visible_at_ms: i64) -> WorldPost {
@@ -33,6 +33,7 @@ pub(crate) fn world(mut posts: Vec<WorldPost>) -> World {
         names_filtered: false,
         shows_nothing: 0..0,
         codec: Codec::Decimal,
+        quirks: Quirks::default(),
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) enum Codec {
     Ulid,
     /// Base 36 without known time: shorter is smaller.
     Opaque,
+    /// snac's seconds and hash.
+    Snac,
 }
 
 impl Codec {
@@ -38,7 +40,7 @@ impl Codec {
     pub(crate) fn order(self) -> IdOrder {
         match self {
             Self::Decimal | Self::Takahe => IdOrder::Numeric,
-            Self::Ulid => IdOrder::Text,
+            Self::Ulid | Self::Snac => IdOrder::Text,
             Self::Opaque => IdOrder::LengthThenText,
         }
     }
@@ -53,6 +55,10 @@ impl Codec {
                 (layout.smallest_at(time_ms as i64) + (low << 6)).to_string()
             }
             Self::Ulid => Layout::ULID.print((u128::from(time_ms) << 80) | (low << 40)),
+            Self::Snac => {
+                let hash = number.wrapping_mul(0x2545_f491_4f6c_dd1d);
+                format!("{:010}{hash:016x}{number:016x}", time_ms / 1_000)
+            }
             Self::Opaque => {
                 let mut rest = number;
                 let mut digits = Vec::new();
@@ -82,6 +88,8 @@ impl Codec {
                 (((raw >> 80) as u64) << 16) | ((raw >> 40) & 0xffff) as u64
             }
             Self::Opaque => u64::from_str_radix(text, 36).unwrap(),
+            // Of no use for bounds that are no posts.
+            Self::Snac => u64::from_str_radix(&text[26..], 16).unwrap(),
         }
     }
 }
@@ -103,6 +111,45 @@ pub(crate) struct World {
     /// While it answers every page with none, ms.
     pub(crate) shows_nothing: std::ops::Range<i64>,
     pub(crate) codec: Codec,
+    pub(crate) quirks: Quirks,
+}
+
+/// How a server departs from the documents.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Quirks {
+    pub(crate) since_id: Bound,
+    pub(crate) min_id: Bound,
+    pub(crate) ignores_max_id: bool,
+    /// Of `since_id` and `max_id` in one request, which are honoured.
+    pub(crate) of_both: Option<(bool, bool)>,
+    /// The most posts of a page, whatever the limit.
+    pub(crate) cap: Option<usize>,
+    /// Pages are twice as long as asked.
+    pub(crate) ignores_limit: bool,
+    /// A short page with `since_id` ends with the newest post of all.
+    pub(crate) repeats_newest: bool,
+    /// Every page without `max_id` begins with the oldest post.
+    pub(crate) pins_oldest: bool,
+    /// Posts of one second are in any order.
+    pub(crate) orders_by_second: bool,
+    /// As snac: bounds are sought among the listed posts, `min_id` is not known.
+    pub(crate) seeks_posts: bool,
+}
+
+/// The place of a post among those that are precise to the second.
+fn place(post: &WorldPost) -> (u64, u64) {
+    let second = (post.id >> 16) / 1_000;
+    (second, post.id.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// How a server takes a lower bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Bound {
+    #[default]
+    Honoured,
+    Ignored,
+    /// `since_id` as `min_id`, or the other way round.
+    FromTheOtherEnd,
 }
 
 /// What a random world is made of.
@@ -163,6 +210,7 @@ impl World {
             names_filtered: rng.random_bool(0.2),
             shows_nothing: 0..0,
             codec: config.codec,
+            quirks: Quirks::default(),
         }
     }
 
@@ -189,54 +237,81 @@ impl World {
     /// Mastodon's page: sliced first, filtered after.
     pub(crate) fn page(&self, request: &PageRequest, now_ms: i64, clock_ms: i64) -> Page {
         let number = |id: &Option<UpstreamId>| id.as_ref().map(|id| self.codec.number(id));
-        let (since, below, above) = (
+        let quirks = &self.quirks;
+        let (mut since, mut below, mut above) = (
             number(&request.since_id),
             number(&request.max_id),
-            number(&request.min_id),
+            number(&request.min_id).filter(|_| self.knows_min_id),
         );
-        let limit = match self.shows_nothing.contains(&now_ms) {
-            true => 0,
-            false => usize::from(request.limit).min(self.page_limit),
-        };
-        let above_since = since.map_or(0, |since| self.first_above(since));
         // The ID may lie above that of its number.
-        let below = below.map(|number| {
+        below = below.map(|number| {
             let is_above = request.max_id.as_ref() != Some(&self.codec.id(number));
             number + u64::from(is_above)
         });
+        if let (Some(_), Some(_), Some((honours_since, honours_max))) =
+            (since, below, quirks.of_both)
+        {
+            since = since.filter(|_| honours_since);
+            below = below.filter(|_| honours_max);
+        }
         let is_ahead = |id: &u64| (id >> 16) as i64 > now_ms;
-        let below = below.filter(|below| !(self.ignores_max_id && is_ahead(below)));
-        let under_below = below.map_or(self.posts.len(), |below| {
-            self.posts.partition_point(|post| post.id < below)
-        });
+        below = below
+            .filter(|below| !(self.ignores_max_id && is_ahead(below)) && !quirks.ignores_max_id);
+        match quirks.min_id {
+            Bound::Honoured => {}
+            Bound::Ignored => above = None,
+            Bound::FromTheOtherEnd => since = since.or(above.take()),
+        }
+        match quirks.since_id {
+            Bound::Honoured => {}
+            Bound::Ignored => since = since.filter(|_| number(&request.min_id).is_some()),
+            Bound::FromTheOtherEnd => above = above.or(since),
+        }
+        let limit = match self.shows_nothing.contains(&now_ms) {
+            true => 0,
+            false if quirks.ignores_limit => 2 * usize::from(request.limit),
+            false => usize::from(request.limit).min(self.page_limit),
+        };
+        let limit = limit.min(quirks.cap.unwrap_or(usize::MAX));
         let lowest_in_reach = self.reach.map_or(0, |reach| {
             let there = |(_, post): &(usize, &WorldPost)| Self::is_there(post, now_ms);
             let mut newest = self.posts.iter().enumerate().rev().filter(there);
             newest.nth(reach - 1).map_or(0, |(index, _)| index)
         });
+        let from = since.max(above).map_or(0, |since| self.first_above(since));
+        let from = from.max(lowest_in_reach);
+        let to = below.map_or(self.posts.len(), |below| {
+            self.posts.partition_point(|post| post.id < below)
+        });
         let there = |post: &&WorldPost| Self::is_there(post, now_ms);
-        let slice: Vec<&WorldPost> = match above.filter(|_| self.knows_min_id) {
-            Some(above) => {
-                let from = self.first_above(above).max(lowest_in_reach);
-                let mut slice: Vec<_> = self.posts[from..]
-                    .iter()
-                    .filter(there)
-                    .take(limit)
-                    .collect();
-                slice.reverse();
-                slice
-            }
-            None => {
-                let from = above_since.max(lowest_in_reach);
-                let range = from.min(under_below)..under_below;
-                self.posts[range]
-                    .iter()
-                    .rev()
-                    .filter(there)
-                    .take(limit)
-                    .collect()
-            }
+        let range = self.posts[from.min(to)..to].iter().filter(there);
+        let mut slice: Vec<&WorldPost> = if quirks.seeks_posts {
+            self.sought(request, limit, now_ms)
+        } else if quirks.orders_by_second {
+            let mut slice: Vec<_> = range.collect();
+            slice.sort_by_key(|post| std::cmp::Reverse(place(post)));
+            slice
+        } else if above.is_some() {
+            let mut slice: Vec<_> = range.take(limit).collect();
+            slice.reverse();
+            slice
+        } else {
+            range.rev().take(limit).collect()
         };
+        if above.is_some() {
+            slice.drain(..slice.len().saturating_sub(limit));
+        } else {
+            slice.truncate(limit);
+        }
+        let shown = |post: &&WorldPost| Self::is_visible(post, now_ms);
+        let is_head = request.since_id.is_some() && request.max_id.is_none();
+        if quirks.repeats_newest && is_head && slice.len() < limit {
+            slice.extend(self.posts.iter().rev().find(shown));
+        }
+        if quirks.pins_oldest && below.is_none() && limit > 0 {
+            let pinned = self.posts.iter().find(shown);
+            slice.splice(..0, pinned);
+        }
         let (others, posts): (Vec<_>, Vec<_>) = slice.into_iter().partition(|post| post.filtered);
         let others = if self.names_filtered {
             others
@@ -258,6 +333,30 @@ impl World {
                 ..AnswerHeaders::default()
             },
         }
+    }
+
+    /// As snac: bounds are sought in the list, and the server lists all or nothing where they are not
+    /// in it.
+    fn sought(&self, request: &PageRequest, limit: usize, now_ms: i64) -> Vec<&WorldPost> {
+        let mut list: Vec<&WorldPost> = self
+            .posts
+            .iter()
+            .filter(|post| Self::is_there(post, now_ms))
+            .collect();
+        list.sort_by_key(|post| std::cmp::Reverse(place(post)));
+        let is = |id: &Option<UpstreamId>, post: &WorldPost| {
+            id.as_ref().is_some_and(|id| *id == self.codec.id(post.id))
+        };
+        let from = match &request.max_id {
+            None => 0,
+            max_id => list
+                .iter()
+                .position(|post| is(max_id, post))
+                .map_or(list.len(), |index| index + 1),
+        };
+        let older = list.into_iter().skip(from);
+        let newer = older.take_while(|post| !is(&request.since_id, post));
+        newer.take(limit).collect()
     }
 
     fn listed(&self, post: &WorldPost) -> Listed {

@@ -38,11 +38,7 @@ pub(crate) fn each(
     row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
 ) -> Result<(), DbError> {
     let mut statement = prepare(connection, sql)?;
-    let names: Vec<String> = statement
-        .column_names()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     with_each_row(&mut statement, params, columns, |statement| {
         let mut rows = statement.raw_query();
         while let Some(found) = rows.next().map_err(|error| classify(&error))? {

@@ -288,7 +288,7 @@ const NO_END: &str = "its last step does not end";
 #[cfg(test)]
 mod tests {
     use driftline_core::answer::{Failure, FailureKind};
-    use driftline_core::timeline::Settings;
+    use driftline_core::timeline::{RequestPurpose, Settings};
 
     use super::*;
 
@@ -296,7 +296,8 @@ mod tests {
 
     fn failing(machine: &mut Machine, kind: FailureKind) -> Done {
         let failure = Failure::new(kind, "https://a.example: no");
-        machine.failed(&Settings::default(), None, &failure, 5, 0);
+        let poll = Some(&RequestPurpose::Poll);
+        machine.failed(&Settings::default(), poll, &failure, 5, 0);
         Done::Failed(kind)
     }
 

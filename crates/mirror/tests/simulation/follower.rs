@@ -92,7 +92,7 @@ impl Simulation {
             let text = "an event revived a post".to_owned();
             return Err(Ended::Violation(Violation::Content(text)));
         }
-        if summary.edited + summary.deleted > 0
+        if summary.edited + summary.deleted + summary.left > 0
             && let Some(session) = &mut self.session
         {
             session.forget();

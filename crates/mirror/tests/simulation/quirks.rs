@@ -19,8 +19,7 @@ use crate::{
 ///   `bounds-ignored`, `bounds-by-place`: the page is refused, and the same request is repeated;
 ///   what cannot be proven does not settle.
 /// - `edits-change-ids`: the post is stored again under its new ID.
-/// - `look-ups-need-token`, `look-ups-fail`, `others-found`: the look-up is repeated for ever, and
-///   holds up everything else.
+/// - `look-ups-need-token`, `others-found`: an edit that no page shows is not noticed.
 /// - `boosts-not-found`, `others-found`: a boost that a look-up does not find is deleted.
 const HELD: &[Quirk] = &[
     Quirk::MinIdIgnored,
@@ -29,6 +28,7 @@ const HELD: &[Quirk] = &[
     Quirk::LimitCapped,
     Quirk::ShownLate,
     Quirk::EntriesLeave,
+    Quirk::LookUpsFail,
     Quirk::NoDate,
     Quirk::OddLinks,
     Quirk::RequestsFail,

@@ -205,12 +205,12 @@ impl Simulation {
         trace(self.now_ms, &answer.as_ref().map(ids_of));
         let checked = answer.and_then(|page| {
             self.laws.answered(&page, &mut self.upstream);
-            let page = match self.mutant {
+            let mut page = match self.mutant {
                 Some(mutant) => mutant.answer(page, &request, &machine)?,
                 None => page,
             };
             let known = machine.scheme().copied();
-            Reading::check(&page, &request, known, &settings).map(|reading| (page, reading))
+            Reading::check(&mut page, known, &settings).map(|reading| (page, reading))
         });
         self.laws.refusals.page(&request, checked.as_ref().err());
         // Between the answer and its commit.

@@ -5,6 +5,7 @@ mod credentials;
 mod export;
 mod growth;
 mod host;
+mod instances;
 mod posts;
 mod protocol;
 mod reason;
@@ -70,6 +71,7 @@ commands! {
     "source_verify": VerifySource => CompletenessReport, verify;
     "source_unreadable": ListUnreadable => Vec<UnreadableItem>, sources::unreadable;
     "source_fill": FillGap => RequestedFill, fill;
+    "instance_show": ShowInstance => ShownInstance, instances::show;
     "credential_add": AddCredential => AddedCredential, credentials::add;
     "credential_list": ListCredentials => Vec<CredentialRow>, credentials::list;
     "credential_test": TestCredential => TestedCredential, credentials::test;

@@ -141,15 +141,19 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
 
 /// The sources with their states.
 pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, CommandError> {
-    let (sources, stored, now_ms) = host
+    let (sources, stored, unreadable, now_ms) = host
         .store
         .read(|tx| {
             let sources = source::list(tx)?;
-            let mut machines = HashMap::new();
+            let (mut machines, mut unreadable) = (HashMap::new(), HashMap::new());
             for source in sources.iter().filter(|source| is_read(source)) {
                 machines.insert(source.id, machine::load(tx, source.id)?);
             }
-            Ok::<_, StoreError>((sources, machines, database_clock::now_ms(tx)?))
+            for source in &sources {
+                unreadable.insert(source.id, quarantine::count(tx, source.id)?);
+            }
+            let now_ms = database_clock::now_ms(tx)?;
+            Ok::<_, StoreError>((sources, machines, unreadable, now_ms))
         })
         .await?;
     let machines = match &host.pollers {
@@ -164,6 +168,7 @@ pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, 
         health: host.pollers.as_ref().map(Pollers::health),
         refreshes: host.pollers.as_ref().is_some_and(Pollers::refreshes),
         stored,
+        unreadable,
         database_ms: now_ms,
     };
     let rows = sources.into_iter().map(|source| readings.row(source));
@@ -177,6 +182,8 @@ struct Readings {
     health: Option<SourceHealth>,
     refreshes: bool,
     stored: HashMap<SourceId, Machine>,
+    /// Items that no post could be read from.
+    unreadable: HashMap<SourceId, u64>,
     /// The time by the database's clock, Unix ms.
     database_ms: i64,
 }
@@ -206,6 +213,7 @@ impl Readings {
             id: source.id,
             state: facts.state(),
             state_text: facts.state_text(),
+            unreadable: self.unreadable.get(&source.id).copied().unwrap_or_default(),
             verdict: facts.verdict(),
             fault: facts.fault.filter(|_| is_fault_of_it),
             last_error: machine.last_error().cloned(),

@@ -1,6 +1,6 @@
 //! The stored timeline machine of a source.
 
-use driftline_core::timeline::{Gap, Lateness, Machine};
+use driftline_core::timeline::{Gap, HonouredAbilities, Lateness, Machine};
 use driftline_db::Tx;
 
 use crate::{
@@ -45,6 +45,28 @@ pub fn lateness_of_others(
         },
     )?;
     machines.into_iter().collect()
+}
+
+/// What an instance honours, as each of its sources has learned: the timeline and its abilities, the
+/// source with the most posts first.
+pub fn honoured_by(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+) -> Result<Vec<(String, HonouredAbilities)>, StoreError> {
+    let machines = tx.query(
+        &format!(
+            "select timeline, machine from source s {} where instance_id = $1
+             order by update_count desc, s.id",
+            library::OF_SOURCES
+        ),
+        &[&sql(instance)],
+        |row| Ok((row.text("timeline")?, row.text("machine")?)),
+    )?;
+    let honoured = |(timeline, json): (String, String)| {
+        let machine: Machine = from_json("a source's machine", &json)?;
+        Ok((timeline, machine.honoured().clone()))
+    };
+    machines.into_iter().map(honoured).collect()
 }
 
 /// A machine to store that changed without a page: a request failed, or a fill was requested.

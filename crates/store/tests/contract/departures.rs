@@ -124,6 +124,32 @@ fn a_page_that_shows_it_again_restores_it_where_readers_will_see_it() {
 }
 
 #[test]
+fn a_boost_that_the_stream_takes_back_leaves() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let boost = Post {
+            boost_of: Some(Box::new(post(1, "text"))),
+            ..post(2, "text")
+        };
+        let page = || vec![post(3, "text"), boost.clone(), post(1, "text")];
+        world.poll(page());
+        world.now_ms += 1_000;
+        let taken_back = ["2", "3"].map(|id| Event::Deleted(id.into()));
+        let summary = world.stream(taken_back.to_vec());
+        assert_eq!((summary.left, summary.deleted), (1, 1));
+        assert_eq!(names(&world.timeline()), ["1"]);
+        assert_eq!(names(&world.public()), ["2", "1"]);
+        // A page that was requested before says nothing of it.
+        world.now_ms -= 500;
+        let summary = world.poll(page());
+        assert_eq!((summary.restored, summary.revived), (0, 0));
+        assert_eq!(names(&world.timeline()), ["1"]);
+        world.now_ms += 1_000;
+        assert_eq!(world.poll(page()).restored, 1);
+    });
+}
+
+#[test]
 fn a_page_out_of_a_cold_cache_ends_nothing() {
     on_both(|store| {
         let mut world = World::readable(store, "home");

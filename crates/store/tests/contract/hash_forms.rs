@@ -20,7 +20,7 @@ use crate::{
 /// A post as a timeline shows it.
 fn status(id: u64, content: &str) -> Post {
     of_json(&format!(
-        r#"{{"id":"{id}","visibility":"public","content":"{content}","favourites_count":0,"account":{{"id":"7"}}}}"#
+        r#"{{"id":"{id}","created_at":"2027-01-15T08:00:00Z","visibility":"public","content":"{content}","favourites_count":0,"account":{{"id":"7"}}}}"#
     ))
 }
 
@@ -28,7 +28,7 @@ fn status(id: u64, content: &str) -> Post {
 fn look_up(id: u64, content: &str) -> Post {
     let content = content.replace('<', r"\u003c");
     of_json(&format!(
-        r#"{{"account":{{"id":"7"}},"poll":null,"content":"{content}","id":"{id}","favourites_count":0,"media_attachments":[],"visibility":"public"}}"#
+        r#"{{"account":{{"id":"7"}},"poll":null,"content":"{content}","id":"{id}","favourites_count":0,"media_attachments":[],"visibility":"public","created_at":"2027-01-15T08:00:00Z"}}"#
     ))
 }
 

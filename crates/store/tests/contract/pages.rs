@@ -78,9 +78,9 @@ fn a_closure_that_fails_leaves_nothing() {
         world.poll(posts([1]));
         let (source_id, before) = (world.source, world.machine.clone());
         let request = newest_page();
-        let page = page(posts([9, 8]), START_MS);
-        let reading =
-            Reading::check(&page, &request, before.scheme().copied(), &world.settings).expect("ok");
+        let mut page = page(posts([9, 8]), START_MS);
+        let known = before.scheme().copied();
+        let reading = Reading::check(&mut page, known, &world.settings).expect("ok");
         let mut commit = world.page_job(&request, reading, page);
         let failed: Result<(), StoreError> =
             store.write_blocking(source::root(source_id), move |tx| {
@@ -234,8 +234,8 @@ fn a_reading_of_another_page_is_refused() {
     on_both(|store| {
         let world = World::readable(store, "home");
         let request = newest_page();
-        let right = page(posts([2, 1]), START_MS);
-        let reading = Reading::check(&right, &request, None, &world.settings).expect("ok");
+        let mut right = page(posts([2, 1]), START_MS);
+        let reading = Reading::check(&mut right, None, &world.settings).expect("ok");
         let wrong = page(posts([2]), START_MS);
         let commit = world.page_job(&request, reading, wrong);
         let result = store.write_blocking(source::root(world.source), commit);

@@ -8,7 +8,8 @@ use crate::{
         evidence::PAGE_FULL,
         gap_ledger::Provisional,
         plan::Plan,
-        request::{Reading, Request, RequestPurpose},
+        reading::Reading,
+        request::{Request, RequestPurpose},
         scheme::IdScheme,
         server_time::read_at_ms,
         settings::{Backfill, Settings},
@@ -36,7 +37,10 @@ impl Machine {
     /// creation time: of a fill's, those below the range's upper end.
     pub fn is_history(&self, request: &Request, reading: &Reading) -> bool {
         match &request.purpose {
-            RequestPurpose::Poll => self.ledger.frontier().is_none() && !self.was_empty(reading),
+            RequestPurpose::Poll => {
+                let is_first = self.ledger.frontier().is_none() && self.honoured.disorder.is_none();
+                is_first && !self.was_empty(reading)
+            }
             RequestPurpose::Fill { low, .. } => {
                 let mut gaps = self.ledger.gaps().iter();
                 gaps.any(|gap| gap.low == *low && is_history(gap))
@@ -51,7 +55,7 @@ impl Machine {
     /// of being deleted: what the page proves. `None` if it proves nothing.
     pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
         self.absent_below(request, reading).or_else(|| {
-            let stretch = reading.stretch(request)?;
+            let stretch = self.stretch(request, reading)?;
             Some((stretch.low, stretch.high))
         })
     }
@@ -85,6 +89,7 @@ impl Machine {
         self.counters.fetched += reading.keys.len() as u64;
         self.counters.stored += new;
         self.counters.edited += stored.edited;
+        self.learn(&plan, request, reading, new, headers);
         let answer = Answer {
             plan: &plan,
             request,
@@ -174,7 +179,8 @@ impl Machine {
             && let Some(RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }) =
                 purpose
         {
-            self.ledger.tried(low, high);
+            let is_refused = REFUSALS.contains(&failure.kind) && self.pace.poll_failures == 0;
+            self.failed_to_read(low, high, is_refused);
         }
         if is_poll || about_the_server {
             self.pace.blocked_until_ms = until_ms;
@@ -222,7 +228,7 @@ impl Machine {
                 && self.quota.spacing_ms <= settings.spacing_ms
                 && *oldest > before
                 && *since < before
-                && reading.keys.len() >= usize::from(answer.request.page.limit)
+                && self.is_full(answer.request, reading)
             {
                 self.ledger.reopen(since, &before, &scheme);
             }
@@ -235,12 +241,16 @@ impl Machine {
     fn polled_down_to(&mut self, request: &Request, reading: &Reading) {
         self.retrieved_at_ms = Some(reading.retrieved_at_ms);
         self.polled_at_ms = Some(reading.read_at_ms);
-        let is_full = reading.keys.len() >= usize::from(request.page.limit);
         let oldest = reading.oldest().cloned();
         self.polled_from = match &request.since_id {
-            Some(since) if !is_full => Some(since.clone()),
+            Some(since) if !self.is_full(request, reading) => Some(since.clone()),
             _ => oldest,
         };
+    }
+
+    /// Whether a page may have been cut at its lower end.
+    fn is_full(&self, request: &Request, reading: &Reading) -> bool {
+        self.honoured.is_full(reading.items, request.page.limit)
     }
 
     /// Where coverage begins, by the history that was asked for.
@@ -277,19 +287,6 @@ impl Machine {
 
     fn filled(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) {
         let (request, reading) = (answer.request, answer.reading);
-        if request.min_id.is_some() {
-            // A page that begins above the anchor does not reach it.
-            let joined = reading.oldest().is_some_and(|oldest| oldest <= low);
-            let nearer = reading.newest().is_some_and(|newest| newest > low);
-            if joined && nearer {
-                self.read(answer);
-                self.ledger.progressed(low, high);
-            } else {
-                self.ledger.tried(low, high);
-                self.suspect_anchor(request.anchor.as_ref());
-            }
-            return;
-        }
         let was_history = self.is_history(request, reading);
         if self.progressed(answer, None, low, high) && was_history {
             self.shorten_history(reading, high);
@@ -304,17 +301,43 @@ impl Machine {
         low: &Key,
         high: &Key,
     ) -> bool {
-        let request = answer.request;
-        if self.nothing_below(request, answer.reading).is_none() && self.read(answer) {
+        let (request, reading) = (answer.request, answer.reading);
+        let shows = match request.min_id {
+            // A page that begins above the anchor does not reach it.
+            Some(_) => {
+                reading.oldest().is_some_and(|oldest| oldest <= low)
+                    && reading.newest().is_some_and(|newest| newest > low)
+            }
+            None => self.nothing_below(request, reading).is_none(),
+        };
+        if shows && self.read_part_of(answer, low, high) {
             self.ledger.progressed(low, high);
             self.end_empty_ranges(low, high);
+            self.end_stall(low, high);
             return true;
         }
-        self.ledger.tried(low, high);
-        if rung.is_some() || request.since_id.is_some() {
-            self.suspect_anchor(request.anchor.as_ref());
+        if let Some((low, high)) = self.crowded(request, reading, (low, high)) {
+            self.leave_unread(&low, &high, &answer.plan.ladder);
+            return false;
         }
-        self.showed_nothing(answer, rung, (low, high));
+        // Another page than was asked for says nothing of what is not on it.
+        let is_another = reading.passes_max_id(request) || reading.disorder.is_some();
+        let may_be_empty = self.nothing_below(request, reading).is_some() && !is_another;
+        if may_be_empty {
+            self.ledger.tried(low, high);
+        } else {
+            self.end_empty_ranges(low, high);
+            self.made_no_progress(low, high, answer.received_at_ms);
+        }
+        let is_bounded = rung.is_some() || request.since_id.is_some() || request.min_id.is_some();
+        let is_shown = |anchor: &&Key| reading.keys.contains(*anchor);
+        if is_bounded {
+            let anchor = request.anchor.as_ref();
+            self.suspect_anchor(anchor.filter(|anchor| !is_shown(anchor)));
+        }
+        if may_be_empty {
+            self.showed_nothing(answer, rung, (low, high));
+        }
         false
     }
 
@@ -373,7 +396,7 @@ impl Machine {
     /// A probe of what has still to be looked at is a read like any other; what no look reads any
     /// more is left as it is, or every probe would cut a range in three.
     fn probed(&mut self, answer: &Answer<'_>) {
-        let Some(stretch) = answer.reading.stretch(answer.request) else {
+        let Some(stretch) = self.stretch(answer.request, answer.reading) else {
             return;
         };
         let ladder = &answer.plan.ladder;
@@ -392,12 +415,17 @@ impl Machine {
 
     /// Applies what a page proves to the ledger. `false` if it proves nothing.
     fn read(&mut self, answer: &Answer<'_>) -> bool {
-        let (Some(scheme), Some(stretch)) = (self.scheme, answer.reading.stretch(answer.request))
-        else {
+        self.read_part_of(answer, &Key::lowest(), &Key::highest())
+    }
+
+    /// Applies what a page proves to the ledger. `false` if it proves nothing of a range.
+    fn read_part_of(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) -> bool {
+        let stretch = self.stretch(answer.request, answer.reading);
+        let (Some(scheme), Some(stretch)) = (self.scheme, stretch) else {
             return false;
         };
         self.ledger.read(&stretch, &scheme, &answer.plan.ladder);
-        true
+        stretch.low < *high && stretch.high > *low
     }
 
     fn learn_rate(&mut self, reading: &Reading, new: u64) {
@@ -433,6 +461,14 @@ impl Machine {
     }
 }
 
+/// Failures that a request repeats as long as its answer stays as it is.
+const REFUSALS: [FailureKind; 5] = [
+    FailureKind::Refused,
+    FailureKind::BadId,
+    FailureKind::WrongOrder,
+    FailureKind::BadJson,
+    FailureKind::ErrorBody,
+];
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;

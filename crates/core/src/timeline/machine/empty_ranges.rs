@@ -13,7 +13,8 @@ use crate::{
     answer::Abilities,
     timeline::{
         gap_ledger::{Gap, GapKind, Stretch},
-        request::{AnchorQuery, Bounds, Reading, Request, RequestPurpose},
+        reading::Reading,
+        request::{AnchorQuery, Bounds, Request, RequestPurpose},
         scheme::IdScheme,
     },
     upstream_id::{IdOrder, Key, UpstreamId},
@@ -306,7 +307,7 @@ impl EmptyRange {
     /// bounded range from its middle down, below the timeline's known part further down each time.
     /// A range that was read before is not searched again.
     fn positions(&self, scheme: &IdScheme) -> Vec<Key> {
-        if self.rung.is_some() {
+        if self.rung.is_some() || scheme.names_posts() {
             return Vec::new();
         }
         let mut positions = Vec::new();

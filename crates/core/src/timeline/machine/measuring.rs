@@ -1,11 +1,7 @@
 //! Measurements of lateness, and of posts that reads leave out.
 
 use super::{Machine, TOLERANCE_MS, answers::Answer};
-use crate::timeline::{
-    age_bins::nearest,
-    ladder::Rung,
-    request::{Reading, RequestPurpose},
-};
+use crate::timeline::{age_bins::nearest, ladder::Rung, reading::Reading, request::RequestPurpose};
 
 impl Machine {
     /// Measures lateness by a page: the ranges that were read before, their age then, and the posts
@@ -19,6 +15,9 @@ impl Machine {
             ..
         } = *answer;
         let Some(scheme) = self.scheme else { return };
+        if reading.disorder.is_some() {
+            return;
+        }
         self.lateness.fade(reading.read_at_ms);
         let times = reading.keys.iter().map(|key| scheme.time_ms(key));
         let times: Option<Vec<i64>> = times.collect();
@@ -98,7 +97,7 @@ impl Machine {
     fn measure_look(&mut self, answer: &Answer<'_>, look: Option<&Rung>) {
         let new = answer.new;
         let (Some(scheme), Some(mut stretch)) =
-            (self.scheme, answer.reading.stretch(answer.request))
+            (self.scheme, self.stretch(answer.request, answer.reading))
         else {
             return;
         };

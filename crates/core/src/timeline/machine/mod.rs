@@ -6,21 +6,27 @@ mod empty_ranges;
 mod errors;
 mod measuring;
 mod polls;
+mod proof;
+mod stalled;
 mod steps;
 mod suspects;
+mod ways;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 use self::steps::SETTLING_LOOK_MS;
-use self::{ahead::Ahead, empty_ranges::EmptyRange, errors::Errors, suspects::Suspect};
+use self::{
+    ahead::Ahead, empty_ranges::EmptyRange, errors::Errors, stalled::Stalled, suspects::Suspect,
+};
 pub use self::{
     errors::{FailedRequest, LastError},
     polls::Polls,
     suspects::LookUpOutcome,
 };
 use super::{
+    abilities::HonouredAbilities,
     evidence::Evidence,
     gap_ledger::{Gap, GapKind, GapLedger},
     ladder::RungStats,
@@ -57,6 +63,9 @@ pub struct Machine {
     /// Ranges of which answers showed nothing.
     #[serde(alias = "doubts")]
     empty_ranges: Vec<EmptyRange>,
+    /// Ranges whose requests make no progress.
+    stalled: Vec<Stalled>,
+    honoured: HonouredAbilities,
     lateness: Lateness,
     evidence: Evidence,
     probes: Probes,
@@ -276,7 +285,8 @@ impl Machine {
     /// Whether a first page was taken in: from then on the source's entries
     /// may be read by others, while its history is still being fetched.
     pub fn is_readable(&self) -> bool {
-        self.ledger.frontier().is_some() || self.history.seen_empty
+        let is_begun = self.ledger.frontier().is_some() || self.history.seen_empty;
+        is_begun || self.honoured.disorder.is_some()
     }
 
     /// Since when the timeline is empty, Unix ms by the server's clock; `None` once a page has shown

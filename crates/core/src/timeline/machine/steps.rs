@@ -19,6 +19,8 @@ use crate::{
 struct Moment<'a> {
     plan: &'a Plan,
     abilities: Abilities,
+    /// By the local clock.
+    now_ms: i64,
     server_now_ms: i64,
     settling: bool,
 }
@@ -60,7 +62,8 @@ impl Machine {
             };
         }
         let last_poll_ms = self.pace.last_poll_ms;
-        let poll_due_ms = last_poll_ms.map_or(now_ms, |last_ms| last_ms + plan.every_ms);
+        let poll_due_ms =
+            last_poll_ms.map_or(now_ms, |last_ms| last_ms + self.every_ms(&plan, spacing_ms));
         let poll_is_due = poll_due_ms <= now_ms;
         // Whatever the quota, every second request may be something else than
         // a poll, or gaps and second looks would starve.
@@ -75,6 +78,7 @@ impl Machine {
             let moment = Moment {
                 plan: &plan,
                 abilities,
+                now_ms,
                 server_now_ms: now_ms - self.clock_lead_ms,
                 settling,
             };
@@ -134,11 +138,30 @@ impl Machine {
     }
 
     fn poll(&self, plan: &Plan, abilities: Abilities, now_ms: i64) -> Step {
-        let bounds = Bounds::Head {
-            since_id: self.since_id(plan),
-            ceiling: self.ceiling(now_ms),
+        // An answer that cannot be used is not asked for again in the same way.
+        let is_plain =
+            self.pace.poll_failures % 2 == 1 || !self.honoured.since_id.is_usable(now_ms);
+        let since_id = self.since_id(plan).filter(|_| !is_plain);
+        let bounds = match (since_id, self.scheme) {
+            (Some(at_most), Some(scheme)) if scheme.names_posts() => {
+                Bounds::HeadFrom(AnchorQuery::Newest { at_most, skip: 0 })
+            }
+            (since_id, _) => Bounds::Head {
+                since_id,
+                ceiling: self.ceiling(now_ms).filter(|_| !is_plain),
+            },
         };
         Step::fetch(RequestPurpose::Poll, bounds, abilities)
+    }
+
+    /// The time between two polls, ms: where only the newest page can be had, less than it takes to
+    /// fill one.
+    fn every_ms(&self, plan: &Plan, spacing_ms: i64) -> i64 {
+        if !self.honoured.is_link_only() || self.rate_per_s <= 0.0 {
+            return plan.every_ms;
+        }
+        let page_ms = self.honoured.longest_page as f64 / self.rate_per_s * 1_000.0;
+        plan.every_ms.min((page_ms / 3.0) as i64).max(spacing_ms)
     }
 
     /// Where a poll reads from: the clamp and, on a busy source, low enough
@@ -148,9 +171,10 @@ impl Machine {
     fn since_id(&self, plan: &Plan) -> Option<Key> {
         let scheme = self.scheme?;
         let latest = self.ledger.frontier()?;
+        let overlap_ms = plan.overlap_ms.max(self.precision_ms());
         let clamped = self
             .retrieved_at_ms
-            .and_then(|at_ms| clamp::since_id(&scheme, latest, at_ms, plan.overlap_ms))
+            .and_then(|at_ms| clamp::since_id(&scheme, latest, at_ms, overlap_ms))
             .unwrap_or_else(|| latest.clone());
         if self.new_per_poll < BUSY_POSTS_PER_POLL {
             return Some(clamped);
@@ -169,7 +193,9 @@ impl Machine {
         }
         self.ledger.frontier()?;
         let server_now_ms = now_ms - self.clock_lead_ms;
-        self.scheme?.floor(server_now_ms + self.tolerance_ms())
+        self.scheme
+            .filter(|scheme| !scheme.names_posts())?
+            .floor(server_now_ms + self.tolerance_ms())
     }
 
     /// Posts dated ahead are read separately, rarely.
@@ -185,6 +211,7 @@ impl Machine {
 
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
         self.prune_empty_ranges();
+        self.leave_unreachable(settings, at);
         // An unconfirmed empty range waits for look-ups.
         if !self.empty_ranges.is_empty()
             && let Some(step) = self.due_look_up(now_ms)
@@ -203,7 +230,7 @@ impl Machine {
             Ok(step) => return step,
             Err(retry_ms) => retry_ms.unwrap_or(i64::MAX),
         };
-        if let Some(step) = self.due_fill(settings, at.abilities) {
+        if let Some(step) = self.due_fill(settings, at) {
             return step;
         }
         if let Some(step) = self.due_ahead(at.abilities, now_ms) {
@@ -273,6 +300,7 @@ impl Machine {
         let is_its_rung = at.plan.ladder.next(read.read_age_ms) == rung;
         if !is_its_rung
             || self.is_unconfirmed(gap)
+            || self.is_stalled(gap, at.now_ms)
             || due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms
         {
             return None;
@@ -286,10 +314,7 @@ impl Machine {
         if low >= high {
             return None;
         }
-        let bounds = Bounds::Back {
-            max_id: high.clone(),
-            anchor: anchor_for(&low, read.tries),
-        };
+        let bounds = self.bounds_of(gap, &high, at.abilities, at.now_ms)?;
         let purpose = RequestPurpose::Look { rung, low, high };
         Some(Step::fetch(purpose, bounds, at.abilities))
     }
@@ -331,33 +356,43 @@ impl Machine {
         Some(Step::fetch(purpose, bounds, at.abilities))
     }
 
-    fn due_fill(&self, settings: &Settings, abilities: Abilities) -> Option<Step> {
+    fn due_fill(&self, settings: &Settings, at: Moment<'_>) -> Option<Step> {
         // Gaps before history: what is missing now comes first.
-        let is_to_fill = |gap: &&Gap| match gap.kind {
-            GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
-            _ => false,
-        };
-        let gaps = self.ledger.gaps().iter().filter(is_to_fill);
-        let gaps = gaps.filter(|gap| !self.is_unconfirmed(gap));
+        let gaps = self
+            .ledger
+            .gaps()
+            .iter()
+            .filter(|gap| is_to_fill(gap, settings));
+        let gaps = gaps.filter(|gap| !self.is_unconfirmed(gap) && !self.is_stalled(gap, at.now_ms));
         let gap = gaps.min_by_key(|gap| is_history(gap))?;
-        let GapKind::Open { history, tries, .. } = gap.kind else {
-            return None;
-        };
-        // From below and from above in turn, each time from an older anchor.
-        let anchor = anchor_for(&gap.low, tries / 2).filter(|_| !history);
-        let bounds = match anchor {
-            Some(anchor) if abilities.min_id && tries % 2 == 0 => Bounds::Forward {
-                anchor,
-                else_max_id: gap.high.clone(),
-            },
-            anchor => Bounds::Back {
-                max_id: gap.high.clone(),
-                anchor,
-            },
-        };
+        let bounds = self.bounds_of(gap, &gap.high, at.abilities, at.now_ms)?;
         let (low, high) = (gap.low.clone(), gap.high.clone());
         let purpose = RequestPurpose::Fill { low, high };
-        Some(Step::fetch(purpose, bounds, abilities))
+        Some(Step::fetch(purpose, bounds, at.abilities))
+    }
+
+    /// Lists ranges as unread that no request can reach, or that were tried in vain too often.
+    fn leave_unreachable(&mut self, settings: &Settings, at: Moment<'_>) {
+        self.give_up_stalled(&at.plan.ladder, at.now_ms);
+        let is_overdue = |gap: &Gap| {
+            let read_age_ms = gap.provisional().map_or(0, |read| read.read_age_ms);
+            let period_ms = at.plan.ladder.period_ms(at.plan.ladder.next(read_age_ms));
+            let due_ms = due_at_ms(gap, at.plan, at.settling);
+            due_ms.is_some_and(|due_ms| due_ms + period_ms < at.server_now_ms)
+        };
+        let gaps = self.ledger.gaps().iter();
+        let gaps = gaps.filter(|gap| is_to_fill(gap, settings) || is_overdue(gap));
+        let is_reachable = |gap: &Gap| {
+            let bounds = self.bounds_of(gap, &gap.high, at.abilities, at.now_ms);
+            bounds.is_some()
+        };
+        let gaps = gaps.filter(|gap| !is_reachable(gap));
+        let unread: Vec<(Key, Key)> = gaps
+            .map(|gap| (gap.low.clone(), gap.high.clone()))
+            .collect();
+        for (low, high) in unread {
+            self.leave_unread(&low, &high, &at.plan.ladder);
+        }
     }
 
     /// Whether a rung above the second look may take a request: always while
@@ -423,13 +458,11 @@ impl Machine {
     }
 }
 
-/// The anchor of a range: the newest stored post at or below its low end, and
-/// after each try without result one twice as far down.
-fn anchor_for(low: &Key, tries: u32) -> Option<AnchorQuery> {
-    (!low.is_lowest()).then(|| AnchorQuery::Newest {
-        at_most: low.clone(),
-        skip: (1_u32 << tries.min(20)) - 1,
-    })
+fn is_to_fill(gap: &Gap, settings: &Settings) -> bool {
+    match gap.kind {
+        GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
+        _ => false,
+    }
 }
 
 /// When a provisional range is due for its rung, Unix ms by the server's

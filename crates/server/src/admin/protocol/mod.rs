@@ -2,6 +2,7 @@
 //! tests see them. Times are Unix ms.
 
 mod credentials;
+mod instances;
 mod posts;
 mod refresh;
 mod sources;
@@ -10,6 +11,7 @@ use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use credentials::*;
+pub use instances::*;
 pub use posts::*;
 pub use refresh::*;
 pub use sources::*;

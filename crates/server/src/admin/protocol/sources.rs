@@ -65,6 +65,8 @@ pub struct SourceRow {
     pub state: SourceState,
     /// The state in words.
     pub state_text: String,
+    /// Items of its pages that no post could be read from.
+    pub unreadable: u64,
     /// Whether it is complete up to its last poll, or what is in the way first.
     pub verdict: Verdict,
     /// Its fault while it fails.

@@ -1,0 +1,68 @@
+//! `instance`: the servers that sources are read from.
+
+use clap::{Args, Subcommand};
+use driftline_server::admin::{ShowInstance, ShownInstance};
+
+use crate::{
+    config::Config,
+    error::CliError,
+    store_access::show,
+    table::{self, left, right},
+};
+
+/// What can be done with servers.
+#[derive(Debug, Subcommand)]
+pub enum Instance {
+    /// Show what a server honours of requests for its timelines, as its answers have shown it.
+    Show(InstanceAddress),
+}
+
+/// A server's address.
+#[derive(Debug, Args)]
+pub struct InstanceAddress {
+    /// The server's address, such as `https://mastodon.social`.
+    url: String,
+}
+
+impl Instance {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let Self::Show(InstanceAddress { url: address }) = self;
+        show(config, json, ShowInstance { address }, shown).await
+    }
+}
+
+fn shown(of: &ShownInstance) -> Vec<String> {
+    let mut lines = table::lines(of.timelines.iter().map(|of| {
+        let order = match (&of.order, &of.layout) {
+            (Some(order), Some(layout)) => format!("{order}, {layout}"),
+            (Some(order), None) => order.clone(),
+            (None, _) => "-".to_owned(),
+        };
+        [
+            left("TIMELINE", &of.timeline),
+            left("SINCE_ID", of.since_id),
+            left("MIN_ID", of.min_id),
+            left("MAX_ID", of.max_id),
+            left("BOTH", of.both),
+            left("LIMIT", of.limit),
+            right("LONGEST PAGE", of.longest_page),
+            left("ORDER", order),
+        ]
+    }));
+    for of in &of.timelines {
+        if of.precision_ms > 0 {
+            lines.push(format!(
+                "{}: posts within {} ms of each other are listed in any order",
+                of.timeline, of.precision_ms
+            ));
+        }
+        if let Some(why) = &of.unprovable {
+            lines.push(format!("{}: cannot be proven complete: {why}", of.timeline));
+        }
+    }
+    lines
+}

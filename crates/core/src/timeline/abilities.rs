@@ -1,0 +1,280 @@
+//! What a server honours of the requests for a timeline, learned from its answers.
+//!
+//! Servers differ from the documents of the API that they speak, and from one kind of timeline to
+//! another. So nothing is believed that no answer has shown, and only answers that would differ if
+//! a parameter were ignored say anything of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
+
+use super::{
+    reading::{Disorder, Reading},
+    request::{Request, RequestPurpose},
+};
+use crate::upstream_id::Key;
+
+/// What a server honours of the requests for a timeline.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HonouredAbilities {
+    /// `since_id` alone.
+    pub since_id: Observed,
+    /// `min_id`: the posts just above it.
+    pub min_id: Observed,
+    /// `max_id` alone.
+    pub max_id: Observed,
+    /// `since_id` and `max_id` together.
+    pub both: Observed,
+    /// With both, an answer that cannot hold all begins with the newest post.
+    pub from_newest: Observed,
+    /// `limit`: ignored if a page was longer.
+    pub limit: Observed,
+    /// The longest page so far, in items: the server may hold it shorter than was asked.
+    pub longest_page: usize,
+    /// Within how many ms of each other posts are listed in any order, by what pages showed.
+    pub precision_ms: i64,
+    /// Set while pages do not follow the order of IDs.
+    pub disorder: Option<Disorder>,
+    /// A page that cannot prove the range above its newest post before `from_newest` is known.
+    unproven_top: Option<(Key, Key)>,
+}
+
+/// What answers have shown of one ability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observed {
+    /// Whether it is honoured.
+    pub state: Honoured,
+    /// When it was shown last, Unix ms by the local clock.
+    pub at_ms: i64,
+    /// Answers against it in a row.
+    pub contradictions: u8,
+}
+
+/// Whether a server honours something.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Honoured {
+    /// No answer has shown it yet.
+    #[default]
+    Unknown,
+    /// It does.
+    Honoured,
+    /// It does not.
+    Ignored,
+}
+
+/// Why completeness cannot be proven for a timeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unprovable {
+    /// The server ignores `max_id` and `min_id`: only its newest page can be had.
+    NoBounds,
+    /// Pages do not follow the order of IDs.
+    NoOrder(Disorder),
+}
+
+impl fmt::Display for Unprovable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoBounds => f.write_str(
+                "the server ignores max_id and min_id, so that only its newest page can be read; \
+                 what came between two polls is known to be whole only where their pages meet",
+            ),
+            Self::NoOrder(disorder) => disorder.fmt(f),
+        }
+    }
+}
+
+/// What is known of a timeline when a page comes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// Where coverage begins: a post that was shown, or the lowest key.
+    pub(super) origin: Option<&'a Key>,
+    /// The newest post that was shown.
+    pub(super) frontier: Option<&'a Key>,
+    /// How many of the page's posts are new.
+    pub(super) new: u64,
+    /// Unix ms by the local clock.
+    pub(super) now_ms: i64,
+}
+
+impl Observed {
+    /// Whether it is worth asking: not ignored, or not for some hours.
+    pub(super) fn is_usable(self, now_ms: i64) -> bool {
+        self.state != Honoured::Ignored || !(0..RETRY_MS).contains(&(now_ms - self.at_ms))
+    }
+
+    fn is_honoured(self) -> bool {
+        self.state == Honoured::Honoured
+    }
+
+    fn saw(&mut self, obeyed: Option<bool>, now_ms: i64) {
+        let Some(obeyed) = obeyed else { return };
+        self.at_ms = now_ms;
+        if obeyed {
+            self.contradictions = 0;
+            self.state = Honoured::Honoured;
+            return;
+        }
+        self.contradictions = self.contradictions.saturating_add(1);
+        if self.contradictions >= MIN_CONTRADICTIONS {
+            self.state = Honoured::Ignored;
+        }
+    }
+}
+
+impl HonouredAbilities {
+    /// Whether nothing was learned yet.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What another source of the same kind of timeline may assume.
+    #[must_use]
+    pub(super) fn as_prior(&self) -> Self {
+        Self {
+            unproven_top: None,
+            disorder: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether pages can be had by a `Link` header alone, if at all.
+    pub fn is_link_only(&self) -> bool {
+        let ignored = |of: Observed| of.state == Honoured::Ignored;
+        ignored(self.max_id) && ignored(self.min_id)
+    }
+
+    /// Whether an answer with so many items may have been cut: as long as the limit, or as the
+    /// longest so far.
+    pub(super) fn is_full(&self, items: usize, limit: u16) -> bool {
+        items >= usize::from(limit).min(self.longest_page.max(1))
+    }
+
+    /// Whether an answer is surely whole: even if posts were filtered out of it after it was cut.
+    pub(super) fn is_surely_whole(&self, items: usize, limit: u16) -> bool {
+        let full = usize::from(limit).min(self.longest_page);
+        full >= MIN_FULL && items * WHOLE_PART <= full
+    }
+
+    /// Whether a page shows all between its newest post and a `max_id` that was honoured.
+    pub(super) fn shows_top(&self, request: &Request, reading: &Reading) -> bool {
+        request.since_id.is_none()
+            || self.from_newest.is_honoured()
+            || self.is_surely_whole(reading.items, request.page.limit)
+    }
+
+    /// Whether a page between two bounds can show that it is whole.
+    pub(super) fn can_prove_both(&self) -> bool {
+        self.from_newest.is_honoured() || self.longest_page >= MIN_FULL
+    }
+
+    /// Learns from an answer.
+    pub(super) fn learn(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
+        if reading.items >= MIN_ORDERED {
+            self.disorder.clone_from(&reading.disorder);
+        }
+        if reading.is_coarse {
+            self.precision_ms = self.precision_ms.max(reading.precision_ms);
+        }
+        let limit = usize::from(request.page.limit);
+        if reading.items > 0 && reading.items >= limit {
+            let obeyed = Some(reading.items == limit);
+            self.limit.saw(obeyed, known.now_ms);
+        }
+        self.learn_top(request, reading, known);
+        let is_full = self.is_full(reading.items, request.page.limit);
+        self.longest_page = self.longest_page.max(reading.items);
+        let (Some(newest), Some(oldest)) = (reading.newest(), reading.oldest()) else {
+            return;
+        };
+        // Without the bound, posts that are known would have been shown too: as many as ever were,
+        // or those outside.
+        let has_below = |bound: &Key| {
+            let origin = known.origin.filter(|origin| !origin.is_lowest());
+            origin.is_some_and(|origin| origin < bound)
+        };
+        let is_cut_above = |bound: &Key| known.frontier.is_some_and(|frontier| frontier > bound);
+        let passes = reading.passes_max_id(request) || reading.passes_lower_bound(request);
+        let answer = |is_cut: bool| match passes {
+            true => Some(false),
+            false => is_cut.then_some(true),
+        };
+        let now_ms = known.now_ms;
+        match (&request.since_id, &request.max_id, &request.min_id) {
+            // Polls may leave out what is dated ahead by a bound of their own.
+            (Some(_), None, None) if request.ceiling.is_none() => {
+                self.since_id.saw(answer(!is_full), now_ms);
+            }
+            (None, Some(max), None) => self.max_id.saw(answer(is_cut_above(max)), now_ms),
+            (Some(since), Some(max), None) => {
+                let is_cut = !is_full && has_below(since) && is_cut_above(max);
+                self.both.saw(answer(is_cut), now_ms);
+            }
+            (None, None, Some(_)) => {
+                let is_joined = request
+                    .anchor
+                    .as_ref()
+                    .is_some_and(|anchor| oldest <= anchor);
+                let reaches_top = known.frontier.is_some_and(|frontier| newest >= frontier);
+                let obeyed = match passes || (is_full && reaches_top && !is_joined) {
+                    true => Some(false),
+                    false => (is_joined && !reaches_top).then_some(true),
+                };
+                self.min_id.saw(obeyed, now_ms);
+            }
+            _ => {}
+        }
+    }
+
+    /// A page between two bounds that may have been cut shows from which end. Where that is not
+    /// known, the range above its newest post is asked for again: if that shows nothing more, the
+    /// page began with the newest.
+    fn learn_top(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
+        let (Some(max), Some(_)) = (&request.max_id, &request.since_id) else {
+            return;
+        };
+        let (RequestPurpose::Fill { low, .. } | RequestPurpose::Look { low, .. }) =
+            &request.purpose
+        else {
+            return;
+        };
+        let is_asked_again = self
+            .unproven_top
+            .as_ref()
+            .is_some_and(|(newest, high)| newest == low && high == max);
+        let obeyed = !reading.passes_max_id(request) && !reading.passes_lower_bound(request);
+        if self.is_surely_whole(reading.items, request.page.limit) {
+            if is_asked_again && obeyed && reading.newest() == Some(low) && known.new == 0 {
+                self.from_newest.saw(Some(true), known.now_ms);
+            }
+        } else if let (Some(newest), Some(oldest)) = (reading.newest(), reading.oldest()) {
+            // A page that reaches its anchor may show all there is.
+            let is_cut = self.is_full(reading.items, request.page.limit)
+                && request
+                    .anchor
+                    .as_ref()
+                    .is_some_and(|anchor| oldest > anchor);
+            if obeyed && is_cut {
+                self.unproven_top = Some((newest.clone(), max.clone()));
+            }
+        }
+    }
+}
+
+/// Answers in a row against an ability until it counts as ignored: a cache may answer one.
+const MIN_CONTRADICTIONS: u8 = 2;
+/// What is ignored is tried again after this time: servers are upgraded.
+const RETRY_MS: i64 = 6 * 3_600_000;
+/// A page with fewer items says nothing of the order.
+const MIN_ORDERED: usize = 8;
+/// A page of at most this part of the longest was not cut, even if most of it was filtered.
+const WHOLE_PART: usize = 4;
+/// Of shorter pages all but few may be filtered.
+const MIN_FULL: usize = 12;

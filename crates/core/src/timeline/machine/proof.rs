@@ -1,0 +1,159 @@
+//! What the server honours, and what a page therefore proves.
+
+use super::Machine;
+use crate::{
+    answer::AnswerHeaders,
+    timeline::{
+        abilities::{HonouredAbilities, Known, Unprovable},
+        gap_ledger::{GapKind, Provisional, Stretch},
+        ladder::Ladder,
+        plan::Plan,
+        reading::Reading,
+        request::Request,
+        scheme::IdScheme,
+    },
+    upstream_id::Key,
+};
+
+impl Machine {
+    /// What the server honours of the requests for this timeline, as its answers show it.
+    pub fn honoured(&self) -> &HonouredAbilities {
+        &self.honoured
+    }
+
+    /// Why it cannot be proven that this source is complete, if it cannot.
+    pub fn unprovable(&self) -> Option<Unprovable> {
+        let disorder = self.honoured.disorder.clone().map(Unprovable::NoOrder);
+        disorder.or_else(|| {
+            let is_bounded = !self.honoured.is_link_only();
+            (!is_bounded).then_some(Unprovable::NoBounds)
+        })
+    }
+
+    /// Begins with what another source of the same instance and kind of timeline has learned, if this
+    /// one has learned nothing.
+    pub fn assume_honoured(&mut self, other: &HonouredAbilities) {
+        if self.honoured.is_empty() && !other.is_empty() {
+            self.honoured = other.as_prior();
+        }
+    }
+
+    /// Within how many ms of each other posts are listed in any order.
+    pub(super) fn precision_ms(&self) -> i64 {
+        let scheme_ms = self.scheme.map_or(0, |scheme| scheme.precision_ms());
+        self.honoured.precision_ms.max(scheme_ms)
+    }
+
+    /// Learns what the server honours. What was proven by more than it does is doubted.
+    pub(super) fn learn(
+        &mut self,
+        plan: &Plan,
+        request: &Request,
+        reading: &Reading,
+        new: u64,
+        headers: &AnswerHeaders,
+    ) {
+        let before = (self.precision_ms(), self.honoured.disorder.is_some());
+        let known = Known {
+            origin: self.ledger.origin(),
+            frontier: self.ledger.frontier(),
+            new,
+            now_ms: headers.received_at_ms,
+        };
+        self.honoured.learn(request, reading, known);
+        let after = (self.precision_ms(), self.honoured.disorder.is_some());
+        if after > before {
+            self.doubt(&plan.ladder, reading.read_at_ms);
+        }
+    }
+
+    /// Lists again what was proven while the order of pages was believed to be finer than it is: what
+    /// came of age lately waits for the last rung, what is older is listed as passed over.
+    fn doubt(&mut self, ladder: &Ladder, now_ms: i64) {
+        let (Some(origin), Some(frontier)) = (self.ledger.origin(), self.ledger.frontier()) else {
+            return;
+        };
+        let (origin, frontier) = (origin.clone(), frontier.clone());
+        let lately_ms = now_ms - DOUBTED_AGES * ladder.complete_ms();
+        let scheme = self.scheme.filter(|_| self.honoured.disorder.is_none());
+        let Some(lately) = scheme.and_then(|scheme| scheme.floor(lately_ms)) else {
+            let passed_over = GapKind::PassedOver { read_age_ms: 0 };
+            self.ledger.doubt(&origin, &frontier, &passed_over);
+            return;
+        };
+        let lately = lately.clamp(origin.clone(), frontier.clone());
+        let time_ms = |key: &Key| scheme.and_then(|scheme| scheme.time_ms(key));
+        let rungs = ladder.rungs();
+        let before_last = rungs.len().checked_sub(2).and_then(|rung| rungs.get(rung));
+        let provisional = GapKind::Provisional(Provisional {
+            read_age_ms: before_last.map_or(0, |rung| rung.age_ms),
+            from_ms: time_ms(&lately).unwrap_or(now_ms),
+            until_ms: time_ms(&frontier).unwrap_or(now_ms),
+            tries: 0,
+        });
+        let passed_over = GapKind::PassedOver { read_age_ms: 0 };
+        self.ledger.doubt(&origin, &lately, &passed_over);
+        self.ledger.doubt(&lately, &frontier, &provisional);
+    }
+
+    /// The stretch that a page of this request proves.
+    ///
+    /// What a page lists is contiguous, from its newest post down to its oldest. It reaches up to the
+    /// `max_id` that was sent, if the server honoured that; a page that lists posts above is not the
+    /// one that was asked for, and proves nothing. Nothing is proven below its last post, however short the page, nor below the `since_id` that was sent. Of
+    /// an order that is only precise to some time, the last post's neighbours may be on another page.
+    pub(super) fn stretch(&self, request: &Request, reading: &Reading) -> Option<Stretch> {
+        if self.honoured.disorder.is_some() || reading.passes_max_id(request) {
+            return None;
+        }
+        let (newest, oldest) = (reading.newest()?, reading.oldest()?);
+        let mut low = reading.oldest_from(request.since_id.as_ref())?.clone();
+        let shows_top = self.honoured.shows_top(request, reading);
+        let max_id = request.max_id.as_ref().filter(|_| shows_top);
+        let mut high = max_id.unwrap_or(newest).clone();
+        let precision_ms = self.precision_ms().max(reading.precision_ms);
+        if let (1.., Some(scheme)) = (precision_ms, self.scheme.or(reading.scheme)) {
+            let is_whole = self
+                .honoured
+                .is_surely_whole(reading.items, request.page.limit);
+            if !is_whole {
+                low = low.max(scheme.floor(scheme.time_ms(oldest)? + precision_ms)?);
+            }
+            let is_from_below = request.min_id.is_some()
+                || (request.since_id.is_some() && max_id.is_none() && !shows_top);
+            if !is_whole && is_from_below {
+                high = high.min(scheme.floor(scheme.time_ms(newest)? - precision_ms)?);
+            }
+        }
+        (low < high).then_some(Stretch {
+            low,
+            high,
+            at_ms: reading.read_at_ms,
+        })
+    }
+
+    /// The part of a range that cannot be read: a page full of posts that are closer together than the
+    /// order is precise.
+    pub(super) fn crowded(
+        &self,
+        request: &Request,
+        reading: &Reading,
+        (range_low, range_high): (&Key, &Key),
+    ) -> Option<(Key, Key)> {
+        let precision_ms = self.precision_ms();
+        let scheme: IdScheme = self.scheme.filter(|_| precision_ms > 0)?;
+        let newest = reading.newest()?.min(range_high);
+        let oldest_ms = scheme.time_ms(reading.oldest()?)?;
+        let is_full = self.honoured.is_full(reading.items, request.page.limit);
+        if !is_full || scheme.time_ms(newest)? - oldest_ms >= precision_ms {
+            return None;
+        }
+        let low = scheme.floor(oldest_ms.div_euclid(precision_ms) * precision_ms)?;
+        let high = scheme.floor(oldest_ms + precision_ms)?;
+        let (low, high) = (low.max(range_low.clone()), high.min(range_high.clone()));
+        (low < high).then_some((low, high))
+    }
+}
+
+/// What came of age within so many times the last rung's age is read again.
+const DOUBTED_AGES: i64 = 2;

@@ -1,0 +1,111 @@
+//! The ways to ask for a range, in turn, as far as the server may honour them.
+
+use super::Machine;
+use crate::{
+    answer::Abilities,
+    timeline::{
+        abilities::Honoured,
+        gap_ledger::{Gap, GapKind},
+        request::{AnchorQuery, Bounds},
+        scheme::IdScheme,
+    },
+    upstream_id::Key,
+};
+
+/// A way to ask for a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Upward from a stored post, by `min_id`.
+    Up,
+    /// Downward to a stored post, by `max_id` and `since_id`.
+    Between,
+    /// Downward, by `max_id` alone.
+    Down,
+}
+
+impl Machine {
+    /// The bounds to ask for a range below `high` with; `None` if the server honours none that can
+    /// reach it.
+    pub(super) fn bounds_of(
+        &self,
+        gap: &Gap,
+        high: &Key,
+        abilities: Abilities,
+        now_ms: i64,
+    ) -> Option<Bounds> {
+        let (is_history, tries, order) = match &gap.kind {
+            GapKind::Open { history, tries, .. } => (*history, *tries, &FILL_WAYS),
+            GapKind::Provisional(read) => (false, read.tries, &LOOK_WAYS),
+            GapKind::PassedOver { .. } | GapKind::Unrecoverable => return None,
+        };
+        let ways = order
+            .iter()
+            .filter(|way| self.is_usable(**way, abilities, now_ms));
+        // History is read newest first, down to where nothing is stored.
+        let ways = ways.filter(|way| !is_history || **way == Way::Down);
+        let ways: Vec<Way> = ways.copied().collect();
+        let round = tries / u32::try_from(ways.len()).ok().filter(|count| *count > 0)?;
+        let way = ways[tries as usize % ways.len()];
+        let scheme = self.scheme?;
+        if scheme.names_posts() {
+            return Some(Bounds::Above(AnchorQuery::Oldest {
+                at_least: high.clone(),
+                skip: skip(tries),
+            }));
+        }
+        let anchor = self.anchor_for(&scheme, &gap.low, round);
+        let (max_id, anchor) = match (way, anchor) {
+            (Way::Up, Some(anchor)) => {
+                let else_max_id = high.clone();
+                return Some(Bounds::Forward {
+                    anchor,
+                    else_max_id,
+                });
+            }
+            (Way::Between, anchor) => (high.clone(), anchor),
+            (Way::Up | Way::Down, _) => (high.clone(), None),
+        };
+        Some(Bounds::Back { max_id, anchor })
+    }
+
+    fn is_usable(&self, way: Way, abilities: Abilities, now_ms: i64) -> bool {
+        let honoured = &self.honoured;
+        let is_usable = match way {
+            Way::Up => abilities.min_id && honoured.min_id.is_usable(now_ms),
+            // Of a timeline with few posts, a page by `max_id` alone is as short.
+            Way::Between if !honoured.can_prove_both() => false,
+            Way::Between if honoured.both.state == Honoured::Honoured => true,
+            Way::Between => {
+                honoured.both.is_usable(now_ms)
+                    && honoured.max_id.is_usable(now_ms)
+                    && honoured.since_id.is_usable(now_ms)
+            }
+            Way::Down => honoured.max_id.is_usable(now_ms),
+        };
+        // Where bounds name listed posts, pages are asked for from one above the range.
+        let names_posts = self.scheme.is_some_and(|scheme| scheme.names_posts());
+        is_usable && (!names_posts || way == Way::Down)
+    }
+
+    /// The anchor of a range: the newest stored post at or below its low end that a page has to show
+    /// to prove down to there, and after each round without result one twice as far down.
+    fn anchor_for(&self, scheme: &IdScheme, low: &Key, round: u32) -> Option<AnchorQuery> {
+        let precision_ms = self.precision_ms();
+        let below = (precision_ms > 0)
+            .then(|| scheme.floor(scheme.time_ms(low)? - precision_ms + 1))
+            .flatten();
+        let at_most = below.unwrap_or_else(|| low.clone());
+        (!low.is_lowest()).then(|| AnchorQuery::Newest {
+            at_most,
+            skip: skip(round),
+        })
+    }
+}
+
+/// How many suitable posts to skip after so many tries.
+fn skip(tries: u32) -> u32 {
+    (1_u32 << tries.min(20)) - 1
+}
+
+const FILL_WAYS: [Way; 3] = [Way::Up, Way::Between, Way::Down];
+const LOOK_WAYS: [Way; 3] = [Way::Between, Way::Down, Way::Up];

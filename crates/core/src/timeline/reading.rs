@@ -1,0 +1,311 @@
+//! A page as it was answered, put in order, and what it says of its request.
+
+use std::{collections::HashSet, fmt};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    page_order::PageOrder,
+    request::Request,
+    scheme::{IdScheme, detect_layout, detect_order},
+    server_time::{answered_by_ms, read_at_ms, retrieved_at_ms},
+    settings::Settings,
+};
+use crate::{
+    answer::{AnswerHeaders, Failure, FailureKind, Listed, Page},
+    upstream_id::{IdOrder, Key, UpstreamId},
+};
+
+/// A page whose IDs were checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The scheme that its IDs were read by.
+    pub scheme: Option<IdScheme>,
+    /// The key of each listed post, newest first.
+    pub keys: Vec<Key>,
+    /// The newest and the oldest key of the listed items that are not posts, in their place and not
+    /// ahead of server time.
+    pub passed: Option<(Key, Key)>,
+    /// When it was read, Unix ms by the server's clock, on the safe side of both
+    /// clocks: what the next poll may begin from.
+    pub retrieved_at_ms: i64,
+    /// When it was read at the earliest, Unix ms, by the server's clock alone.
+    pub read_at_ms: i64,
+    /// The server's time when it answered, at most, Unix ms.
+    pub answered_by_ms: i64,
+    /// How many of the first keys are ahead of server time.
+    pub ahead: usize,
+    /// Within how many ms of each other the answer lists posts in any order.
+    pub precision_ms: i64,
+    /// Whether that shows the server's order: not if a pinned or repeated post explains it.
+    pub(super) is_coarse: bool,
+    /// Set if the answer does not follow the order of IDs: then `keys` are as it lists them.
+    pub disorder: Option<Disorder>,
+    /// How many different items it lists, posts or not.
+    pub items: usize,
+    /// For each key, whether the answer lists it in its place. The others are posts like any, but
+    /// say nothing of what lies between.
+    placed: Vec<bool>,
+}
+
+/// Two posts that a page lists against the order of their IDs, where it does so with many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disorder {
+    /// The post that is listed first.
+    pub first: UpstreamId,
+    /// When it was created, Unix ms.
+    pub first_ms: Option<i64>,
+    /// The post that is listed next, whose ID is the larger one.
+    pub next: UpstreamId,
+    /// When it was created, Unix ms.
+    pub next_ms: Option<i64>,
+    /// The order of IDs that would fit the page, if there is one.
+    pub fits: Option<IdOrder>,
+    /// Whether the page is in the order of `created_at`.
+    pub is_by_creation: bool,
+}
+
+impl fmt::Display for Disorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pages list {} before {}", self.first, self.next)?;
+        if let (Some(first_ms), Some(next_ms)) = (self.first_ms, self.next_ms) {
+            let apart_s = (next_ms - first_ms) as f64 / 1000.0;
+            let relation = if apart_s > 0.0 { "later" } else { "earlier" };
+            write!(f, ", which was created {} s {relation}", apart_s.abs())?;
+        }
+        match self.fits {
+            Some(order) => write!(
+                f,
+                "; their IDs are in the order `{}`: remove the source and add it with --id-order {0}",
+                order.name()
+            ),
+            None if self.is_by_creation => f.write_str(
+                "; they are in the order of their creation, of which their IDs say nothing",
+            ),
+            None => f.write_str("; no known order of IDs fits"),
+        }
+    }
+}
+
+impl Reading {
+    /// Reads a page for what it shows, and finds the source's ID scheme if it is not known yet.
+    ///
+    /// Repeated items are dropped and the others are put in order, newest first, so that each of
+    /// `keys` belongs to the listed post at its index. A page that does not follow the order of IDs
+    /// is left as it is. What lies outside the requested bounds stays.
+    ///
+    /// # Errors
+    /// A [`Failure`] of kind [`FailureKind::BadId`] if an ID has no place in the source's order.
+    pub fn check(
+        page: &mut Page,
+        known: Option<IdScheme>,
+        settings: &Settings,
+    ) -> Result<Self, Failure> {
+        let Some(scheme) = known.or_else(|| find_scheme(page, settings)) else {
+            return Ok(Self::of_keys(Vec::new(), &[], None, &page.headers));
+        };
+        let mut passed = keys_of(&page.passed, &scheme)?;
+        drop_repeats(&mut passed, Clone::clone);
+        let positions = page.listed.iter().map(|item| &item.position);
+        let keys = keys_of(positions, &scheme)?;
+        let mut listed: Vec<(Key, Listed)> = keys
+            .into_iter()
+            .zip(std::mem::take(&mut page.listed))
+            .collect();
+        drop_repeats(&mut listed, |(key, _)| key.clone());
+        let keys: Vec<Key> = listed.iter().map(|(key, _)| key.clone()).collect();
+        let order = PageOrder::of(&keys, &scheme);
+        let passed_order = PageOrder::of(&passed, &scheme);
+        if !order.is_kept() || !passed_order.is_kept() {
+            page.listed = listed.into_iter().map(|(_, item)| item).collect();
+            return Ok(Self::disordered(keys, passed.len(), scheme, page));
+        }
+        let is_coarse = is_coarse(&keys, &scheme) || is_coarse(&passed, &scheme);
+        let mut listed: Vec<_> = listed.into_iter().zip(order.placed).collect();
+        listed.sort_by(|((a, _), _), ((b, _), _)| b.cmp(a));
+        let placed = listed.iter().map(|(_, placed)| *placed).collect();
+        let (keys, items) = listed.into_iter().map(|(item, _)| item).unzip();
+        page.listed = items;
+        let items = page.listed.len() + passed.len();
+        let mut steps = passed_order.placed.iter();
+        passed.retain(|_| steps.next().copied().unwrap_or_default());
+        Ok(Self {
+            placed,
+            items,
+            precision_ms: order.precision_ms.max(passed_order.precision_ms),
+            is_coarse,
+            ..Self::of_keys(keys, &passed, Some(scheme), &page.headers)
+        })
+    }
+
+    /// A page whose keys are known to be right, newest first.
+    pub(super) fn of_keys(
+        keys: Vec<Key>,
+        passed: &[Key],
+        scheme: Option<IdScheme>,
+        headers: &AnswerHeaders,
+    ) -> Self {
+        let answered_by_ms = answered_by_ms(headers);
+        let is_ahead = |key: &&Key| {
+            let time_ms = scheme.and_then(|scheme| scheme.time_ms(key));
+            time_ms.is_some_and(|time_ms| time_ms > answered_by_ms)
+        };
+        let items = keys.len() + passed.len();
+        let passed = &passed[passed.iter().take_while(is_ahead).count()..];
+        Self {
+            scheme,
+            ahead: keys.iter().take_while(is_ahead).count(),
+            placed: vec![true; keys.len()],
+            keys,
+            passed: passed.first().cloned().zip(passed.last().cloned()),
+            retrieved_at_ms: retrieved_at_ms(headers),
+            read_at_ms: read_at_ms(headers),
+            answered_by_ms,
+            precision_ms: 0,
+            is_coarse: false,
+            disorder: None,
+            items,
+        }
+    }
+
+    fn disordered(keys: Vec<Key>, passed: usize, scheme: IdScheme, page: &Page) -> Self {
+        let disorder = disorder(&keys, scheme, page);
+        Self {
+            ahead: 0,
+            disorder: Some(disorder),
+            items: keys.len() + passed,
+            ..Self::of_keys(keys, &[], Some(scheme), &page.headers)
+        }
+    }
+
+    /// The newest ID that is in its place and not ahead of server time.
+    pub(super) fn newest(&self) -> Option<&Key> {
+        let passed = self.passed.as_ref().map(|(newest, _)| newest);
+        self.placed_keys().next().max(passed)
+    }
+
+    /// The oldest ID that is in its place, if any is not ahead of server time.
+    pub(super) fn oldest(&self) -> Option<&Key> {
+        self.oldest_from(None)
+    }
+
+    /// The oldest of them that is not below this one.
+    pub(super) fn oldest_from(&self, low: Option<&Key>) -> Option<&Key> {
+        let is_inside = |key: &&Key| low.is_none_or(|low| *key >= low);
+        let listed = self.placed_keys().filter(is_inside).last();
+        let passed = self
+            .passed
+            .iter()
+            .flat_map(|(newest, oldest)| [newest, oldest]);
+        listed.into_iter().chain(passed.filter(is_inside)).min()
+    }
+
+    fn placed_keys(&self) -> impl Iterator<Item = &Key> {
+        let keys = self.keys.iter().zip(&self.placed).skip(self.ahead);
+        let in_order = self.disorder.is_none();
+        keys.filter_map(move |(key, placed)| (*placed && in_order).then_some(key))
+    }
+
+    /// Whether it lists posts above the `max_id` that was sent, in their place: then it is the
+    /// newest page.
+    pub(super) fn passes_max_id(&self, request: &Request) -> bool {
+        let newest = self
+            .keys
+            .iter()
+            .zip(&self.placed)
+            .find(|(_, placed)| **placed);
+        let newest = newest.map(|(key, _)| key).max(self.newest());
+        let is_above = |below: &Key| newest.is_some_and(|newest| newest > below);
+        self.disorder.is_none() && request.max_id.as_ref().is_some_and(is_above)
+    }
+
+    /// Whether it lists posts below the lower bound that was sent, in their place.
+    pub(super) fn passes_lower_bound(&self, request: &Request) -> bool {
+        let bound = request.since_id.as_ref().or(request.min_id.as_ref());
+        bound.is_some_and(|bound| self.oldest().is_some_and(|oldest| oldest < bound))
+    }
+}
+
+/// Whether keys are out of order even without the first or the last of them.
+fn is_coarse(keys: &[Key], scheme: &IdScheme) -> bool {
+    let without = [keys.get(1..), keys.split_last().map(|(_, rest)| rest)];
+    let mut without = without.into_iter().flatten();
+    !keys.is_empty() && without.all(|keys| PageOrder::of(keys, scheme).precision_ms > 0)
+}
+
+/// Keeps the first of equal items.
+fn drop_repeats<T>(items: &mut Vec<T>, key: impl Fn(&T) -> Key) {
+    let mut seen = HashSet::with_capacity(items.len());
+    items.retain(|item| seen.insert(key(item)));
+}
+
+/// The scheme of a page: the order that the form of its IDs suggests, unless the page is in another
+/// one.
+fn find_scheme(page: &Page, settings: &Settings) -> Option<IdScheme> {
+    let listed = page.listed.iter().map(|item| &item.position);
+    let ids: Vec<_> = listed.chain(&page.passed).collect();
+    let scheme = |order| IdScheme {
+        order,
+        layout: settings
+            .named_layout()
+            .unwrap_or_else(|| detect_layout(order, &page.listed)),
+    };
+    if let Some(order) = settings.id_order {
+        return Some(scheme(order)).filter(|_| !ids.is_empty());
+    }
+    let likely = detect_order(&ids)?;
+    let orders = std::iter::once(likely).chain(OTHERS);
+    let mut schemes = orders.map(scheme);
+    Some(
+        schemes
+            .find(|scheme| fits(page, scheme))
+            .unwrap_or_else(|| scheme(likely)),
+    )
+}
+
+/// Whether a page is in a scheme's order.
+fn fits(page: &Page, scheme: &IdScheme) -> bool {
+    let listed = page.listed.iter().map(|item| &item.position);
+    let in_order = |ids: Result<Vec<Key>, Failure>| {
+        ids.is_ok_and(|mut keys| {
+            drop_repeats(&mut keys, Clone::clone);
+            PageOrder::of(&keys, scheme).is_kept()
+        })
+    };
+    in_order(keys_of(listed, scheme)) && in_order(keys_of(&page.passed, scheme))
+}
+
+/// Two posts that are listed against the order, and what order would fit.
+fn disorder(keys: &[Key], scheme: IdScheme, page: &Page) -> Disorder {
+    let created_at_ms = |index: usize| page.listed.get(index)?.post.created_at_ms;
+    let rises = keys.windows(2).position(|pair| pair[0] < pair[1]);
+    let first = rises.unwrap_or(0);
+    let id = |index: usize| keys.get(index).map_or("-".into(), |key| scheme.id(key));
+    let times: Vec<_> = page
+        .listed
+        .iter()
+        .map(|item| item.post.created_at_ms)
+        .collect();
+    let others = OTHERS.iter().filter(|order| **order != scheme.order);
+    let mut others = others.map(|order| IdScheme::untimed(*order));
+    Disorder {
+        first: id(first),
+        first_ms: created_at_ms(first),
+        next: id(first + 1),
+        next_ms: created_at_ms(first + 1),
+        fits: others.find(|other| fits(page, other)).map(|fit| fit.order),
+        is_by_creation: times.is_sorted_by(|a, b| a.is_some() && a >= b),
+    }
+}
+
+fn keys_of<'a>(
+    ids: impl IntoIterator<Item = &'a UpstreamId>,
+    scheme: &IdScheme,
+) -> Result<Vec<Key>, Failure> {
+    let bad = |error| Failure::new(FailureKind::BadId, format!("{error}"));
+    let keys = ids.into_iter().map(|id| scheme.key(id).map_err(bad));
+    keys.collect()
+}
+
+/// The orders that a page may be in against the form of its IDs.
+const OTHERS: [IdOrder; 3] = [IdOrder::LengthThenText, IdOrder::Text, IdOrder::Numeric];

@@ -1,0 +1,51 @@
+//! Requests about instances.
+
+use driftline_core::timeline::Honoured;
+use serde::{Deserialize, Serialize};
+
+/// Show what an instance honours of the requests for its timelines.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ShowInstance {
+    /// Its address as the operator typed it.
+    pub address: String,
+}
+
+/// What an instance honours, as the answers to its sources have shown it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownInstance {
+    /// Its address.
+    pub address: String,
+    /// The timelines that are mirrored, by name.
+    pub timelines: Vec<TimelineAbilities>,
+}
+
+/// What a server honours of the requests for one timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimelineAbilities {
+    /// The timeline.
+    pub timeline: String,
+    /// The source that reads it.
+    pub source: String,
+    /// `since_id`.
+    pub since_id: Honoured,
+    /// `min_id`.
+    pub min_id: Honoured,
+    /// `max_id`.
+    pub max_id: Honoured,
+    /// `since_id` and `max_id` together.
+    pub both: Honoured,
+    /// `limit`: ignored if a page was longer.
+    pub limit: Honoured,
+    /// The longest page so far, in items.
+    pub longest_page: usize,
+    /// Whether pages below the newest can be had by a `Link` header at most.
+    pub link_only: bool,
+    /// The order of its IDs, once a post was seen.
+    pub order: Option<String>,
+    /// The layout of the time in them, if they carry one.
+    pub layout: Option<String>,
+    /// Within how many ms of each other posts are listed in any order.
+    pub precision_ms: i64,
+    /// Why it cannot be proven that the source is complete, if it cannot.
+    pub unprovable: Option<String>,
+}
