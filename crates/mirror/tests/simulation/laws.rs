@@ -23,13 +23,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use driftline_core::{
     answer::Page,
     post::Post,
-    timeline::{Backfill, GapKind, GapLedger, IdScheme, Machine},
+    timeline::{Backfill, GapKind, IdScheme, Machine},
     upstream_id::{Key, UpstreamId},
 };
 use driftline_sim::{Found, TruePost, Upstream, content_hash};
 use driftline_store::{SourceId, Store, export, machine};
 
 use crate::{
+    ledger::{is_covered, is_listed, sound},
     quirk_laws::{self, Refusals},
     settings::{Drawn, SECOND_MS},
     stored_edits::stored_edits,
@@ -380,6 +381,7 @@ impl Laws {
         let edits = stored_edits(store);
         let mut measured = Measured::default();
         let mut is_lowest = true;
+        let mut unreadable = Vec::new();
         for post in &truth.posts {
             is_lowest &= !rows.contains_key(&post.id);
             let key = machine.scheme().map(|scheme| key(scheme, &post.id));
@@ -387,6 +389,12 @@ impl Laws {
             let Some(row) = rows.get(&post.id) else {
                 // A deleted post may have gone while nobody could look, and one
                 // that came late may have been too deep by then.
+                let is_there = post.deleted_at_ms.is_none()
+                    && upstream.world().hidden_at_ms(&post.id).is_none();
+                let is_there = is_there && !quirk_laws::leaves(upstream, post);
+                if post.is_unreadable && is_there && is_covered(ledger, &key) {
+                    unreadable.push(post.clone());
+                }
                 let is_missing = post.deleted_at_ms.is_none()
                     && !post.is_unreadable
                     && !quirk_laws::leaves(upstream, post)
@@ -408,6 +416,9 @@ impl Laws {
             quirk_laws::check_edits(upstream, post, edits, now_ms)?;
             if is_covered(ledger, &key) && !quirk_laws::leaves(upstream, post) {
                 self.check_came_of_age(&machine, upstream, post, row)?;
+            } else if is_covered(ledger, &key) {
+                let came_of_age_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
+                quirk_laws::check_returned(upstream, post, row, came_of_age_ms)?;
             }
             if post.lateness_ms() > SECOND_MS {
                 measured.late.push(Late {
@@ -416,6 +427,7 @@ impl Laws {
                 });
             }
         }
+        quirk_laws::check_quarantined(store, source, upstream, &unreadable)?;
         let known: HashSet<&UpstreamId> = truth.posts.iter().map(|post| &post.id).collect();
         match rows.keys().find(|id| !known.contains(id)) {
             Some(id) => Err(Violation::Content(format!("{id} was never there"))),
@@ -550,46 +562,6 @@ impl Laws {
 
 fn key(scheme: &IdScheme, id: &UpstreamId) -> Key {
     scheme.key(id).unwrap()
-}
-
-/// Whether the ledger takes a place for complete.
-fn is_covered(ledger: &GapLedger, key: &Key) -> bool {
-    let (Some(origin), Some(frontier)) = (ledger.origin(), ledger.frontier()) else {
-        return false;
-    };
-    origin <= key && key < frontier && !is_listed(ledger, key)
-}
-
-fn is_listed(ledger: &GapLedger, key: &Key) -> bool {
-    ledger
-        .gaps()
-        .iter()
-        .any(|gap| gap.low <= *key && *key < gap.high)
-}
-
-fn sound(ledger: &GapLedger) -> Result<(), Violation> {
-    let mut below = Key::lowest();
-    let wrong = |what: &str| Err(Violation::GapLedger(format!("{what}: {ledger:?}")));
-    for gap in ledger.gaps() {
-        if gap.low >= gap.high {
-            return wrong("an empty range");
-        }
-        if gap.low < below {
-            return wrong("ranges that overlap");
-        }
-        below = gap.high.clone();
-        if gap
-            .provisional()
-            .is_some_and(|read| read.from_ms > read.until_ms)
-        {
-            return wrong("a range that ends before it begins");
-        }
-    }
-    match ledger.frontier() {
-        Some(frontier) if below > *frontier => wrong("a range beyond the frontier"),
-        None if !ledger.gaps().is_empty() => wrong("a range before the first post"),
-        _ => Ok(()),
-    }
 }
 
 fn counts_of(row: &export::ExportRow) -> Option<[i64; 3]> {

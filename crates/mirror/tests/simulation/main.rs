@@ -14,6 +14,7 @@ mod faults;
 mod feed;
 mod follower;
 mod laws;
+mod ledger;
 mod mutants;
 mod proofs;
 mod quirk_laws;

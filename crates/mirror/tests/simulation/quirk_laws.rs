@@ -13,6 +13,8 @@ use driftline_sim::{
     quirks::{BoostLookUps, LeaveCause, Quirk},
 };
 
+use driftline_store::{SourceId, Store, StoreError, export::ExportRow, quarantine};
+
 use crate::{laws::Violation, settings::Drawn, simulation::Simulation, stored_edits::most_edits};
 
 /// How often each request was refused in a row, for what it asks and not for the server's state.
@@ -98,6 +100,53 @@ pub(crate) fn check_edits(
     }
     let text = format!("{edits} edits were taken in: {post:?}");
     Err(Violation::Content(text))
+}
+
+/// Posts that nobody can read are kept as they came.
+pub(crate) fn check_quarantined(
+    store: &Store,
+    source: SourceId,
+    upstream: &mut Upstream,
+    unreadable: &[TruePost],
+) -> Result<(), Violation> {
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let items = store.read_blocking(move |tx| Ok::<_, StoreError>(quarantine::list(tx, source)?));
+    let items = items.unwrap();
+    let quirks = &upstream.world().config().quirks;
+    let mut named = unreadable
+        .iter()
+        .filter(|post| quirks.names_unreadable(post.id.as_str()));
+    let is_kept = |post: &&TruePost| {
+        let id = post.id.as_str().as_bytes();
+        let mut kept = items.iter().map(|it| &it.item.bytes);
+        kept.any(|bytes| bytes.windows(id.len()).any(|part| part == id))
+    };
+    match named.find(|post| !is_kept(post)) {
+        Some(post) => Err(Violation::Missing(format!("not in quarantine: {post:?}"))),
+        None => Ok(()),
+    }
+}
+
+/// An entry that came back before the last rung read its range is listed again.
+pub(crate) fn check_returned(
+    upstream: &mut Upstream,
+    post: &TruePost,
+    row: &ExportRow,
+    came_of_age_ms: i64,
+) -> Result<(), Violation> {
+    let leaves = upstream.world().leaves(&post.id);
+    let is_back = leaves
+        .iter()
+        .all(|(_, _, until_ms)| *until_ms < came_of_age_ms);
+    let is_there =
+        post.deleted_at_ms.is_none() && upstream.world().hidden_at_ms(&post.id).is_none();
+    if is_back && is_there && row.left_at_ms.is_some() {
+        let text = format!("it came back and is not listed: {post:?}, {row:?}, {leaves:?}");
+        return Err(Violation::Content(text));
+    }
+    Ok(())
 }
 
 /// Whether a post's entry was to leave the timeline at some time.

@@ -72,6 +72,11 @@ impl Quirks {
         drawn(first_id, UNREADABLE, self.unreadable_share)
     }
 
+    /// Whether what stands for an unreadable post names its ID.
+    pub fn names_unreadable(&self, first_id: &str) -> bool {
+        hash_text(first_id) % 4 >= 2
+    }
+
     fn item(&self, status: &Status, escapes: Escapes) -> Vec<u8> {
         let first_id = status.first_id().as_str();
         if self.is_unreadable(first_id) {
