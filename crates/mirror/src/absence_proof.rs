@@ -94,11 +94,11 @@ impl AbsenceProof<'_> {
     }
 
     /// The first of these posts that a look-up finds.
-    async fn find_one<'i>(
+    async fn find_one(
         self,
         kind: PostKind,
-        ids: &'i [UpstreamId],
-    ) -> Result<Result<Option<&'i UpstreamId>, Failure>, StoreError> {
+        ids: &[UpstreamId],
+    ) -> Result<Result<Option<&UpstreamId>, Failure>, StoreError> {
         for id in ids {
             let charge = match self.quota.take(1).await? {
                 Permit::Sent(charge) => charge,

@@ -13,7 +13,7 @@ use driftline_sim::{
     quirks::{BoostLookUps, LeaveCause, Quirk},
 };
 
-use driftline_store::{SourceId, Store, StoreError, export::ExportRow, quarantine};
+use driftline_store::{SourceId, Store, export::ExportRow, quarantine};
 
 use crate::{laws::Violation, settings::Drawn, simulation::Simulation, stored_edits::most_edits};
 
@@ -112,7 +112,7 @@ pub(crate) fn check_quarantined(
     if unreadable.is_empty() {
         return Ok(());
     }
-    let items = store.read_blocking(move |tx| Ok::<_, StoreError>(quarantine::list(tx, source)?));
+    let items = store.read_blocking(move |tx| quarantine::list(tx, source));
     let items = items.unwrap();
     let quirks = &upstream.world().config().quirks;
     let mut named = unreadable

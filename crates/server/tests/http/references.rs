@@ -12,16 +12,15 @@ use serde_json::{Value, json, value::to_raw_value};
 use crate::world::{Feed, World, id, post_of, status};
 
 /// A status of an upstream whose IDs end alike, as its API answers it.
-fn json_of(n: u64, members: Value) -> Value {
+fn json_of(n: u64, mut members: Value) -> Value {
     let mut status: Value = serde_json::from_str(&status(n).to_json()).unwrap();
     let account = json!({
         "id": upstream(900 + n), "username": "ann", "acct": "ann", "moved": null,
         "fqn": "ann@sim.example", "statuses_count": 4,
     });
     status["account"] = account;
-    for (name, value) in members.as_object().unwrap() {
-        status[name] = value.clone();
-    }
+    let members = members.as_object_mut().unwrap();
+    status.as_object_mut().unwrap().append(members);
     status["id"] = json!(upstream(n));
     status
 }
