@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, Page},
     timeline::{
-        Anchor, AnchorQuery, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step,
-        Stored,
+        Anchor, AnchorQuery, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose,
+        Settings, Step, Stored,
     },
     upstream_id::{Key, UpstreamId},
 };
@@ -135,8 +135,8 @@ impl Copy {
         let answer = upstream.answer(self.now_ms, TOKEN, &request.page);
         let answer = self.wait(upstream, answer);
         let known = self.machine.scheme().copied();
-        let checked = answer.and_then(|page| {
-            Reading::check(&page, &request, known, &self.settings).map(|reading| (page, reading))
+        let checked = answer.and_then(|mut page| {
+            Reading::check(&mut page, known, &self.settings).map(|reading| (page, reading))
         });
         let spent = self.spent.entry(reason).or_default();
         spent.requests += 1;
@@ -200,7 +200,11 @@ impl Copy {
             round_trip_ms: self.now_ms - sent_at_ms,
             ..AnswerHeaders::default()
         };
-        self.machine.looked_up(id, gone, &headers);
+        let outcome = match gone {
+            true => LookUpOutcome::Gone,
+            false => LookUpOutcome::Found,
+        };
+        self.machine.looked_up(id, outcome, &headers);
         let key = self.machine.scheme().and_then(|scheme| scheme.key(id).ok());
         if let (true, Some(row)) = (gone, key.and_then(|key| self.stored.get_mut(&key))) {
             row.deleted = true;

@@ -112,7 +112,7 @@ fn take(
     source: SourceId,
     settings: &Arc<Settings>,
     mut machine: Machine,
-    page: Page,
+    mut page: Page,
 ) -> Result<Machine, Failure> {
     let now_ms = page.headers.received_at_ms;
     // The step is not marked as sent, so that the next is a poll again.
@@ -120,7 +120,7 @@ fn take(
         return Err(Failure::new("the machine does not poll"));
     };
     let request = fetch.request(machine.scheme(), None);
-    let reading = Reading::check(&page, &request, machine.scheme().copied(), settings)?;
+    let reading = Reading::check(&mut page, machine.scheme().copied(), settings)?;
     let settings = Arc::clone(settings);
     let (machine, _) = store.write_blocking(source::root(source), move |tx| {
         commit_page(
