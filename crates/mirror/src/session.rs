@@ -20,9 +20,7 @@ use driftline_runtime::{
 };
 use driftline_store::{
     CommitLookUp, CommitMachine, CommitPage, CommitSummary, GoneProof, Store, StoreError,
-    commit_look_up, commit_machine, commit_page,
-    credential::{self, Credential},
-    entry, local_ids, machine,
+    commit_look_up, commit_machine, commit_page, entry, machine,
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
@@ -35,7 +33,7 @@ use crate::{
     follower::{Follower, Following, StreamConnection, StreamState},
     quotas::{Charge, Permit, Quota},
     recent_posts::RecentPosts,
-    refresh::ANONYMOUS,
+    source_credential::credential_of,
     upstream_access::UpstreamAccess,
 };
 
@@ -572,29 +570,6 @@ impl Session {
             .read(move |tx| entry::anchor(tx, source, &query))
             .await?)
     }
-}
-
-/// The credential of the source, added if there is none, so that its use of quotas is counted.
-async fn credential_of(store: &Store, source: &Source) -> Result<Credential, StoreError> {
-    let (instance, location) = (source.instance.id, source.token.clone());
-    let known = {
-        let location = location.clone();
-        store
-            .read(move |tx| credential::find(tx, instance, location.as_ref()))
-            .await?
-    };
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let name = match location {
-        Some(_) => source.name.clone(),
-        None => ANONYMOUS.to_owned(),
-    };
-    store
-        .write(local_ids::root(), move |tx| {
-            credential::find_or_add(tx, instance, location.as_ref(), &name, now_ms())
-        })
-        .await
 }
 
 /// Requests a fill of the open gap that begins at this ID.

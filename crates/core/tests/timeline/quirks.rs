@@ -78,7 +78,7 @@ fn run(harness: &mut Harness) {
     let steps = std::cell::Cell::new(0_u32);
     harness.settle(|harness| {
         steps.set(steps.get() + 1);
-        if steps.get() % 32 == 0 {
+        if steps.get().is_multiple_of(32) {
             check(harness);
         }
     });

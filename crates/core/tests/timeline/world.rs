@@ -256,7 +256,7 @@ impl World {
         }
         let is_ahead = |id: &u64| (id >> 16) as i64 > now_ms;
         below = below
-            .filter(|below| !(self.ignores_max_id && is_ahead(below)) && !quirks.ignores_max_id);
+            .filter(|below| !(quirks.ignores_max_id || self.ignores_max_id && is_ahead(below)));
         match quirks.min_id {
             Bound::Honoured => {}
             Bound::Ignored => above = None,
