@@ -118,8 +118,7 @@ impl Session {
                     machine.assume(&lateness);
                 }
                 for (other, honoured) in machine::honoured_by(tx, instance)? {
-                    let is_alike = other.parse().is_ok_and(|of: Timeline| of.kind() == kind);
-                    if is_alike {
+                    if other.parse().is_ok_and(|of: Timeline| of.kind() == kind) {
                         machine.assume_honoured(&honoured);
                     }
                 }
@@ -289,8 +288,7 @@ impl Session {
             .await?;
         REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
         POSTS_FETCHED.increment(page.listed.len() as u64);
-        let known = self.machine.scheme().copied();
-        match Reading::check(&mut page, known, &self.settings) {
+        match Reading::check(&mut page, self.machine.scheme().copied(), &self.settings) {
             Ok(reading) => self.commit(request, reading, page).await,
             Err(failure) => self.fail(Some(&request.purpose), &failure).await,
         }
