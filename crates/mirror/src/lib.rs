@@ -19,6 +19,7 @@ mod recent_posts;
 pub mod refresh;
 mod secrets;
 mod session;
+mod source_credential;
 mod source_health;
 mod source_state;
 mod track;

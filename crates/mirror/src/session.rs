@@ -22,7 +22,6 @@ use driftline_runtime::{
 };
 use driftline_store::{
     CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_machine, commit_page,
-    credential::{self, Credential},
     entry, local_ids, machine,
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
@@ -36,7 +35,7 @@ use crate::{
     quarantine,
     quotas::{Charge, Permit, Quota},
     recent_posts::RecentPosts,
-    refresh::ANONYMOUS,
+    source_credential::credential_of,
     upstream_access::UpstreamAccess,
 };
 
@@ -121,8 +120,7 @@ impl Session {
                     machine.assume(&lateness);
                 }
                 for (other, honoured) in machine::honoured_by(tx, instance)? {
-                    let is_alike = other.parse().is_ok_and(|of: Timeline| of.kind() == kind);
-                    if is_alike {
+                    if other.parse().is_ok_and(|of: Timeline| of.kind() == kind) {
                         machine.assume_honoured(&honoured);
                     }
                 }
@@ -296,8 +294,7 @@ impl Session {
             .await?;
         REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
         POSTS_FETCHED.increment(page.listed.len() as u64);
-        let known = self.machine.scheme().copied();
-        match Reading::check(&mut page, known, &self.settings) {
+        match Reading::check(&mut page, self.machine.scheme().copied(), &self.settings) {
             Ok(reading) => self.commit(request, reading, page).await,
             Err(failure) => self.fail(Some(&request.purpose), &failure).await,
         }
@@ -496,29 +493,6 @@ impl Session {
             .read(move |tx| entry::anchor(tx, source, &query))
             .await?)
     }
-}
-
-/// The credential of the source, added if there is none, so that its use of quotas is counted.
-async fn credential_of(store: &Store, source: &Source) -> Result<Credential, StoreError> {
-    let (instance, location) = (source.instance.id, source.token.clone());
-    let known = {
-        let location = location.clone();
-        store
-            .read(move |tx| credential::find(tx, instance, location.as_ref()))
-            .await?
-    };
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let name = match location {
-        Some(_) => source.name.clone(),
-        None => ANONYMOUS.to_owned(),
-    };
-    store
-        .write(local_ids::root(), move |tx| {
-            credential::find_or_add(tx, instance, location.as_ref(), &name, now_ms())
-        })
-        .await
 }
 
 /// Requests a fill of the open gap that begins at this ID.
