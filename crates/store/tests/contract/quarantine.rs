@@ -42,7 +42,7 @@ fn kept(world: &World) -> Vec<Quarantined> {
     kept
 }
 
-fn retry(world: &World, read: RetriedItem) -> CommitSummary {
+fn retry(world: &World, read: &RetriedItem) -> CommitSummary {
     let source = world.source;
     let untried = world.read(move |tx| quarantine::untried(tx, source));
     let items: Vec<_> = untried
@@ -147,11 +147,11 @@ fn a_new_version_reads_it_once_and_stores_it_as_if_shown_late() {
         let readable = || Ok((UpstreamId::from("2"), Some(post(2, "late"))));
         assert_eq!(retry(&world, readable()).new, 0, "this version has tried");
         of_another_version(&world);
-        retry(&world, Err("still not".to_owned()));
+        retry(&world, &Err("still not".to_owned()));
         assert_eq!(kept(&world)[0].item.reason, "still not");
         assert_eq!(retry(&world, readable()).new, 0, "once");
         of_another_version(&world);
-        retry(&world, Ok(("x".into(), None)));
+        retry(&world, &Ok(("x".into(), None)));
         assert!(kept(&world)[0].item.reason.contains("no ID"));
         of_another_version(&world);
         world.now_ms += 1_000;
@@ -172,7 +172,7 @@ fn a_version_read_late_replaces_none_that_is_newer() {
         world.commit(&newest_page(), broken).expect("a commit");
         // A look-up could read it.
         of_another_version(&world);
-        retry(&world, Ok(("2".into(), Some(post(2, "text")))));
+        retry(&world, &Ok(("2".into(), Some(post(2, "text")))));
         world.now_ms += 60_000;
         let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
         world.commit(&newest_page(), broken).expect("a commit");
@@ -180,7 +180,7 @@ fn a_version_read_late_replaces_none_that_is_newer() {
         let found = LookUp::Found(Box::new(post(2, "newest")));
         assert_eq!(world.look_up("2", found).edited, 1);
         of_another_version(&world);
-        let stored = retry(&world, Ok(("2".into(), Some(post(2, "newer")))));
+        let stored = retry(&world, &Ok(("2".into(), Some(post(2, "newer")))));
         assert_eq!((stored.new, stored.edited, kept(&world).len()), (0, 0, 0));
         let shown = world
             .timeline()
