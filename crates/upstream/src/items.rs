@@ -95,11 +95,12 @@ impl Items {
     /// Sorts what was read of each of a page's items.
     ///
     /// # Errors
-    /// A [`Failure`] without an address if no item of several has a position: nothing then says that
-    /// the answer is a page of the timeline at all.
+    /// A [`Failure`] without an address if no item has a position and they are not a few whose
+    /// reader takes them `for_posts`: nothing then says that the answer is a page of the timeline.
     pub(crate) fn sort<'b>(
         read: impl IntoIterator<Item = (&'b [u8], Result<Item, StatusError>)>,
         position_of: impl Fn(&[u8]) -> Option<UpstreamId>,
+        for_posts: impl Fn(&[u8]) -> bool,
     ) -> Result<Self, Failure> {
         let mut items = Self::default();
         let (mut first_failure, mut above) = (None, None);
@@ -135,7 +136,14 @@ impl Items {
             above = position.or(above);
         }
         match first_failure {
-            Some(failure) if above.is_none() => Err(failure),
+            Some(failure) if above.is_none() => {
+                let unreadable = &items.unreadable;
+                let are_few = unreadable.len() <= MAX_WITHOUT_ID;
+                match are_few && unreadable.iter().all(|item| for_posts(&item.bytes)) {
+                    true => Ok(items),
+                    false => Err(failure),
+                }
+            }
             _ => Ok(items),
         }
     }
@@ -155,6 +163,8 @@ impl Items {
     }
 }
 
+/// The most items without a position that may be all of a page.
+const MAX_WITHOUT_ID: usize = 5;
 /// Far more than any page has.
 const MAX_ITEMS: usize = 10_000;
 

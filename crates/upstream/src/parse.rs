@@ -30,7 +30,7 @@ use crate::{
 ///
 /// # Errors
 /// A [`Failure`] without an address if the body is not a list of items, or none of its items has an
-/// ID: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
+/// ID and they are many or no posts: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
 pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
     let body = body::json(body)?;
     if !body.starts_with(b"[") {
@@ -40,7 +40,14 @@ pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
     Items::sort(
         items.map(|item| (item, read_item(item, timeline))),
         position_of,
+        may_be_post,
     )
+}
+
+/// Whether an item that cannot be read and has no position may be a post nevertheless, and not an
+/// error or a thing of another kind.
+fn may_be_post(item: &[u8]) -> bool {
+    item == b"null" || item.starts_with(b"{") && failure::said_by_object(item).is_none()
 }
 
 /// Reads an item of a page of a timeline: its position, and its post if it is one.

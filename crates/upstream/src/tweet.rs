@@ -343,10 +343,14 @@ pub(crate) fn items<'j>(
         let item = post.map(|post| (post.id.clone(), Some(post)));
         (raw.get().as_bytes(), item)
     };
-    Items::sort(items.into_iter().map(post), |item| {
-        let tweet: RawObject<'_> = serde_json::from_slice(item).ok()?;
-        tweet.text_id(id).filter(is_id)
-    })
+    Items::sort(
+        items.into_iter().map(post),
+        |item| {
+            let tweet: RawObject<'_> = serde_json::from_slice(item).ok()?;
+            tweet.text_id(id).filter(is_id)
+        },
+        |_| false,
+    )
 }
 
 /// The IDs of a tweet's versions in a list. A tweet stands in for its earlier

@@ -5,7 +5,7 @@ use driftline_core::{
     post::Post,
     refresh::Policy,
     timeline::{AnchorQuery, Machine, Reading, Request, RequestPurpose, Settings, Stored},
-    upstream_id::Key,
+    upstream_id::{Key, UpstreamId},
 };
 use driftline_db::Tx;
 
@@ -67,18 +67,19 @@ pub fn commit_page(
     let asked_at_ms = page.headers.sent_at_ms;
     let is_history = commit.machine.is_history(commit.request, reading);
     let listing = listing(tx, &source, commit, is_history)?;
-    let absent = match commit.machine.absence_range(commit.request, reading) {
-        Some((low, high)) => {
-            let mut listed = reading.keys.clone();
-            let passed = page.unreadable.iter().filter_map(|item| {
-                let position = item.position.as_ref()?;
-                reading.scheme?.key(position).ok()
-            });
-            listed.extend(passed);
-            departure::absent(tx, source.id, (&low, &high), &listed, asked_at_ms)?
+    let mut absent = Vec::new();
+    if let Some(range) = commit.machine.absence_range(commit.request, reading) {
+        let (ranges, listed) = readable(range, commit);
+        for (low, high) in &ranges {
+            absent.extend(departure::absent(
+                tx,
+                source.id,
+                (low, high),
+                &listed,
+                asked_at_ms,
+            )?);
         }
-        None => Vec::new(),
-    };
+    }
     let gaps = gap::load(tx, source.id)?;
     let context = IntakeContext::answered(
         asked_at_ms,
@@ -122,6 +123,29 @@ pub fn commit_page(
         ..taken
     };
     Ok((machine, summary))
+}
+
+/// What of a range a page shows: the parts where no unreadable item without a position may stand for a
+/// stored post, and the positions of the page's items.
+fn readable(range: (Key, Key), commit: &CommitPage<'_>) -> (Vec<(Key, Key)>, Vec<Key>) {
+    let CommitPage { reading, page, .. } = *commit;
+    let key = |id: &Option<UpstreamId>| reading.scheme?.key(id.as_ref()?).ok();
+    let mut listed = reading.keys.clone();
+    let mut ranges = vec![range];
+    for item in &page.unreadable {
+        if let Some(position) = key(&item.position) {
+            listed.push(position);
+            continue;
+        }
+        let above = key(&item.above).unwrap_or_else(Key::highest);
+        let below = key(&item.below).unwrap_or_default();
+        let parts = ranges.into_iter().flat_map(|(low, high)| {
+            let upper = ((&low).max(&above).clone(), high.clone());
+            [(low, high.min(below.clone())), upper]
+        });
+        ranges = parts.filter(|(low, high)| low < high).collect();
+    }
+    (ranges, listed)
 }
 
 fn after_page(commit: &CommitPage<'_>, stored: &Stored, is_history: bool) -> Machine {

@@ -126,6 +126,19 @@ fn a_stored_post_that_cannot_be_read_any_more_is_not_missed() {
 }
 
 #[test]
+fn what_it_may_stand_for_is_not_missed() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([6, 5, 4, 3, 2, 1]));
+        let look = world.second_look();
+        // Between 3 and 1, where 2 was; 5 is missing.
+        let broken = page_with(&world, [4, 3, 1], at(None, b"{"));
+        let summary = world.commit(&look, broken).expect("a commit");
+        assert_eq!(summary.absent, 1);
+    });
+}
+
+#[test]
 fn a_new_version_reads_it_once_and_stores_it_as_if_shown_late() {
     on_both(|store| {
         let mut world = World::readable(store, "home");

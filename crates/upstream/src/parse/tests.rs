@@ -35,8 +35,9 @@ fn unusable_ids_are_reported() {
         "[1]",
         r#""\ud800""#,
     ] {
-        // Nothing else on the page says that it is one.
-        let failure = home(&format!(r#"[{{"id":{bad}}}]"#)).expect_err(bad);
+        // Several of these alone are no page.
+        let many = vec![format!(r#"{{"id":{bad}}}"#); 6].join(",");
+        let failure = home(&format!("[{many}]")).expect_err(bad);
         assert_eq!(failure.kind, FailureKind::BadId, "{bad}");
         assert!(failure.message.contains("item 1"), "{}", failure.message);
         let body = format!(r#"[{{"id":"2"}},{{"id":{bad}}},{{"id":"1"}}]"#);
@@ -52,7 +53,10 @@ fn unusable_ids_are_reported() {
         );
         assert!(unreadable[0].reason.contains("no usable ID"), "{bad}");
     }
-    assert_eq!(kind("[{}]"), FailureKind::BadId);
+    let alone = home("[{}, null]").expect("a page of two");
+    assert_eq!((alone.listed.len(), alone.passed.len()), (0, 0));
+    assert_eq!(alone.unreadable.len(), 2);
+    assert_eq!(kind(r#"[{"error":"not found"}]"#), FailureKind::BadId);
 }
 
 /// A post that cannot be read, of each kind that leaves its neighbours whole.
@@ -161,7 +165,7 @@ fn each_wrong_body_has_its_kind() {
         ("12", FailureKind::BadJson),
         ("{x}", FailureKind::BadJson),
         ("[1]", FailureKind::BadJson),
-        ("[null]", FailureKind::BadJson),
+        ("[null,1]", FailureKind::BadJson),
         ("[[]]", FailureKind::BadJson),
         (r#"[{"id":"1"},]"#, FailureKind::BadJson),
         (r#"[{"id":"1"}]]"#, FailureKind::BadJson),
@@ -220,7 +224,7 @@ fn a_mention_has_the_position_of_its_notification() {
     } = page(broken.as_bytes(), &Timeline::Mentions).expect("a page");
     assert_eq!((unreadable.len(), &passed[..]), (1, &["1".into()][..]));
     let wrong = [
-        (r#"[{"type":"mention"}]"#, FailureKind::BadId),
+        (r#"[{"type":"mention"},7]"#, FailureKind::BadId),
         ("[7]", FailureKind::BadJson),
     ];
     check_kinds(|body| page(body, &Timeline::Mentions), wrong);
