@@ -136,7 +136,7 @@ impl Status {
     }
 
     /// The ID that it had first, by which its `uri` names it.
-    pub(crate) fn first_id(&self) -> &UpstreamId {
+    pub fn first_id(&self) -> &UpstreamId {
         self.first_id.as_ref().unwrap_or(&self.id)
     }
 }

@@ -34,9 +34,7 @@ use driftline_core::{
 };
 use driftline_sim::{
     FaultKind, FaultsConfig, Growth, PoisonAnswer, QuotaCut, SpanMs, ThrottleRule, Upstream,
-    WorldConfig,
-    quirks::{Quirk, Quirks},
-    seeds,
+    WorldConfig, quirks::Quirk, seeds,
 };
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, credential, local_ids,
@@ -219,7 +217,7 @@ impl Simulation {
                 ..FaultsConfig::default()
             },
             boost_share: if quirks.is_empty() { 0.0 } else { 0.3 },
-            quirks: Quirks::of(quirks, seed),
+            quirks: quirks::of_look_ups(quirks, seed),
             layout: quirks::layout(quirks),
             ..WorldConfig::punctual(1.0)
         };

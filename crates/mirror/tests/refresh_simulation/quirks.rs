@@ -3,20 +3,24 @@
 //! `DRIFTLINE_QUIRKS=boosts-not-found,no-date` tries these together, whether they hold or not.
 
 use driftline_core::{answer::LookUp, upstream_id::UpstreamId};
-use driftline_sim::{IdLayout, Truth, quirks::Quirk, seeds};
+use driftline_sim::{
+    IdLayout, Truth,
+    quirks::{Quirk, Quirks},
+    seeds,
+};
 use driftline_store::{LocalId, StoreError};
 
 use super::Simulation;
 use crate::stored_edits::{most_edits, stored_edits};
 
-/// The quirks of look-ups under which the laws hold. Those that are not here, and what fails:
-///
-/// - `boosts-not-found`: posts come here by look-ups alone, so such boosts are never stored.
-/// - `others-found`, `edits-change-ids`: what a look-up leaves out is deleted.
-/// - `repeated-keys`: edits are seen that are none.
+/// The quirks of look-ups under which the laws hold.
 const HELD: &[Quirk] = &[
     Quirk::EntriesLeave,
+    Quirk::BoostsNotFound,
+    Quirk::OthersFound,
+    Quirk::EditsChangeIds,
     Quirk::UnreadablePosts,
+    Quirk::RepeatedKeys,
     Quirk::NoDate,
     Quirk::EscapesDiffer,
 ];
@@ -34,6 +38,15 @@ fn posts_stay_fresh_and_alive_under_each_quirk() {
             .unwrap_or_else(|| vec![HELD[seed as usize % HELD.len()]]);
         Simulation::with_quirks(seed / HELD.len() as u64, &quirks).run();
     });
+}
+
+/// The quirks, of which some posts are left to be found.
+pub(super) fn of_look_ups(quirks: &[Quirk], seed: u64) -> Quirks {
+    let drawn = Quirks::of(quirks, seed);
+    Quirks {
+        other_found_share: drawn.other_found_share.min(0.1),
+        ..drawn
+    }
 }
 
 /// The layout of the one server that is known to change IDs, where they change.

@@ -52,7 +52,9 @@ impl Simulation {
                         }
                         (LookupOutcome::Superseded, _) => {}
                         (LookupOutcome::Deleted | LookupOutcome::Hidden, _) => {
-                            if outcome == LookupOutcome::Deleted {
+                            // A pending look-up that is given up deletes nothing.
+                            let is_stored = matches!(what, LookupTarget::Stored(_));
+                            if outcome == LookupOutcome::Deleted && is_stored {
                                 self.check_deletion(&id);
                             }
                             self.due_times.forget(&id);

@@ -67,7 +67,15 @@ impl Feed {
         upstream: &mut Upstream,
         now_ms: i64,
     ) -> Vec<Vec<ReceivedEvent>> {
-        for happened in upstream.world().events(self.read_until_ms, now_ms) {
+        let world = upstream.world();
+        let happenings = world.events(self.read_until_ms, now_ms);
+        let quirks = &world.config().quirks;
+        for happened in happenings {
+            if let Happening::Appeared(status) | Happening::Edited(status) = &happened.happening
+                && quirks.is_unreadable(status.first_id().as_str())
+            {
+                continue;
+            }
             let event = match happened.happening {
                 Happening::Appeared(status) => Event::Posted(Box::new(self.access.event(&status))),
                 Happening::Edited(status) => Event::Edited(Box::new(self.access.event(&status))),

@@ -395,7 +395,8 @@ impl Laws {
                 if post.is_unreadable && is_there && is_covered(ledger, &key) {
                     unreadable.push(post.clone());
                 }
-                let is_missing = post.deleted_at_ms.is_none()
+                let is_missing = machine.unprovable().is_none()
+                    && post.deleted_at_ms.is_none()
                     && !post.is_unreadable
                     && !quirk_laws::leaves(upstream, post)
                     && upstream.world().hidden_at_ms(&post.id).is_none()

@@ -165,8 +165,9 @@ pub(crate) fn is_unboosted(upstream: &mut Upstream, post: &TruePost) -> bool {
 impl Simulation {
     /// Where nothing is new for an hour and nothing is left to prove, little is asked for.
     pub(crate) fn check_idle(&mut self) -> Result<(), Violation> {
-        // Others take too long for a test.
-        if self.drawn.settings.every_ms < 10_000 {
+        // Others take too long for a test, and all together do.
+        let is_frequent = self.drawn.settings.every_ms < 10_000;
+        if is_frequent || !self.drawn.seed.is_multiple_of(5) {
             return Ok(());
         }
         self.run_until(self.now_ms + HOUR_MS)?;

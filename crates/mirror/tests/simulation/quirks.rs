@@ -19,8 +19,6 @@ use crate::{
 ///   `bounds-ignored`, `bounds-by-place`: the page is refused, and the same request is repeated;
 ///   what cannot be proven does not settle.
 /// - `edits-change-ids`: the post is stored again under its new ID.
-/// - `look-ups-need-token`, `others-found`: an edit that no page shows is not noticed.
-/// - `boosts-not-found`, `others-found`: a boost that a look-up does not find is deleted.
 const HELD: &[Quirk] = &[
     Quirk::MinIdIgnored,
     Quirk::BoundsTogether,
@@ -28,7 +26,10 @@ const HELD: &[Quirk] = &[
     Quirk::LimitCapped,
     Quirk::ShownLate,
     Quirk::EntriesLeave,
+    Quirk::LookUpsNeedToken,
     Quirk::LookUpsFail,
+    Quirk::BoostsNotFound,
+    Quirk::OthersFound,
     Quirk::NoDate,
     Quirk::OddLinks,
     Quirk::RequestsFail,

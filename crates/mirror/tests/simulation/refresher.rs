@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use driftline_core::{
     answer::{Failure, Finding, LookUps},
-    post::PostKind,
     refresh::{AgeBand, AgeTable, BatchRule, LookupOutcome, Policy},
     upstream_id::UpstreamId,
 };
@@ -207,8 +206,6 @@ fn answers(
                     Some(Finding::Found(post)) => LookupAnswer::Found(post),
                     Some(Finding::Gone) => LookupAnswer::Gone,
                     Some(Finding::Hidden) => LookupAnswer::Hidden,
-                    // As the server's workers find it out: no 404 of a boost is its deletion.
-                    Some(Finding::Missing) if due.kind == PostKind::Boost => LookupAnswer::Hidden,
                     Some(Finding::Missing) => LookupAnswer::Missing,
                     None => LookupAnswer::Nothing,
                 },

@@ -164,7 +164,9 @@ impl Simulation {
                     .session
                     .as_ref()
                     .map(|session| session.machine.ledger());
-                return Err(Violation::Unsettled(format!("{ledger:?}")));
+                let session = self.session.as_ref();
+                let honoured = session.map(|it| it.machine.honoured());
+                return Err(Violation::Unsettled(format!("{ledger:?}, {honoured:?}")));
             }
             self.step(true)?;
         }
@@ -183,11 +185,14 @@ impl Simulation {
     /// looked up for so long that no look-up waits for its turn.
     fn is_settled(&mut self, before_ms: i64) -> bool {
         let rungs = self.drawn.settings.rungs.len() + 1;
+        // Where nothing more can be proven, the report says why.
+        let tried_ms = before_ms + self.drawn.last_age_ms() + 30 * MINUTE_MS;
+        let is_tried = self.now_ms > tried_ms;
         let is_read = self.polled_at_ms >= before_ms
             && self.session.as_ref().is_some_and(|session| {
-                session
-                    .machine
-                    .is_settled(&self.drawn.settings, before_ms, rungs)
+                let machine = &session.machine;
+                machine.is_settled(&self.drawn.settings, before_ms, rungs)
+                    || is_tried && machine.unprovable().is_some()
             });
         if !is_read {
             self.quiet_since_ms = self.now_ms;
