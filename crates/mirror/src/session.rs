@@ -22,7 +22,7 @@ use driftline_runtime::{
 };
 use driftline_store::{
     CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_machine, commit_page,
-    entry, local_ids, machine,
+    entry, machine,
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
