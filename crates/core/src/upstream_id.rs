@@ -25,7 +25,44 @@ impl UpstreamId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The ID by which its post is known here: the same for all IDs that an upstream gives one post.
+    ///
+    /// snac writes the time of the last change to the post's file, which an edit or a boost moves,
+    /// before the MD5 of the post's `uri`, and finds posts by the MD5 alone: zeros stand for the time.
+    #[must_use]
+    pub fn stable(&self) -> Self {
+        Self::stable_text(&self.0).map_or_else(|| self.clone(), Self::new)
+    }
+
+    /// The text of [`UpstreamId::stable`], where that is another one.
+    pub fn stable_text(id: &str) -> Option<String> {
+        let (_, lasting) = changing_digits(id)?;
+        Some(format!("{:0CHANGING_DIGITS$}{lasting}", 0))
+    }
+
+    /// The ID that this one's post has at the place of another post, if their IDs change.
+    #[must_use]
+    pub fn at_place_of(&self, other: &Self) -> Option<Self> {
+        let (_, lasting) = changing_digits(&self.0)?;
+        let (digits, _) = changing_digits(&other.0)?;
+        Some(Self::new(format!("{digits}{lasting}")))
+    }
 }
+
+/// The part of an ID that changes with its post, and the rest; `None` if nothing changes.
+fn changing_digits(id: &str) -> Option<(&str, &str)> {
+    if id.len() != CHANGING_DIGITS + LASTING_DIGITS {
+        return None;
+    }
+    let (digits, lasting) = id.split_at_checked(CHANGING_DIGITS)?;
+    let is_changing = digits.bytes().all(|b| b.is_ascii_digit())
+        && lasting.bytes().all(|b| b.is_ascii_hexdigit());
+    is_changing.then_some((digits, lasting))
+}
+
+const CHANGING_DIGITS: usize = 10;
+const LASTING_DIGITS: usize = 32;
 
 impl fmt::Display for UpstreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -203,6 +240,25 @@ mod tests {
             .map(|number| key(IdOrder::Numeric, &number.to_string()))
             .collect();
         assert!(keys.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn ids_that_change_with_their_post_have_a_part_that_stays() {
+        let edited: UpstreamId = "1700000060D41D8CD98F00B204E9800998ECF8427E".into();
+        let stable: UpstreamId = "0000000000D41D8CD98F00B204E9800998ECF8427E".into();
+        assert_eq!((edited.stable(), stable.stable()), (stable.clone(), stable));
+        let other: UpstreamId = "1700000000ffffffffffffffffffffffffffffffff".into();
+        let placed = UpstreamId::from("1700000000D41D8CD98F00B204E9800998ECF8427E");
+        assert_eq!(edited.at_place_of(&other), Some(placed));
+        for id in [
+            "116000000000000000",
+            "d41d8cd98f00b204e9800998ecf8427e",
+            "170000006xd41d8cd98f00b204e9800998ecf8427e",
+            "1700000060d41d8cd98f00b204e9800998ecf8427é",
+        ] {
+            let id = UpstreamId::from(id);
+            assert_eq!((id.stable(), id.at_place_of(&other)), (id.clone(), None));
+        }
     }
 
     #[test]

@@ -141,9 +141,18 @@ pub(crate) fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
     is_list.then(|| serde_json::from_str(json).ok()).flatten()
 }
 
+/// A value that is the ID of a post or an account, as it is known here: see [`UpstreamId::stable`].
+pub fn id(value: &RawValue) -> Option<Cow<'_, str>> {
+    let id = written_id(value)?;
+    match UpstreamId::stable_text(&id) {
+        Some(stable) => Some(Cow::Owned(stable)),
+        None => Some(id),
+    }
+}
+
 /// A value that is an ID: a text that is not empty, or a whole number, whose digits are kept as
 /// written. A float would round those above 2^53.
-pub fn id(value: &RawValue) -> Option<Cow<'_, str>> {
+pub(crate) fn written_id(value: &RawValue) -> Option<Cow<'_, str>> {
     let json = value.get();
     if json.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Cow::Borrowed(json));

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     post_hashes::{self, Boosts},
-    raw_object::{RawObject, id, is_object},
+    raw_object::{RawObject, is_object, written_id},
     references::references,
     repeated_keys::{TooDeep, without_repeats},
     viewer,
@@ -59,12 +59,12 @@ pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusErr
     }
 }
 
-/// An ID that must be there.
+/// An ID that must be there, as it is written: what bounds of requests name.
 ///
 /// # Errors
 /// [`StatusError::Id`] if it is no text or whole number.
 pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
-    let read = value.and_then(id);
+    let read = value.and_then(written_id);
     read.map(|id| UpstreamId::new(id.into_owned()))
         .ok_or_else(|| StatusError::Id {
             found: value.map(|value| value.get().to_owned()),
@@ -72,7 +72,7 @@ pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> 
 }
 
 fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post, StatusError> {
-    let id = required_id(status.get("id"))?;
+    let id = required_id(status.get("id"))?.stable();
     let boost_of = match (boosts, status.get("reblog")) {
         (Boosts::Read, Some(reblog)) if is_object(reblog) => {
             let boosted = RawObject::parse(reblog.get())?;

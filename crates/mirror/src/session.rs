@@ -1,6 +1,7 @@
 //! Reads one source: connects its machine, its client and the store.
 
 mod look_up;
+mod places;
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use driftline_core::{
     answer::{Abilities, Failure, FailureKind, Page},
     quota::QuotaPurpose,
     timeline::{
-        Anchor, Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step,
+        Anchor, Cadence, Fetch, Machine, Places, Reading, Request, RequestPurpose, Settings, Step,
         Streaming,
     },
     upstream_id::UpstreamId,
@@ -53,6 +54,7 @@ pub struct Session {
     fence: Option<i64>,
     machine: Machine,
     recent_posts: RecentPosts,
+    places: Places,
     stream_state: StreamState,
     connection: watch::Receiver<StreamConnection>,
     /// The stream connection that the machine and `cadence` know of.
@@ -148,6 +150,7 @@ impl Session {
             fence,
             machine,
             recent_posts: RecentPosts::default(),
+            places: Places::default(),
             connection: stream_state.connection(),
             stream_state,
             known: StreamConnection::default(),
@@ -281,7 +284,8 @@ impl Session {
     async fn fetch(&mut self, fetch: Fetch, charge: Charge) -> Result<Done, SessionError> {
         let anchor = self.anchor(&fetch).await?;
         let request = fetch.request(self.machine.scheme(), anchor.as_ref());
-        let mut page = match self.client.page(&self.timeline, &request.page).await {
+        let named = self.places.name(&request.page);
+        let mut page = match self.client.page(&self.timeline, &named).await {
             Ok(page) => page,
             Err(failure) => {
                 self.page_quota.failed(charge, &failure).await?;
@@ -294,6 +298,7 @@ impl Session {
             .await?;
         REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
         POSTS_FETCHED.increment(page.listed.len() as u64);
+        self.keep_places(&mut page, &request.page).await?;
         match Reading::check(&mut page, self.machine.scheme().copied(), &self.settings) {
             Ok(reading) => self.commit(request, reading, page).await,
             Err(failure) => self.fail(Some(&request.purpose), &failure).await,

@@ -45,8 +45,8 @@ pub struct World {
     records: Vec<Record>,
     /// All records in the order of their IDs, visible or not.
     by_key: BTreeMap<Key, u32>,
-    /// The IDs that edits give, where they do.
-    by_edited_key: BTreeMap<Key, u32>,
+    /// Further IDs that find posts: those that edits give, and those that stay.
+    by_other_key: BTreeMap<Key, u32>,
     /// Kept only once events are asked for.
     events: Option<EventLog>,
 }
@@ -65,7 +65,7 @@ impl World {
             worker_offsets_ms,
             records: Vec::new(),
             by_key: BTreeMap::new(),
-            by_edited_key: BTreeMap::new(),
+            by_other_key: BTreeMap::new(),
             events: None,
             config,
             seed,
@@ -321,8 +321,11 @@ impl World {
         });
         self.by_key.insert(self.config.layout.key(value), index);
         let edited_key = edited_value.map(|value| self.config.layout.key(value));
-        self.by_edited_key
-            .extend(edited_key.map(|key| (key, index)));
+        self.by_other_key.extend(edited_key.map(|key| (key, index)));
+        if self.config.layout == IdLayout::Snac {
+            let stable = self.key(&self.config.layout.id(value).stable());
+            self.by_other_key.extend(stable.map(|key| (key, index)));
+        }
         self.log_events(index);
     }
 
@@ -352,7 +355,7 @@ impl World {
 
     fn is_taken(&self, value: u128) -> bool {
         let key = self.config.layout.key(value);
-        self.by_key.contains_key(&key) || self.by_edited_key.contains_key(&key)
+        self.by_key.contains_key(&key) || self.by_other_key.contains_key(&key)
     }
 
     /// IDs differ within a lane because taken ones are stepped over, and

@@ -52,7 +52,7 @@ pub(crate) async fn look_up(
     let another = || Failure::new(FailureKind::BadId, "the answer is another post");
     let post = access.read(&answer, |body| {
         let post = parse::post(body)?;
-        (post.id == *id).then_some(post).ok_or_else(another)
+        (post.id == id.stable()).then_some(post).ok_or_else(another)
     })?;
     Ok((LookUp::Found(Box::new(post)), answer.metadata))
 }

@@ -63,8 +63,9 @@ pub fn read_item(
         return mention(serde_json::from_str(json)?);
     }
     // A status is parsed once: only its members are left as text.
-    let post = read_parsed(&RawObject::parse(json)?, json)?;
-    Ok((post.id.clone(), Some(post)))
+    let status = RawObject::parse(json)?;
+    let position = required_id(status.get("id"))?;
+    Ok((position, Some(read_parsed(&status, json)?)))
 }
 
 /// The position of an item that cannot be read, if its beginning says it.
@@ -129,7 +130,7 @@ pub(crate) fn findings(
         found.entry(post.id.clone()).or_insert(post);
     }
     let findings = asked.into_iter().map(|id| {
-        let post = found.remove(&id).map(Box::new);
+        let post = found.remove(&id.stable()).map(Box::new);
         (id, post.map_or(Finding::Missing, Finding::Found))
     });
     findings.collect()

@@ -293,7 +293,7 @@ pub fn count(number: u64, one: &str) -> String {
 
 const OPEN: &str = "not read yet; `source fill` asks for one by its first ID";
 const PASSED_OVER: &str = "read, but not again at the last age";
-const BEYOND: &str = "beyond the upstream's depth";
+const BEYOND: &str = "the upstream's pages do not reach it";
 const MAX_LIST: usize = 20;
 /// The server's time is known to a second and a round trip.
 const REPORTED_CLOCK_LEAD_MS: i64 = 2_500;

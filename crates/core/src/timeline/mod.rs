@@ -17,6 +17,7 @@ mod lateness;
 mod machine;
 mod overlap;
 mod page_order;
+mod places;
 mod plan;
 mod probes;
 mod reading;
@@ -37,6 +38,7 @@ pub use lateness::{Distribution, Lateness};
 pub use machine::{
     Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
 };
+pub use places::Places;
 pub use plan::{Plan, Probe, Proof};
 pub use reading::{Disorder, Reading};
 pub use request::{Anchor, AnchorQuery, Fetch, Request, RequestPurpose};

@@ -61,7 +61,7 @@ fn windows(times: &[i64], precision_ms: i64) -> Vec<i64> {
 }
 
 /// Which values belong to the longest run that never rises.
-fn longest_falling<T: Ord>(values: &[T]) -> Vec<bool> {
+pub(super) fn longest_falling<T: Ord>(values: &[T]) -> Vec<bool> {
     // For each length the index of the largest value that such a run can end with.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());

@@ -215,14 +215,26 @@ impl Reading {
             .zip(&self.placed)
             .find(|(_, placed)| **placed);
         let newest = newest.map(|(key, _)| key).max(self.newest());
-        let is_above = |below: &Key| newest.is_some_and(|newest| newest > below);
+        let is_above = |max: &Key| newest.is_some_and(|newest| self.is_above(newest, max));
         self.disorder.is_none() && request.max_id.as_ref().is_some_and(is_above)
     }
 
     /// Whether it lists posts below the lower bound that was sent, in their place.
     pub(super) fn passes_lower_bound(&self, request: &Request) -> bool {
         let bound = request.since_id.as_ref().or(request.min_id.as_ref());
-        bound.is_some_and(|bound| self.oldest().is_some_and(|oldest| oldest < bound))
+        let oldest = self.oldest();
+        bound.is_some_and(|bound| oldest.is_some_and(|oldest| self.is_above(bound, oldest)))
+    }
+
+    /// Whether one key is surely listed above another: not if they are closer than the order is
+    /// precise.
+    fn is_above(&self, key: &Key, other: &Key) -> bool {
+        let scheme = self.scheme.filter(|_| self.precision_ms > 0);
+        let window = |key| Some(scheme?.time_ms(key)?.div_euclid(self.precision_ms));
+        match (window(key), window(other)) {
+            (Some(key), Some(other)) => key > other,
+            _ => key > other,
+        }
     }
 }
 

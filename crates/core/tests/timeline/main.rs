@@ -6,6 +6,7 @@
 mod absence;
 mod harness;
 mod laws;
+mod places;
 mod quiet;
 mod quirks;
 mod scenes;

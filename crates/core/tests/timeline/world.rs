@@ -360,30 +360,36 @@ impl World {
     }
 
     fn listed(&self, post: &WorldPost) -> Listed {
-        let id = self.codec.id(post.id);
-        Listed {
-            position: id.clone(),
-            post: Post {
-                id,
-                uri: None,
+        let mut listed = listed_at(self.codec.id(post.id));
+        listed.post.created_at_ms = Some((post.id >> 16) as i64);
+        listed
+    }
+}
+
+/// A post that is listed by this ID.
+pub(crate) fn listed_at(position: UpstreamId) -> Listed {
+    Listed {
+        post: Post {
+            id: position.stable(),
+            uri: None,
+            url: None,
+            created_at_ms: None,
+            edited_at_ms: None,
+            visibility: Visibility::Public,
+            author: Author {
+                id: "1".into(),
+                acct: "a".into(),
+                display_name: String::new(),
                 url: None,
-                created_at_ms: Some((post.id >> 16) as i64),
-                edited_at_ms: None,
-                visibility: Visibility::Public,
-                author: Author {
-                    id: "1".into(),
-                    acct: "a".into(),
-                    display_name: String::new(),
-                    url: None,
-                    raw: "{}".into(),
-                },
-                boost_of: None,
-                references: References::default(),
-                counts: Counts::default(),
-                hashes: PostHashes::default(),
                 raw: "{}".into(),
-                viewer: None,
             },
-        }
+            boost_of: None,
+            references: References::default(),
+            counts: Counts::default(),
+            hashes: PostHashes::default(),
+            raw: "{}".into(),
+            viewer: None,
+        },
+        position,
     }
 }

@@ -50,7 +50,7 @@ impl Access {
             return Ok(LookUp::Gone);
         };
         let post = parse::post(&body)?;
-        match post.id == *id {
+        match post.id == id.stable() {
             true => Ok(LookUp::Found(Box::new(post))),
             false => Err(Failure::new(
                 FailureKind::BadId,

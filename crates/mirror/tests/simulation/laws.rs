@@ -263,15 +263,16 @@ impl Laws {
         Ok(())
     }
 
-    /// What is given up was not available: the upstream does not reach down to it, or shows
-    /// nothing of it.
+    /// What is given up was not available: the upstream does not reach down to it, cannot be asked
+    /// for it, or shows nothing of it.
     fn check_given_up(
         &self,
         machine: &Machine,
         upstream: &mut Upstream,
         now_ms: i64,
     ) -> Result<(), Violation> {
-        let Some(scheme) = machine.scheme().filter(|_| !self.drawn.is_shallow()) else {
+        let is_reachable = !self.drawn.is_shallow() && !self.drawn.ignores_bounds();
+        let Some(scheme) = machine.scheme().filter(|_| is_reachable) else {
             return Ok(());
         };
         let gaps = machine.ledger().gaps().iter();
@@ -344,11 +345,16 @@ impl Laws {
             }
             Backfill::None | Backfill::Count(_) => {}
         }
-        if self
-            .lowest_history
-            .as_ref()
-            .is_some_and(|low| *low < origin)
-        {
+        // Where the order is not precise, coverage begins after the oldest post's time.
+        let end_of =
+            |low: &Key| scheme.and_then(|of| of.floor(of.time_ms(low)? + of.precision_ms()));
+        let lowest = self.lowest_history.as_ref();
+        let end = lowest.map(|low| {
+            end_of(low)
+                .filter(|end| end > low)
+                .unwrap_or_else(|| low.clone())
+        });
+        if end.is_some_and(|end| end < origin) {
             return wrong("above a stored post of history");
         }
         Ok(())

@@ -81,7 +81,7 @@ impl Drawn {
         if quirks.contains(&Quirk::LookUpsNeedToken) {
             drawn.access.token = "";
         }
-        // The IDs of the one server that is known to do so.
+        // The IDs of the one server that is known to do so. It has no streams.
         let is_snac = |quirk: &Quirk| match quirk {
             Quirk::EditsChangeIds | Quirk::BoundsByPlace => true,
             Quirk::SecondsUnordered => seed.is_multiple_of(2),
@@ -90,8 +90,15 @@ impl Drawn {
         if quirks.iter().any(is_snac) {
             drawn.world.layout = IdLayout::Snac;
             drawn.settings.id_order = None;
+            drawn.streams = false;
         }
         drawn
+    }
+
+    /// Whether only the newest page may be had.
+    pub(crate) fn ignores_bounds(&self) -> bool {
+        let ignoring = [Quirk::MaxIdIgnored, Quirk::BoundsIgnored];
+        self.quirks.iter().any(|quirk| ignoring.contains(quirk))
     }
 }
 

@@ -8,10 +8,10 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, Listed, LookUp, Page},
+    answer::{AnswerHeaders, Failure, Listed, LookUp, Page, PageRequest},
     timeline::{
-        Cadence, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Settings, Step,
-        Stored,
+        Cadence, Fetch, LookUpOutcome, Machine, Places, Reading, Request, RequestPurpose, Settings,
+        Step, Stored,
     },
     upstream_id::UpstreamId,
 };
@@ -35,6 +35,7 @@ pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) lease: Lease,
     pub(crate) cadence: Cadence,
+    places: Places,
     /// Posts as the last polls committed them, and when.
     recent: HashMap<UpstreamId, (u64, i64)>,
 }
@@ -45,6 +46,7 @@ impl Session {
             machine,
             lease,
             cadence: Cadence::default(),
+            places: Places::default(),
             recent: HashMap::new(),
         }
     }
@@ -199,8 +201,16 @@ impl Simulation {
         };
         let request = fetch.request(machine.scheme(), anchor.as_ref());
         let access = self.drawn.access;
-        let answer = access.page(&mut self.upstream, self.now_ms, &request.page);
+        let named = match &self.session {
+            Some(session) => session.places.name(&request.page),
+            None => request.page.clone(),
+        };
+        let answer = access.page(&mut self.upstream, self.now_ms, &named);
         self.now_ms = self.upstream.received_at_ms();
+        let answer = match answer {
+            Ok(page) => Ok(self.keep_places(page, &request.page)?),
+            Err(failure) => Err(failure),
+        };
         let settings = self.settings();
         trace(self.now_ms, &answer.as_ref().map(ids_of));
         let checked = answer.and_then(|page| {
@@ -232,6 +242,23 @@ impl Simulation {
                 self.save(machine)
             }
         }
+    }
+
+    fn keep_places(&mut self, mut page: Page, request: &PageRequest) -> Result<Page, Ended> {
+        let movable = Places::movable(&page);
+        if movable.is_empty() {
+            return Ok(page);
+        }
+        let source = (self.source, self.instance);
+        let stored = self
+            .store
+            .read(&mut self.now_ms, Operation::Anchor, move |tx| {
+                entry::positions(tx, source, &movable)
+            })?;
+        if let Some(session) = &mut self.session {
+            session.places.keep(&mut page, request, &stored);
+        }
+        Ok(page)
     }
 
     fn take_in(&mut self, request: &Request, reading: Reading, page: Page) -> Result<(), Ended> {

@@ -5,8 +5,8 @@ use driftline_core::timeline::Machine;
 use driftline_db::testing::Fresh;
 use driftline_sim::Upstream;
 use driftline_store::{
-    CommitSummary, SourceId, StoreError, Target, local_ids, machine, source, source_lease,
-    testing::new_source,
+    CommitSummary, InstanceId, SourceId, StoreError, Target, local_ids, machine, source,
+    source_lease, testing::new_source,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -29,6 +29,7 @@ pub(crate) struct Simulation {
     pub(crate) store: FaultyStore,
     pub(crate) laws: Laws,
     pub(crate) source: SourceId,
+    pub(crate) instance: InstanceId,
     pub(crate) session: Option<Session>,
     /// `None` without a stream.
     pub(crate) feed: Option<Feed>,
@@ -117,6 +118,7 @@ impl Simulation {
             store,
             laws: Laws::new(source, &drawn),
             source,
+            instance,
             session: None,
             feed: drawn.streams.then(|| Feed::new(&drawn, now_ms)),
             streamed: CommitSummary::default(),

@@ -94,7 +94,11 @@ impl Quirk {
             Self::SecondsUnordered => to.seconds_unordered = Kinds::draw(rng),
             Self::LimitIgnored => to.limit = Limit::Ignored(*pick(rng, &[50, 100])),
             Self::LimitCapped => to.limit = Limit::Capped(*pick(rng, &[3, 5, 10])),
-            Self::EditsChangeIds => to.edits_change_ids = true,
+            // The one server that is known to do so finds places by what stays of an ID.
+            Self::EditsChangeIds => {
+                to.edits_change_ids = true;
+                to.bounds_by_place = Kinds::ALL;
+            }
             Self::ShownLate => {
                 to.shown_late = Kinds::draw(rng);
                 to.shown_late_ms = SpanMs::new(0, *pick(rng, &[2_000, 20_000, 82_000]));

@@ -128,10 +128,9 @@ impl World {
 
     pub(super) fn index(&self, id: &UpstreamId) -> Option<u32> {
         let key = self.key(id)?;
-        self.by_key
-            .get(&key)
-            .or_else(|| self.by_edited_key.get(&key))
-            .copied()
+        let others = [key.clone(), self.key(&id.stable())?];
+        let mut others = others.iter().filter_map(|key| self.by_other_key.get(key));
+        self.by_key.get(&key).or_else(|| others.next()).copied()
     }
 }
 

@@ -55,14 +55,14 @@ impl World {
         let limit = usize::from(request.limit);
         let mut listing = self.listing(now_ms);
         if let Some(max_id) = &request.max_id {
-            listing = match self.bound(&listing, max_id, now_ms) {
+            listing = match self.bound(&listing, max_id) {
                 Place::At(place) => listing.split_off(place + 1),
                 Place::Nowhere => Vec::new(),
                 Place::Above(key) => self.where_key(listing, now_ms, |own| *own < key),
             };
         }
         if let Some(min_id) = min_id {
-            match self.bound(&listing, min_id, now_ms) {
+            match self.bound(&listing, min_id) {
                 Place::At(place) => listing.truncate(place),
                 Place::Nowhere => listing.clear(),
                 Place::Above(key) => listing = self.where_key(listing, now_ms, |own| *own > key),
@@ -70,7 +70,7 @@ impl World {
             return listing.split_off(listing.len().saturating_sub(limit));
         }
         if let Some(since_id) = &request.since_id {
-            match self.bound(&listing, since_id, now_ms) {
+            match self.bound(&listing, since_id) {
                 Place::At(place) => listing.truncate(place),
                 Place::Nowhere => {}
                 Place::Above(key) => listing = self.where_key(listing, now_ms, |own| *own > key),
@@ -105,15 +105,12 @@ impl World {
         listed
     }
 
-    fn bound(&self, listing: &[u32], id: &UpstreamId, now_ms: i64) -> Place {
+    fn bound(&self, listing: &[u32], id: &UpstreamId) -> Place {
         let by_place = !self.config.quirks.bounds_by_place.is_none();
         if !by_place {
             return self.key(id).map_or(Place::Nowhere, Place::Above);
         }
-        let named = self.index(id).filter(|&index| {
-            let is_edited = self.record(index).edited_at_ms <= now_ms;
-            is_edited || self.id(index, i64::MIN) == *id
-        });
+        let named = self.index(id);
         let place = named.and_then(|named| listing.iter().position(|&index| index == named));
         place.map_or(Place::Nowhere, Place::At)
     }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use driftline_core::{
     post::Visibility,
     timeline::{Anchor, AnchorQuery},
-    upstream_id::Key,
+    upstream_id::{Key, UpstreamId},
 };
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{SourceId, sql},
+    id_types::{InstanceId, SourceId, sql},
     posts::{alias, post},
     refresh::Look,
 };
@@ -84,6 +84,25 @@ fn drawn(
         position,
     )?;
     Ok(found.map(|key| Anchor { key, before: None }))
+}
+
+/// Where the source lists stored posts, as IDs whose order is that of their text: of each post's
+/// entries the newest counts.
+pub fn positions(
+    tx: &mut Tx<'_>,
+    (source, instance): (SourceId, InstanceId),
+    posts: &[UpstreamId],
+) -> Result<HashMap<UpstreamId, UpstreamId>, StoreError> {
+    let upstream_ids: Vec<&str> = posts.iter().map(UpstreamId::as_str).collect();
+    let known = post::known(tx, sql(instance), &upstream_ids)?.into_values();
+    let names: HashMap<i64, String> = known.map(|post| (post.id, post.upstream_id)).collect();
+    let ids: Vec<i64> = names.keys().copied().collect();
+    let entries = of_posts(tx, sql(source), &ids)?.into_iter();
+    let position = |entry: Known| {
+        let name = names.get(&entry.post_id)?;
+        Some((name.as_str().into(), entry.position.as_str().into()))
+    };
+    Ok(entries.filter_map(position).collect())
 }
 
 /// The highest position of a source's entries.

@@ -30,7 +30,7 @@ pub struct CommitLookUp<'a> {
     pub fence: Option<i64>,
     /// The machine as it stands before the look-up.
     pub machine: &'a Machine,
-    /// The post's ID at the upstream.
+    /// The post's ID at the upstream, any of them.
     pub id: &'a UpstreamId,
     /// The answer.
     pub look_up: &'a LookUp,
@@ -70,7 +70,8 @@ pub fn commit_look_up(
 ) -> Result<(Machine, CommitSummary), StoreError> {
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let mut summary = CommitSummary::default();
-    let upstream_id = without_nul(commit.id.as_str());
+    let id = commit.id.stable();
+    let upstream_id = without_nul(id.as_str());
     let known = post::known(tx, source.instance_id, &[&*upstream_id])?.remove(&*upstream_id);
     let outcome = match (commit.look_up, known) {
         (_, None) => LookUpOutcome::NotConfirmed,
@@ -83,7 +84,7 @@ pub fn commit_look_up(
             GoneProof::Nothing => LookUpOutcome::NotConfirmed,
             proof if is_deleted(tx, &source, &known, proof)? => {
                 let gone = Gone {
-                    id: commit.id,
+                    id: &id,
                     asked_at_ms: commit.headers.sent_at_ms,
                     received_at_ms: commit.headers.received_at_ms,
                     keep: commit.keep_deleted,

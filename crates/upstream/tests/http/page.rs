@@ -203,7 +203,11 @@ async fn bodies_that_are_no_page() {
             "line 1 column",
         ),
         (
-            answer("200 OK", &[JSON], r#"[{"id":null}]"#),
+            answer(
+                "200 OK",
+                &[JSON],
+                format!("[{}]", [r#"{"id":null}"#; 6].join(",")),
+            ),
             FailureKind::BadId,
             "item 1",
         ),
@@ -226,6 +230,11 @@ async fn bodies_that_are_no_page() {
             "{failure}"
         );
     }
+    // Few items without IDs may be posts that cannot be read.
+    let few = format!("[{}]", [r#"{"id":null}"#; 5].join(","));
+    let server = Server::sending(answer("200 OK", &[JSON], few)).await;
+    let page = home(&server.client()).await.expect("a page");
+    assert_eq!(page.unreadable.len(), 5);
     // A list that is declared to be something else is a list all the same.
     let server = Server::sending(answer("200 OK", &["Content-Type: text/plain"], PAGE)).await;
     assert_eq!(

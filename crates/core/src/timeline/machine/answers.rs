@@ -214,7 +214,8 @@ impl Machine {
         self.probes
             .came(&answer.plan.probes, new, PAGE_FULL, reading.read_at_ms);
         if self.ledger.frontier().is_none() {
-            let origin = self.first_origin(settings, &scheme, oldest, reading);
+            let oldest = whole_from(&scheme, oldest).min(newest.clone());
+            let origin = self.first_origin(settings, &scheme, &oldest, reading);
             let is_history = !self.was_empty(reading);
             self.history.seen_empty = !is_history;
             self.ledger.begin(origin, newest.clone(), is_history);
@@ -365,7 +366,9 @@ impl Machine {
             if *left == 0 {
                 // Once: what comes later is no history.
                 self.history.left = None;
-                self.ledger.begin_later(&oldest);
+                let scheme = self.scheme.or(reading.scheme);
+                let origin = scheme.map(|scheme| whole_from(&scheme, &oldest));
+                self.ledger.begin_later(&origin.unwrap_or(oldest));
             }
         }
     }
@@ -472,3 +475,13 @@ const REFUSALS: [FailureKind; 5] = [
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
+
+/// The lowest key from which on a page is whole whose oldest post this is: where the order is not
+/// precise, its neighbours may be on the next page.
+pub(super) fn whole_from(scheme: &IdScheme, oldest: &Key) -> Key {
+    let precision_ms = scheme.precision_ms();
+    let end = (precision_ms > 0)
+        .then(|| scheme.floor(scheme.time_ms(oldest)? + precision_ms))
+        .flatten();
+    end.unwrap_or_else(|| oldest.clone())
+}

@@ -8,7 +8,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LookUpOutcome, Machine, Step, answers::Answer};
+use super::{
+    LookUpOutcome, Machine, Step,
+    answers::{Answer, whole_from},
+};
 use crate::{
     answer::Abilities,
     timeline::{
@@ -192,9 +195,13 @@ impl Machine {
     fn is_empty(&mut self, index: usize, answer: &Answer<'_>) {
         let range = self.empty_ranges.remove(index);
         if let Some(scheme) = self.scheme {
+            // With nothing below it, all posts of the oldest one's time are shown.
+            let oldest = answer.reading.oldest();
+            let whole = oldest.map(|oldest| whole_from(&scheme, oldest));
+            let whole = whole.filter(|_| scheme.names_posts());
             let stretch = Stretch {
                 low: range.low,
-                high: range.high,
+                high: whole.unwrap_or_default().max(range.high),
                 at_ms: answer.reading.read_at_ms,
             };
             self.ledger.read(&stretch, &scheme, &answer.plan.ladder);

@@ -119,6 +119,11 @@ impl Machine {
             if !is_whole {
                 low = low.max(scheme.floor(scheme.time_ms(oldest)? + precision_ms)?);
             }
+            if let Some(max) = max_id {
+                // Posts of its time are listed above it too.
+                let time_ms = scheme.time_ms(max)?.div_euclid(precision_ms) * precision_ms;
+                high = high.min(scheme.floor(time_ms)?);
+            }
             let is_from_below = request.min_id.is_some()
                 || (request.since_id.is_some() && max_id.is_none() && !shows_top);
             if !is_whole && is_from_below {
@@ -133,7 +138,7 @@ impl Machine {
     }
 
     /// The part of a range that cannot be read: a page full of posts that are closer together than the
-    /// order is precise.
+    /// order is precise, or the last page.
     pub(super) fn crowded(
         &self,
         request: &Request,
@@ -144,8 +149,9 @@ impl Machine {
         let scheme: IdScheme = self.scheme.filter(|_| precision_ms > 0)?;
         let newest = reading.newest()?.min(range_high);
         let oldest_ms = scheme.time_ms(reading.oldest()?)?;
-        let is_full = self.honoured.is_full(reading.items, request.page.limit);
-        if !is_full || scheme.time_ms(newest)? - oldest_ms >= precision_ms {
+        let is_last = scheme.names_posts() && request.since_id.is_none();
+        let is_cut = is_last || self.honoured.is_full(reading.items, request.page.limit);
+        if !is_cut || scheme.time_ms(newest)? - oldest_ms >= precision_ms {
             return None;
         }
         let low = scheme.floor(oldest_ms.div_euclid(precision_ms) * precision_ms)?;

@@ -1,0 +1,92 @@
+//! Posts whose IDs change keep their places.
+
+use std::collections::{BTreeMap, HashMap};
+
+use driftline_core::{
+    answer::{AnswerHeaders, Page, PageRequest},
+    timeline::Places,
+    upstream_id::UpstreamId,
+};
+use proptest::prelude::*;
+
+use crate::world::listed_at;
+
+fn page(ids: impl IntoIterator<Item = UpstreamId>) -> Page {
+    Page {
+        listed: ids.into_iter().map(listed_at).collect(),
+        passed: Vec::new(),
+        unreadable: Vec::new(),
+        headers: AnswerHeaders::default(),
+    }
+}
+
+/// A timeline as snac keeps it: posts in the order in which they came, newest first, with the
+/// second of their last change.
+#[derive(Debug, Clone)]
+struct Listing(Vec<(u32, u64)>);
+
+impl Listing {
+    fn id((number, second): (u32, u64)) -> UpstreamId {
+        let hash = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        UpstreamId::new(format!("{:010}{hash:032x}", 1_700_000_000 + second))
+    }
+
+    /// The page below a bound, which names a post by its whole ID.
+    fn page(&self, request: &PageRequest) -> Page {
+        let ids = self.0.iter().map(|post| Self::id(*post));
+        let below: Vec<UpstreamId> = match &request.max_id {
+            None => ids.collect(),
+            Some(max) => ids.skip_while(|id| id != max).skip(1).collect(),
+        };
+        page(below.into_iter().take(request.limit.into()))
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_walk_lists_each_post_once_and_in_order_however_posts_change(
+        changes in prop::collection::vec((1_u32..60, 0_u64..4), 1..80),
+        limit in 4_u16..20,
+    ) {
+        let mut listing = Listing((0..60).rev().map(|n| (n, u64::from(n) / 2)).collect());
+        let mut places = Places::default();
+        let mut stored: HashMap<UpstreamId, UpstreamId> = HashMap::new();
+        let mut changes = changes.into_iter();
+        let mut request = PageRequest { limit, ..PageRequest::default() };
+        let mut now = 60;
+        let mut walked = BTreeMap::new();
+        for _ in 0..200 {
+            let mut page = listing.page(&places.name(&request));
+            places.keep(&mut page, &request, &stored);
+            let Some(last) = page.listed.last() else { break };
+            for item in &page.listed {
+                let before = stored.insert(item.post.id.clone(), item.position.clone());
+                prop_assert!(before.is_none_or(|before| before == item.position));
+                walked.insert(item.post.id.clone(), item.position.clone());
+            }
+            let times = page.listed.iter().map(|item| item.position.as_str()[..10].to_owned());
+            prop_assert!(times.collect::<Vec<_>>().is_sorted_by(|a, b| a >= b));
+            request.max_id = Some(last.position.clone());
+            // Few at a time: of a page that is changed throughout nothing shows where it was.
+            for (number, after) in changes.by_ref().take(usize::from(limit) / 4) {
+                now += after;
+                let bound = request.max_id.as_ref().map(UpstreamId::stable);
+                let changed = listing.0.iter_mut().find(|post| post.0 == number);
+                let changed = changed.filter(|post| Some(Listing::id(**post).stable()) != bound);
+                if let Some(post) = changed {
+                    post.1 = now;
+                }
+            }
+        }
+        prop_assert_eq!(walked.len(), 60);
+    }
+}
+
+#[test]
+fn other_ids_stay_as_they_are() {
+    let mut page = page(["3", "5", "1"].map(UpstreamId::from));
+    let before = page.clone();
+    assert!(Places::movable(&page).is_empty());
+    Places::default().keep(&mut page, &PageRequest::default(), &HashMap::new());
+    assert_eq!(page, before);
+}
