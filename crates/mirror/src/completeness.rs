@@ -115,7 +115,7 @@ pub enum GapState {
     Provisional,
     /// Read, but not again at the last age.
     PassedOver,
-    /// Beyond the upstream's depth.
+    /// The upstream's pages do not reach it.
     Unrecoverable,
 }
 

@@ -48,7 +48,7 @@ pub struct RangeCounts {
     pub provisional: u64,
     /// Read, but not again at the last age.
     pub passed_over: u64,
-    /// Beyond the upstream's depth.
+    /// The upstream's pages do not reach it.
     pub unrecoverable: u64,
 }
 

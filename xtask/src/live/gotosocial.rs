@@ -36,6 +36,12 @@ pub(super) fn start(
             .env("GTS_ADVANCED_RATE_LIMIT_REQUESTS", "0");
         Ok(())
     };
+    let mut serve = setup.program("gotosocial", &binary)?;
+    serve.args(["server", "start"]);
+    configure(&mut serve)?;
+    // Its first start makes the account of the instance, without which there are no others.
+    let mut server = Server::start(setup, vec![serve])?;
+    server.kill();
     for name in names {
         let mut create = Command::new(&binary);
         let email = email(name);
@@ -45,15 +51,15 @@ pub(super) fn start(
         configure(&mut create)?;
         output(&mut create)?;
     }
-    let mut serve = setup.program("gotosocial", &binary)?;
-    serve.args(["server", "start"]);
-    configure(&mut serve)?;
-    let server = Server::start(setup, vec![serve])?;
+    server.start_again()?;
     let mut accounts = Vec::new();
     for name in names {
         let token = log_in(&server.api, &email(name))?;
-        let path = "/api/v1/accounts/verify_credentials";
-        let own = server.api.get(path, Some(&token))?.success(path)?;
+        // New accounts ask before anyone follows them.
+        let path = "/api/v1/accounts/update_credentials";
+        let open = json!({ "locked": false });
+        let own = server.api.send_json("PATCH", path, Some(&token), &open)?;
+        let own = own.success(path)?;
         accounts.push(Account {
             name: (*name).to_owned(),
             id: own.text_of("id")?,

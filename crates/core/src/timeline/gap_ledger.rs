@@ -38,7 +38,7 @@ pub enum GapKind {
         /// As for [`Provisional`].
         read_age_ms: i64,
     },
-    /// Beyond the upstream's depth.
+    /// The upstream's pages do not reach it.
     Unrecoverable,
 }
 
@@ -246,7 +246,7 @@ impl GapLedger {
         self.join_open();
     }
 
-    /// Marks the open parts of a range as beyond the upstream's depth.
+    /// Marks the open parts of a range as ranges that the upstream's pages do not reach.
     pub fn give_up(&mut self, low: &Key, high: &Key, scheme: &IdScheme) {
         self.change(low, high, scheme, |kind| match kind {
             GapKind::Open { .. } => GapKind::Unrecoverable,
