@@ -5,7 +5,7 @@
 //! was changed before is seen far from the posts that are listed beside it; it takes the time of the
 //! one above.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::page_order::longest_falling;
 use crate::{
@@ -39,6 +39,10 @@ impl Places {
         if self.shown.len() > MAX_SHOWN {
             self.shown.clear();
         }
+        // Of a post that is listed twice, the first place counts.
+        let mut seen = HashSet::new();
+        page.listed
+            .retain(|item| !is_movable(item) || seen.insert(item.post.id.clone()));
         let shown: Vec<UpstreamId> = page.listed.iter().map(|it| it.position.clone()).collect();
         let mut is_free = Vec::with_capacity(shown.len());
         for item in &mut page.listed {

@@ -147,11 +147,16 @@ impl Machine {
     ) -> Option<(Key, Key)> {
         let precision_ms = self.precision_ms();
         let scheme: IdScheme = self.scheme.filter(|_| precision_ms > 0)?;
-        let newest = reading.newest()?.min(range_high);
+        let newest = reading.newest()?;
         let oldest_ms = scheme.time_ms(reading.oldest()?)?;
+        let newest_ms = match newest < range_high {
+            true => scheme.time_ms(newest)?,
+            false => scheme.time_ms(range_high)?.saturating_sub(1),
+        };
+        let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
         let is_last = scheme.names_posts() && request.since_id.is_none();
         let is_cut = is_last || self.honoured.is_full(reading.items, request.page.limit);
-        if !is_cut || scheme.time_ms(newest)? - oldest_ms >= precision_ms {
+        if !is_cut || window(newest_ms) > window(oldest_ms) {
             return None;
         }
         let low = scheme.floor(oldest_ms.div_euclid(precision_ms) * precision_ms)?;
