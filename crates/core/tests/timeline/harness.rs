@@ -137,20 +137,7 @@ impl Harness {
                 let mut page = self.world.page(&request.page, self.now_ms, self.clock_ms());
                 self.fetched += page.listed.len() as u64;
                 let scheme = self.machine.scheme().copied();
-                let reading = match Reading::check(&mut page, scheme, &self.settings) {
-                    Ok(reading) => reading,
-                    Err(failure) => {
-                        let random = self.rng.random();
-                        self.machine.failed(
-                            &self.settings,
-                            Some(&request.purpose),
-                            &failure,
-                            self.clock_ms(),
-                            random,
-                        );
-                        return;
-                    }
-                };
+                let reading = Reading::check(&mut page, scheme, &self.settings);
                 let mut machine = self.after_page(&request, &reading, &page.headers);
                 if self.mutant == Some(Mutant::GapClosedByShortPage)
                     && let RequestPurpose::Fill { low, .. } = &request.purpose
@@ -190,7 +177,7 @@ impl Harness {
         };
         self.machine.sent(&Step::Fetch(fetch.clone()), clock_ms);
         let request = fetch.request(None, None);
-        let reading = Reading::check(&mut page.clone(), None, &self.settings).unwrap();
+        let reading = Reading::check(&mut page.clone(), None, &self.settings);
         self.machine = self.after_page(&request, &reading, &page.headers);
         for key in &reading.keys {
             self.stored.entry(key.clone()).or_default();

@@ -220,7 +220,8 @@ impl Simulation {
                 None => page,
             };
             let known = machine.scheme().copied();
-            Reading::check(&mut page, known, &settings).map(|reading| (page, reading))
+            let reading = Reading::check(&mut page, known, &settings);
+            Ok((page, reading))
         });
         self.laws.refusals.page(&request, checked.as_ref().err());
         // Between the answer and its commit.

@@ -149,17 +149,7 @@ impl Machine {
             None => FailedRequest::LookUp,
         };
         self.errors.failed(request, failure, now_ms);
-        let about_the_server = matches!(
-            failure.kind,
-            FailureKind::Unreachable
-                | FailureKind::TimedOut
-                | FailureKind::Tls
-                | FailureKind::PrivateAddress
-                | FailureKind::Unauthorized
-                | FailureKind::Throttled
-                | FailureKind::Capped
-                | FailureKind::ServerError
-        );
+        let about_the_server = is_about_the_server(failure.kind);
         let failures = if about_the_server {
             &mut self.pace.server_failures
         } else if is_poll {
@@ -175,12 +165,10 @@ impl Machine {
         ));
         let until_ms = now_ms.saturating_add(wait_ms);
         // The next try uses other bounds, in case the content of this answer stays bad.
-        if !about_the_server
-            && let Some(RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }) =
-                purpose
+        if let Some(RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }) =
+            purpose
         {
-            let is_refused = REFUSALS.contains(&failure.kind) && self.pace.poll_failures == 0;
-            self.failed_to_read(low, high, is_refused);
+            self.failed_to_read((low, high), failure, now_ms);
         }
         if is_poll || about_the_server {
             self.pace.blocked_until_ms = until_ms;
@@ -464,14 +452,6 @@ impl Machine {
     }
 }
 
-/// Failures that a request repeats as long as its answer stays as it is.
-const REFUSALS: [FailureKind; 5] = [
-    FailureKind::Refused,
-    FailureKind::BadId,
-    FailureKind::WrongOrder,
-    FailureKind::BadJson,
-    FailureKind::ErrorBody,
-];
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
@@ -484,4 +464,19 @@ pub(super) fn whole_from(scheme: &IdScheme, oldest: &Key) -> Key {
         .then(|| scheme.floor(scheme.time_ms(oldest)? + precision_ms))
         .flatten();
     end.unwrap_or_else(|| oldest.clone())
+}
+
+/// Whether a failure says nothing of what was asked for.
+pub(super) fn is_about_the_server(kind: FailureKind) -> bool {
+    matches!(
+        kind,
+        FailureKind::Unreachable
+            | FailureKind::TimedOut
+            | FailureKind::Tls
+            | FailureKind::PrivateAddress
+            | FailureKind::Unauthorized
+            | FailureKind::Throttled
+            | FailureKind::Capped
+            | FailureKind::ServerError
+    )
 }

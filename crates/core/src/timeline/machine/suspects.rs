@@ -172,6 +172,7 @@ impl Machine {
             .and_then(|index| self.suspects.remove(index))
             .unwrap_or_else(|| Suspect::new(id, 0));
         suspect.is_settled = false;
+        self.forget_settled();
         self.suspects.push_front(suspect);
     }
 
@@ -189,12 +190,17 @@ impl Machine {
                 self.counters.suspects_dropped += 1;
                 continue;
             }
-            if self.suspects.len() >= 2 * MAX_SUSPECTS
-                && let Some(oldest) = self.suspects.iter().position(|known| known.is_settled)
-            {
-                self.suspects.remove(oldest);
-            }
+            self.forget_settled();
             self.suspects.push_back(Suspect::new(id, rung));
+        }
+    }
+
+    /// Makes room for one more.
+    fn forget_settled(&mut self) {
+        if self.suspects.len() >= 2 * MAX_SUSPECTS
+            && let Some(oldest) = self.suspects.iter().position(|known| known.is_settled)
+        {
+            self.suspects.remove(oldest);
         }
     }
 }
