@@ -304,9 +304,9 @@ impl Harness {
         let absent = self
             .machine
             .absence_range(request, reading)
-            .map(|(low, high)| {
+            .map(|range| {
                 self.stored
-                    .range(low..high)
+                    .range(range.low..range.high)
                     .filter(|(key, row)| !row.deleted && !on_page.contains(key))
                     .map(|(key, _)| self.world.codec.order().id(key))
                     .collect()
