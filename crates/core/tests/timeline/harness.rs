@@ -301,17 +301,18 @@ impl Harness {
 
     fn outcome(&self, request: &Request, reading: &Reading) -> Stored {
         let on_page: BTreeSet<&Key> = reading.keys.iter().collect();
-        let absent = self
-            .machine
-            .absence_range(request, reading)
-            .map(|range| {
-                self.stored
-                    .range(range.low..range.high)
-                    .filter(|(key, row)| !row.deleted && !on_page.contains(key))
-                    .map(|(key, _)| self.world.codec.order().id(key))
-                    .collect()
-            })
-            .unwrap_or_default();
+        let absence = self.machine.absence_range(request, reading);
+        let absent = absence.iter().flat_map(|range| {
+            let stored = self.stored.range(range.low.clone()..range.high.clone());
+            let absent = stored.filter(|(key, row)| !row.deleted && !on_page.contains(key));
+            absent.map(|(key, _)| self.world.codec.order().id(key))
+        });
+        let absent: Vec<UpstreamId> = absent.collect();
+        if absence.is_some_and(|range| range.is_proven) {
+            let is_absent = |post: &&WorldPost| absent.contains(&self.world.codec.id(post.id));
+            let there = self.shown().find(is_absent);
+            assert_eq!(there, None, "it should not be on the page: {request:?}");
+        }
         Stored {
             new: reading
                 .keys
