@@ -80,6 +80,18 @@ fn a_post_is_asked_for_ever_more_rarely_and_then_left() {
     );
 }
 
+/// Else each of sixty posts would wait five times for its turn, five minutes each.
+#[test]
+fn where_no_look_up_ever_answers_each_post_is_asked_for_once() {
+    let mut harness = unanswered(FailureKind::Unauthorized);
+    harness.settings.every_ms = 10 * SECOND_MS;
+    let end_ms = START_MS + 9 * 60 * MINUTE_MS;
+    harness.run(end_ms, Harness::assert_ledger_is_sound);
+    assert!(harness.machine.counters().not_confirmed > 20);
+    let last_ms = harness.look_ups.last().expect("a look-up").1;
+    assert!(last_ms < end_ms - 60 * MINUTE_MS, "asked for still");
+}
+
 /// What a timeline no longer reaches down to has not left it: the harness sees to that.
 #[test]
 fn posts_out_of_reach_are_looked_up_and_no_page_proves_them_absent() {
