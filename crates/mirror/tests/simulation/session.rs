@@ -326,6 +326,9 @@ impl Simulation {
                 session.cadence.polled(shown, summary.new);
             }
             session.note(&page.listed, is_poll, now_ms);
+            if summary.absent > 0 || summary.left > 0 {
+                session.forget();
+            }
         }
         self.keep(machine);
         Ok(())
@@ -474,7 +477,7 @@ impl Simulation {
                     keep_deleted,
                     now_ms,
                 };
-                Ok(commit_look_up(tx, &commit)?.0)
+                commit_look_up(tx, &commit)
             },
         );
         self.checked(&Commit::Other)?;
@@ -487,7 +490,10 @@ impl Simulation {
                 LookUp::Gone | LookUp::Hidden => {}
             }
         }
-        let machine = outcome?;
+        let (machine, summary) = outcome?;
+        if let Some(session) = self.session.as_mut().filter(|_| summary.left > 0) {
+            session.forget();
+        }
         self.keep(machine);
         Ok(())
     }

@@ -32,6 +32,18 @@ pub(super) struct Answer<'a> {
     pub(super) received_at_ms: i64,
 }
 
+/// A range of which a page shows none but the posts that it lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsenceRange {
+    /// The lower end, inclusive.
+    pub low: Key,
+    /// The upper end, exclusive.
+    pub high: Key,
+    /// Whether the page should list what is there. Else it ends above: the timeline may not reach
+    /// down to the range, so that only look-ups say what became of its posts.
+    pub is_proven: bool,
+}
+
 impl Machine {
     /// Whether the posts of a page are history, whose entries take their IDs from
     /// creation time: of a fill's, those below the range's upper end.
@@ -52,12 +64,23 @@ impl Machine {
     }
 
     /// The range in which stored posts that a page does not list are suspected
-    /// of being deleted: what the page proves. `None` if it proves nothing.
-    pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
-        self.absent_below(request, reading).or_else(|| {
-            let stretch = self.stretch(request, reading)?;
-            Some((stretch.low, stretch.high))
-        })
+    /// of being deleted. `None` if it proves nothing.
+    pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<AbsenceRange> {
+        let below = self.absent_below(request, reading);
+        below
+            .map(|(low, high)| AbsenceRange {
+                low,
+                high,
+                is_proven: false,
+            })
+            .or_else(|| {
+                let stretch = self.stretch(request, reading)?;
+                Some(AbsenceRange {
+                    low: stretch.low,
+                    high: stretch.high,
+                    is_proven: true,
+                })
+            })
     }
 
     /// Applies a checked page, whose posts are stored in the same commit as the
