@@ -207,6 +207,16 @@ impl Reading {
         keys.filter_map(move |(key, placed)| (*placed && in_order).then_some(key))
     }
 
+    /// Up to where a page without `max_id` shows all that is listed: its newest post. Where IDs say
+    /// the second only, the end of that second, or its beginning if it may not have been over.
+    pub(super) fn top(&self, scheme: &IdScheme, newest: &Key) -> Key {
+        let end = scheme.end_of_time(newest);
+        match scheme.time_ms(&end) {
+            Some(end_ms) if self.read_at_ms < end_ms => scheme.begin_of_time(newest),
+            _ => end,
+        }
+    }
+
     /// Whether it lists posts above the `max_id` that was sent, in their place: then it is the
     /// newest page.
     pub(super) fn passes_max_id(&self, request: &Request) -> bool {

@@ -213,7 +213,10 @@ impl Fetch {
                 since_id: since,
                 ceiling: above,
             } => (since_id, ceiling) = (since, above),
-            Bounds::HeadFrom(_) => since_id = anchor.map(|anchor| anchor.key.clone()),
+            // The page shows the anchor, if there is another below it.
+            Bounds::HeadFrom(_) => {
+                since_id = under_anchor.or_else(|| anchor.map(|anchor| anchor.key.clone()));
+            }
             Bounds::Back { max_id: below, .. } => (since_id, max_id) = (under_anchor, Some(below)),
             Bounds::Forward { else_max_id, .. } => match under_anchor {
                 None => max_id = Some(else_max_id),

@@ -64,6 +64,27 @@ impl IdScheme {
         self.layout == Some(Layout::SNAC)
     }
 
+    /// The lowest key of a key's time, where IDs that are listed in any order share one; else the key.
+    pub(super) fn begin_of_time(&self, key: &Key) -> Key {
+        self.time_boundary(key, 0)
+    }
+
+    /// Above all keys of a key's time, where IDs that are listed in any order share one; else the key.
+    /// Ranges of such a scheme begin and end there, or a page that shows some posts of a time would
+    /// cut them from the others.
+    pub(super) fn end_of_time(&self, key: &Key) -> Key {
+        self.time_boundary(key, 1)
+    }
+
+    fn time_boundary(&self, key: &Key, times: i64) -> Key {
+        let window_ms = self.precision_ms();
+        let boundary = (window_ms > 0).then(|| {
+            let begin_ms = self.time_ms(key)?.div_euclid(window_ms) * window_ms;
+            self.floor(begin_ms + times * window_ms)
+        });
+        boundary.flatten().unwrap_or_else(|| key.clone())
+    }
+
     /// The ID just below another; `None` where it cannot be computed, because
     /// the text has no known number behind it, or nothing is below it.
     pub fn predecessor(&self, key: &Key) -> Option<Key> {

@@ -217,6 +217,7 @@ impl Machine {
             return;
         };
         self.learn_rate(reading, new);
+        let top = reading.top(&scheme, newest);
         if self.ledger.frontier().is_none() {
             let entropy =
                 scheme.time_ms(newest).unwrap_or(0) ^ reading.answered_by_ms.rotate_left(20);
@@ -225,14 +226,14 @@ impl Machine {
         self.probes
             .came(&answer.plan.probes, new, PAGE_FULL, reading.read_at_ms);
         if self.ledger.frontier().is_none() {
-            let oldest = whole_from(&scheme, oldest).min(newest.clone());
+            let oldest = scheme.end_of_time(oldest).min(top.clone());
             let origin = self.first_origin(settings, &scheme, &oldest, reading);
             let is_history = !self.was_empty(reading);
             self.history.seen_empty = !is_history;
-            self.ledger.begin(origin, newest.clone(), is_history);
+            self.ledger.begin(origin.min(top.clone()), top, is_history);
         } else {
             let before = self.ledger.frontier().cloned();
-            self.ledger.extend(newest.clone());
+            self.ledger.extend(top);
             // A full page that does not reach down to the overlap leaves it to the gap, if there are
             // requests to spare.
             if let (Some(since), Some(before)) = (&answer.request.since_id, before)
@@ -242,7 +243,8 @@ impl Machine {
                 && *since < before
                 && self.is_full(answer.request, reading)
             {
-                self.ledger.reopen(since, &before, &scheme);
+                let since = scheme.begin_of_time(since);
+                self.ledger.reopen(&since, &before, &scheme);
             }
         }
         self.polled_down_to(answer.request, reading);
@@ -378,7 +380,7 @@ impl Machine {
                 // Once: what comes later is no history.
                 self.history.left = None;
                 let scheme = self.scheme.or(reading.scheme);
-                let origin = scheme.map(|scheme| whole_from(&scheme, &oldest));
+                let origin = scheme.map(|scheme| scheme.end_of_time(&oldest));
                 self.ledger.begin_later(&origin.unwrap_or(oldest));
             }
         }
@@ -478,16 +480,6 @@ impl Machine {
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
-
-/// The lowest key from which on a page is whole whose oldest post this is: where the order is not
-/// precise, its neighbours may be on the next page.
-pub(super) fn whole_from(scheme: &IdScheme, oldest: &Key) -> Key {
-    let precision_ms = scheme.precision_ms();
-    let end = (precision_ms > 0)
-        .then(|| scheme.floor(scheme.time_ms(oldest)? + precision_ms))
-        .flatten();
-    end.unwrap_or_else(|| oldest.clone())
-}
 
 /// Whether a failure says nothing of what was asked for.
 pub(super) fn is_about_the_server(kind: FailureKind) -> bool {

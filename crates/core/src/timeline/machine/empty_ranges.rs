@@ -8,10 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    LookUpOutcome, Machine, Step,
-    answers::{Answer, whole_from},
-};
+use super::{LookUpOutcome, Machine, Step, answers::Answer};
 use crate::{
     answer::Abilities,
     timeline::{
@@ -197,7 +194,7 @@ impl Machine {
         if let Some(scheme) = self.scheme {
             // With nothing below it, all posts of the oldest one's time are shown.
             let oldest = answer.reading.oldest();
-            let whole = oldest.map(|oldest| whole_from(&scheme, oldest));
+            let whole = oldest.map(|oldest| scheme.end_of_time(oldest));
             let whole = whole.filter(|_| scheme.names_posts());
             let stretch = Stretch {
                 low: range.low,

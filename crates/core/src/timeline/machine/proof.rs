@@ -110,18 +110,26 @@ impl Machine {
         let mut low = reading.oldest_from(request.since_id.as_ref())?.clone();
         let shows_top = self.honoured.shows_top(request, reading);
         let max_id = request.max_id.as_ref().filter(|_| shows_top);
-        let mut high = max_id.unwrap_or(newest).clone();
+        let scheme = self.scheme.or(reading.scheme);
+        let top = scheme.map(|scheme| reading.top(&scheme, newest));
+        let mut high = max_id.cloned().or(top).unwrap_or_else(|| newest.clone());
         let precision_ms = self.precision_ms().max(reading.precision_ms);
-        if let (1.., Some(scheme)) = (precision_ms, self.scheme.or(reading.scheme)) {
+        if let (1.., Some(scheme)) = (precision_ms, scheme) {
             let is_whole = self
                 .honoured
                 .is_surely_whole(reading.items, request.page.limit);
-            if !is_whole {
-                low = low.max(scheme.floor(scheme.time_ms(oldest)? + precision_ms)?);
+            let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
+            let oldest_ms = scheme.time_ms(oldest)?;
+            let since_ms = request.since_id.as_ref().and_then(|id| scheme.time_ms(id));
+            let is_beside_since = since_ms.is_some_and(|ms| window(ms) == window(oldest_ms));
+            if !is_whole || is_beside_since {
+                low = low.max(scheme.floor(oldest_ms + precision_ms)?);
+            } else if scheme.names_posts() {
+                low = scheme.floor(oldest_ms)?;
             }
             if let Some(max) = max_id {
                 // Posts of its time are listed above it too.
-                let time_ms = scheme.time_ms(max)?.div_euclid(precision_ms) * precision_ms;
+                let time_ms = window(scheme.time_ms(max)?) * precision_ms;
                 high = high.min(scheme.floor(time_ms)?);
             }
             let is_from_below = request.min_id.is_some()
