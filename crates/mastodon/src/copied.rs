@@ -109,7 +109,7 @@ impl Copier<'_> {
             return out.json("null");
         }
         if json.starts_with('[') {
-            return self.list(out, part.and_then(Part::item), (name, value), depth - 1);
+            return self.list(out, part, (name, value), depth - 1);
         }
         match RawObject::of(value) {
             Some(object) => self.object(out, part, &object, depth - 1),
@@ -125,12 +125,14 @@ impl Copier<'_> {
         depth: usize,
     ) {
         let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+        let is_viewers = |item: &RawValue| part.is_some_and(|part| part.is_viewers_item(item));
+        let items = items.into_iter().filter(|item| !is_viewers(item));
         out.json("[");
-        for (index, item) in items.into_iter().enumerate() {
+        for (index, item) in items.enumerate() {
             if index > 0 {
                 out.json(",");
             }
-            self.value(out, part, (name, item), depth);
+            self.value(out, part.and_then(Part::item), (name, item), depth);
         }
         out.json("]");
     }
