@@ -9,7 +9,7 @@ use crate::{
     copied_status::is_for_anyone,
     object_writer::ObjectWriter,
     raw_object::{RawObject, id, text},
-    references::{is_id, may_refer, member, of_part, part_of, referent},
+    references::{is_address, may_refer, member, of_part, part_of, referent},
     template::{Referent, Template},
     viewer::{Member, Part},
 };
@@ -257,8 +257,8 @@ fn last_written<'o, 'j>(object: &'o RawObject<'j>) -> Vec<Written<'o, 'j>> {
 /// Leaves room for a local ID; `null` where there is none. An address stays as it is.
 pub(crate) fn local(out: &mut Template, referent: Option<Referent>, value: &RawValue) {
     match (referent, id(value)) {
-        (Some(referent), Some(id)) if is_id(&id) => out.id(referent, &id),
-        (_, Some(_)) => out.json(value.get()),
+        (Some(referent), Some(id)) if !is_address(&id) => out.id(referent, &id),
+        (_, Some(id)) if is_address(&id) => out.json(value.get()),
         _ => out.json("null"),
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use driftline_core::{
     post::{Author, Counts, Post, PostHashes, References, Visibility},
-    upstream_id::UpstreamId,
+    upstream_id::{MAX_ID_BYTES, UpstreamId},
 };
 use serde::de::Error as _;
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ pub enum StatusError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// It has no usable ID.
-    #[error("no usable ID; IDs are texts or whole numbers")]
+    #[error("no usable ID; IDs are texts or whole numbers of at most {MAX_ID_BYTES} bytes")]
     Id {
         /// What is there instead, as the server wrote it.
         found: Option<String>,
@@ -62,9 +62,10 @@ pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusErr
 /// An ID that must be there, as it is written: what bounds of requests name.
 ///
 /// # Errors
-/// [`StatusError::Id`] if it is no text or whole number.
+/// [`StatusError::Id`] if it is no text or whole number, or longer than any ID.
 pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
     let read = value.and_then(written_id);
+    let read = read.filter(|id| id.len() <= MAX_ID_BYTES);
     read.map(|id| UpstreamId::new(id.into_owned()))
         .ok_or_else(|| StatusError::Id {
             found: value.map(|value| value.get().to_owned()),
@@ -118,7 +119,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
     Ok(post)
 }
 
-/// The author; one that the server leaves out has an empty ID, because a post without an author is
+/// The author; one that the server leaves out, or whose ID is too long, has an empty ID, because a post without an author is
 /// still a post.
 fn author(account: Option<&RawValue>) -> Author {
     let members = account.and_then(RawObject::of);
@@ -127,8 +128,9 @@ fn author(account: Option<&RawValue>) -> Author {
         _ => "{}",
     };
     let account = members.unwrap_or_default();
+    let id = account.id("id").filter(|id| id.len() <= MAX_ID_BYTES);
     Author {
-        id: UpstreamId::new(account.id("id").unwrap_or_default().into_owned()),
+        id: UpstreamId::new(id.unwrap_or_default().into_owned()),
         acct: account.text("acct").unwrap_or_default().into_owned(),
         display_name: account
             .text("display_name")

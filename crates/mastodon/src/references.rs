@@ -4,7 +4,10 @@
 //! know, by their names (`…status_id`, `…account_ids`) and by the form of their objects (an ID and an
 //! `acct` make an account).
 
-use driftline_core::{post::References, upstream_id::UpstreamId};
+use driftline_core::{
+    post::References,
+    upstream_id::{MAX_ID_BYTES, UpstreamId},
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -144,9 +147,14 @@ pub(crate) fn of_part(part: Part) -> Option<Referent> {
     }
 }
 
-/// Whether a text may be an ID at an upstream: addresses are none.
+/// Whether a text is an address, which is no ID.
+pub(crate) fn is_address(text: &str) -> bool {
+    text.contains('/')
+}
+
+/// Whether a text may be an ID at an upstream. Indexes hold no longer ones.
 pub(crate) fn is_id(text: &str) -> bool {
-    !text.contains('/')
+    !text.is_empty() && text.len() <= MAX_ID_BYTES && !is_address(text)
 }
 
 fn add(found: &mut References, referent: Option<Referent>, value: &RawValue) {

@@ -158,6 +158,41 @@ fn nesting_without_end_breaks_nothing() {
     }
 }
 
+/// As posts that were stored by earlier versions have them.
+#[test]
+fn the_readers_part_in_policies_is_not_shown() {
+    let json = r#"{"id":"1","interaction_policy":{"can_reply":{"always":["me","public"]}}}"#;
+    let (template, mut out) = (template(&RawObject::parse(json).expect("JSON")), Vec::new());
+    template.fill(&mut out, |_, _| None, |_| None);
+    let out = String::from_utf8(out).expect("UTF-8");
+    let policy = r#""interaction_policy":{"can_reply":{"always":["public"]}}"#;
+    assert!(out.contains(policy), "{out}");
+}
+
+#[test]
+fn what_is_too_long_for_an_id_is_none() {
+    let (long, longest) = ("9".repeat(256), "8".repeat(255));
+    let json = json!({
+        "id": "1", "account": { "id": "2", "acct": "a" }, "in_reply_to_id": long,
+        "status_ids": [long, longest], "mentions": [{ "id": long, "acct": "b" }],
+        "reblog": { "id": long, "uri": "u", "visibility": "public", "account": { "id": long, "acct": "c" } },
+        "quote": { "quoted_status_id": long },
+    });
+    let json = json.to_string();
+    let status = RawObject::parse(&json).expect("an object");
+    let known = references(&status);
+    assert_eq!(known.posts, [longest.as_str().into()]);
+    assert_eq!(known.accounts, []);
+    let (template, mut out) = (template(&status), Vec::new());
+    let named: BTreeSet<_> = template.references().map(|(_, id)| id).collect();
+    assert_eq!(named, BTreeSet::from([longest.as_str()]));
+    template.fill(&mut out, |_, _| Some(7), |_| None);
+    let out = String::from_utf8(out).expect("UTF-8");
+    assert!(!out.contains(&long), "{out}");
+    assert!(out.contains(r#""in_reply_to_id":null"#), "{out}");
+    assert!(out.contains(r#""status_ids":[null,"7"]"#), "{out}");
+}
+
 proptest! {
     #[test]
     fn no_id_of_an_upstream_is_shown(status in status()) {
