@@ -1,6 +1,8 @@
 //! Values that are copied as they were written, but for what belongs to their reader and for the IDs
 //! of posts and accounts.
 
+use std::collections::HashSet;
+
 use driftline_core::api::Api;
 use serde_json::value::RawValue;
 
@@ -8,7 +10,7 @@ use crate::{
     account::qualified,
     copied_status::is_for_anyone,
     object_writer::ObjectWriter,
-    raw_object::{RawObject, id, text},
+    raw_object::{RawObject, decoded, id, text},
     references::{is_address, may_refer, member, of_part, part_of, referent},
     template::{Referent, Template},
     viewer::{Member, Part},
@@ -246,12 +248,13 @@ impl Copied {
 /// The members of an object as they were written; of repeated ones the last.
 fn last_written<'o, 'j>(object: &'o RawObject<'j>) -> Vec<Written<'o, 'j>> {
     let all: Vec<_> = object.written().collect();
-    let later = |at: usize| &all[at + 1..];
-    let is_last = |(at, (name, ..)): &(usize, &Written<'_, '_>)| {
-        later(*at).iter().all(|(other, ..)| other != name)
-    };
-    let last = all.iter().enumerate().filter(is_last);
-    last.map(|(_, written)| *written).collect()
+    let mut seen = HashSet::with_capacity(all.len());
+    let from_last = all.into_iter().rev();
+    let mut last: Vec<_> = from_last
+        .filter(|(.., key, _)| seen.insert(decoded(key)))
+        .collect();
+    last.reverse();
+    last
 }
 
 /// Leaves room for a local ID; `null` where there is none. An address stays as it is.

@@ -193,6 +193,26 @@ fn what_is_too_long_for_an_id_is_none() {
     assert!(out.contains(r#""status_ids":[null,"7"]"#), "{out}");
 }
 
+/// Minutes, if each member is compared with each other one.
+#[test]
+fn many_members_are_copied_at_once() {
+    let members: Vec<String> = (0..100_000)
+        .map(|n| format!(r#""k{n:06}":{n},"k":{n}"#))
+        .collect();
+    let json = format!(r#"{{"a_id":"1","x":{{{}}}}}"#, members.join(","));
+    let json = json.replace("k000001", "\\u006b000000");
+    let status = RawObject::parse(&json).expect("an object");
+    let mut out = Vec::new();
+    template(&status).fill(&mut out, |_, _| Some(7), |_| None);
+    let out = String::from_utf8(out).expect("UTF-8");
+    assert!(
+        out.contains(r#""x":{"\u006b000000":1,"k000002":2,"#),
+        "{}",
+        &out[..200]
+    );
+    assert!(out.contains(r#""k099999":99999,"k":99999}"#));
+}
+
 proptest! {
     #[test]
     fn no_id_of_an_upstream_is_shown(status in status()) {
