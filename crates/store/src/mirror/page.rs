@@ -68,8 +68,9 @@ pub fn commit_page(
     let is_history = commit.machine.is_history(commit.request, reading);
     let listing = listing(tx, &source, commit, is_history)?;
     let mut absent = Vec::new();
-    if let Some(range) = commit.machine.absence_range(commit.request, reading) {
-        let (ranges, listed) = readable(range, commit);
+    let proves = commit.machine.absence_range(commit.request, reading);
+    if let Some(range) = &proves {
+        let (ranges, listed) = readable(range.clone(), commit);
         for (low, high) in &ranges {
             absent.extend(departure::absent(
                 tx,
@@ -98,7 +99,7 @@ pub fn commit_page(
     // From here on the local clock may be held, for which other sources wait: all reads that can be
     // done before it are done.
     entry::mark_shown(tx, source.id, &listing.shown)?;
-    quarantine::take_in(tx, source.id, page)?;
+    quarantine::take_in(tx, source.id, page, reading, proves.as_ref())?;
     let departures = departure::take_in(tx, &mut source, absent, asked_at_ms)?;
     let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
     let recounted = recounts.write(tx)?;
