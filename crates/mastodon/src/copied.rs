@@ -191,6 +191,7 @@ impl Copier<'_> {
         depth: usize,
     ) -> ObjectWriter<'o> {
         let mut writer = ObjectWriter::open(out);
+        let part = part_of(Some(part), object);
         let members = last_written(object);
         for written @ (name, _, value) in &members {
             let made = form.made.iter().find(|made| *made == name);
@@ -200,7 +201,7 @@ impl Copier<'_> {
                 (_, Some(copied)) if !copied.fits(value) => {
                     writer.json(copied.key, copied.otherwise);
                 }
-                _ => self.member(&mut writer, Some(part), *written, depth),
+                _ => self.member(&mut writer, part, *written, depth),
             }
         }
         let is_missing = |key: &str| members.iter().all(|(name, ..)| *name != key);

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use driftline_core::{
+    api::Api,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
     upstream_id::{MAX_ID_BYTES, UpstreamId},
 };
@@ -48,15 +49,35 @@ pub fn read_status(json: &RawValue) -> Result<Post, StatusError> {
     read_parsed(&RawObject::parse(json.get())?, json.get())
 }
 
+/// [`read_status`] of a status that was made of a post of another API: that is in it whole, and what it
+/// names by the IDs of that API are no references.
+///
+/// # Errors
+/// As for [`read_status`].
+pub fn read_made_status(json: &RawValue, api: Api) -> Result<Post, StatusError> {
+    read(&RawObject::parse(json.get())?, json.get(), api)
+}
+
 /// Reads a post that is parsed already from that JSON: see [`read_status`].
 ///
 /// # Errors
 /// It, or the post that it boosts, has no usable ID, or it is nested too deep.
 pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusError> {
+    read(status, json, Api::Mastodon)
+}
+
+fn read(status: &RawObject<'_>, json: &str, api: Api) -> Result<Post, StatusError> {
     match without_repeats(json)? {
-        Some(json) => of_object(&RawObject::parse(&json)?, &json, Boosts::Read),
-        None => of_object(status, json, Boosts::Read),
+        Some(json) => read_whole(&RawObject::parse(&json)?, &json, api),
+        None => read_whole(status, json, api),
     }
+}
+
+fn read_whole(status: &RawObject<'_>, json: &str, api: Api) -> Result<Post, StatusError> {
+    Ok(Post {
+        references: references(status, api),
+        ..of_object(status, json, Boosts::Read)?
+    })
 }
 
 /// An ID that must be there, as it is written: what bounds of requests name.
@@ -96,10 +117,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         visibility: Visibility::named_or_narrowest(&visibility),
         author: author(status.get("account")),
         boost_of,
-        references: match boosts {
-            Boosts::Read => references(status),
-            Boosts::Leave => References::default(),
-        },
+        references: References::default(),
         counts: Counts {
             replies: status.whole("replies_count"),
             boosts: status.whole("reblogs_count"),
