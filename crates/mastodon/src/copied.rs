@@ -1,6 +1,8 @@
 //! Values that are copied as they were written, but for what belongs to their reader and for the IDs
 //! of posts and accounts.
 
+use std::collections::HashSet;
+
 use driftline_core::api::Api;
 use serde_json::value::RawValue;
 
@@ -8,8 +10,8 @@ use crate::{
     account::qualified,
     copied_status::is_for_anyone,
     object_writer::ObjectWriter,
-    raw_object::{RawObject, id, text},
-    references::{is_id, may_refer, member, of_part, part_of, referent},
+    raw_object::{RawObject, decoded, id, text},
+    references::{is_address, may_refer, member, of_part, part_of, referent},
     template::{Referent, Template},
     viewer::{Member, Part},
 };
@@ -109,7 +111,7 @@ impl Copier<'_> {
             return out.json("null");
         }
         if json.starts_with('[') {
-            return self.list(out, part.and_then(Part::item), (name, value), depth - 1);
+            return self.list(out, part, (name, value), depth - 1);
         }
         match RawObject::of(value) {
             Some(object) => self.object(out, part, &object, depth - 1),
@@ -125,12 +127,14 @@ impl Copier<'_> {
         depth: usize,
     ) {
         let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+        let is_viewers = |item: &RawValue| part.is_some_and(|part| part.is_viewers_item(item));
+        let items = items.into_iter().filter(|item| !is_viewers(item));
         out.json("[");
-        for (index, item) in items.into_iter().enumerate() {
+        for (index, item) in items.enumerate() {
             if index > 0 {
                 out.json(",");
             }
-            self.value(out, part, (name, item), depth);
+            self.value(out, part.and_then(Part::item), (name, item), depth);
         }
         out.json("]");
     }
@@ -187,6 +191,7 @@ impl Copier<'_> {
         depth: usize,
     ) -> ObjectWriter<'o> {
         let mut writer = ObjectWriter::open(out);
+        let part = part_of(Some(part), object);
         let members = last_written(object);
         for written @ (name, _, value) in &members {
             let made = form.made.iter().find(|made| *made == name);
@@ -196,7 +201,7 @@ impl Copier<'_> {
                 (_, Some(copied)) if !copied.fits(value) => {
                     writer.json(copied.key, copied.otherwise);
                 }
-                _ => self.member(&mut writer, Some(part), *written, depth),
+                _ => self.member(&mut writer, part, *written, depth),
             }
         }
         let is_missing = |key: &str| members.iter().all(|(name, ..)| *name != key);
@@ -244,19 +249,20 @@ impl Copied {
 /// The members of an object as they were written; of repeated ones the last.
 fn last_written<'o, 'j>(object: &'o RawObject<'j>) -> Vec<Written<'o, 'j>> {
     let all: Vec<_> = object.written().collect();
-    let later = |at: usize| &all[at + 1..];
-    let is_last = |(at, (name, ..)): &(usize, &Written<'_, '_>)| {
-        later(*at).iter().all(|(other, ..)| other != name)
-    };
-    let last = all.iter().enumerate().filter(is_last);
-    last.map(|(_, written)| *written).collect()
+    let mut seen = HashSet::with_capacity(all.len());
+    let from_last = all.into_iter().rev();
+    let mut last: Vec<_> = from_last
+        .filter(|(.., key, _)| seen.insert(decoded(key)))
+        .collect();
+    last.reverse();
+    last
 }
 
 /// Leaves room for a local ID; `null` where there is none. An address stays as it is.
 pub(crate) fn local(out: &mut Template, referent: Option<Referent>, value: &RawValue) {
     match (referent, id(value)) {
-        (Some(referent), Some(id)) if is_id(&id) => out.id(referent, &id),
-        (_, Some(_)) => out.json(value.get()),
+        (Some(referent), Some(id)) if !is_address(&id) => out.id(referent, &id),
+        (_, Some(id)) if is_address(&id) => out.json(value.get()),
         _ => out.json("null"),
     }
 }

@@ -6,6 +6,8 @@
 //! of repeated keys the last counts. Hashes are stored with [`PostHashes::FORM`], which rises when
 //! their computation changes: `tests/golden/post_hashes.txt` holds what this form makes.
 
+use std::collections::BTreeMap;
+
 use driftline_core::post::{Post, PostHashes};
 use serde_json::value::RawValue;
 
@@ -179,15 +181,12 @@ impl Fnv {
             }
             (None, Some(object)) => {
                 self.bytes(&[OBJECT]);
-                let mut names: Vec<&str> = object.members().map(|(name, _)| name).collect();
-                names.sort_unstable();
-                names.dedup();
-                for name in names {
-                    // `get` reads the last of repeated members, and `null` as nothing.
-                    if let Some(member) = object.get(name) {
-                        self.text(name.as_bytes());
-                        self.nested(Some(member), depth - 1);
-                    }
+                // Of repeated members the last counts, also if it is `null`, which is nothing.
+                let members: BTreeMap<&str, &RawValue> = object.members().collect();
+                let members = members.into_iter();
+                for (name, member) in members.filter(|(_, member)| member.get() != "null") {
+                    self.text(name.as_bytes());
+                    self.nested(Some(member), depth - 1);
                 }
                 self.bytes(&[END]);
             }

@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 
 use driftline_core::{
+    api::Api,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
-    upstream_id::UpstreamId,
+    upstream_id::{MAX_ID_BYTES, UpstreamId},
 };
 use serde::de::Error as _;
 use serde_json::value::RawValue;
@@ -27,7 +28,7 @@ pub enum StatusError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// It has no usable ID.
-    #[error("no usable ID; IDs are texts or whole numbers")]
+    #[error("no usable ID; IDs are texts or whole numbers of at most {MAX_ID_BYTES} bytes")]
     Id {
         /// What is there instead, as the server wrote it.
         found: Option<String>,
@@ -48,23 +49,44 @@ pub fn read_status(json: &RawValue) -> Result<Post, StatusError> {
     read_parsed(&RawObject::parse(json.get())?, json.get())
 }
 
+/// [`read_status`] of a status that was made of a post of another API: that is in it whole, and what it
+/// names by the IDs of that API are no references.
+///
+/// # Errors
+/// As for [`read_status`].
+pub fn read_made_status(json: &RawValue, api: Api) -> Result<Post, StatusError> {
+    read(&RawObject::parse(json.get())?, json.get(), api)
+}
+
 /// Reads a post that is parsed already from that JSON: see [`read_status`].
 ///
 /// # Errors
 /// It, or the post that it boosts, has no usable ID, or it is nested too deep.
 pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusError> {
+    read(status, json, Api::Mastodon)
+}
+
+fn read(status: &RawObject<'_>, json: &str, api: Api) -> Result<Post, StatusError> {
     match without_repeats(json)? {
-        Some(json) => of_object(&RawObject::parse(&json)?, &json, Boosts::Read),
-        None => of_object(status, json, Boosts::Read),
+        Some(json) => read_whole(&RawObject::parse(&json)?, &json, api),
+        None => read_whole(status, json, api),
     }
+}
+
+fn read_whole(status: &RawObject<'_>, json: &str, api: Api) -> Result<Post, StatusError> {
+    Ok(Post {
+        references: references(status, api),
+        ..of_object(status, json, Boosts::Read)?
+    })
 }
 
 /// An ID that must be there, as it is written: what bounds of requests name.
 ///
 /// # Errors
-/// [`StatusError::Id`] if it is no text or whole number.
+/// [`StatusError::Id`] if it is no text or whole number, or longer than any ID.
 pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
     let read = value.and_then(written_id);
+    let read = read.filter(|id| id.len() <= MAX_ID_BYTES);
     read.map(|id| UpstreamId::new(id.into_owned()))
         .ok_or_else(|| StatusError::Id {
             found: value.map(|value| value.get().to_owned()),
@@ -95,10 +117,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         visibility: Visibility::named_or_narrowest(&visibility),
         author: author(status.get("account")),
         boost_of,
-        references: match boosts {
-            Boosts::Read => references(status),
-            Boosts::Leave => References::default(),
-        },
+        references: References::default(),
         counts: Counts {
             replies: status.whole("replies_count"),
             boosts: status.whole("reblogs_count"),
@@ -118,7 +137,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
     Ok(post)
 }
 
-/// The author; one that the server leaves out has an empty ID, because a post without an author is
+/// The author; one that the server leaves out, or whose ID is too long, has an empty ID, because a post without an author is
 /// still a post.
 fn author(account: Option<&RawValue>) -> Author {
     let members = account.and_then(RawObject::of);
@@ -127,8 +146,9 @@ fn author(account: Option<&RawValue>) -> Author {
         _ => "{}",
     };
     let account = members.unwrap_or_default();
+    let id = account.id("id").filter(|id| id.len() <= MAX_ID_BYTES);
     Author {
-        id: UpstreamId::new(account.id("id").unwrap_or_default().into_owned()),
+        id: UpstreamId::new(id.unwrap_or_default().into_owned()),
         acct: account.text("acct").unwrap_or_default().into_owned(),
         display_name: account
             .text("display_name")

@@ -4,7 +4,11 @@
 //! know, by their names (`…status_id`, `…account_ids`) and by the form of their objects (an ID and an
 //! `acct` make an account).
 
-use driftline_core::{post::References, upstream_id::UpstreamId};
+use driftline_core::{
+    api::Api,
+    post::References,
+    upstream_id::{MAX_ID_BYTES, UpstreamId},
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -13,15 +17,26 @@ use crate::{
     viewer::{Member, Part},
 };
 
-/// What a status refers to besides itself and its author, quoted and boosted posts included.
-pub fn references(status: &RawObject<'_>) -> References {
-    let mut found = References::default();
+/// What a status refers to besides itself and its author, quoted and boosted posts included: all that
+/// [`crate::Copier`] leaves room for. Where a status was made of a post of X or Twitter, that is left
+/// out there and here.
+pub fn references(status: &RawObject<'_>, api: Api) -> References {
+    let mut found = Found {
+        ids: References::default(),
+        api,
+    };
     members(&mut found, Some(Part::Status), status, MAX_DEPTH);
+    let mut found = found.ids;
     for ids in [&mut found.posts, &mut found.accounts] {
         ids.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         ids.dedup();
     }
     found
+}
+
+struct Found {
+    ids: References,
+    api: Api,
 }
 
 /// What the ID in a member of that name points to. Members with lists of IDs count too.
@@ -69,21 +84,46 @@ fn form(object: &RawObject<'_>) -> Option<Part> {
     (has("acct") || has("username")).then_some(Part::Account)
 }
 
-/// Whether JSON may name a post or an account, by the ends of keys. Escaped keys do not count.
+/// Whether JSON may name a post or an account, by the ends of keys.
 pub(crate) fn may_refer(json: &str) -> bool {
-    json.contains("id\"") || json.contains("ids\"")
+    let has = |mark| json.contains(mark);
+    // The letters of `ids`, as escapes.
+    let is_escaped = || has("\\u0069") || has("\\u0064") || has("\\u0073");
+    has("id\"") || has("ids\"") || has("\\u00") && is_escaped()
 }
 
 /// Whether an account, the author, names nobody but itself. It is the longest part of most posts.
 fn names_itself_only(json: &str) -> bool {
-    let after_id = json.find("id\"").map_or(json, |at| &json[at + 3..]);
-    !may_refer(after_id) && !json.contains("ids\"")
+    let Some((before, after)) = json.split_once("\"id\"") else {
+        return !may_refer(json);
+    };
+    before.rfind('{') == Some(0) && !may_refer(before) && !may_refer(after)
+}
+
+/// Whether media name nobody but themselves. Most do, and each has an ID.
+fn names_media_only(json: &str) -> bool {
+    const MARKS: [&str; 13] = [
+        "_id\"",
+        "_ids\"",
+        "\\u00",
+        "acct\"",
+        "username\"",
+        "account\"",
+        "author\"",
+        "moved\"",
+        "user\"",
+        "status\"",
+        "reblog\"",
+        "quote\"",
+        "parent\"",
+    ];
+    !MARKS.iter().any(|mark| json.contains(mark))
 }
 
 /// The deepest nesting that is read, in objects and lists. A hostile answer could nest without end.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-fn members(found: &mut References, part: Option<Part>, object: &RawObject<'_>, depth: usize) {
+fn members(found: &mut Found, part: Option<Part>, object: &RawObject<'_>, depth: usize) {
     for (name, value) in object.members() {
         let json = value.get();
         let inner = match member(part, name) {
@@ -93,7 +133,8 @@ fn members(found: &mut References, part: Option<Part>, object: &RawObject<'_>, d
         };
         // Most of what is nested names nobody, and is not parsed.
         let is_plain = match name {
-            "media_attachments" | "emojis" | "tags" | "fields" | "roles" | "x" | "twitter" => true,
+            "x" | "twitter" => found.api != Api::Mastodon,
+            "media_attachments" => names_media_only(json),
             "account" if depth == MAX_DEPTH => names_itself_only(json),
             _ => false,
         };
@@ -103,12 +144,7 @@ fn members(found: &mut References, part: Option<Part>, object: &RawObject<'_>, d
     }
 }
 
-fn value_of(
-    found: &mut References,
-    part: Option<Part>,
-    (name, value): (&str, &RawValue),
-    depth: usize,
-) {
+fn value_of(found: &mut Found, part: Option<Part>, (name, value): (&str, &RawValue), depth: usize) {
     let json = value.get();
     let is_nested = json.starts_with(['{', '[']);
     if !is_nested {
@@ -144,15 +180,20 @@ pub(crate) fn of_part(part: Part) -> Option<Referent> {
     }
 }
 
-/// Whether a text may be an ID at an upstream: addresses are none.
-pub(crate) fn is_id(text: &str) -> bool {
-    !text.contains('/')
+/// Whether a text is an address, which is no ID.
+pub(crate) fn is_address(text: &str) -> bool {
+    text.contains('/')
 }
 
-fn add(found: &mut References, referent: Option<Referent>, value: &RawValue) {
+/// Whether a text may be an ID at an upstream. Indexes hold no longer ones.
+pub(crate) fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_ID_BYTES && !is_address(text)
+}
+
+fn add(found: &mut Found, referent: Option<Referent>, value: &RawValue) {
     let ids = match referent {
-        Some(Referent::Post) => &mut found.posts,
-        Some(Referent::Account) => &mut found.accounts,
+        Some(Referent::Post) => &mut found.ids.posts,
+        Some(Referent::Account) => &mut found.ids.accounts,
         None => return,
     };
     ids.extend(
@@ -167,7 +208,7 @@ mod tests {
     use super::*;
 
     fn found(json: &str) -> (Vec<String>, Vec<String>) {
-        let found = references(&RawObject::parse(json).expect("an object"));
+        let found = references(&RawObject::parse(json).expect("an object"), Api::Mastodon);
         let texts = |ids: Vec<UpstreamId>| ids.iter().map(ToString::to_string).collect();
         (texts(found.posts), texts(found.accounts))
     }
@@ -188,6 +229,23 @@ mod tests {
             accounts,
             ["2", "a1", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
         );
+    }
+
+    #[test]
+    fn names_are_found_wherever_the_copier_leaves_room() {
+        let json = r#"{"id":"own","account":{"author_id":"a0","acct":"a"},
+            "media_attachments":[{"id":"no","account_id":"a1"},{"id":"no","user":{"id":"a2"}}],
+            "emojis":[{"profile_id":"a3"}],"tags":[{"status_ids":["p1"]}],"roles":[{"user_id":"a4"}],
+            "x":{"author_i\u0064":"a5"},"unknown":{"status_i\u0064\u0073":["p2"]}}"#;
+        let (posts, accounts) = found(json);
+        assert_eq!(posts, ["p1", "p2"]);
+        assert_eq!(accounts, ["a0", "a1", "a2", "a3", "a4", "a5"]);
+        let plain = r#"[{"id":"1","type":"image","description":"a \"b\"\n"}]"#;
+        assert!(names_media_only(plain));
+        assert!(names_itself_only(
+            r#"{"id":"1","note":"a \u003cb","emojis":[]}"#
+        ));
+        assert!(!names_itself_only(r#"{"moved":{"id":"1"}}"#));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use crate::raw_object::name;
+use crate::raw_object::decoded;
 
 /// The text without members that a later one of the same object repeats, at any depth; `None` if there
 /// are none. All the rest stays as it is written. The text must be valid JSON.
@@ -29,8 +29,9 @@ struct Scan<'j> {
     objects: usize,
     /// The text of each member, to the beginning of the next one of its object.
     members: Vec<(usize, usize)>,
-    /// The last member of each name, by its object's number.
-    seen: HashMap<(usize, Cow<'j, str>), usize>,
+    /// The last member of each name, by its object's number. Names are bytes: texts do not tell
+    /// halves of surrogate pairs apart.
+    seen: HashMap<(usize, Cow<'j, [u8]>), usize>,
     /// Members that are repeated later.
     repeated: Vec<usize>,
 }
@@ -94,7 +95,7 @@ impl<'j> Scan<'j> {
         if let Some(last) = object.last.replace(member) {
             self.members[last].1 = start;
         }
-        let name = name(&json[start..end]).unwrap_or_default();
+        let name = decoded(&json[start..end]).unwrap_or_default();
         self.repeated
             .extend(self.seen.insert((object.number, name), member));
     }
@@ -152,6 +153,7 @@ mod tests {
                 r#"[{"b":"a","a":{"a":{"a":1}}},{"a":1}]"#,
             ),
             (r#"{"":1,"":{}}"#, r#"{"":{}}"#),
+            (r#"{"\ud800":1,"\uD800":2}"#, r#"{"\uD800":2}"#),
         ] {
             assert_eq!(without_repeats(json), Ok(Some(kept.to_owned())), "{json}");
         }
@@ -161,6 +163,7 @@ mod tests {
     fn what_repeats_nothing_stays() {
         for json in [
             r#"{"a":{"a":"a"},"b":["a","a",{"a":1},{"a":1}],"A":"\\\"a\":"}"#,
+            r#"{"\ud800":1,"\udc00":2,"\ufffd":3,"\ud800\udc00":4}"#,
             "[]",
             "7",
             r#""a""#,

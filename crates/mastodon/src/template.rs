@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::{object_writer::ObjectWriter, overlay::ViewerOverlay};
+use crate::{object_writer::ObjectWriter, overlay::ViewerOverlay, references::is_id};
 
 /// JSON with holes for what only the store knows: the local IDs of the posts and accounts that it
 /// names, and what it says of the account that views it.
@@ -108,9 +108,12 @@ impl Template {
         }
     }
 
-    /// Leaves room for the local ID of what an upstream's ID names.
+    /// Leaves room for the local ID of what an upstream's ID names; what can be no ID is `null`.
     pub(crate) fn id(&mut self, referent: Referent, upstream_id: &str) {
-        self.hole(HoleKind::Id(referent, upstream_id.to_owned()));
+        match is_id(upstream_id) {
+            true => self.hole(HoleKind::Id(referent, upstream_id.to_owned())),
+            false => self.json("null"),
+        }
     }
 
     /// Leaves room for what a post says of its viewer, after members of its object.

@@ -4,7 +4,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::raw_object::RawObject;
+use crate::raw_object::{RawObject, items, text};
 
 /// A status without what concerns its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,12 @@ pub(crate) enum Part {
     Account,
     /// What Pleroma and Akkoma add to an account.
     PleromaAccount,
+    /// Who may do what with a post, of GoToSocial.
+    InteractionPolicy,
+    /// Who may do one thing.
+    InteractionRule,
+    /// A list of those who may.
+    Interactors,
     /// A tweet as version 1.1 of Twitter's API writes it.
     Tweet,
     TwitterUser,
@@ -79,6 +85,11 @@ impl Part {
         }
     }
 
+    /// Whether an item of a list belongs to the reader.
+    pub(crate) fn is_viewers_item(self, item: &RawValue) -> bool {
+        self == Self::Interactors && text(item).is_some_and(|item| item == "me")
+    }
+
     pub(crate) fn member(self, name: &str) -> Member {
         match (self, name) {
             (
@@ -89,7 +100,9 @@ impl Part {
                 | "bookmarked"
                 | "pinned"
                 | "filtered"
-                | "conversation_tracking",
+                | "conversation_tracking"
+                | "emoji_reactioned"
+                | "circle_id",
             )
             | (Self::Conversation, "tracking" | "can_moderate")
             | (Self::Poll, "voted" | "own_votes")
@@ -112,11 +125,17 @@ impl Part {
                 | "source"
                 | "mute_expires_at"
                 | "authentication_methods"
-                | "client_config",
+                | "client_config"
+                | "follow_requests_count",
             )
             | (
                 Self::PleromaAccount,
                 "relationship"
+                | "email"
+                | "is_admin"
+                | "is_moderator"
+                | "privileges"
+                | "deactivated"
                 | "settings_store"
                 | "chat_token"
                 | "notification_settings"
@@ -141,6 +160,12 @@ impl Part {
             (Self::Status, "quote_approval") => Member::Inner(Self::QuoteApproval),
             (Self::Status, "pleroma") => Member::Inner(Self::Pleroma),
             (Self::Status, "conversation") => Member::Inner(Self::Conversation),
+            (Self::Status, "interaction_policy") => Member::Inner(Self::InteractionPolicy),
+            (Self::InteractionPolicy, _) => Member::Inner(Self::InteractionRule),
+            (
+                Self::InteractionRule,
+                "always" | "with_approval" | "automatic_approval" | "manual_approval",
+            ) => Member::Inner(Self::Interactors),
             (Self::Account, "feature_approval") => Member::Inner(Self::QuoteApproval),
             (Self::Status, "friendica") => Member::Inner(Self::Friendica),
             (Self::Status, "tags") => Member::Inner(Self::Tags),
@@ -162,9 +187,10 @@ impl Part {
 }
 
 fn split_value(value: &RawValue, part: Part, depth: usize) -> Option<Split> {
-    match part.item() {
-        Some(item) => split_list(value, item, depth),
-        None => split_object(&RawObject::of(value)?, part, depth),
+    match (part, part.item()) {
+        (Part::Interactors, _) => split_items(value, part),
+        (_, Some(item)) => split_list(value, item, depth),
+        (_, None) => split_object(&RawObject::of(value)?, part, depth),
     }
 }
 
@@ -181,9 +207,11 @@ fn may_concern_viewer(part: Part, json: &str) -> bool {
             "\"feature_",
             "\"authentication_",
             "\"client_config\"",
+            "\"follow_requests_count\"",
             "\"twitter\"",
         ]),
         Part::Tags => has(&["\"following\"", "\"featuring\""]),
+        Part::InteractionPolicy => has(&["\"me\"", "\\"]),
         _ => true,
     }
 }
@@ -238,6 +266,20 @@ fn split_list(list: &RawValue, part: Part, depth: usize) -> Option<Split> {
     Some(Split {
         status: format!("[{}]", status.join(",")),
         viewer: format!("[{}]", viewer.join(",")),
+    })
+}
+
+/// Takes the reader's items off a list.
+fn split_items(list: &RawValue, part: Part) -> Option<Split> {
+    let items = items(list)?.into_iter();
+    let (viewer, status): (Vec<_>, Vec<_>) = items.partition(|item| part.is_viewers_item(item));
+    let list = |items: &[&RawValue]| {
+        let items: Vec<&str> = items.iter().map(|item| item.get()).collect();
+        format!("[{}]", items.join(","))
+    };
+    (!viewer.is_empty()).then(|| Split {
+        status: list(&status),
+        viewer: list(&viewer),
     })
 }
 
@@ -316,6 +358,32 @@ mod tests {
     fn pleromas_folder_and_muted_thread_are_taken() {
         let json = r#"{"pleroma":{"local":true,"thread_muted":true,"bookmark_folder":"f"}}"#;
         assert_eq!(without(json.into()), r#"{"pleroma":{"local":true}}"#);
+    }
+
+    #[test]
+    fn what_an_account_alone_sees_of_itself_is_taken() {
+        let json = r#"{"account":{"acct":"a","follow_requests_count":2,"pleroma":{"email":"a@b.example","tags":[],"is_admin":true,"is_moderator":false,"privileges":["x"],"deactivated":false}}}"#;
+        let kept = r#"{"account":{"acct":"a","pleroma":{"tags":[]}}}"#;
+        assert_eq!(without(json.into()), kept);
+        let json = r#"{"account":{"acct":"a","follow_requests_count":2},"emoji_reactioned":true,"circle_id":"7"}"#;
+        assert_eq!(without(json.into()), r#"{"account":{"acct":"a"}}"#);
+    }
+
+    #[test]
+    fn policies_say_not_what_the_reader_may_do() {
+        let json = r#"{"interaction_policy":{"can_reply":{"always":["me", "public" ],"with_approval":["\u006de"],"note":["me"]},"can_quote":{"automatic_approval":["followers","me"],"manual_approval":[]}}}"#;
+        let split = split(json).expect("something to take");
+        assert_eq!(
+            split.status,
+            r#"{"interaction_policy":{"can_reply":{"always":["public"],"with_approval":[],"note":["me"]},"can_quote":{"automatic_approval":["followers"],"manual_approval":[]}}}"#
+        );
+        assert_eq!(
+            split.viewer,
+            r#"{"interaction_policy":{"can_reply":{"always":["me"],"with_approval":["\u006de"]},"can_quote":{"automatic_approval":["me"]}}}"#
+        );
+        let others =
+            r#"{"interaction_policy":{"can_reply":{"always":["public", 7],"with_approval":"me"}}}"#;
+        assert_eq!(without(others.into()), others);
     }
 
     #[test]

@@ -69,6 +69,18 @@ fn other_spellings_of_the_same_are_no_edit() {
     }
 }
 
+/// Minutes, if each member is looked for among all the others.
+#[test]
+fn many_members_are_hashed_at_once() {
+    let members = (0..150_000).map(|n| format!(r#""k{n:06}":{n},"k":{}"#, n % 7));
+    let members: Vec<_> = members.chain([r#""k":null"#.to_owned()]).collect();
+    let json = format!(r#"{{"id":"1","content":{{{}}}}}"#, members.join(","));
+    let other = (0..150_000).rev().map(|n| format!(r#""k{n:06}":{n}"#));
+    let other: Vec<_> = other.collect();
+    let other = format!(r#"{{"id":"1","content":{{{}}}}}"#, other.join(","));
+    assert_eq!(hashes(&json), hashes(&other));
+}
+
 #[test]
 fn what_means_another_thing_is_an_edit() {
     let posts = [

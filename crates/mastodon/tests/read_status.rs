@@ -202,6 +202,22 @@ fn what_concerns_the_reader_is_kept_apart_and_changes_no_hash() {
 }
 
 #[test]
+fn ids_have_a_longest_length() {
+    let (long, longest) = ("9".repeat(256), "9".repeat(255));
+    assert!(read(&format!(r#"{{"id":"{longest}"}}"#)).is_ok());
+    for json in [
+        format!(r#"{{"id":"{long}"}}"#),
+        format!(r#"{{"id":{long}}}"#),
+        format!(r#"{{"id":"1","reblog":{{"id":"{long}"}}}}"#),
+    ] {
+        assert!(matches!(read(&json), Err(StatusError::Id { .. })), "{json}");
+    }
+    let author = |id: &str| one(&format!(r#"{{"id":"1","account":{{"id":"{id}"}}}}"#)).author;
+    assert_eq!(author(&longest).id.as_str(), longest);
+    assert_eq!(author(&long).id.as_str(), "");
+}
+
+#[test]
 fn what_is_no_status_is_refused() {
     for json in ["[]", "null", "7", "\"a\""] {
         assert!(matches!(read(json), Err(StatusError::Json(_))), "{json}");

@@ -8,7 +8,7 @@ mod flat;
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
-use driftline_core::{api::Api, post::Post};
+use driftline_core::{api::Api, post::Post, upstream_id::UpstreamId};
 use driftline_mastodon::{Copier, RawObject, Referent, StatusHead, Template, read_status};
 use flat::{Path, flatten, without};
 use serde::Deserialize;
@@ -18,17 +18,22 @@ use serde_json::value::RawValue;
 struct Recorded {
     server: String,
     /// The upstream IDs in it.
-    posts: Vec<String>,
-    accounts: Vec<String>,
+    posts: Vec<UpstreamId>,
+    accounts: Vec<UpstreamId>,
     /// The last parts of the paths of members that belong to the reader.
     viewer: Vec<String>,
+    /// The items of lists that belong to the reader, JSON. They come last in their lists.
+    #[serde(default)]
+    viewer_items: Vec<String>,
     status: Box<RawValue>,
 }
 
 impl Recorded {
     /// Its members without those of the reader, by their paths in the order written.
     fn kept(&self) -> Vec<(Path, String)> {
-        without(flatten(self.status.get()), &self.viewer)
+        let members = without(flatten(self.status.get()), &self.viewer);
+        let is_kept = |(_, json): &(Path, String)| !self.viewer_items.contains(json);
+        members.into_iter().filter(is_kept).collect()
     }
 
     fn post(&self) -> Post {
@@ -41,7 +46,8 @@ impl Recorded {
             Referent::Post => (&self.posts, 1000),
             Referent::Account => (&self.accounts, 2000),
         };
-        let at = ids.iter().position(|known| known == id)?;
+        let id = UpstreamId::from(id).stable();
+        let at = ids.iter().position(|known| known.stable() == id)?;
         Some(first + at as u64)
     }
 
@@ -142,6 +148,7 @@ fn no_upstream_id_and_nothing_of_the_reader_is_shown() {
         let without = without(shown.clone(), &recorded.viewer);
         check_same(&recorded.server, &without, &shown);
         for (path, json) in &shown {
+            assert!(!recorded.viewer_items.contains(json), "{path:?} {json}");
             let ids = recorded.posts.iter().chain(&recorded.accounts);
             let leaks = ids.filter(|id| json.contains(id.as_str())).count();
             assert_eq!(leaks, 0, "{}: {path:?} {json}", recorded.server);
@@ -153,22 +160,15 @@ fn no_upstream_id_and_nothing_of_the_reader_is_shown() {
 fn what_a_status_names_is_known_when_it_is_read() {
     for recorded in recorded() {
         let post = recorded.post();
-        let texts = |ids: &[driftline_core::upstream_id::UpstreamId]| -> Vec<String> {
-            ids.iter().map(ToString::to_string).collect()
-        };
-        let others = |ids: &[String], own: &str| -> Vec<String> {
-            let mut others: Vec<_> = ids.iter().filter(|id| *id != own).cloned().collect();
-            others.sort_unstable();
+        let others = |ids: &[UpstreamId], own: &UpstreamId| -> Vec<UpstreamId> {
+            let known = ids.iter().map(UpstreamId::stable);
+            let mut others: Vec<_> = known.filter(|id| id != own).collect();
+            others.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
             others
         };
-        let server = &recorded.server;
-        let named = texts(&post.references.posts);
-        assert_eq!(named, others(&recorded.posts, post.id.as_str()), "{server}");
-        let named = texts(&post.references.accounts);
-        assert_eq!(
-            named,
-            others(&recorded.accounts, post.author.id.as_str()),
-            "{server}"
-        );
+        let (server, named) = (&recorded.server, &post.references);
+        assert_eq!(named.posts, others(&recorded.posts, &post.id), "{server}");
+        let accounts = others(&recorded.accounts, &post.author.id);
+        assert_eq!(named.accounts, accounts, "{server}");
     }
 }

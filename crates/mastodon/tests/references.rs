@@ -76,7 +76,8 @@ fn object(own: impl IntoIterator<Item = (String, Value)>, more: Vec<(String, Val
 fn status() -> impl Strategy<Value = Value> {
     let leaf = of_members(prop::collection::vec(member(), 0..6).boxed());
     leaf.prop_recursive(4, 40, 4, |inner| {
-        let places = "reblog quote quoted_status in_reply_to_status parent unknown pleroma links";
+        let places = "reblog quote quoted_status in_reply_to_status parent unknown pleroma links \
+            media_attachments emojis tags fields roles x twitter";
         let place = proptest::sample::select(places.split(' ').collect::<Vec<_>>());
         let wrapped = (inner, 0..4_u8).prop_map(|(status, how)| match how {
             0 => json!({ "state": "accepted", "quoted_status": status }),
@@ -154,8 +155,63 @@ fn nesting_without_end_breaks_nothing() {
             .find(MARK)
             .map(|at| &out[at.saturating_sub(200)..at + 10]);
         assert_eq!(leak, None, "{open}");
-        references(&status);
+        references(&status, Api::Mastodon);
     }
+}
+
+/// As posts that were stored by earlier versions have them.
+#[test]
+fn the_readers_part_in_policies_is_not_shown() {
+    let json = r#"{"id":"1","interaction_policy":{"can_reply":{"always":["me","public"]}}}"#;
+    let (template, mut out) = (template(&RawObject::parse(json).expect("JSON")), Vec::new());
+    template.fill(&mut out, |_, _| None, |_| None);
+    let out = String::from_utf8(out).expect("UTF-8");
+    let policy = r#""interaction_policy":{"can_reply":{"always":["public"]}}"#;
+    assert!(out.contains(policy), "{out}");
+}
+
+#[test]
+fn what_is_too_long_for_an_id_is_none() {
+    let (long, longest) = ("9".repeat(256), "8".repeat(255));
+    let json = json!({
+        "id": "1", "account": { "id": "2", "acct": "a" }, "in_reply_to_id": long,
+        "status_ids": [long, longest], "mentions": [{ "id": long, "acct": "b" }],
+        "reblog": { "id": long, "uri": "u", "visibility": "public", "account": { "id": long, "acct": "c" } },
+        "quote": { "quoted_status_id": long },
+    });
+    let json = json.to_string();
+    let status = RawObject::parse(&json).expect("an object");
+    let known = references(&status, Api::Mastodon);
+    assert_eq!(known.posts, [longest.as_str().into()]);
+    assert_eq!(known.accounts, []);
+    let (template, mut out) = (template(&status), Vec::new());
+    let named: BTreeSet<_> = template.references().map(|(_, id)| id).collect();
+    assert_eq!(named, BTreeSet::from([longest.as_str()]));
+    template.fill(&mut out, |_, _| Some(7), |_| None);
+    let out = String::from_utf8(out).expect("UTF-8");
+    assert!(!out.contains(&long), "{out}");
+    assert!(out.contains(r#""in_reply_to_id":null"#), "{out}");
+    assert!(out.contains(r#""status_ids":[null,"7"]"#), "{out}");
+}
+
+/// Minutes, if each member is compared with each other one.
+#[test]
+fn many_members_are_copied_at_once() {
+    let members: Vec<String> = (0..100_000)
+        .map(|n| format!(r#""k{n:06}":{n},"k":{n}"#))
+        .collect();
+    let json = format!(r#"{{"a_id":"1","x":{{{}}}}}"#, members.join(","));
+    let json = json.replace("k000001", "\\u006b000000");
+    let status = RawObject::parse(&json).expect("an object");
+    let mut out = Vec::new();
+    template(&status).fill(&mut out, |_, _| Some(7), |_| None);
+    let out = String::from_utf8(out).expect("UTF-8");
+    assert!(
+        out.contains(r#""x":{"\u006b000000":1,"k000002":2,"#),
+        "{}",
+        &out[..200]
+    );
+    assert!(out.contains(r#""k099999":99999,"k":99999}"#));
 }
 
 proptest! {
@@ -165,7 +221,8 @@ proptest! {
         // One that boosts what has no ID is refused.
         let post = read_status(&to_raw_value(&status).expect("JSON"));
         let stored = post.ok().map(|post| post.raw);
-        for json in [json].into_iter().chain(stored) {
+        let escaped = json.replace("_id\":", "_\\u0069d\":").replace("ids\":", "i\\u0064s\":");
+        for json in [json, escaped].into_iter().chain(stored) {
             let status = RawObject::parse(&json).expect("an object");
             let template = template(&status);
             let mut out = Vec::new();
@@ -175,7 +232,7 @@ proptest! {
             let mut both = serde_json::Deserializer::from_str(&out).into_iter::<Value>();
             prop_assert!(both.all(|value| value.is_ok()), "{out}");
             // All of it is known when the post is read, so that none is mapped later.
-            let known = references(&status);
+            let known = references(&status, Api::Mastodon);
             let known: BTreeSet<_> = known
                 .posts
                 .iter()

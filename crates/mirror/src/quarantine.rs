@@ -3,7 +3,8 @@
 use driftline_core::timeline::IdScheme;
 use driftline_runtime::now_ms;
 use driftline_store::{
-    CommitRetried, CommitSummary, Store, StoreError, commit_retried, quarantine,
+    CommitRetried, CommitSummary, Store, StoreError, commit_retried,
+    quarantine::{self, Quarantined},
     source::{self, Source},
 };
 use driftline_upstream::{Timeline, Upstream, stored_hashes};
@@ -21,10 +22,26 @@ pub(crate) async fn retry(
     scheme: IdScheme,
 ) -> Result<(), StoreError> {
     let id = source.id;
-    let untried = store.read(move |tx| quarantine::untried(tx, id)).await?;
-    if untried.is_empty() {
-        return Ok(());
+    loop {
+        let untried = store.read(move |tx| quarantine::untried(tx, id)).await?;
+        if untried.is_empty() {
+            return Ok(());
+        }
+        let reader = (client, timeline);
+        portion(store, access, source, fence, reader, scheme, untried).await?;
     }
+}
+
+async fn portion(
+    store: &Store,
+    access: &UpstreamAccess,
+    source: &Source,
+    fence: Option<i64>,
+    (client, timeline): (&Upstream, &Timeline),
+    scheme: IdScheme,
+    untried: Vec<Quarantined>,
+) -> Result<(), StoreError> {
+    let id = source.id;
     let read = untried.into_iter().map(|quarantined| {
         let read = client.read_item(timeline, &quarantined.item.bytes);
         (quarantined, read)

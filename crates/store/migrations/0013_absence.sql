@@ -1,7 +1,10 @@
 -- `left_at_ms`: since when a source no longer lists a post that is not known to be deleted; such an
 -- entry is `gone` as a tombstone is, until a page shows it again. `absent_at_ms`: when a page lacked
 -- it first that should list it; a page that shows it clears that. `times_left`: how often it has left.
+-- `left_before_ms`: what `left_at_ms` was before the post was deleted. Should the post return, the
+-- entry has still left.
 alter table entry add column left_at_ms {i64};
+alter table entry add column left_before_ms {i64};
 alter table entry add column absent_at_ms {i64};
 alter table entry add column times_left {i64} not null default 0;
 

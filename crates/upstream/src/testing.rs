@@ -3,6 +3,7 @@
 use driftline_core::{
     answer::{Failure, FailureKind},
     post::Post,
+    upstream_id::UpstreamId,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,11 +13,16 @@ pub(crate) fn raw(post: &Post) -> Value {
     serde_json::from_str(&post.raw).expect("JSON")
 }
 
-/// What reads the stored JSON of a tweet reads Mastodon's statuses.
+/// What reads the stored JSON of a tweet reads Mastodon's statuses. To it the IDs in the tweet itself
+/// are references too, which nobody is shown.
 pub(crate) fn check_reads_back(posts: Vec<Post>) {
     for post in posts {
         let back = crate::parse::post(post.raw.as_bytes()).expect("a status");
-        assert_eq!(back, post);
+        let are_in = |ids: &[UpstreamId], all: &[UpstreamId]| ids.iter().all(|id| all.contains(id));
+        assert!(are_in(&post.references.posts, &back.references.posts));
+        assert!(are_in(&post.references.accounts, &back.references.accounts));
+        let references = post.references.clone();
+        assert_eq!(Post { references, ..back }, post);
     }
 }
 

@@ -9,12 +9,13 @@ use std::{borrow::Cow, ops::Range};
 
 use driftline_core::{
     answer::{AnswerHeaders, Failure, Finding, LookUp, LookUps},
+    api::Api,
     post::{Post, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_mastodon::{
     Account, MediaAttachment, MediaMeta, MediaSize, Mention, RawObject, Status, StatusError, Tag,
-    iso_8601, read_status,
+    iso_8601, read_made_status,
 };
 use jiff::fmt::strtime;
 use serde_json::value::RawValue;
@@ -71,7 +72,11 @@ impl<'j> Tweet<'j> {
             let found = Some(self.id.to_string());
             return Err(StatusError::Id { found });
         }
-        read_status(&serde_json::value::to_raw_value(&self.status())?)
+        let api = match self.dialect {
+            Dialect::X => Api::X,
+            Dialect::Twitter => Api::Twitter,
+        };
+        read_made_status(&serde_json::value::to_raw_value(&self.status())?, api)
     }
 
     fn status(&self) -> Status<'j> {

@@ -5,8 +5,8 @@ use super::local_references::Unmapped;
 use crate::{App, transport::ApiError};
 
 /// Reads an answer, of which `read` also says what it names without a local ID: that gets one, in a
-/// write of its own, and the answer is read again. Posts get those of their references when they are
-/// stored, so only posts of stores from before that need it, once.
+/// write of its own, and the answer is read again. What a post names gets its IDs when the post is
+/// stored, edited or recounted, so only posts that were stored before that need it, once.
 pub(super) async fn read<T: Send + 'static>(
     app: &App,
     read: impl FnMut(&mut Tx<'_>) -> Result<(T, Unmapped), StoreError> + Clone + Send + 'static,

@@ -237,7 +237,12 @@ pub(super) async fn unreadable(
     let items = host.store.read(move |tx| quarantine::list(tx, id)).await?;
     let items = items.into_iter().map(|quarantined| {
         let (item, id) = (quarantined.item, |id: UpstreamId| id.to_string());
-        let is_text = str::from_utf8(&item.bytes).is_ok();
+        // One that is cut may end in the middle of a character.
+        let is_cut = quarantined.size > item.bytes.len() as u64;
+        let is_text = match str::from_utf8(&item.bytes) {
+            Ok(_) => true,
+            Err(error) => is_cut && error.error_len().is_none(),
+        };
         let hex = || item.bytes.iter().map(|byte| format!("{byte:02x}"));
         UnreadableItem {
             id: item.position.map(id),
@@ -247,6 +252,7 @@ pub(super) async fn unreadable(
             program: quarantined.program,
             first_seen_at_ms: quarantined.first_seen_at_ms,
             last_seen_at_ms: quarantined.last_seen_at_ms,
+            size: quarantined.size,
             hex: (!is_text).then(|| hex().collect()),
             text: String::from_utf8_lossy(&item.bytes).into_owned(),
         }

@@ -126,6 +126,8 @@ pub(crate) struct Known {
     pub(crate) gone: bool,
     /// Since when, if the post is not known to be deleted, Unix ms: see [`super::departure`].
     pub(crate) left_at_ms: Option<i64>,
+    /// What that was before the post was deleted.
+    pub(crate) left_before_ms: Option<i64>,
     /// A page lacked it that should list it, and none has shown it since.
     pub(crate) is_absent: bool,
     /// How often it has left.
@@ -281,6 +283,11 @@ impl Known {
         self.left_at_ms.is_some()
     }
 
+    /// Since when the source lists its post no more, whether or not that was deleted later, Unix ms.
+    pub(crate) fn unlisted_since_ms(&self) -> Option<i64> {
+        self.left_at_ms.or(self.left_before_ms)
+    }
+
     /// Whether its post has a state that its library was not notified of.
     pub(crate) fn differs(&self, post: &post::Known) -> bool {
         !post.is_version(self.content_hash)
@@ -303,7 +310,8 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.id != c.new.id);
     tx.execute_many_later(
         "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
-             listed = r.listed, left_at_ms = null
+             listed = r.listed, left_at_ms = null,
+             left_before_ms = case when r.gone then coalesce(left_at_ms, left_before_ms) end
          from {rows as r(id, usn, content_hash, gone, listed)}
          where entry.source_id = $1 and entry.id = r.id",
         &[&source_id],
@@ -318,7 +326,7 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     tx.execute_many_later(
         "update entry set id = r.new_id, usn = r.usn, content_hash = r.content_hash,
              gone = r.gone, listed = r.listed, returns = r.returns, left_at_ms = null,
-             absent_at_ms = null
+             left_before_ms = null, absent_at_ms = null
          from {rows as r(id, new_id, usn, content_hash, gone, listed, returns)}
          where entry.source_id = $1 and entry.id = r.id",
         &[&source_id],
@@ -333,6 +341,24 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
         ],
     )?;
     add_aliases(tx, moved.iter().map(|change| &change.new))
+}
+
+/// Notifies a source's library that the deleted posts of entries which had left before have returned:
+/// these have left as before. Each entry comes with its USN.
+pub(crate) fn leave_as_before(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    entries: &[(i64, i64)],
+) -> Result<(), DbError> {
+    tx.execute_many_later(
+        "update entry set usn = r.usn, left_at_ms = left_before_ms, left_before_ms = null
+         from {rows as r(id, usn)} where entry.source_id = $1 and entry.id = r.id",
+        &[&source_id],
+        &[
+            Column::i64(entries.iter().map(|(id, _)| *id)),
+            Column::i64(entries.iter().map(|(_, usn)| *usn)),
+        ],
+    )
 }
 
 /// Records the hashes of entries that were of an earlier form, each by its entry's ID.
@@ -374,6 +400,7 @@ fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         content_hash: row.i64("content_hash")?,
         gone: row.bool("gone")?,
         left_at_ms: row.opt_i64("left_at_ms")?,
+        left_before_ms: row.opt_i64("left_before_ms")?,
         is_absent: row.opt_i64("absent_at_ms")?.is_some(),
         times_left: row.i64("times_left")?,
         streamed: row.bool("streamed")?,
@@ -386,7 +413,7 @@ fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 /// The columns of `entry e` that [`from_row`] reads. Few posts are deleted or ever return, and their
 /// index is small.
 const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
-    e.left_at_ms, e.absent_at_ms, e.times_left,
+    e.left_at_ms, e.left_before_ms, e.absent_at_ms, e.times_left,
     case when e.gone then -1 else e.returns end <> coalesce(
         (select case when p.deleted_at_ms is null then p.returns else -1 end from post p
          where p.id = e.post_id and (p.returns > 0 or p.deleted_at_ms is not null)), 0) as stale";

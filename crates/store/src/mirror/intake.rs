@@ -253,7 +253,8 @@ impl<'a> Intake<'_, 'a> {
         };
         // An answer that was requested before the entry ended does not restore it.
         let asked_at_ms = self.context.asked_at_ms;
-        if !known.is_gone() && entry.left_at_ms.is_some_and(|at_ms| asked_at_ms < at_ms) {
+        let unlisted_since_ms = entry.unlisted_since_ms();
+        if !known.is_gone() && unlisted_since_ms.is_some_and(|at_ms| asked_at_ms < at_ms) {
             return Ok(());
         }
         let moves = entry.moves(known);

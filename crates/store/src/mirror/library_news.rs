@@ -15,7 +15,7 @@ use crate::{
 
 /// Notifies a source's library: each of its entries of these posts that differs from the post, or
 /// whose counts have changed, takes the next USN. An entry whose post has returned moves to a new
-/// ID, above all that readers have seen. To be written below [`crate::mirror::source::root`] of the source.
+/// ID, above all that readers have seen, unless it had left the source before. To be written below [`crate::mirror::source::root`] of the source.
 /// Returns how many entries took a USN.
 pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
@@ -27,20 +27,25 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
     let newest_ms = items.iter().map(|item| item.since_ms).max();
     let now_ms = newest_ms.unwrap_or_default();
     // Entries that move to a new ID take it while the clock is held, as they would in a commit of
-    // the source's own.
-    if entries.iter().any(|entry| entry.gone || entry.stale) {
+    // the source's own. One that has left does not move.
+    let may_move = |entry: &entry::Known| !entry.is_left() && (entry.gone || entry.stale);
+    if entries.iter().any(may_move) {
         local_ids::take(tx, now_ms, 0)?;
     }
     let posts = post::by_ids(tx, &ids)?;
     let recounted = items.iter().filter(|item| item.counts);
     let recounted: HashSet<i64> = recounted.map(|item| sql(item.post)).collect();
-    let mut changes = Vec::new();
+    let (mut changes, mut left) = (Vec::new(), Vec::new());
     for entry in entries {
         let Some(post) = posts.get(&entry.post_id) else {
             continue;
         };
         // Only a page shows that the source lists it again.
         if entry.is_left() && !post.is_gone() {
+            continue;
+        }
+        if entry.left_before_ms.is_some() && !post.is_gone() {
+            left.push((entry.id, held.library.next_usn()));
             continue;
         }
         let has_counts = recounted.contains(&entry.post_id) && !post.is_gone();
@@ -54,8 +59,9 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
         }
     }
     entry::change(tx, held.id, &changes)?;
+    entry::leave_as_before(tx, held.id, &left)?;
     held.save_usns(tx)?;
-    Ok(changes.len() as u64)
+    Ok((changes.len() + left.len()) as u64)
 }
 
 /// Which of these posts a source lists, so that it is to be notified of them.

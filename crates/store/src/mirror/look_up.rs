@@ -136,7 +136,8 @@ fn hidden(
 }
 
 /// The post exists: entries that a page lacked end, and the others show the answer. An entry that
-/// has left before is one of a source that shows it now and then: only pages end it.
+/// has left before is one of a source that shows it now and then: only pages end it. One that had
+/// left before the post was deleted has left again.
 fn found(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -148,6 +149,12 @@ fn found(
     let entries = entries.filter(|entry| !entry.is_left());
     let is_leaving = |entry: &entry::Known| entry.is_absent && entry.times_left == 0;
     let (leaving, staying): (Vec<_>, Vec<_>) = entries.partition(is_leaving);
+    let had_left = |entry: &&entry::Known| entry.left_before_ms.is_some();
+    let had_left: Vec<String> = staying
+        .iter()
+        .filter(had_left)
+        .map(|e| e.position.clone())
+        .collect();
     let observations: Vec<PostObservation<'_>> = staying
         .into_iter()
         .map(|entry| PostObservation::new(post, "", None, Some(entry)))
@@ -161,7 +168,12 @@ fn found(
         commit.hash_stored,
     );
     let mut summary = intake::take_in(tx, source, &observations, context)?;
-    let leaving: Vec<i64> = leaving.iter().map(|entry| entry.id).collect();
+    let mut leaving: Vec<i64> = leaving.iter().map(|entry| entry.id).collect();
+    if !had_left.is_empty() {
+        let entries = entry::of_posts(tx, source.id, &[known.id])?.into_iter();
+        let is_back = |e: &entry::Known| !e.gone && had_left.contains(&e.position);
+        leaving.extend(entries.filter(is_back).map(|entry| entry.id));
+    }
     departure::end(tx, source, &leaving, commit.headers.received_at_ms)?;
     summary.left = leaving.len() as u64;
     Ok(summary)

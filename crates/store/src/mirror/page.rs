@@ -73,8 +73,9 @@ pub fn commit_page(
     let mut absent = Vec::new();
     let absence = commit.machine.absence_range(commit.request, reading);
     let is_proven = absence.as_ref().is_some_and(|range| range.is_proven);
-    if let Some(AbsenceRange { low, high, .. }) = absence {
-        let (ranges, listed) = readable((low, high), commit);
+    let range = absence.map(|AbsenceRange { low, high, .. }| (low, high));
+    if let Some(range) = &range {
+        let (ranges, listed) = readable(range.clone(), commit);
         for (low, high) in &ranges {
             absent.extend(departure::absent(
                 tx,
@@ -103,7 +104,8 @@ pub fn commit_page(
     // From here on the local clock may be held, for which other sources wait: all reads that can be
     // done before it are done.
     entry::mark_shown(tx, source.id, &listing.shown)?;
-    quarantine::take_in(tx, source.id, page)?;
+    let proves = range.as_ref().filter(|_| is_proven);
+    quarantine::take_in(tx, source.id, page, reading, proves)?;
     let departures = match is_proven {
         true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
         false => Departures::suspected(absent),

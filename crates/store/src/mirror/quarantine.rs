@@ -1,23 +1,27 @@
 //! The quarantine: items of a source's pages that no post could be read from, kept as they came.
 //!
 //! An item with a position is kept once, as it came last; one without is kept once for its bytes. It
-//! leaves the quarantine when a page shows its position with a post, or when a later version of the
-//! program reads it.
+//! leaves the quarantine when a page shows its position with a post, when a page proves that nothing
+//! unreadable is left between its neighbours, or when a later version of the program reads it.
+//!
+//! A source keeps [`MAX_ITEMS`] items and [`MAX_BYTES`] of them. What came first stays: of items
+//! beyond the bytes only the place is kept, so that reports still count them, and items beyond the
+//! number are dropped.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::HashMap;
 
 use driftline_core::{
     answer::{Page, Unreadable},
     post::Post,
     refresh::Policy,
-    timeline::IdScheme,
-    upstream_id::UpstreamId,
+    timeline::{IdScheme, Reading},
+    upstream_id::{Key, UpstreamId},
 };
-use driftline_db::{Column, DbError, Row, ToValue, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{SourceId, sql},
+    id_types::{SourceId, sql as sql_id},
     mirror::{
         commit_summary::CommitSummary,
         entry,
@@ -33,8 +37,10 @@ use crate::{
 pub struct Quarantined {
     /// Its key in the source's quarantine.
     pub key: String,
-    /// The item, as it came last.
+    /// The item, as it came last; of its bytes maybe only the first.
     pub item: Unreadable,
+    /// How many bytes of it are kept.
+    pub size: u64,
     /// The version of the program that could not read it.
     pub program: String,
     /// When it was first requested, Unix ms.
@@ -46,19 +52,45 @@ pub struct Quarantined {
 /// How many items a source has in quarantine.
 pub fn count(tx: &mut Tx<'_>, source: SourceId) -> Result<u64, StoreError> {
     let count = "select count(*) as items from quarantine where source_id = $1";
-    let items = tx.query_one(count, &[&sql(source)], |row| row.i64("items"))?;
+    let items = tx.query_one(count, &[&sql_id(source)], |row| row.i64("items"))?;
     Ok(items.unsigned_abs())
 }
 
-/// The items that a source has in quarantine, in order of their arrival.
+/// The items that a source has in quarantine, in order of their arrival. Where they are many, each
+/// has only so many of its first bytes that all together have about [`LISTED_BYTES`].
 pub fn list(tx: &mut Tx<'_>, source: SourceId) -> Result<Vec<Quarantined>, StoreError> {
-    select(tx, "source_id = $1", &[&sql(source)])
+    let items = i64::try_from(count(tx, source)?).unwrap_or(i64::MAX);
+    let most = (LISTED_BYTES / items.max(1)).max(LEAST_LISTED_BYTES);
+    let condition = format!("source_id = $1 {IN_ORDER}");
+    Ok(tx.query(&select(most, &condition), &[&sql_id(source)], from_row)?)
 }
 
-/// The items of a source that no program of this version has tried to read.
+/// Items of a source that no program of this version has tried to read, in order of their arrival:
+/// one, or more of [`PORTION_BYTES`] together. None are left once each was passed to
+/// [`commit_retried`].
 pub fn untried(tx: &mut Tx<'_>, source: SourceId) -> Result<Vec<Quarantined>, StoreError> {
-    let condition = "source_id = $1 and program <> $2";
-    select(tx, condition, &[&sql(source), &PROGRAM])
+    let sizes = tx.query(
+        &format!(
+            "select item, {SIZE} as size from quarantine
+             where source_id = $1 and program <> $2 and length(bytes) > 0 {IN_ORDER} limit $3"
+        ),
+        &[&sql_id(source), &PROGRAM, &PORTION_ITEMS],
+        |row| Ok((row.text("item")?, row.i64("size")?)),
+    )?;
+    let mut room = PORTION_BYTES;
+    let fits = |(index, (_, size)): &(usize, &(String, i64))| {
+        room -= size;
+        *index == 0 || room >= 0
+    };
+    let keys = sizes.iter().enumerate().take_while(fits);
+    let keys: Vec<&str> = keys.map(|(_, (key, _))| key.as_str()).collect();
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let condition = format!("source_id = $1 and item {{in $2}} {IN_ORDER}");
+    let keys = Column::text(keys);
+    let sql = select(MAX_BYTES, &condition);
+    Ok(tx.query(&sql, &[&sql_id(source), &keys], from_row)?)
 }
 
 /// Items that were read again, to commit.
@@ -139,8 +171,16 @@ fn retain(tx: &mut Tx<'_>, source_id: i64, key: &str, reason: &str) -> Result<()
     Ok(())
 }
 
-/// Keeps a page's unreadable items, and lets go of those at whose positions the page lists posts.
-pub(crate) fn take_in(tx: &mut Tx<'_>, source_id: i64, page: &Page) -> Result<(), StoreError> {
+/// Keeps a page's unreadable items, and lets go of those at whose positions the page lists posts. If
+/// the page can be read whole, it also lets go of those without a position that it would list by what
+/// it `proves`, a range.
+pub(crate) fn take_in(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    page: &Page,
+    reading: &Reading,
+    proves: Option<&(Key, Key)>,
+) -> Result<(), StoreError> {
     let listed = page.listed.iter().map(|listed| key_of(&listed.position));
     let listed: Vec<String> = listed.collect();
     if !listed.is_empty() {
@@ -149,45 +189,65 @@ pub(crate) fn take_in(tx: &mut Tx<'_>, source_id: i64, page: &Page) -> Result<()
             &[&source_id, &Column::text(listed.iter().map(|key| &**key))],
         )?;
     }
-    if page.unreadable.is_empty() {
-        return Ok(());
+    if !page.unreadable.is_empty() {
+        return keep(tx, source_id, page, reading);
     }
-    let count = "select count(*) as items from quarantine where source_id = $1";
-    let mut room = MAX_ITEMS - tx.query_one(count, &[&source_id], |row| row.i64("items"))?;
+    let Some((low, high)) = proves else {
+        return Ok(());
+    };
+    // An item next to one neighbour only was at an end of its page.
+    tx.execute_later(
+        "delete from quarantine where source_id = $1 and position is null
+             and coalesce(below_key >= $2, above_key > $2)
+             and coalesce(above_key <= $3, below_key < $3)",
+        &[&source_id, &low.as_str(), &high.as_str()],
+    )?;
+    Ok(())
+}
+
+fn keep(tx: &mut Tx<'_>, source_id: i64, page: &Page, reading: &Reading) -> Result<(), StoreError> {
+    let mut room = Room::left(tx, source_id, &page.unreadable)?;
     for item in &page.unreadable {
-        if room <= 0 {
+        let key = key_of_item(item);
+        let Some(bytes) = room.take(&key, &item.bytes) else {
             tracing::warn!(
                 source = source_id,
                 "the quarantine is full; an unreadable item is dropped"
             );
-            break;
-        }
-        room -= 1;
-        let key = match &item.position {
-            Some(position) => key_of(position),
-            None => {
-                let mut hasher = DefaultHasher::new();
-                item.bytes.hash(&mut hasher);
-                format!("#{:016x}", hasher.finish())
-            }
+            continue;
+        };
+        let reason = match bytes.len() == item.bytes.len() {
+            true => without_nul(&item.reason).into_owned(),
+            false => format!(
+                "{}; the quarantine has no room for it",
+                without_nul(&item.reason)
+            ),
         };
         let id =
             |id: &Option<UpstreamId>| id.as_ref().map(|id| without_nul(id.as_str()).into_owned());
+        let order = |id: &Option<UpstreamId>| {
+            let key = reading.scheme?.key(id.as_ref()?).ok()?;
+            Some(key.as_str().to_owned())
+        };
         tx.execute_later(
-            "insert into quarantine (source_id, item, position, above, below, bytes, reason,
-                 program, first_seen_at_ms, last_seen_at_ms)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+            "insert into quarantine (source_id, item, position, above, below, above_key, below_key,
+                 bytes, reason, program, first_seen_at_ms, last_seen_at_ms)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
              on conflict (source_id, item) do update set above = excluded.above,
-                 below = excluded.below, bytes = excluded.bytes, reason = excluded.reason,
-                 program = excluded.program, last_seen_at_ms = excluded.last_seen_at_ms",
+                 below = excluded.below, above_key = excluded.above_key,
+                 below_key = excluded.below_key, bytes = excluded.bytes,
+                 reason = excluded.reason, program = excluded.program,
+                 last_seen_at_ms = excluded.last_seen_at_ms",
             &[
                 &source_id,
                 &key,
                 &id(&item.position),
                 &id(&item.above),
                 &id(&item.below),
-                &item.bytes,
-                &&*without_nul(&item.reason),
+                &order(&item.above),
+                &order(&item.below),
+                &bytes.to_vec(),
+                &reason,
                 &PROGRAM,
                 &page.headers.sent_at_ms,
             ],
@@ -196,22 +256,87 @@ pub(crate) fn take_in(tx: &mut Tx<'_>, source_id: i64, page: &Page) -> Result<()
     Ok(())
 }
 
+/// The room that a source's quarantine has.
+struct Room {
+    items: i64,
+    bytes: i64,
+    /// The sizes of the page's items that are in it.
+    known: HashMap<String, i64>,
+}
+
+impl Room {
+    fn left(tx: &mut Tx<'_>, source_id: i64, items: &[Unreadable]) -> Result<Self, DbError> {
+        let keys: Vec<String> = items.iter().map(key_of_item).collect();
+        let known = tx.query(
+            &format!(
+                "select item, {SIZE} as size from quarantine
+                 where source_id = $1 and item {{in $2}}"
+            ),
+            &[&source_id, &Column::text(keys.iter().map(|key| &**key))],
+            |row| Ok((row.text("item")?, row.i64("size")?)),
+        )?;
+        let (items, bytes) = tx.query_one(
+            "select count(*) as items, coalesce(sum(length(bytes)), 0) as bytes
+             from quarantine where source_id = $1",
+            &[&source_id],
+            |row| Ok((row.i64("items")?, row.i64("bytes")?)),
+        )?;
+        Ok(Self {
+            items: MAX_ITEMS - items,
+            bytes: MAX_BYTES - bytes,
+            known: known.into_iter().collect(),
+        })
+    }
+
+    /// Takes what there is room for of an item's bytes, which is all or nothing; `None` if there is
+    /// no room for a further item.
+    fn take<'b>(&mut self, key: &str, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let known = self.known.get(key).copied();
+        if known.is_none() && self.items <= 0 {
+            return None;
+        }
+        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        let room = self.bytes + known.unwrap_or_default();
+        let (size, bytes) = match size <= room {
+            true => (size, bytes),
+            false => (0, &bytes[..0]),
+        };
+        self.items -= i64::from(known.is_none());
+        self.bytes = room - size;
+        self.known.insert(key.to_owned(), size);
+        Some(bytes)
+    }
+}
+
+/// The key of an item: of its position, or of its bytes by FNV-1a, which is the same in every version
+/// of the program.
+fn key_of_item(item: &Unreadable) -> String {
+    if let Some(position) = &item.position {
+        return key_of(position);
+    }
+    let hash = item
+        .bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    format!("#{hash:016x}-{}", item.bytes.len())
+}
+
 /// The key of an item at that position.
 fn key_of(position: &UpstreamId) -> String {
     format!("@{}", without_nul(position.as_str()))
 }
 
-fn select(
-    tx: &mut Tx<'_>,
-    condition: &str,
-    params: &[&dyn ToValue],
-) -> Result<Vec<Quarantined>, StoreError> {
-    let sql = format!(
-        "select item, position, above, below, bytes, reason, program, first_seen_at_ms,
-             last_seen_at_ms
-         from quarantine where {condition} order by first_seen_at_ms, item"
-    );
-    Ok(tx.query(&sql, params, from_row)?)
+/// Selects what [`from_row`] reads, with at most so many of the bytes.
+fn select(most_bytes: i64, condition: &str) -> String {
+    format!(
+        "select item, position, above, below,
+             case when length(bytes) > {most_bytes} then substr(bytes, 1, {most_bytes})
+                 else bytes end as bytes,
+             {SIZE} as size, reason, program, first_seen_at_ms, last_seen_at_ms
+         from quarantine where {condition}"
+    )
 }
 
 fn from_row(row: &Row<'_>) -> Result<Quarantined, DbError> {
@@ -225,13 +350,28 @@ fn from_row(row: &Row<'_>) -> Result<Quarantined, DbError> {
             bytes: row.bytes("bytes")?,
             reason: row.text("reason")?,
         },
+        size: row.i64("size")?.unsigned_abs(),
         program: row.text("program")?,
         first_seen_at_ms: row.i64("first_seen_at_ms")?,
         last_seen_at_ms: row.i64("last_seen_at_ms")?,
     })
 }
 
+/// The size of an item, as databases give whole numbers.
+const SIZE: &str = "cast(length(bytes) as bigint)";
+const IN_ORDER: &str = "order by first_seen_at_ms, item";
 /// The version of this program.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 /// A server whose items come in ever new bytes, none with a position, must not fill the store.
-const MAX_ITEMS: i64 = 10_000;
+pub const MAX_ITEMS: i64 = 10_000;
+/// The most bytes that a source's items have together.
+pub const MAX_BYTES: i64 = 64 << 20;
+/// About the most bytes of a list, unless its items are so many that [`LEAST_LISTED_BYTES`] of each
+/// make more.
+pub const LISTED_BYTES: i64 = 8 << 20;
+/// How many bytes each item of a list has, if it has so many.
+pub const LEAST_LISTED_BYTES: i64 = 1 << 10;
+/// The most items that are read again at once.
+pub const PORTION_ITEMS: i64 = 200;
+/// The most bytes of items that are read again at once.
+pub const PORTION_BYTES: i64 = 4 << 20;

@@ -126,7 +126,11 @@ fn take_in(
                 return None;
             }
             // Only a page shows that the source lists it again.
-            if entry.as_ref().is_some_and(entry::Known::is_left) {
+            if entry
+                .as_ref()
+                .and_then(entry::Known::unlisted_since_ms)
+                .is_some()
+            {
                 return None;
             }
             let position_ms = commit.scheme.time_ms(&shown.key);

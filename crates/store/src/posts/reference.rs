@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::post::References;
+use driftline_core::post::{Post, References};
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
@@ -81,6 +81,40 @@ pub fn map(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     assign(tx, sql(instance), references, now_ms)
+}
+
+/// [`map`] for stored posts that are shown again: in most cases all that they name has its IDs, and
+/// then the clock is not held.
+pub(crate) fn assign_missing(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    mut references: References,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if references == References::default() {
+        return Ok(());
+    }
+    let known = local_ids(tx, from_sql(instance_id)?, &references)?;
+    references
+        .posts
+        .retain(|id| !known.posts.contains_key(&*without_nul(id.as_str())));
+    references
+        .accounts
+        .retain(|id| !known.accounts.contains_key(&*without_nul(id.as_str())));
+    match references == References::default() {
+        true => Ok(()),
+        false => assign(tx, instance_id, &references, now_ms),
+    }
+}
+
+/// What posts name, together.
+pub(crate) fn together<'a>(posts: impl Iterator<Item = &'a Post>) -> References {
+    let mut all = References::default();
+    for Post { references, .. } in posts {
+        all.posts.extend_from_slice(&references.posts);
+        all.accounts.extend_from_slice(&references.accounts);
+    }
+    all
 }
 
 /// [`map`]. Holds the clock.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::{
-    post::Post,
+    post::{Post, Visibility},
     refresh::{LookupResult, Policy, RequestContext},
 };
 use driftline_db::{DbError, Row, Tx};
@@ -14,7 +14,10 @@ use super::{
     freshness::{self, RefreshState},
     schedule::{self, Slot},
 };
-use crate::{error::StoreError, posts::post::PostVersion};
+use crate::{
+    error::StoreError,
+    posts::{post::PostVersion, reference},
+};
 
 /// What the last look-up of a post found.
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +162,9 @@ impl<'a> Recounts<'a, '_> {
             now_ms,
             ..
         } = self.context;
+        let posts = self.changes.recounted.iter().map(|version| version.post);
+        let shown = posts.filter(|post| post.visibility == Visibility::Public);
+        reference::assign_missing(tx, instance_id, reference::together(shown), now_ms)?;
         self.changes.write(tx, instance_id, now_ms)?;
         Ok(self.changes.recounted.len() as u64)
     }

@@ -372,16 +372,16 @@ impl<'a> Changes<'a> {
     fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
         let authors = self.versions.iter().map(|version| &version.post.author);
         account::store(tx, instance_id, account::Known::default(), authors, [])?;
-        let shown = self.versions.iter().filter(|version| version.listed);
-        let mut named = References::default();
-        for version in shown {
-            let references = &version.post.references;
-            named.posts.extend_from_slice(&references.posts);
-            named.accounts.extend_from_slice(&references.accounts);
-        }
+        let named_by = |versions: &[PostVersion<'_>]| {
+            let shown = versions.iter().filter(|version| version.listed);
+            reference::together(shown.map(|version| version.post))
+        };
+        let named = named_by(&self.versions);
         if named != References::default() {
             reference::assign(tx, instance_id, &named, save.now_ms)?;
         }
+        let named = named_by(&self.refreshed.recounted);
+        reference::assign_missing(tx, instance_id, named, save.now_ms)?;
         let edited: Vec<i64> = self.versions.iter().map(|version| version.id).collect();
         history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();

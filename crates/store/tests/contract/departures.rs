@@ -278,3 +278,73 @@ fn what_refreshes_find_of_a_post_that_has_left_restores_nothing() {
         check_schedule(store);
     });
 }
+
+/// Whatever happens to the post elsewhere, only a page of the source lists it there again.
+#[test]
+fn what_has_left_stays_away_when_its_post_is_deleted_and_returns() {
+    on_both(|store| {
+        let mut home = World::readable(store, "home");
+        let mut other = World::readable(store, "other");
+        for world in [&mut home, &mut other] {
+            world.poll(posts([3, 2, 1]));
+        }
+        leave(&mut home, &[3, 1]);
+        let left_at_ms = home.now_ms;
+        let workers = Workers::of(&home);
+        let (instance, source) = (workers.instance, home.source);
+        let notified = |world: &World| {
+            let items = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
+            world.write(move |tx| notify(tx, source, &items))
+        };
+        let counts = |world: &World| {
+            let counts = world.read(move |tx| completeness::counts(tx, source));
+            (counts.entries, counts.live, counts.left)
+        };
+        let gone_ms = home.now_ms + 60 * MINUTE_MS;
+        let answers = [(2, LookupAnswer::Gone), found(1, 0), found(3, 0)];
+        workers.refresh(&answers, gone_ms);
+        assert_eq!((notified(&home), notified(&home)), (1, 0));
+        assert_eq!(home.export()[1].left_at_ms, None);
+        assert_eq!(counts(&home), (3, 2, 0));
+        other.now_ms = gone_ms + MINUTE_MS;
+        assert_eq!(other.poll(posts([3, 2, 1])).revived, 1);
+        assert_eq!(names(&other.timeline()), ["2", "3", "1"]);
+        assert_eq!((notified(&home), notified(&home)), (1, 0));
+        assert_eq!(names(&home.timeline()), ["3", "1"]);
+        assert_eq!(home.export()[1].left_at_ms, Some(left_at_ms));
+        assert_eq!(counts(&home), (3, 2, 1));
+        home.now_ms = other.now_ms + 1_000;
+        let summary = home.poll(posts([3, 2, 1]));
+        assert_eq!((summary.restored, summary.revived, summary.new), (1, 0, 0));
+        assert_eq!(names(&home.timeline()), ["2", "3", "1"]);
+        assert_eq!(counts(&home), (3, 3, 0));
+        check_schedule(store);
+    });
+}
+
+#[test]
+fn what_had_left_does_not_come_back_by_a_look_up_or_a_stream() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([3, 2, 1]));
+        leave(&mut world, &[3, 1]);
+        world.now_ms += 1_000;
+        world.look_up("2", LookUp::Gone);
+        assert_eq!(names(&world.public()), ["3", "1"]);
+        world.now_ms += 1_000;
+        world.look_up("2", alive(2));
+        assert_eq!(names(&world.timeline()), ["3", "1"]);
+        assert_eq!(
+            names(&world.public()),
+            ["2", "3", "1"],
+            "the post has returned"
+        );
+        world.now_ms += 1_000;
+        world.stream(vec![Event::Posted(Box::new(post(2, "text")))]);
+        assert_eq!(names(&world.timeline()), ["3", "1"]);
+        assert!(world.export()[1].left_at_ms.is_some());
+        world.now_ms += 1_000;
+        assert_eq!(world.poll(posts([3, 2, 1])).restored, 1);
+        assert_eq!(names(&world.timeline()), ["2", "3", "1"]);
+    });
+}

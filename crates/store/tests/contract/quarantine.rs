@@ -100,6 +100,125 @@ fn an_unreadable_item_is_kept_once_and_the_page_stored() {
     });
 }
 
+/// Keys are stored, and must be the same in every version of the program.
+#[test]
+fn keys_stay_as_they_are_stored() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let page = page_with(&world, [3, 1], at(None, b"7"));
+        world.commit(&newest_page(), page).expect("a commit");
+        assert_eq!(kept(&world)[0].key, "#af63aa4c86019796-1");
+    });
+}
+
+/// Without a position it is between its neighbours, or next to the only one.
+#[test]
+fn it_leaves_when_a_page_shows_that_it_is_there_no_more() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([6, 5, 4, 3, 1]));
+        let look = world.second_look();
+        let between = |above: Option<&str>, below: Option<&str>, bytes: &[u8]| Unreadable {
+            above: above.map(UpstreamId::from),
+            below: below.map(UpstreamId::from),
+            ..at(None, bytes)
+        };
+        let unreadable = vec![
+            between(None, Some("6"), b"top"),
+            between(Some("6"), Some("5"), b"upper"),
+            between(Some("4"), Some("3"), b"lower"),
+            between(Some("9"), Some("5"), b"above what is read"),
+        ];
+        let keys = |world: &World| -> Vec<Vec<u8>> {
+            let kept = kept(world).into_iter();
+            kept.map(|item| item.item.bytes).collect()
+        };
+        let sorted = |mut keys: Vec<Vec<u8>>| {
+            keys.sort_unstable();
+            keys
+        };
+        let broken = Page {
+            unreadable,
+            ..page(posts([6, 5, 4, 3, 1]), world.now_ms)
+        };
+        world.commit(&newest_page(), broken).expect("a commit");
+        world.now_ms += 60_000;
+        // Another item that cannot be read may be any of them.
+        let broken = page_with(&world, [6, 5, 4, 3, 1], at(None, b"other"));
+        world.commit(&look, broken).expect("a commit");
+        assert_eq!(keys(&world).len(), 5);
+        world.now_ms += 60_000;
+        let whole = page(posts([6, 5, 4, 3, 1]), world.now_ms);
+        world.commit(&look, whole).expect("a commit");
+        // It looked at what is below 6.
+        let mut left: Vec<&[u8]> = vec![b"above what is read", b"top"];
+        assert_eq!(sorted(keys(&world)), left);
+        world.now_ms += 60_000;
+        world.poll(posts([7, 6, 5, 4, 3, 1]));
+        let look = world.second_look();
+        let whole = page(posts([7, 6, 5, 4, 3, 1]), world.now_ms);
+        world.commit(&look, whole).expect("a commit");
+        left.pop();
+        assert_eq!(keys(&world), left);
+    });
+}
+
+#[test]
+fn the_bytes_of_a_source_have_a_bound() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let big = |n: u8| at(None, &vec![n; 4 << 20]);
+        for n in 0..17 {
+            world.now_ms += 1;
+            let page = page_with(&world, [3, 1], big(n));
+            world.commit(&newest_page(), page).expect("a commit");
+        }
+        // One that comes again, and a small one that does not fit either.
+        for item in [big(3), at(None, b"small")] {
+            world.now_ms += 1;
+            let page = page_with(&world, [3, 1], item);
+            world.commit(&newest_page(), page).expect("a commit");
+        }
+        let items = kept(&world);
+        let sizes: Vec<u64> = items.iter().map(|item| item.size).collect();
+        assert_eq!(sizes[..16], [4 << 20; 16]);
+        assert_eq!(sizes[16..], [0, 0], "of these only the place is kept");
+        assert!(items[16].item.reason.ends_with("no room for it"));
+        let listed: usize = items.iter().map(|item| item.item.bytes.len()).sum();
+        assert!(listed <= 8 << 20, "{listed}");
+        assert!(listed > 7 << 20, "{listed}");
+        of_another_version(&world);
+        let source = world.source;
+        for n in 0..16_u8 {
+            let untried = world.read(move |tx| quarantine::untried(tx, source));
+            assert_eq!(untried.len(), 1, "so much at once");
+            assert_eq!(untried[0].item, big(n));
+            retry(&world, &Err("still not".to_owned()));
+        }
+        assert_eq!(world.read(move |tx| quarantine::untried(tx, source)), []);
+    });
+}
+
+#[test]
+fn small_items_are_read_again_together() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let items = (0..250).map(|n| at(None, format!("{n}").as_bytes()));
+        let broken = Page {
+            unreadable: items.collect(),
+            ..page(posts([3, 1]), world.now_ms)
+        };
+        world.commit(&newest_page(), broken).expect("a commit");
+        of_another_version(&world);
+        let source = world.source;
+        for portion in [200, 50, 0] {
+            let untried = world.read(move |tx| quarantine::untried(tx, source));
+            assert_eq!(untried.len(), portion);
+            retry(&world, &Err("still not".to_owned()));
+        }
+    });
+}
+
 #[test]
 fn it_leaves_when_a_page_lists_a_post_there() {
     on_both(|store| {

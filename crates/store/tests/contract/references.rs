@@ -8,11 +8,15 @@ use driftline_core::{
 use driftline_store::{
     InstanceId, LocalId, Store, Tx, account, find, local_ids,
     reference::{self, LocalIds},
+    refresh::LookupAnswer,
     source,
     timeline::{self, Viewer},
 };
 
-use crate::world::{START_MS, World, names, on_both, post};
+use crate::{
+    refresh::{MINUTE_MS, Workers, liked},
+    world::{START_MS, World, names, on_both, post},
+};
 
 fn ids(texts: &[&str]) -> Vec<UpstreamId> {
     texts.iter().copied().map(UpstreamId::from).collect()
@@ -204,6 +208,31 @@ fn an_edit_may_name_more() {
         assert_eq!(world.poll(vec![edited]).edited, 1);
         let found = local_ids_of(&world, home, &["99"], &["8"]);
         assert_eq!((found.posts.len(), found.accounts.len()), (1, 1));
+    });
+}
+
+/// An answer would have to write them otherwise.
+#[test]
+fn what_a_recount_names_is_mapped_as_it_is_saved() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let home = instance(&world);
+        world.poll(vec![post(2, "text"), post(1, "text")]);
+        let workers = Workers::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let more = |id: u64, posts: &[&str], accounts: &[&str]| Post {
+            references: naming(id, posts, accounts).references,
+            ..liked(id, 3)
+        };
+        let found = LookupAnswer::Found(Box::new(more(1, &["98"], &["a8"])));
+        workers.refresh(&[(1, found), (2, LookupAnswer::Nothing)], now_ms);
+        let ids = local_ids_of(&world, home, &["98"], &["a8"]);
+        assert_eq!((ids.posts.len(), ids.accounts.len()), (1, 1));
+        world.now_ms = now_ms + 10 * MINUTE_MS;
+        let summary = world.poll(vec![more(2, &["99"], &["a9"]), liked(1, 3)]);
+        assert_eq!((summary.recounted, summary.edited), (1, 0));
+        let ids = local_ids_of(&world, home, &["99"], &["a9"]);
+        assert_eq!((ids.posts.len(), ids.accounts.len()), (1, 1));
     });
 }
 

@@ -10,9 +10,10 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::{RawObject, StatusError};
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-use super::tweet_json::Includes;
+use super::tweet_json::{Includes, needs_includes};
 use crate::{
     body, excerpt, failure,
     items::{Item, Items},
@@ -53,11 +54,15 @@ pub(super) fn page(body: &[u8]) -> Result<TweetPage, Failure> {
 /// Reads a tweet without the rest of its answer.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Why it cannot be read: also if it needs the rest, without which it would be a post without its
+/// author or what it passes on.
 pub(crate) fn read_item(item: &[u8]) -> Result<Item, StatusError> {
-    let post = Includes::default()
-        .tweet(serde_json::from_slice(item)?)?
-        .post()?;
+    let tweet: &RawValue = serde_json::from_slice(item)?;
+    let post = Includes::default().tweet(tweet)?.post()?;
+    if needs_includes(&RawObject::parse(tweet.get())?) {
+        let reason = "its author, its media and what it refers to came beside it and are not kept";
+        return Err(serde_json::Error::custom(reason).into());
+    }
     Ok((post.id.clone(), Some(post)))
 }
 

@@ -86,6 +86,13 @@ impl<'j> Includes<'j> {
     }
 }
 
+/// Whether a tweet names what answers include beside it.
+pub(super) fn needs_includes(tweet: &RawObject<'_>) -> bool {
+    tweet.get("author_id").is_some()
+        || !tweet.object("attachments").list("media_keys").is_empty()
+        || referenced(tweet, "retweeted").is_some()
+}
+
 fn referenced<'j>(tweet: &RawObject<'j>, how: &str) -> Option<Cow<'j, str>> {
     tweet
         .objects("referenced_tweets")

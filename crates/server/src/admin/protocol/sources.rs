@@ -144,9 +144,12 @@ pub struct UnreadableItem {
     pub first_seen_at_ms: i64,
     /// When it was last requested.
     pub last_seen_at_ms: i64,
-    /// The item as it came last; what is not UTF-8 in it is replaced.
+    /// How many bytes of it are kept.
+    pub size: u64,
+    /// The item as it came last; what is not UTF-8 in it is replaced. Where a source has many bytes
+    /// of such items, only the beginning.
     pub text: String,
-    /// Its bytes, hexadecimal, if they are not UTF-8.
+    /// The same as bytes, hexadecimal, if they are not UTF-8.
     pub hex: Option<String>,
 }
 

@@ -268,6 +268,15 @@ fn a_tweet_that_cannot_be_read_costs_none_of_its_page() {
         assert!(read_item(&item.bytes).is_err());
     }
     assert!(read_item(br#"{"id":"8"}"#).is_ok());
+    // Without what was included it would be stored cut down.
+    for needs in [
+        r#""author_id":"7""#,
+        r#""attachments":{"media_keys":["3_1"]}"#,
+        r#""referenced_tweets":[{"type":"retweeted","id":"6"}]"#,
+    ] {
+        let read = read_item(format!(r#"{{"id":"8",{needs}}}"#).as_bytes());
+        assert!(read.is_err_and(|error| error.to_string().contains("are not kept")));
+    }
 }
 
 #[test]
