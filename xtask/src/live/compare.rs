@@ -55,6 +55,12 @@ impl Shown {
             .into_iter()
             .flatten()
     }
+
+    /// Whether they are one post.
+    fn is(&self, other: &Shown) -> bool {
+        self.names()
+            .any(|name| other.names().any(|its| its == name))
+    }
 }
 
 impl Stored {
@@ -103,14 +109,13 @@ impl Difference {
             |set: &HashSet<String>, post: &Shown| post.names().any(|name| set.contains(name));
         let mut held: HashMap<&str, &Stored> = HashMap::new();
         let mut difference = Difference::default();
-        for post in stored {
+        for (index, post) in stored.iter().enumerate() {
             let id = &post.shown.id;
             if post.is_live() {
-                let twice = post
-                    .shown
-                    .names()
-                    .any(|name| held.get(name).is_some_and(|other| other.is_live()));
-                if twice {
+                // A timeline may list a post more than once: mentions by notification.
+                let listed = shown.iter().filter(|other| post.shown.is(other)).count();
+                let before = stored[..index].iter().filter(|other| other.is_live());
+                if before.filter(|other| post.shown.is(&other.shown)).count() >= listed.max(1) {
                     difference.doubled.push(id.clone());
                 }
                 if !is_in(&here, &post.shown) {
