@@ -122,9 +122,12 @@ impl Text {
         }
         let not_confirmed = report.counters.not_confirmed;
         if not_confirmed > 0 {
-            self.line(format!(
-                "  unconfirmed  {not_confirmed} look-ups of posts that were missing from a page proved nothing"
-            ));
+            let look_ups = match not_confirmed {
+                1 => "1 look-up of a post that was".to_owned(),
+                _ => format!("{not_confirmed} look-ups of posts that were"),
+            };
+            let text = format!("{look_ups} missing from a page proved nothing");
+            self.item("unconfirmed", &text);
         }
         if streamed > 0 {
             self.line(format!(
