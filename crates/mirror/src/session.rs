@@ -289,7 +289,7 @@ impl Session {
             Ok(page) => page,
             Err(failure) => {
                 self.page_quota.failed(charge, &failure).await?;
-                return self.fail(Some(&request.purpose), &failure).await;
+                return self.fail(&request.purpose, &failure).await;
             }
         };
         let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
@@ -301,7 +301,7 @@ impl Session {
         self.keep_places(&mut page, &request.page).await?;
         match Reading::check(&mut page, self.machine.scheme().copied(), &self.settings) {
             Ok(reading) => self.commit(request, reading, page).await,
-            Err(failure) => self.fail(Some(&request.purpose), &failure).await,
+            Err(failure) => self.fail(&request.purpose, &failure).await,
         }
     }
 
@@ -436,7 +436,7 @@ impl Session {
 
     async fn fail(
         &mut self,
-        purpose: Option<&RequestPurpose>,
+        purpose: &RequestPurpose,
         failure: &Failure,
     ) -> Result<Done, SessionError> {
         self.log_failure(failure);

@@ -143,7 +143,7 @@ impl Harness {
                         let random = self.rng.random();
                         self.machine.failed(
                             &self.settings,
-                            Some(&request.purpose),
+                            &request.purpose,
                             &failure,
                             self.clock_ms(),
                             random,
@@ -375,7 +375,7 @@ impl Harness {
         let clock_ms = self.clock_ms();
         self.machine.failed(
             &self.settings,
-            Some(purpose),
+            purpose,
             &Failure::new(kind, "a fault"),
             clock_ms,
             random,

@@ -131,22 +131,21 @@ impl Machine {
         }
     }
 
-    /// Takes in a request that failed. `random` is any random number: it
+    /// Takes in a request for a page that failed. `random` is any random number: it
     /// spreads the delays of sources that fail together.
     pub fn failed(
         &mut self,
         settings: &Settings,
-        purpose: Option<&RequestPurpose>,
+        purpose: &RequestPurpose,
         failure: &Failure,
         now_ms: i64,
         random: u64,
     ) {
         self.counters.failures += 1;
-        let is_poll = matches!(purpose, Some(RequestPurpose::Poll));
-        let request = match purpose {
-            Some(RequestPurpose::Poll) => FailedRequest::Poll,
-            Some(_) => FailedRequest::Page,
-            None => FailedRequest::LookUp,
+        let is_poll = matches!(purpose, RequestPurpose::Poll);
+        let request = match is_poll {
+            true => FailedRequest::Poll,
+            false => FailedRequest::Page,
         };
         self.errors.failed(request, failure, now_ms);
         let about_the_server = matches!(
@@ -176,7 +175,7 @@ impl Machine {
         let until_ms = now_ms.saturating_add(wait_ms);
         // The next try uses other bounds, in case the content of this answer stays bad.
         if !about_the_server
-            && let Some(RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }) =
+            && let RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. } =
                 purpose
         {
             let is_refused = REFUSALS.contains(&failure.kind) && self.pace.poll_failures == 0;
@@ -465,10 +464,9 @@ impl Machine {
 }
 
 /// Failures that a request repeats as long as its answer stays as it is.
-const REFUSALS: [FailureKind; 5] = [
+const REFUSALS: [FailureKind; 4] = [
     FailureKind::Refused,
     FailureKind::BadId,
-    FailureKind::WrongOrder,
     FailureKind::BadJson,
     FailureKind::ErrorBody,
 ];
