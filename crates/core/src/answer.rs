@@ -87,6 +87,8 @@ pub struct AnswerHeaders {
     pub throttle: Option<Throttle>,
     /// The body's size as it travelled or, when unknown, as it was decoded.
     pub body_bytes: u64,
+    /// The limit that was sent, if it was a smaller one than was asked for.
+    pub limit: Option<u16>,
 }
 
 /// A rate limit in an upstream's headers.

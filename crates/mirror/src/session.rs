@@ -283,7 +283,7 @@ impl Session {
 
     async fn fetch(&mut self, fetch: Fetch, charge: Charge) -> Result<Done, SessionError> {
         let anchor = self.anchor(&fetch).await?;
-        let request = fetch.request(self.machine.scheme(), anchor.as_ref());
+        let mut request = fetch.request(self.machine.scheme(), anchor.as_ref());
         let named = self.places.name(&request.page);
         let mut page = match self.client.page(&self.timeline, &named).await {
             Ok(page) => page,
@@ -292,6 +292,7 @@ impl Session {
                 return self.fail(&request.purpose, &failure).await;
             }
         };
+        request.page.limit = page.headers.limit.unwrap_or(request.page.limit);
         let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
         self.page_quota
             .answered(charge, read, &page.headers)
@@ -299,10 +300,9 @@ impl Session {
         REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
         POSTS_FETCHED.increment(page.listed.len() as u64);
         self.keep_places(&mut page, &request.page).await?;
-        match Reading::check(&mut page, self.machine.scheme().copied(), &self.settings) {
-            Ok(reading) => self.commit(request, reading, page).await,
-            Err(failure) => self.fail(&request.purpose, &failure).await,
-        }
+        let known = self.machine.scheme().copied();
+        let reading = Reading::check(&mut page, known, &self.settings);
+        self.commit(request, reading, page).await
     }
 
     async fn commit(

@@ -376,6 +376,7 @@ impl Upstream {
             date_ms: self.faults.date_ms(sent_at_ms + there_ms + hold_ms),
             throttle: decision.throttle,
             body_bytes: 0,
+            limit: None,
         };
         Ok(Arrived {
             read_at_ms: sent_at_ms + there_ms,

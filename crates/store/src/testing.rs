@@ -231,7 +231,7 @@ impl Feed {
         mut page: Page,
     ) -> Result<CommitSummary, StoreError> {
         let known = self.machine.scheme().copied();
-        let reading = Reading::check(&mut page, known, &self.settings).expect("a good page");
+        let reading = Reading::check(&mut page, known, &self.settings);
         let job = self.page_job(request, reading, page);
         let root = source::root(self.source);
         let (machine, summary) = self.store.write_blocking(root, job)?;

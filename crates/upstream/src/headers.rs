@@ -34,6 +34,7 @@ pub(crate) fn metadata(answer: &Answer) -> AnswerHeaders {
         date_ms: date_ms(&answer.headers),
         throttle: throttle(&answer.headers, answer.received_at_ms),
         body_bytes: answer.body.len() as u64,
+        limit: None,
     }
 }
 

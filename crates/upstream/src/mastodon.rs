@@ -20,9 +20,10 @@ pub(crate) async fn page(
     timeline: &Timeline,
     request: &PageRequest,
 ) -> Result<Page, Failure> {
+    let asked = request.limit;
     let mut request = request.clone();
     request.limit = request.limit.clamp(1, PAGE_LIMIT);
-    let answer = loop {
+    let mut answer = loop {
         let answer = access.fetch_ok(page_url(access, timeline, &request)).await;
         match answer {
             // A post that makes a page too large must not cost those above it: a shorter page lists
@@ -33,6 +34,7 @@ pub(crate) async fn page(
             answer => break answer?,
         }
     };
+    answer.metadata.limit = Some(request.limit).filter(|limit| *limit < asked);
     let items = access.read(&answer, |body| parse::page(body, timeline))?;
     Ok(access.page(items, answer.metadata))
 }

@@ -49,9 +49,9 @@ impl Shown {
         })
     }
 
-    /// Whether they are one post.
+    /// What is the same of two shows of one post.
     fn names(&self) -> impl Iterator<Item = &str> {
-        [Some(self.id.as_str()), self.uri.as_deref()]
+        [Some(lasting(&self.id)), self.uri.as_deref()]
             .into_iter()
             .flatten()
     }
@@ -80,6 +80,12 @@ impl Stored {
     fn is_live(&self) -> bool {
         !self.is_deleted && !self.has_left
     }
+}
+
+/// The part of an ID that stays: snac's begin with the time of the last change, 10 digits.
+fn lasting(id: &str) -> &str {
+    let is_snac = id.len() == 42 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_snac { &id[10..] } else { id }
 }
 
 impl Difference {

@@ -37,6 +37,8 @@ pub struct HonouredAbilities {
     pub precision_ms: i64,
     /// Set while pages do not follow the order of IDs.
     pub disorder: Option<Disorder>,
+    /// How many pages in a row did not.
+    disordered: u8,
     /// A page that cannot prove the range above its newest post before `from_newest` is known.
     unproven_top: Option<(Key, Key)>,
 }
@@ -142,6 +144,7 @@ impl HonouredAbilities {
         Self {
             unproven_top: None,
             disorder: None,
+            disordered: 0,
             ..self.clone()
         }
     }
@@ -177,8 +180,15 @@ impl HonouredAbilities {
 
     /// Learns from an answer.
     pub(super) fn learn(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
-        if reading.items >= MIN_ORDERED {
-            self.disorder.clone_from(&reading.disorder);
+        // Before anything else is known, any page says more than none.
+        let is_first = known.frontier.is_none();
+        if reading.items >= MIN_ORDERED || is_first {
+            self.disordered = match reading.disorder {
+                Some(_) => self.disordered.saturating_add(1),
+                None => 0,
+            };
+            let is_shown = is_first || self.disordered >= MIN_CONTRADICTIONS;
+            self.disorder = reading.disorder.clone().filter(|_| is_shown);
         }
         if reading.is_coarse {
             self.precision_ms = self.precision_ms.max(reading.precision_ms);
@@ -201,7 +211,10 @@ impl HonouredAbilities {
             origin.is_some_and(|origin| origin < bound)
         };
         let is_cut_above = |bound: &Key| known.frontier.is_some_and(|frontier| frontier > bound);
-        let passes = reading.passes_max_id(request) || reading.passes_lower_bound(request);
+        // A full page that lists the oldest first is the lowest above the bound, not the newest.
+        let passes = reading.passes_max_id(request)
+            || reading.passes_lower_bound(request)
+            || (request.since_id.is_some() && reading.is_reversed && is_full);
         let answer = |is_cut: bool| match passes {
             true => Some(false),
             false => is_cut.then_some(true),

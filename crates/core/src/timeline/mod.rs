@@ -36,7 +36,7 @@ pub use gap_ledger::{Gap, GapKind, GapLedger, Provisional, Stretch};
 pub use ladder::{Ladder, Rung, RungStats};
 pub use lateness::{Distribution, Lateness};
 pub use machine::{
-    Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
+    AbsenceRange, Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
 };
 pub use places::Places;
 pub use plan::{Plan, Probe, Proof};

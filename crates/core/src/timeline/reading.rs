@@ -12,7 +12,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    answer::{AnswerHeaders, Failure, FailureKind, Listed, Page},
+    answer::{AnswerHeaders, Listed, Page, Unreadable},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
@@ -39,6 +39,8 @@ pub struct Reading {
     pub precision_ms: i64,
     /// Whether that shows the server's order: not if a pinned or repeated post explains it.
     pub(super) is_coarse: bool,
+    /// Whether the answer lists the oldest post first.
+    pub(super) is_reversed: bool,
     /// Set if the answer does not follow the order of IDs: then `keys` are as it lists them.
     pub disorder: Option<Disorder>,
     /// How many different items it lists, posts or not.
@@ -91,34 +93,31 @@ impl Reading {
     /// Reads a page for what it shows, and finds the source's ID scheme if it is not known yet.
     ///
     /// Repeated items are dropped and the others are put in order, newest first, so that each of
-    /// `keys` belongs to the listed post at its index. A page that does not follow the order of IDs
-    /// is left as it is. What lies outside the requested bounds stays.
-    ///
-    /// # Errors
-    /// A [`Failure`] of kind [`FailureKind::BadId`] if an ID has no place in the source's order.
-    pub fn check(
-        page: &mut Page,
-        known: Option<IdScheme>,
-        settings: &Settings,
-    ) -> Result<Self, Failure> {
+    /// `keys` belongs to the listed post at its index. A page that lists the oldest first is turned
+    /// round; one that does not follow the order of IDs is left as it is. What lies outside the
+    /// requested bounds stays. A post whose ID has no place in the source's order joins those that
+    /// cannot be read.
+    pub fn check(page: &mut Page, known: Option<IdScheme>, settings: &Settings) -> Self {
         let Some(scheme) = known.or_else(|| find_scheme(page, settings)) else {
-            return Ok(Self::of_keys(Vec::new(), &[], None, &page.headers));
+            return Self::of_keys(Vec::new(), &[], None, &page.headers);
         };
-        let mut passed = keys_of(&page.passed, &scheme)?;
+        let mut passed = keys_of(&page.passed, &scheme);
         drop_repeats(&mut passed, Clone::clone);
-        let positions = page.listed.iter().map(|item| &item.position);
-        let keys = keys_of(positions, &scheme)?;
-        let mut listed: Vec<(Key, Listed)> = keys
-            .into_iter()
-            .zip(std::mem::take(&mut page.listed))
-            .collect();
+        let mut listed = take_listed(page, &scheme);
         drop_repeats(&mut listed, |(key, _)| key.clone());
-        let keys: Vec<Key> = listed.iter().map(|(key, _)| key.clone()).collect();
+        let keys =
+            |listed: &[(Key, Listed)]| listed.iter().map(|of| of.0.clone()).collect::<Vec<_>>();
+        let is_reversed = is_rising(&keys(&listed), &passed);
+        if is_reversed {
+            listed.reverse();
+            passed.reverse();
+        }
+        let keys = keys(&listed);
         let order = PageOrder::of(&keys, &scheme);
         let passed_order = PageOrder::of(&passed, &scheme);
         if !order.is_kept() || !passed_order.is_kept() {
             page.listed = listed.into_iter().map(|(_, item)| item).collect();
-            return Ok(Self::disordered(keys, passed.len(), scheme, page));
+            return Self::disordered(keys, passed.len(), scheme, page);
         }
         let is_coarse = is_coarse(&keys, &scheme) || is_coarse(&passed, &scheme);
         let mut listed: Vec<_> = listed.into_iter().zip(order.placed).collect();
@@ -129,13 +128,14 @@ impl Reading {
         let items = page.listed.len() + passed.len();
         let mut steps = passed_order.placed.iter();
         passed.retain(|_| steps.next().copied().unwrap_or_default());
-        Ok(Self {
+        Self {
             placed,
             items,
             precision_ms: order.precision_ms.max(passed_order.precision_ms),
             is_coarse,
+            is_reversed,
             ..Self::of_keys(keys, &passed, Some(scheme), &page.headers)
-        })
+        }
     }
 
     /// A page whose keys are known to be right, newest first.
@@ -163,6 +163,7 @@ impl Reading {
             answered_by_ms,
             precision_ms: 0,
             is_coarse: false,
+            is_reversed: false,
             disorder: None,
             items,
         }
@@ -245,6 +246,39 @@ fn is_coarse(keys: &[Key], scheme: &IdScheme) -> bool {
     !keys.is_empty() && without.all(|keys| PageOrder::of(keys, scheme).precision_ms > 0)
 }
 
+/// Takes the posts of a page with their keys. Those without a key join the unreadable ones.
+fn take_listed(page: &mut Page, scheme: &IdScheme) -> Vec<(Key, Listed)> {
+    let all = std::mem::take(&mut page.listed);
+    let keys: Vec<_> = all.iter().map(|item| scheme.key(&item.position)).collect();
+    let positions: Vec<UpstreamId> = all.iter().map(|item| item.position.clone()).collect();
+    let named = |index: usize| keys[index].is_ok().then(|| positions[index].clone());
+    for item in &mut page.unreadable {
+        item.position
+            .take_if(|position| scheme.key(position).is_err());
+    }
+    let mut listed = Vec::with_capacity(all.len());
+    for (index, item) in all.into_iter().enumerate() {
+        match &keys[index] {
+            Ok(key) => listed.push((key.clone(), item)),
+            Err(error) => page.unreadable.push(Unreadable {
+                position: None,
+                above: (0..index).rev().find_map(named),
+                below: (index + 1..positions.len()).find_map(named),
+                bytes: item.post.raw.into_bytes(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+    listed
+}
+
+/// Whether a page lists the oldest item first: each of several is above the one before.
+fn is_rising(listed: &[Key], passed: &[Key]) -> bool {
+    let is_rising = |keys: &[Key]| keys.is_sorted_by(|a, b| a < b);
+    let falls = |keys: &[Key]| keys.len() > 1 && !is_rising(keys);
+    listed.len().max(passed.len()) >= MIN_RISING && !falls(listed) && !falls(passed)
+}
+
 /// Keeps the first of equal items.
 fn drop_repeats<T>(items: &mut Vec<T>, key: impl Fn(&T) -> Key) {
     let mut seen = HashSet::with_capacity(items.len());
@@ -278,13 +312,14 @@ fn find_scheme(page: &Page, settings: &Settings) -> Option<IdScheme> {
 /// Whether a page is in a scheme's order.
 fn fits(page: &Page, scheme: &IdScheme) -> bool {
     let listed = page.listed.iter().map(|item| &item.position);
-    let in_order = |ids: Result<Vec<Key>, Failure>| {
-        ids.is_ok_and(|mut keys| {
-            drop_repeats(&mut keys, Clone::clone);
-            PageOrder::of(&keys, scheme).is_kept()
-        })
+    let ids = page.listed.len() + page.passed.len();
+    let in_order = |mut keys: Vec<Key>| {
+        drop_repeats(&mut keys, Clone::clone);
+        PageOrder::of(&keys, scheme).is_kept()
     };
-    in_order(keys_of(listed, scheme)) && in_order(keys_of(&page.passed, scheme))
+    let keys = (keys_of(listed, scheme), keys_of(&page.passed, scheme));
+    let are_most = (keys.0.len() + keys.1.len()) * MOST.1 >= ids * MOST.0;
+    are_most && in_order(keys.0) && in_order(keys.1)
 }
 
 /// Two posts that are listed against the order, and what order would fit.
@@ -310,14 +345,15 @@ fn disorder(keys: &[Key], scheme: IdScheme, page: &Page) -> Disorder {
     }
 }
 
-fn keys_of<'a>(
-    ids: impl IntoIterator<Item = &'a UpstreamId>,
-    scheme: &IdScheme,
-) -> Result<Vec<Key>, Failure> {
-    let bad = |error| Failure::new(FailureKind::BadId, format!("{error}"));
-    let keys = ids.into_iter().map(|id| scheme.key(id).map_err(bad));
-    keys.collect()
+/// The keys of those IDs that have one.
+fn keys_of<'a>(ids: impl IntoIterator<Item = &'a UpstreamId>, scheme: &IdScheme) -> Vec<Key> {
+    let keys = ids.into_iter().map(|id| scheme.key(id).ok());
+    keys.flatten().collect()
 }
 
 /// The orders that a page may be in against the form of its IDs.
 const OTHERS: [IdOrder; 3] = [IdOrder::LengthThenText, IdOrder::Text, IdOrder::Numeric];
+/// Fewer items may rise by chance: a pinned post above a new one.
+const MIN_RISING: usize = 3;
+/// The part of a page's IDs that has to fit an order: one may be odd.
+const MOST: (usize, usize) = (7, 8);

@@ -65,8 +65,9 @@ pub(super) enum Bounds {
         anchor: AnchorQuery,
         else_max_id: Key,
     },
+    /// The page below a stored post.
     Under {
-        drawn: AnchorQuery,
+        anchor: AnchorQuery,
         else_max_id: Key,
     },
     /// The page that has to show a stored post first; the newest if none is stored.
@@ -195,7 +196,7 @@ impl Fetch {
             Bounds::Head { .. } => None,
             Bounds::Back { anchor, .. } => anchor.as_ref(),
             Bounds::Forward { anchor, .. } | Bounds::HeadFrom(anchor) => Some(anchor),
-            Bounds::Under { drawn: query, .. } | Bounds::Above(query) => Some(query),
+            Bounds::Under { anchor: query, .. } | Bounds::Above(query) => Some(query),
         }
     }
 

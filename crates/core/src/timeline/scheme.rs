@@ -110,10 +110,14 @@ pub fn detect_order(ids: &[&UpstreamId]) -> Option<IdOrder> {
     if ids.is_empty() {
         return None;
     }
-    let all = |test: fn(&str) -> bool| ids.iter().all(|id| test(id.as_str()));
-    Some(if all(|id| id.bytes().all(|b| b.is_ascii_digit())) {
+    // One may be odd.
+    let most = |test: fn(&str) -> bool| {
+        let fitting = ids.iter().filter(|id| test(id.as_str())).count();
+        fitting * 8 >= ids.len() * 7
+    };
+    Some(if most(|id| id.bytes().all(|b| b.is_ascii_digit())) {
         IdOrder::Numeric
-    } else if all(|id| TEXT_LAYOUTS.iter().any(|layout| layout.parse(id).is_ok())) {
+    } else if most(|id| TEXT_LAYOUTS.iter().any(|layout| layout.parse(id).is_ok())) {
         IdOrder::Text
     } else {
         IdOrder::LengthThenText

@@ -1,6 +1,9 @@
 //! Posts that pages lack, where look-ups prove nothing.
 
-use driftline_core::{answer::FailureKind, timeline::GapKind};
+use driftline_core::{
+    answer::FailureKind,
+    timeline::{GapKind, Rung},
+};
 
 use super::{
     harness::Harness,
@@ -75,6 +78,33 @@ fn a_post_is_asked_for_ever_more_rarely_and_then_left() {
         last_ms < START_MS + 40 * MINUTE_MS,
         "nothing repeats for ever"
     );
+}
+
+/// Else each of sixty posts would wait five times for its turn, five minutes each.
+#[test]
+fn where_no_look_up_ever_answers_each_post_is_asked_for_once() {
+    let mut harness = unanswered(FailureKind::Unauthorized);
+    harness.settings.every_ms = 10 * SECOND_MS;
+    let end_ms = START_MS + 9 * 60 * MINUTE_MS;
+    harness.run(end_ms, Harness::assert_ledger_is_sound);
+    assert!(harness.machine.counters().not_confirmed > 20);
+    let last_ms = harness.look_ups.last().expect("a look-up").1;
+    assert!(last_ms < end_ms - 60 * MINUTE_MS, "asked for still");
+}
+
+/// What a timeline no longer reaches down to has not left it: the harness sees to that.
+#[test]
+fn posts_out_of_reach_are_looked_up_and_no_page_proves_them_absent() {
+    let mut harness = unanswered(FailureKind::ServerError);
+    harness.look_ups_fail = None;
+    harness.world.reach = Some(60);
+    harness.settings.rungs = vec![Rung {
+        age_ms: 100 * SECOND_MS,
+        period_ms: 50 * SECOND_MS,
+    }];
+    harness.run(START_MS + 320 * SECOND_MS, Harness::assert_ledger_is_sound);
+    harness.settle(Harness::assert_ledger_is_sound);
+    assert!(harness.machine.counters().deleted > 0);
 }
 
 /// Nothing shows whether the lowest posts are deleted, or no longer reached.

@@ -1,6 +1,6 @@
 //! Posts whose IDs change keep their places.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use driftline_core::{
     answer::{AnswerHeaders, Page, PageRequest},
@@ -54,7 +54,7 @@ proptest! {
         let mut changes = changes.into_iter();
         let mut request = PageRequest { limit, ..PageRequest::default() };
         let mut now = 60;
-        let mut walked = BTreeMap::new();
+        let mut walked = HashMap::new();
         for _ in 0..200 {
             let mut page = listing.page(&places.name(&request));
             places.keep(&mut page, &request, &stored);

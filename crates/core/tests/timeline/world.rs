@@ -9,7 +9,7 @@ use driftline_core::{
 use driftline_id::Layout;
 use rand::{Rng, RngExt};
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorldPost {
     pub(crate) id: u64,
     pub(crate) visible_at_ms: i64,

@@ -279,10 +279,10 @@ impl Laws {
         for gap in gaps.filter(|gap| gap.kind == GapKind::Unrecoverable) {
             let (low, high) = (scheme.id(&gap.low), scheme.id(&gap.high));
             let low = Some(&low).filter(|_| !gap.low.is_lowest());
-            let places = self.drawn.world.page_limit;
             if self.is_one_time(scheme, gap) {
                 continue;
             }
+            let places = self.drawn.page_places();
             if !upstream.world().may_hide(now_ms, (low, &high), places) {
                 let text = format!("given up, though the upstream shows it: {gap:?}");
                 return Err(Violation::GapLedger(text));
@@ -413,18 +413,19 @@ impl Laws {
                 let is_there = post.deleted_at_ms.is_none()
                     && upstream.world().hidden_at_ms(&post.id).is_none();
                 let is_there = is_there && !quirk_laws::leaves(upstream, post);
-                if post.is_unreadable && is_there && is_covered(ledger, &key) {
-                    unreadable.push(post.clone());
-                }
-                let is_missing = machine.unprovable().is_none()
-                    && post.deleted_at_ms.is_none()
-                    && !post.is_unreadable
-                    && !quirk_laws::leaves(upstream, post)
-                    && upstream.world().hidden_at_ms(&post.id).is_none()
-                    && ledger.origin().is_some_and(|origin| *origin <= key)
-                    && !is_listed(ledger, &key)
+                let is_missing = is_there
                     && !self.was_too_deep(upstream, post, is_lowest)
                     && !(is_lowest && self.lies_under_a_hidden_page(upstream, post, &rows, now_ms));
+                if post.is_unreadable {
+                    if is_missing && is_covered(ledger, &key) {
+                        unreadable.push(post.clone());
+                    }
+                    continue;
+                }
+                let is_missing = is_missing
+                    && machine.unprovable().is_none()
+                    && ledger.origin().is_some_and(|origin| *origin <= key)
+                    && !is_listed(ledger, &key);
                 if is_missing {
                     let scheme = machine.scheme();
                     return Err(Violation::Missing(format!(
@@ -437,7 +438,7 @@ impl Laws {
             let edits = edits.get(&row.post_id).copied().unwrap_or(0);
             quirk_laws::check_edits(upstream, post, edits, now_ms)?;
             if is_covered(ledger, &key) && !quirk_laws::leaves(upstream, post) {
-                self.check_came_of_age(&machine, upstream, post, row)?;
+                self.check_came_of_age(&machine, upstream, post, row, now_ms)?;
             } else if is_covered(ledger, &key) {
                 let came_of_age_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
                 quirk_laws::check_returned(upstream, post, row, came_of_age_ms)?;
@@ -481,7 +482,7 @@ impl Laws {
             return false;
         };
         let range = (Some(&post.id), &lowest.id);
-        let places = self.drawn.world.page_limit;
+        let places = self.drawn.page_places();
         upstream.world().may_hide(now_ms, range, places)
     }
 
@@ -550,6 +551,7 @@ impl Laws {
         upstream: &mut Upstream,
         post: &TruePost,
         row: &export::ExportRow,
+        now_ms: i64,
     ) -> Result<(), Violation> {
         let is_dropped = machine.counters().suspects_dropped > 0;
         if is_dropped || self.disputed.contains(&post.id) {
@@ -569,6 +571,7 @@ impl Laws {
         // A look-up without a control that is found proves nothing.
         let is_confirmed = machine.counters().not_confirmed == 0;
         let is_proven = is_confirmed && self.drawn.proves_deletion(post);
+        let is_proven = is_proven && !quirk_laws::may_be_unreadable(upstream, post, now_ms);
         if post.deleted_at_ms.is_some_and(|at_ms| at_ms < until_ms) && !is_gone && is_proven {
             return wrong("its deletion was not noticed");
         }

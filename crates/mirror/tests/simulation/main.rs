@@ -40,6 +40,16 @@ fn the_copy_equals_the_truth_whatever_is_asked_and_fails() {
     seeds::run(100, |seed| run(Simulation::new(Drawn::of(seed))));
 }
 
+/// What lies deeper than the upstream shows has not left the timeline.
+#[test]
+fn the_copy_equals_the_truth_of_a_timeline_that_shows_some_pages() {
+    seeds::run(12, |seed| {
+        let mut drawn = Drawn::of(seed);
+        drawn.world.reach = Some(u32::from(drawn.world.page_limit) * 3);
+        run(Simulation::new(drawn));
+    });
+}
+
 #[test]
 fn the_copy_on_postgresql_equals_the_truth_whatever_is_asked_and_fails() {
     seeds::run(8, |seed| {

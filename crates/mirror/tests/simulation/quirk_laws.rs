@@ -154,6 +154,22 @@ pub(crate) fn leaves(upstream: &mut Upstream, post: &TruePost) -> bool {
     !upstream.world().leaves(&post.id).is_empty()
 }
 
+/// Whether a page lists an item beside a deleted post's place that nobody can read and that names no
+/// post: for all that the page shows, it may be the post.
+pub(crate) fn may_be_unreadable(upstream: &mut Upstream, post: &TruePost, now_ms: i64) -> bool {
+    let posts = upstream.truth(now_ms).posts;
+    let quirks = &upstream.world().config().quirks;
+    let is_listed = |other: &&TruePost| other.deleted_at_ms.is_none();
+    let is_nameless =
+        |other: &TruePost| other.is_unreadable && !quirks.names_unreadable(other.id.as_str());
+    let Some(at) = posts.iter().position(|other| other.id == post.id) else {
+        return false;
+    };
+    let below = posts[..at].iter().rev().find(is_listed);
+    let above = posts[at + 1..].iter().find(is_listed);
+    below.into_iter().chain(above).any(is_nameless)
+}
+
 /// Whether it is a boost that is taken back: then its look-up finds nothing.
 pub(crate) fn is_unboosted(upstream: &mut Upstream, post: &TruePost) -> bool {
     let leaves = upstream.world().leaves(&post.id);

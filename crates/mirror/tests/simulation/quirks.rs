@@ -4,7 +4,7 @@
 
 use driftline_sim::{
     IdLayout,
-    quirks::{Quirk, Quirks},
+    quirks::{Limit, Quirk, Quirks},
 };
 
 use crate::{
@@ -74,6 +74,16 @@ impl Drawn {
     pub(crate) fn ignores_bounds(&self) -> bool {
         let ignoring = [Quirk::MaxIdIgnored, Quirk::BoundsIgnored];
         self.quirks.iter().any(|quirk| ignoring.contains(quirk))
+    }
+
+    /// How many posts the server slices for a page at most, before it filters them: where that is
+    /// less than it says, fewer filtered posts in a row hide what lies among them.
+    pub(crate) fn page_places(&self) -> u16 {
+        let page_limit = self.world.page_limit;
+        match self.world.quirks.limit {
+            Limit::Capped(most) => page_limit.min(most),
+            Limit::Honoured | Limit::Ignored(_) => page_limit,
+        }
     }
 }
 

@@ -220,7 +220,8 @@ impl Simulation {
                 None => page,
             };
             let known = machine.scheme().copied();
-            Reading::check(&mut page, known, &settings).map(|reading| (page, reading))
+            let reading = Reading::check(&mut page, known, &settings);
+            Ok((page, reading))
         });
         self.laws.refusals.page(&request, checked.as_ref().err());
         // Between the answer and its commit.
@@ -319,6 +320,9 @@ impl Simulation {
                 session.cadence.polled(shown, summary.new);
             }
             session.note(&page.listed, is_poll, now_ms);
+            if summary.absent > 0 || summary.left > 0 {
+                session.forget();
+            }
         }
         self.keep(machine);
         Ok(())
@@ -467,7 +471,7 @@ impl Simulation {
                     keep_deleted,
                     now_ms,
                 };
-                Ok(commit_look_up(tx, &commit)?.0)
+                commit_look_up(tx, &commit)
             },
         );
         self.checked(&Commit::Other)?;
@@ -480,7 +484,10 @@ impl Simulation {
                 LookUp::Gone | LookUp::Hidden => {}
             }
         }
-        let machine = outcome?;
+        let (machine, summary) = outcome?;
+        if let Some(session) = self.session.as_mut().filter(|_| summary.left > 0) {
+            session.forget();
+        }
         self.keep(machine);
         Ok(())
     }

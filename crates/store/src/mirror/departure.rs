@@ -34,6 +34,15 @@ pub(crate) struct Departures {
     pub(crate) left: u64,
 }
 
+impl Departures {
+    /// None of a page that need not list the posts: only their look-ups say anything.
+    pub(crate) fn suspected(absent: Vec<AbsentEntry>) -> Self {
+        let mut suspects: Vec<_> = absent.into_iter().map(|of| of.upstream_id).collect();
+        suspects.dedup();
+        Self { suspects, left: 0 }
+    }
+}
+
 /// The live entries in `[low, high)` at none of the listed positions. Posts that a stream has shown
 /// since the page was requested, Unix ms, need not be listed.
 pub(crate) fn absent(
@@ -101,11 +110,9 @@ pub(crate) fn take_in(
     )?;
     let ids: Vec<i64> = left.iter().map(|entry| entry.id).collect();
     end(tx, source, &ids, asked_at_ms)?;
-    let mut suspects: Vec<UpstreamId> = suspects.into_iter().map(|of| of.upstream_id).collect();
-    suspects.dedup();
     Ok(Departures {
-        suspects,
         left: ids.len() as u64,
+        ..Departures::suspected(suspects)
     })
 }
 

@@ -4,7 +4,9 @@ use driftline_core::{
     answer::{Abilities, Page},
     post::Post,
     refresh::Policy,
-    timeline::{AnchorQuery, Machine, Reading, Request, RequestPurpose, Settings, Stored},
+    timeline::{
+        AbsenceRange, AnchorQuery, Machine, Reading, Request, RequestPurpose, Settings, Stored,
+    },
     upstream_id::{Key, UpstreamId},
 };
 use driftline_db::Tx;
@@ -14,7 +16,8 @@ use crate::{
     id_types::SourceId,
     mirror::{
         commit_summary::CommitSummary,
-        departure, entry, gap,
+        departure::{self, Departures},
+        entry, gap,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
         quarantine,
@@ -68,8 +71,10 @@ pub fn commit_page(
     let is_history = commit.machine.is_history(commit.request, reading);
     let listing = listing(tx, &source, commit, is_history)?;
     let mut absent = Vec::new();
-    if let Some(range) = commit.machine.absence_range(commit.request, reading) {
-        let (ranges, listed) = readable(range, commit);
+    let absence = commit.machine.absence_range(commit.request, reading);
+    let is_proven = absence.as_ref().is_some_and(|range| range.is_proven);
+    if let Some(AbsenceRange { low, high, .. }) = absence {
+        let (ranges, listed) = readable((low, high), commit);
         for (low, high) in &ranges {
             absent.extend(departure::absent(
                 tx,
@@ -99,7 +104,10 @@ pub fn commit_page(
     // done before it are done.
     entry::mark_shown(tx, source.id, &listing.shown)?;
     quarantine::take_in(tx, source.id, page)?;
-    let departures = departure::take_in(tx, &mut source, absent, asked_at_ms)?;
+    let departures = match is_proven {
+        true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
+        false => Departures::suspected(absent),
+    };
     let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
     let recounted = recounts.write(tx)?;
     let live_below = match commit.machine.nothing_below(commit.request, reading) {

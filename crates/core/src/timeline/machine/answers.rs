@@ -32,6 +32,18 @@ pub(super) struct Answer<'a> {
     pub(super) received_at_ms: i64,
 }
 
+/// A range of which a page shows none but the posts that it lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsenceRange {
+    /// The lower end, inclusive.
+    pub low: Key,
+    /// The upper end, exclusive.
+    pub high: Key,
+    /// Whether the page should list what is there. Else it ends above: the timeline may not reach
+    /// down to the range, so that only look-ups say what became of its posts.
+    pub is_proven: bool,
+}
+
 impl Machine {
     /// Whether the posts of a page are history, whose entries take their IDs from
     /// creation time: of a fill's, those below the range's upper end.
@@ -52,12 +64,23 @@ impl Machine {
     }
 
     /// The range in which stored posts that a page does not list are suspected
-    /// of being deleted: what the page proves. `None` if it proves nothing.
-    pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
-        self.absent_below(request, reading).or_else(|| {
-            let stretch = self.stretch(request, reading)?;
-            Some((stretch.low, stretch.high))
-        })
+    /// of being deleted. `None` if it proves nothing.
+    pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<AbsenceRange> {
+        let below = self.absent_below(request, reading);
+        below
+            .map(|(low, high)| AbsenceRange {
+                low,
+                high,
+                is_proven: false,
+            })
+            .or_else(|| {
+                let stretch = self.stretch(request, reading)?;
+                Some(AbsenceRange {
+                    low: stretch.low,
+                    high: stretch.high,
+                    is_proven: true,
+                })
+            })
     }
 
     /// Applies a checked page, whose posts are stored in the same commit as the
@@ -148,17 +171,7 @@ impl Machine {
             false => FailedRequest::Page,
         };
         self.errors.failed(request, failure, now_ms);
-        let about_the_server = matches!(
-            failure.kind,
-            FailureKind::Unreachable
-                | FailureKind::TimedOut
-                | FailureKind::Tls
-                | FailureKind::PrivateAddress
-                | FailureKind::Unauthorized
-                | FailureKind::Throttled
-                | FailureKind::Capped
-                | FailureKind::ServerError
-        );
+        let about_the_server = is_about_the_server(failure.kind);
         let failures = if about_the_server {
             &mut self.pace.server_failures
         } else if is_poll {
@@ -174,12 +187,9 @@ impl Machine {
         ));
         let until_ms = now_ms.saturating_add(wait_ms);
         // The next try uses other bounds, in case the content of this answer stays bad.
-        if !about_the_server
-            && let RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. } =
-                purpose
+        if let RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. } = purpose
         {
-            let is_refused = REFUSALS.contains(&failure.kind) && self.pace.poll_failures == 0;
-            self.failed_to_read(low, high, is_refused);
+            self.failed_to_read((low, high), failure, now_ms);
         }
         if is_poll || about_the_server {
             self.pace.blocked_until_ms = until_ms;
@@ -463,13 +473,6 @@ impl Machine {
     }
 }
 
-/// Failures that a request repeats as long as its answer stays as it is.
-const REFUSALS: [FailureKind; 4] = [
-    FailureKind::Refused,
-    FailureKind::BadId,
-    FailureKind::BadJson,
-    FailureKind::ErrorBody,
-];
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
@@ -482,4 +485,19 @@ pub(super) fn whole_from(scheme: &IdScheme, oldest: &Key) -> Key {
         .then(|| scheme.floor(scheme.time_ms(oldest)? + precision_ms))
         .flatten();
     end.unwrap_or_else(|| oldest.clone())
+}
+
+/// Whether a failure says nothing of what was asked for.
+pub(super) fn is_about_the_server(kind: FailureKind) -> bool {
+    matches!(
+        kind,
+        FailureKind::Unreachable
+            | FailureKind::TimedOut
+            | FailureKind::Tls
+            | FailureKind::PrivateAddress
+            | FailureKind::Unauthorized
+            | FailureKind::Throttled
+            | FailureKind::Capped
+            | FailureKind::ServerError
+    )
 }

@@ -184,7 +184,7 @@ impl Machine {
         };
         let id = scheme.id(live);
         let seen_alive = self.empty_ranges[index].seen_alive.as_ref();
-        if seen_alive.is_some_and(|alive| alive >= live) {
+        if seen_alive.is_some_and(|alive| alive >= live) || self.no_look_up_answers() {
             return self.is_out_of_reach(index, answer);
         }
         self.empty_ranges[index].awaits = Some(live.clone());

@@ -21,6 +21,7 @@ use self::{
     ahead::Ahead, empty_ranges::EmptyRange, errors::Errors, stalled::Stalled, suspects::Suspect,
 };
 pub use self::{
+    answers::AbsenceRange,
     errors::{FailedRequest, LastError},
     polls::Polls,
     suspects::LookUpOutcome,

@@ -75,7 +75,7 @@ impl Machine {
         };
         let (origin, frontier) = (origin.clone(), frontier.clone());
         let lately_ms = now_ms - DOUBTED_AGES * ladder.complete_ms();
-        let scheme = self.scheme.filter(|_| self.honoured.disorder.is_none());
+        let scheme = self.scheme;
         let Some(lately) = scheme.and_then(|scheme| scheme.floor(lately_ms)) else {
             let passed_over = GapKind::PassedOver { read_age_ms: 0 };
             self.ledger.doubt(&origin, &frontier, &passed_over);
@@ -154,7 +154,9 @@ impl Machine {
             false => scheme.time_ms(range_high)?.saturating_sub(1),
         };
         let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
-        let is_last = scheme.names_posts() && request.since_id.is_none();
+        let is_last = scheme.names_posts()
+            && request.since_id.is_none()
+            && window(scheme.time_ms(newest)?) <= window(scheme.time_ms(range_high)?);
         let is_cut = is_last || self.honoured.is_full(reading.items, request.page.limit);
         if !is_cut || window(newest_ms) > window(oldest_ms) {
             return None;

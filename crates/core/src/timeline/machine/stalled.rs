@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Machine;
+use super::{Machine, answers::is_about_the_server};
 use crate::{
+    answer::{Failure, FailureKind},
     timeline::{
         gap_ledger::{Gap, GapKind},
         ladder::Ladder,
@@ -19,6 +20,9 @@ pub(super) struct Stalled {
     high: Key,
     /// When it may be asked for again, Unix ms by the local clock.
     retry_ms: i64,
+    /// Requests for it that failed while polls did not.
+    #[serde(default)]
+    failures: u32,
 }
 
 impl Machine {
@@ -33,15 +37,47 @@ impl Machine {
                 low: low.clone(),
                 high: high.clone(),
                 retry_ms: now_ms.saturating_add(wait_ms.min(MAX_WAIT_MS)),
+                failures: 0,
             });
         }
     }
 
-    /// Counts a request for a range that failed. Failures that may pass give nothing up.
-    pub(super) fn failed_to_read(&mut self, low: &Key, high: &Key, is_refused: bool) {
-        if is_refused || self.ledger.most_tries(low, high) + 1 < MAX_TRIES {
+    /// Counts a request for a range that failed: while polls succeed, each failure makes the next
+    /// request for it wait longer, so that it holds up nothing else. Failures of the server may pass
+    /// and give nothing up.
+    pub(super) fn failed_to_read(
+        &mut self,
+        (low, high): (&Key, &Key),
+        failure: &Failure,
+        now_ms: i64,
+    ) {
+        if self.errors.polls_fail() {
+            return;
+        }
+        let is_refused = REFUSALS.contains(&failure.kind);
+        if !is_about_the_server(failure.kind)
+            && (is_refused || self.ledger.most_tries(low, high) + 1 < MAX_TRIES)
+        {
             self.ledger.tried(low, high);
         }
+        let is_it = |range: &&mut Stalled| range.low == *low && range.high == *high;
+        let failures = match self.stalled.iter_mut().find(is_it) {
+            Some(range) => range.failures + 1,
+            None => 1,
+        };
+        let wait_ms = FIRST_WAIT_MS << failures.min(16);
+        self.end_stall(low, high);
+        self.stalled.push(Stalled {
+            low: low.clone(),
+            high: high.clone(),
+            retry_ms: now_ms.saturating_add(wait_ms.min(MAX_WAIT_MS)),
+            failures,
+        });
+    }
+
+    /// Whether a range waits whose last request failed.
+    pub(super) fn has_failed_ranges(&self) -> bool {
+        self.stalled.iter().any(|range| range.failures > 0)
     }
 
     pub(super) fn end_stall(&mut self, low: &Key, high: &Key) {
@@ -59,7 +95,12 @@ impl Machine {
     /// Gives up what was tried in vain too often. Ranges of which it is being confirmed that they are
     /// empty have an end of their own.
     pub(super) fn give_up_stalled(&mut self, ladder: &Ladder, now_ms: i64) {
-        self.stalled.retain(|range| now_ms < range.retry_ms);
+        // How often requests failed is remembered until one succeeds or the range is no gap any more.
+        let gaps = self.ledger.gaps();
+        self.stalled.retain(|range| {
+            let is_gap = || gaps.iter().any(|gap| gap.overlaps(&range.low, &range.high));
+            now_ms < range.retry_ms || (range.failures > 0 && is_gap())
+        });
         let is_over = |gap: &&Gap| match &gap.kind {
             GapKind::Open { tries, .. } => *tries >= MAX_TRIES,
             GapKind::Provisional(read) => read.tries >= MAX_TRIES,
@@ -91,3 +132,10 @@ const FIRST_WAIT_MS: i64 = 500;
 const MAX_WAIT_MS: i64 = 10 * 60_000;
 /// About an hour and a half.
 const MAX_TRIES: u32 = 24;
+/// Failures that a request repeats as long as its answer stays as it is.
+const REFUSALS: [FailureKind; 4] = [
+    FailureKind::Refused,
+    FailureKind::BadId,
+    FailureKind::BadJson,
+    FailureKind::ErrorBody,
+];

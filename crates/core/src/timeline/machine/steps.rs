@@ -139,8 +139,9 @@ impl Machine {
 
     fn poll(&self, plan: &Plan, abilities: Abilities, now_ms: i64) -> Step {
         // An answer that cannot be used is not asked for again in the same way.
-        let is_plain =
-            self.pace.poll_failures % 2 == 1 || !self.honoured.since_id.is_usable(now_ms);
+        let is_plain = self.pace.poll_failures % 2 == 1
+            || !self.honoured.since_id.is_usable(now_ms)
+            || self.honoured.disorder.is_some();
         let since_id = self.since_id(plan).filter(|_| !is_plain);
         let bounds = match (since_id, self.scheme) {
             (Some(at_most), Some(scheme)) if scheme.names_posts() => {
@@ -250,7 +251,7 @@ impl Machine {
                 return step;
             }
         }
-        if has_share && self.empty_ranges.is_empty() {
+        if has_share && self.empty_ranges.is_empty() && !self.has_failed_ranges() {
             // Nothing is left that failed.
             self.errors.end(FailedRequest::Page);
         }
@@ -345,7 +346,7 @@ impl Machine {
         } = self.probes.next(last_ms, last, at.server_now_ms)?;
         let (low, high) = (scheme.floor(from_ms)?, scheme.floor(until_ms)?);
         let bounds = Bounds::Under {
-            drawn: AnchorQuery::Drawn {
+            anchor: AnchorQuery::Drawn {
                 low,
                 high: high.clone(),
                 per_million: (share * 1e6) as u32,

@@ -2,7 +2,8 @@
 //!
 //! A look-up that fails proves nothing and holds nothing up: its post is asked for again after
 //! delays that grow, a few times for each rung, and is then left as *not confirmed*. While look-ups
-//! fail in a row, the next one waits longer each time, and nothing else does.
+//! fail in a row, the next one waits longer each time, and nothing else does. Once many have, each
+//! post is asked for once: else all that wait would take days.
 
 use serde::{Deserialize, Serialize};
 
@@ -117,17 +118,24 @@ impl Machine {
         }
         self.pace.look_up_failures = self.pace.look_up_failures.saturating_add(1);
         self.pace.look_ups_blocked_until_ms = until_ms(self.pace.look_up_failures);
+        let is_standing = self.no_look_up_answers();
         let Some(suspect) = self.suspects.iter_mut().find(|suspect| suspect.id == *id) else {
             return;
         };
         suspect.failures = suspect.failures.saturating_add(1);
-        suspect.is_settled = suspect.failures >= MAX_TRIES;
+        suspect.is_settled = suspect.failures >= MAX_TRIES || is_standing;
         let delay_ms = FIRST_RETRY_MS << (2 * suspect.failures.clamp(1, MAX_TRIES) - 2);
         suspect.due_ms = now_ms.saturating_add(delay_ms);
         if suspect.is_settled {
             self.counters.not_confirmed += 1;
             self.update_empty_ranges(id, LookUpOutcome::NotConfirmed);
         }
+    }
+
+    /// Whether so many look-ups have failed in a row that the next one is no likelier to prove
+    /// anything.
+    pub(super) fn no_look_up_answers(&self) -> bool {
+        self.pace.look_up_failures >= STANDING_FAILURES
     }
 
     /// The last failure of a look-up, if one ever failed.
@@ -172,6 +180,7 @@ impl Machine {
             .and_then(|index| self.suspects.remove(index))
             .unwrap_or_else(|| Suspect::new(id, 0));
         suspect.is_settled = false;
+        self.forget_settled();
         self.suspects.push_front(suspect);
     }
 
@@ -189,12 +198,17 @@ impl Machine {
                 self.counters.suspects_dropped += 1;
                 continue;
             }
-            if self.suspects.len() >= 2 * MAX_SUSPECTS
-                && let Some(oldest) = self.suspects.iter().position(|known| known.is_settled)
-            {
-                self.suspects.remove(oldest);
-            }
+            self.forget_settled();
             self.suspects.push_back(Suspect::new(id, rung));
+        }
+    }
+
+    /// Makes room for one more.
+    fn forget_settled(&mut self) {
+        if self.suspects.len() >= 2 * MAX_SUSPECTS
+            && let Some(oldest) = self.suspects.iter().position(|known| known.is_settled)
+        {
+            self.suspects.remove(oldest);
         }
     }
 }
@@ -203,5 +217,7 @@ impl Machine {
 const MAX_SUSPECTS: usize = 80;
 /// Look-ups of one post for a rung that may fail.
 const MAX_TRIES: u32 = 5;
+/// With the growing delays between them, these take about a quarter of an hour at the least.
+const STANDING_FAILURES: u32 = 12;
 /// The delay after the first failed look-up of a post; each further one is four times longer.
 const FIRST_RETRY_MS: i64 = 5_000;

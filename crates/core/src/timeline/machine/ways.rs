@@ -48,10 +48,18 @@ impl Machine {
         let way = ways[tries as usize % ways.len()];
         let scheme = self.scheme?;
         if scheme.names_posts() {
-            return Some(Bounds::Above(AnchorQuery::Oldest {
+            // Below the lowest post above the range, and from further up each second time.
+            let lowest_above = AnchorQuery::Oldest {
                 at_least: high.clone(),
-                skip: skip(tries),
-            }));
+                skip: skip(tries / 2),
+            };
+            return Some(match tries % 2 {
+                0 => Bounds::Under {
+                    anchor: lowest_above,
+                    else_max_id: high.clone(),
+                },
+                _ => Bounds::Above(lowest_above),
+            });
         }
         let anchor = self.anchor_for(&scheme, &gap.low, round);
         let (max_id, anchor) = match (way, anchor) {

@@ -99,7 +99,7 @@ fn counts_that_a_commit_ignored_have_a_time_for_a_recheck() {
 fn recheck_times(world: &World, posts: &[Post]) -> Vec<Option<i64>> {
     let mut page = page(posts.to_vec(), world.now_ms);
     let (known, source) = (world.machine.scheme().copied(), world.source);
-    let reading = Reading::check(&mut page, known, &settings()).expect("a good page");
+    let reading = Reading::check(&mut page, known, &settings());
     let rechecks = world.read(move |tx| rechecks_after(tx, source, &reading, &page));
     let scheduled = rechecks
         .iter()
