@@ -178,7 +178,12 @@ async fn a_post_that_cannot_be_read_is_counted_and_listed() {
         verdict.contains(", complete but for 1 unreadable"),
         "{verdict}"
     );
-    assert!(text.contains("  unreadable   1 post, kept"), "{text}");
+    assert!(
+        text.contains(
+            "  unreadable   1 post, kept as it came; see `driftline source unreadable sim`"
+        ),
+        "{text}"
+    );
     let listed = scene.data_dir.run(&["source", "list"]).stdout;
     assert!(listed.contains("; 1 unreadable"), "{listed}");
 
@@ -227,6 +232,7 @@ async fn where_bounds_are_ignored_nothing_is_called_complete_and_the_reason_is_g
     let verdict = text.lines().next().unwrap();
     assert!(verdict.contains("NOT known to be complete"), "{verdict}");
     assert!(verdict.contains(why), "{verdict}");
+    assert_eq!(text.matches(why).count(), 1, "{text}");
     // A report that was made is no failure of the command.
     assert_eq!(scene.data_dir.run(&["source", "verify", "sim"]).status, 0);
 
