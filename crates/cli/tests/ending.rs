@@ -153,6 +153,32 @@ async fn a_database_that_goes_away_ends_it_in_time() {
     }
 }
 
+/// The time counts from the start of the process, which waits for the lease of a dead one here.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_the_source_is_part_of_the_time() {
+    let sim = sim().await;
+    let server = MoodyServer::before(&sim.url(), Mood::Good);
+    let postgres = Outage::start();
+    let url = postgres.url();
+    let [dead, data_dir] =
+        [(); 2].map(|()| DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", url));
+    let for_time = |time| {
+        let mut arguments = arguments(&server.url);
+        arguments[6] = time;
+        arguments
+    };
+    let running = dead.start(&for_time("1h"));
+    wait_for("it reads", || server.requests() > 4);
+    server.is_now(Mood::Hangs);
+    running.kill();
+    let begun = Instant::now();
+    let ended = data_dir.run(&for_time("100ms"));
+    let took = begun.elapsed();
+    assert_eq!(ended.status, 3, "{ended:?}");
+    assert!(took > Duration::from_secs(3), "it waited: {took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}: {ended:?}");
+}
+
 /// The second look comes after 15 s by default; the end does not wait for it, and reads what is new
 /// once more all the same.
 #[tokio::test(flavor = "multi_thread")]

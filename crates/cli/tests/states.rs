@@ -6,7 +6,8 @@ mod support;
 
 use driftline_sim::{
     WorldConfig,
-    http::{Clock, SimServer},
+    http::{Clock, ServerConfig, SimServer, Timeline},
+    quirks::{Kinds, Quirks},
 };
 use serde_json::Value;
 use support::{
@@ -24,6 +25,10 @@ struct Scene {
 
 impl Scene {
     fn begin(behind: &str, mood: Mood) -> Self {
+        Self::with_second_look(behind, mood, "500ms")
+    }
+
+    fn with_second_look(behind: &str, mood: Mood, second_look: &str) -> Self {
         let data_dir = DataDir::new();
         let server = MoodyServer::before(behind, mood);
         let (running, _) = data_dir.serve(&["--allow-private"]);
@@ -32,7 +37,7 @@ impl Scene {
             "--every",
             "200ms",
             "--second-look",
-            "500ms",
+            second_look,
             "--spacing",
             "20ms",
         ];
@@ -50,6 +55,10 @@ impl Scene {
 
     fn verified(&self) -> Value {
         self.data_dir.json(&["source", "verify", "sim"])
+    }
+
+    fn instance(&self) -> Value {
+        self.data_dir.json(&["instance", "show", &self.server.url])
     }
 
     fn text(&self) -> String {
@@ -133,4 +142,173 @@ async fn a_timeline_without_posts_is_quiet_and_says_how_often_it_was_polled() {
     assert_eq!(report["complete"], false, "{report}");
     assert!(text.contains("no posts so far in "), "{text}");
     assert!(!text.contains("nothing read yet"), "{text}");
+}
+
+/// A timeline that has fallen silent, and the ID of one of its newest posts.
+async fn quiet() -> (SimServer, u64) {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(19_000),
+            ..WorldConfig::punctual(20.0)
+        },
+        history_ms: 20_000,
+        ..ServerConfig::default()
+    };
+    let sim = SimServer::start(config, 1, Clock::Real).await.unwrap();
+    let posts = sim.truth(&Timeline::Public).unwrap().posts;
+    let ids = posts
+        .iter()
+        .map(|post| post.id.as_str().parse::<u64>().unwrap());
+    let mut ids: Vec<u64> = ids.collect();
+    ids.sort_unstable();
+    let id = ids[ids.len() - 9];
+    (sim, id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_cannot_be_read_is_counted_and_listed() {
+    let (sim, id) = quiet().await;
+    let scene = Scene::begin(&sim.url(), Mood::Spoils(id));
+    wait_for("it is complete", || scene.verified()["complete"] == true);
+    let (row, report, text) = (scene.row(), scene.verified(), scene.text());
+    assert_eq!(report["unreadable"], 1, "{report}");
+    assert_eq!(row["unreadable"], 1, "{row}");
+    let verdict = text.lines().next().unwrap();
+    assert!(
+        verdict.contains(", complete but for 1 unreadable"),
+        "{verdict}"
+    );
+    assert!(
+        text.contains(
+            "  unreadable   1 post, kept as it came; see `driftline source unreadable sim`"
+        ),
+        "{text}"
+    );
+    let listed = scene.data_dir.run(&["source", "list"]).stdout;
+    assert!(listed.contains("; 1 unreadable"), "{listed}");
+
+    let items = scene.data_dir.json(&["source", "unreadable", "sim"]);
+    let items = items.as_array().unwrap();
+    assert_eq!(items.len(), 1, "{items:?}");
+    assert_eq!(items[0]["id"], *id.to_string());
+    let listed = scene.data_dir.run(&["source", "unreadable", "sim"]);
+    assert_eq!(listed.status, 0, "{listed:?}");
+    let head = listed.stdout.lines().next().unwrap();
+    assert!(head.starts_with(&format!("{id}, since ")), "{head}");
+    assert!(listed.stdout.contains("no ID"), "{listed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_bounds_are_ignored_nothing_is_called_complete_and_the_reason_is_given() {
+    let quirks = Quirks {
+        since_id_ignored: Kinds::ALL,
+        min_id_ignored: Kinds::ALL,
+        max_id_ignored: Kinds::ALL,
+        ..Quirks::default()
+    };
+    let world = WorldConfig {
+        quirks,
+        ..WorldConfig::punctual(20.0)
+    };
+    let sim = SimServer::start(world, 1, Clock::Real).await.unwrap();
+    let scene = Scene::begin(&sim.url(), Mood::Good);
+    wait_for("it is known", || scene.row()["state"] == "cannot_be_proven");
+    let why = "the server ignores max_id and min_id";
+    let (row, report, text) = (scene.row(), scene.verified(), scene.text());
+    let state = row["state_text"].as_str().unwrap();
+    assert!(
+        state.starts_with(&format!("cannot be proven: {why}")),
+        "{state}"
+    );
+    let listed = scene.data_dir.run(&["source", "list"]).stdout;
+    assert!(listed.contains(state), "{listed}");
+    assert_eq!(report["verdict"], "cannot_be_proven", "{report}");
+    assert_eq!(report["complete"], false, "{report}");
+    assert_eq!(report["settled"], false, "{report}");
+    assert!(
+        report["unprovable"].as_str().unwrap().starts_with(why),
+        "{report}"
+    );
+    let verdict = text.lines().next().unwrap();
+    assert!(verdict.contains("NOT known to be complete"), "{verdict}");
+    assert!(verdict.contains(why), "{verdict}");
+    assert_eq!(text.matches(why).count(), 1, "{text}");
+    // A report that was made is no failure of the command.
+    assert_eq!(scene.data_dir.run(&["source", "verify", "sim"]).status, 0);
+
+    let shown = scene.instance();
+    let timeline = &shown["timelines"][0];
+    for ability in ["since_id", "min_id", "max_id"] {
+        assert_eq!(timeline[ability], "ignored", "{ability}: {shown}");
+    }
+    assert_eq!(timeline["link_only"], true, "{shown}");
+    let text = scene.data_dir.run(&["instance", "show", &scene.server.url]);
+    assert!(
+        text.stdout.contains("by their Link headers at most"),
+        "{text:?}"
+    );
+    assert!(
+        text.stdout
+            .contains(&format!("cannot be proven complete: {why}")),
+        "{text:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn look_ups_that_prove_nothing_are_counted_and_shown_by_credential() {
+    let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
+    let sim = sim.await.unwrap();
+    let scene = Scene::with_second_look(&sim.url(), Mood::Good, "5s");
+    wait_for("it is read", || {
+        scene.verified()["posts"].as_u64() >= Some(50)
+    });
+    let shown = scene.instance();
+    assert_eq!(shown["timelines"][0]["stable_ids"], true, "{shown}");
+    assert_eq!(shown["timelines"][0]["order"], "numeric", "{shown}");
+    let look_ups = &shown["look_ups"][0];
+    assert_eq!(look_ups["has_token"], false, "{shown}");
+    assert_eq!(look_ups["posts"], Value::Null, "{shown}");
+
+    let newest = scene.data_dir.export("sim").pop().unwrap();
+    let id = newest["upstream_id"].as_str().unwrap().parse().unwrap();
+    scene.server.is_now(Mood::Hides(id));
+    wait_for("a look-up proves nothing", || {
+        scene.verified()["counters"]["not_confirmed"].as_u64() >= Some(1)
+    });
+    let (report, text) = (scene.verified(), scene.text());
+    assert_eq!(report["counters"]["not_confirmed"], 1, "{report}");
+    assert_eq!(report["deleted"], 0, "{report}");
+    let said = text.lines().filter(|line| line.contains("confirmed"));
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        ["  unconfirmed  1 look-up of a post that was missing from a page proved nothing"],
+        "{text}"
+    );
+    let shown = scene.instance();
+    let posts = &shown["look_ups"][0]["posts"];
+    assert_eq!(posts["found"], false, "{shown}");
+    assert!(posts["at_ms"].as_i64() > Some(0), "{shown}");
+    assert_eq!(shown["look_ups"][0]["boosts"], Value::Null, "{shown}");
+    let text = scene.data_dir.run(&["instance", "show", &scene.server.url]);
+    let row = text.stdout.lines().last().unwrap();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words[1..], ["no", "not", "found", "unknown"], "{text:?}");
+}
+
+#[test]
+fn ids_that_change_with_their_posts_are_named_so() {
+    let scene = Scene::begin("http://127.0.0.1:9", Mood::Changing);
+    wait_for("it is read", || {
+        scene.instance()["timelines"][0]["layout"] == "snac"
+    });
+    let shown = scene.instance();
+    let timeline = &shown["timelines"][0];
+    assert_eq!(timeline["stable_ids"], false, "{shown}");
+    assert_eq!(timeline["precision_ms"], 1_000, "{shown}");
+    let text = scene.data_dir.run(&["instance", "show", &scene.server.url]);
+    assert!(
+        text.stdout
+            .contains("a post's ID changes when the post does"),
+        "{text:?}"
+    );
 }

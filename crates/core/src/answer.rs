@@ -218,8 +218,8 @@ pub enum FailureKind {
     TooLarge,
     /// A post without a usable ID, or another than was asked for.
     BadId,
-    /// The page's IDs are not in order, repeat, or lie outside the request's
-    /// bounds.
+    /// The page's IDs are not in order, repeat, or lie outside the request's bounds. Such pages are
+    /// read for what they show now; stores have it of earlier versions.
     WrongOrder,
 }
 

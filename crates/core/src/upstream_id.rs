@@ -143,11 +143,13 @@ impl IdOrder {
             Self::Numeric => {
                 if !text.bytes().all(|b| b.is_ascii_digit()) {
                     return Err(bad(
-                        "expected a decimal number, as the source orders its IDs as numbers",
+                        "the source orders its IDs as numbers; if the server is right, remove the source and add it with another --id-order",
                     ));
                 }
                 if text.len() > 1 && text.starts_with('0') {
-                    return Err(bad("a number must not start with zero"));
+                    return Err(bad(
+                        "the source orders its IDs as numbers, which do not start with zero; if the server is right, remove the source and add it with another --id-order",
+                    ));
                 }
                 Ok(Key(format!("{:03}{text}", text.len()).into()))
             }
@@ -210,7 +212,7 @@ impl fmt::Debug for Key {
 
 /// An ID that cannot be ordered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid ID {id:?}: {reason}; if the server is right, set its order with --id-order")]
+#[error("invalid ID {id:?}: {reason}")]
 pub struct BadIdError {
     /// The ID, shortened.
     pub id: String,

@@ -289,7 +289,7 @@ impl Session {
             Ok(page) => page,
             Err(failure) => {
                 self.page_quota.failed(charge, &failure).await?;
-                return self.fail(Some(&request.purpose), &failure).await;
+                return self.fail(&request.purpose, &failure).await;
             }
         };
         request.page.limit = page.headers.limit.unwrap_or(request.page.limit);
@@ -436,7 +436,7 @@ impl Session {
 
     async fn fail(
         &mut self,
-        purpose: Option<&RequestPurpose>,
+        purpose: &RequestPurpose,
         failure: &Failure,
     ) -> Result<Done, SessionError> {
         self.log_failure(failure);

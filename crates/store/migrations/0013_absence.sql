@@ -8,6 +8,10 @@ alter table entry add column left_before_ms {i64};
 alter table entry add column absent_at_ms {i64};
 alter table entry add column times_left {i64} not null default 0;
 
+-- An author's posts, for the look-ups that show whether the author is still to be seen.
+create index post_of_account on post (account_id, id)
+where boost_of_upstream_id is null and deleted_at_ms is null;
+
 -- Whether look-ups with a credential find live posts of a kind: only then a 404 may mean that a post
 -- of that kind is deleted.
 create table look_up_ability (

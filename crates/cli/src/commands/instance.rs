@@ -1,7 +1,7 @@
 //! `instance`: the servers that sources are read from.
 
 use clap::{Args, Subcommand};
-use driftline_server::admin::{ShowInstance, ShownInstance};
+use driftline_server::admin::{LookUpsSeen, ShowInstance, ShownInstance};
 
 use crate::{
     config::Config,
@@ -13,7 +13,8 @@ use crate::{
 /// What can be done with servers.
 #[derive(Debug, Subcommand)]
 pub enum Instance {
-    /// Show what a server honours of requests for its timelines, as its answers have shown it.
+    /// Show what a server honours of requests for its timelines, and which look-ups of single posts
+    /// it answers, as its answers have shown it.
     Show(InstanceAddress),
 }
 
@@ -54,6 +55,18 @@ fn shown(of: &ShownInstance) -> Vec<String> {
         ]
     }));
     for of in &of.timelines {
+        if of.stable_ids == Some(false) {
+            lines.push(format!(
+                "{}: a post's ID changes when the post does; the part that stays is used",
+                of.timeline
+            ));
+        }
+        if of.link_only {
+            lines.push(format!(
+                "{}: pages below the newest can be read by their Link headers at most",
+                of.timeline
+            ));
+        }
         if of.precision_ms > 0 {
             lines.push(format!(
                 "{}: posts within {} ms of each other are listed in any order",
@@ -64,5 +77,22 @@ fn shown(of: &ShownInstance) -> Vec<String> {
             lines.push(format!("{}: cannot be proven complete: {why}", of.timeline));
         }
     }
+    lines.push(String::new());
+    lines.extend(table::lines(of.look_ups.iter().map(|of| {
+        [
+            left("LOOK-UPS WITH", &of.credential),
+            left("TOKEN", if of.has_token { "yes" } else { "no" }),
+            left("POSTS", found(of.posts)),
+            left("BOOSTS", found(of.boosts)),
+        ]
+    })));
     lines
+}
+
+fn found(seen: Option<LookUpsSeen>) -> &'static str {
+    match seen {
+        None => "unknown",
+        Some(LookUpsSeen { found: true, .. }) => "found",
+        Some(LookUpsSeen { found: false, .. }) => "not found",
+    }
 }

@@ -54,17 +54,20 @@ impl Mirror {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        // Opening the store and waiting for the source's lease are part of the time.
+        let at_ms = self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms));
         let http = config.http(self.allow_private)?;
         let add = self.source.add_source(config)?;
         let data_dir = DataDir::new(&config.store)?;
         let mut stop = stop::on_signal()?;
         let lock = data_dir.lock("; add the source to a server with `driftline source add`")?;
         let opening = open(config, http, &add, &data_dir, &lock);
-        let (store, mut reader) = match self.for_ms {
+        let (store, mut reader) = match at_ms {
             None => opening.await?,
-            Some(for_ms) => {
-                let opened = timeout(duration(for_ms.saturating_add(MAX_SETTLING_MS)), opening);
-                opened.await.map_err(|_| {
+            Some(at_ms) => {
+                let left_ms = at_ms.saturating_add(MAX_SETTLING_MS) - now_ms();
+                let opened = timeout(duration(left_ms), opening).await;
+                opened.map_err(|_| {
                     let shown = data_dir.shown();
                     CliError::Unsettled(format!(
                         "nothing was read: the store {shown} does not answer, or another process has the source"
@@ -72,7 +75,7 @@ impl Mirror {
                 })??
             }
         };
-        let read = self.read(&mut reader, &mut stop).await;
+        let read = self.read(&mut reader, at_ms, &mut stop).await;
         let outcome = match read {
             Ok(ending) => ending.report(&store, reader, json).await,
             Err(error) => {
@@ -85,13 +88,13 @@ impl Mirror {
         outcome
     }
 
-    /// Reads until the end.
+    /// Reads until the end, which is due at `at_ms`, Unix ms.
     async fn read(
         &self,
         reader: &mut SourceReader,
+        at_ms: Option<i64>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Ending, CliError> {
-        let at_ms = self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms));
         let until = ReadUntil {
             at_ms,
             settle_rungs: (!self.no_settle).then_some(1),

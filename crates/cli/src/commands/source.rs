@@ -153,9 +153,22 @@ fn unreadable(items: &Vec<UnreadableItem>) -> Vec<String> {
         });
         let since = shown::time(item.first_seen_at_ms);
         let head = format!("{id}, since {since}: {}", item.reason);
-        [head, format!("  {}", item.text.escape_debug())]
+        [head, format!("  {}", start_of(&item.text))]
     });
     lines.collect()
+}
+
+/// The text up to a length, with nothing in it that a terminal would obey.
+fn start_of(text: &str) -> String {
+    let plain = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    let shown: String = text.chars().take(MAX_SHOWN).map(plain).collect();
+    match text.chars().nth(MAX_SHOWN) {
+        Some(_) => format!("{shown}… (--json shows all)"),
+        None => shown,
+    }
 }
 
 fn added(AddedSource { name, warning, .. }: &AddedSource) -> Vec<String> {
@@ -180,4 +193,20 @@ fn removed(of: &RemovedSource) -> Vec<String> {
     vec![format!(
         "{name} removed, with {entries} entries and {posts} posts"
     )]
+}
+
+/// Characters of an item that cannot be read; items may be as long as an answer.
+const MAX_SHOWN: usize = 400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_shown_as_they_came_but_for_what_moves_the_cursor() {
+        assert_eq!(start_of("{\"id\": \"é\"}"), "{\"id\": \"é\"}");
+        assert_eq!(start_of("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
+        let long = start_of(&"é".repeat(MAX_SHOWN + 1));
+        assert_eq!(long, "é".repeat(MAX_SHOWN) + "… (--json shows all)");
+    }
 }

@@ -44,7 +44,9 @@ fn lines(state: &PostState) -> Vec<String> {
             }));
             let refreshed = post.refreshes.map(|times| refreshed(times, post.outcome));
             lines.extend(refreshed.map(|text| format!("    refreshed    {text}")));
+            // Some servers count nothing.
             let now = post.counts.as_ref().map(counts);
+            let now = now.filter(|now| !now.is_empty());
             lines.extend(now.map(|now| format!("    counts       {now}")));
             lines.extend(post.history.iter().map(|row| {
                 let at = shown::time(row.at_ms);

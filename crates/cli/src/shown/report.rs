@@ -1,7 +1,7 @@
 //! The completeness report as text.
 
 use driftline_core::timeline::{FailedRequest, LastError};
-use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport, Verdict};
+use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport, SourceState, Verdict};
 
 use super::{histogram, time::time};
 use crate::duration::show_ms;
@@ -12,7 +12,12 @@ pub fn report(report: &CompletenessReport) -> Vec<String> {
     let (name, timeline, upstream) = (&report.name, &report.timeline, &report.upstream);
     let verdict = verdict(report);
     text.line(format!("{name}: {timeline} of {upstream}, {verdict}"));
-    text.item("state", &report.state_text);
+    // The first line gives the reason already.
+    let state = match (report.state, report.verdict) {
+        (SourceState::CannotBeProven, Verdict::CannotBeProven) => "cannot be proven",
+        _ => &report.state_text,
+    };
+    text.item("state", state);
     text.posts(report);
     text.gaps(report);
     text.lateness(report);
@@ -122,9 +127,12 @@ impl Text {
         }
         let not_confirmed = report.counters.not_confirmed;
         if not_confirmed > 0 {
-            self.line(format!(
-                "  unconfirmed  {not_confirmed} look-ups of posts that were missing from a page proved nothing"
-            ));
+            let look_ups = match not_confirmed {
+                1 => "1 look-up of a post that was".to_owned(),
+                _ => format!("{not_confirmed} look-ups of posts that were"),
+            };
+            let text = format!("{look_ups} missing from a page proved nothing");
+            self.item("unconfirmed", &text);
         }
         if streamed > 0 {
             self.line(format!(
@@ -132,9 +140,12 @@ impl Text {
             ));
         }
         if report.unreadable > 0 {
-            let unreadable = count(report.unreadable, "post");
-            let lists = "kept as they came; `driftline source unreadable` lists them";
-            self.item("unreadable", &format!("{unreadable}, {lists}"));
+            let unreadable = match report.unreadable {
+                1 => "1 post, kept as it came".to_owned(),
+                many => format!("{many} posts, kept as they came"),
+            };
+            let lists = format!("see `driftline source unreadable {}`", report.name);
+            self.item("unreadable", &format!("{unreadable}; {lists}"));
         }
         if let (Some(from), Some(to)) = (&report.covered_from, &report.covered_to) {
             self.line(format!("  covered      from {from} to {to}"));

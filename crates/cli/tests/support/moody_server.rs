@@ -7,6 +7,8 @@ use std::{
     thread,
 };
 
+use serde_json::{Value, json};
+
 /// How it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
@@ -22,6 +24,12 @@ pub enum Mood {
     HangsUp,
     /// A list without posts.
     Empty,
+    /// With posts whose IDs begin with the time of the last change, as snac's.
+    Changing,
+    /// With something in the place of this post that no post can be read from.
+    Spoils(u64),
+    /// As if this post were not there, and as if look-ups never found a post.
+    Hides(u64),
 }
 
 /// The server. Its thread ends with the test's process.
@@ -86,6 +94,12 @@ fn answer(
         Mood::RefusesLooks(status) if is_look => (status, String::from("{\"error\":\"no\"}")),
         Mood::Good | Mood::RefusesLooks(_) => super::get(&format!("{behind}{path}")),
         Mood::Empty => (200, "[]".to_owned()),
+        Mood::Changing => (200, changing().to_string()),
+        Mood::Hides(_) if path.contains("/statuses/") => (404, String::from("{\"error\":\"no\"}")),
+        Mood::Spoils(id) | Mood::Hides(id) => {
+            let (status, body) = super::get(&format!("{behind}{path}"));
+            (status, without(&body, id, mood))
+        }
         Mood::HangsUp => return None,
         Mood::Hangs => {
             // Until the client goes away.
@@ -99,4 +113,36 @@ fn answer(
     );
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()
+}
+
+/// A page without a post, or with something else in its place.
+fn without(body: &str, id: u64, mood: Mood) -> String {
+    let Ok(Value::Array(mut items)) = serde_json::from_str(body) else {
+        return body.to_owned();
+    };
+    let id = id.to_string();
+    match mood {
+        Mood::Hides(_) => items.retain(|item| item["id"] != *id),
+        _ => {
+            let mut spoiled = items.iter_mut().filter(|item| item["id"] == *id);
+            if let Some(item) = spoiled.next() {
+                *item = json!({ "id": id, "reblog": { "content": "no ID" } });
+            }
+        }
+    }
+    Value::Array(items).to_string()
+}
+
+fn changing() -> Value {
+    let post = |n: u64| {
+        json!({
+            "id": format!("{}{n:08x}abcdefabcdefabcdefabcdef", 1_700_000_000 + n),
+            "uri": format!("https://snac.example/{n}"),
+            "created_at": "2023-11-14T22:13:20.000Z",
+            "visibility": "public",
+            "content": "text",
+            "account": { "id": "1", "acct": "ann" },
+        })
+    };
+    (1..9).rev().map(post).collect()
 }

@@ -365,7 +365,7 @@ impl Harness {
         let clock_ms = self.clock_ms();
         self.machine.failed(
             &self.settings,
-            Some(purpose),
+            purpose,
             &Failure::new(kind, "a fault"),
             clock_ms,
             random,

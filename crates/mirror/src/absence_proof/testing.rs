@@ -101,6 +101,28 @@ impl World {
         }
     }
 
+    /// Another source lists these posts, read with another token, which is returned.
+    pub(crate) async fn also_listed(&self, posts: Vec<Post>) -> Option<TokenLocation> {
+        let token = Some(TokenLocation::Environment("ANOTHER".into()));
+        let new = NewSource {
+            origin: self.origin.clone(),
+            upstream: self.origin.clone(),
+            token: token.clone(),
+            ..new_source("another")
+        };
+        let store = self.store.clone();
+        let listed = tokio::task::spawn_blocking(move || {
+            let source = store
+                .write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1))
+                .unwrap();
+            let mut feed = Feed::of(&store, source.unwrap(), |_| PostHashes::default());
+            feed.now_ms = now_ms();
+            feed.poll(posts);
+        });
+        listed.await.unwrap();
+        token
+    }
+
     /// The server finds these posts alone.
     pub(crate) fn finds(&self, ids: impl IntoIterator<Item = u64>) {
         self.posts.lock().found = ids.into_iter().collect();

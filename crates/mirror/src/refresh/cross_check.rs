@@ -13,6 +13,7 @@ use driftline_store::{
     StoreError,
     instance::Instance,
     refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget},
+    source::TokenLocation,
 };
 
 use super::{
@@ -25,6 +26,13 @@ use crate::quotas::Permit;
 
 /// The answers of a claim's look-up, after the other credentials have confirmed or changed those that
 /// need it.
+pub(super) struct Confirmed {
+    pub(super) answers: Vec<AnsweredLookup>,
+    /// The tokens of the credentials that were asked: some are passed over.
+    pub(super) asked: Vec<Option<TokenLocation>>,
+}
+
+/// Has the other credentials confirm or change the answers of a claim's look-up that need it.
 pub(super) async fn confirm(
     shared: &Shared,
     instance: &Instance,
@@ -32,7 +40,8 @@ pub(super) async fn confirm(
     claim: &Claim,
     mut answers: Vec<AnsweredLookup>,
     deadlines: Deadlines,
-) -> Result<Vec<AnsweredLookup>, StoreError> {
+) -> Result<Confirmed, StoreError> {
+    let mut asked = vec![first.credential().token.clone()];
     let mut unconfirmed: Vec<&DuePost> = Vec::new();
     for answered in &mut answers {
         let Some(due) = claim.posts.iter().find(|due| due.what == answered.what) else {
@@ -46,7 +55,7 @@ pub(super) async fn confirm(
         }
     }
     if unconfirmed.is_empty() {
-        return Ok(answers);
+        return Ok(Confirmed { answers, asked });
     }
     let mut unreached: Vec<LookupTarget> = Vec::new();
     for other in others(shared, instance, first.credential().id).await? {
@@ -56,6 +65,7 @@ pub(super) async fn confirm(
         let Some(mut usable) = ask(shared, &other, &unconfirmed, deadlines).await? else {
             continue;
         };
+        asked.push(other.credential().token.clone());
         unconfirmed.retain(|due| {
             let Some(said) = usable.remove(&due.what) else {
                 unreached.push(due.what);
@@ -75,7 +85,7 @@ pub(super) async fn confirm(
             answered.answer = LookupAnswer::Nothing;
         }
     }
-    Ok(answers)
+    Ok(Confirmed { answers, asked })
 }
 
 /// The usable answers to another credential; `None` if it is passed over, because it is rejected or
@@ -216,7 +226,12 @@ mod tests {
             over_ms: 0,
         };
         let said = confirm(shared, &instance, first, &claim, answers, over).await;
-        let said: Vec<LookupAnswer> = said.unwrap().into_iter().map(|said| said.answer).collect();
+        let said: Vec<LookupAnswer> = said
+            .unwrap()
+            .answers
+            .into_iter()
+            .map(|said| said.answer)
+            .collect();
         assert_eq!(said, [LookupAnswer::Hidden, LookupAnswer::Nothing]);
         let ledgers = shared.store.read(quota::all).await.unwrap();
         assert!(ledgers.is_empty(), "{ledgers:?}");

@@ -3,11 +3,12 @@
 use driftline_core::{api::Api, post::PostKind, upstream_id::UpstreamId};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    GoneProof, SourceId, StoreError,
+    GoneProof, LocalId, SourceId, StoreError, Tx, departure,
     refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget},
+    source::TokenLocation,
 };
 
-use super::{Shared, look_up::Deadlines, lookup_client::LookupClient};
+use super::{Shared, cross_check::Confirmed, look_up::Deadlines, lookup_client::LookupClient};
 use crate::absence_proof::AbsenceProof;
 
 /// The posts that look-ups with a credential may find, and answers for the others, which are stored
@@ -64,12 +65,13 @@ pub(super) async fn learn(
     Ok(())
 }
 
-/// Turns answers that would delete posts, and prove no deletion, into answers that hide them.
+/// Turns answers that would delete posts, and prove no deletion, into answers that hide them. So it
+/// is while a source lists a post whose credential was not asked.
 pub(super) async fn check(
     shared: &Shared,
     lookup_client: &LookupClient,
     claim: &Claim,
-    answers: &mut [AnsweredLookup],
+    Confirmed { answers, asked }: &mut Confirmed,
     deadlines: Deadlines,
 ) -> Result<(), StoreError> {
     if lookup_client.client.api() != Api::Mastodon {
@@ -80,6 +82,12 @@ pub(super) async fn check(
         let Some(due) = due.filter(|due| is_final(due, &answered.answer)) else {
             continue;
         };
+        if let LookupTarget::Stored(post) = due.what
+            && is_listed_beyond(shared, lookup_client, asked, post).await?
+        {
+            answered.answer = LookupAnswer::Hidden;
+            continue;
+        }
         answered.answer = match proof(shared, lookup_client, due, deadlines).await? {
             Some(GoneProof::Deleted | GoneProof::DeletedForAll) => LookupAnswer::Missing,
             Some(GoneProof::Hidden | GoneProof::Nothing) => LookupAnswer::Hidden,
@@ -95,6 +103,17 @@ fn is_final(due: &DuePost, answer: &LookupAnswer) -> bool {
         && due.freshness.missing
         && due.is_open
         && matches!(due.what, LookupTarget::Stored(_))
+}
+
+async fn is_listed_beyond(
+    shared: &Shared,
+    lookup_client: &LookupClient,
+    asked: &[Option<TokenLocation>],
+    post: LocalId,
+) -> Result<bool, StoreError> {
+    let (instance, asked) = (lookup_client.credential().instance, asked.to_vec());
+    let read = move |tx: &mut Tx<'_>| departure::is_listed_beyond(tx, instance, &asked, post);
+    shared.store.read(read).await
 }
 
 /// `None` if there was no time or no usable answer for a control look-up.
@@ -170,39 +189,53 @@ mod tests {
         claim
     }
 
+    fn shared(world: &World) -> (Shared, LookupClient) {
+        let options = RefreshOptions::new("test");
+        let token = world.credential.token.as_ref();
+        let client = world.access.client(Api::Mastodon, &world.origin, token);
+        (
+            Shared::new(world.store.clone(), world.access.clone(), options),
+            LookupClient::new(&world.access.quotas, &world.credential, client.unwrap()),
+        )
+    }
+
+    fn soon() -> Deadlines {
+        let over_ms = now_ms() + 60_000;
+        Deadlines {
+            last_ms: over_ms,
+            over_ms,
+        }
+    }
+
+    fn missing<'a>(due: impl Iterator<Item = &'a DuePost>) -> Vec<AnsweredLookup> {
+        let missing = due.map(|due| AnsweredLookup {
+            what: due.what,
+            answer: LookupAnswer::Missing,
+            asked_at_ms: now_ms(),
+        });
+        missing.collect()
+    }
+
     #[tokio::test]
     async fn boosts_that_no_look_up_finds_are_hidden_and_asked_for_no_more() {
         let boosts = (1..5).rev().map(|n| post(30 + n, n, Some(10)));
         let posts = [12, 11, 10].map(|id| post(id, 9, None));
         let world = World::new(boosts.chain(posts).collect(), true).await;
         world.finds([12, 10]);
-        let options = RefreshOptions::new("test");
-        let shared = Shared::new(world.store.clone(), world.access.clone(), options);
-        let token = world.credential.token.as_ref();
-        let client = world.access.client(Api::Mastodon, &world.origin, token);
-        let lookup_client =
-            LookupClient::new(&world.access.quotas, &world.credential, client.unwrap());
+        let (shared, lookup_client) = shared(&world);
         let claim = claim(&world).await;
         assert_eq!(claim.posts.len(), 7);
         let (asked, others) = findable(&shared, &lookup_client, &claim).await.unwrap();
         assert_eq!((asked.len(), others.len()), (7, 0), "nothing is known yet");
 
-        let over_ms = now_ms() + 60_000;
-        let deadlines = Deadlines {
-            last_ms: over_ms,
-            over_ms,
-        };
         let left_out = claim.posts.iter().filter(|due| due.upstream_id != "12");
-        let mut answers: Vec<AnsweredLookup> = left_out
-            .map(|due| AnsweredLookup {
-                what: due.what,
-                answer: LookupAnswer::Missing,
-                asked_at_ms: now_ms(),
-            })
-            .collect();
-        let checked = check(&shared, &lookup_client, &claim, &mut answers, deadlines);
+        let mut confirmed = Confirmed {
+            answers: missing(left_out),
+            asked: vec![world.credential.token.clone()],
+        };
+        let checked = check(&shared, &lookup_client, &claim, &mut confirmed, soon());
         checked.await.unwrap();
-        for answered in &answers {
+        for answered in &confirmed.answers {
             let due = claim.posts.iter().find(|due| due.what == answered.what);
             let expected = match due.expect("a post").kind {
                 PostKind::Boost => LookupAnswer::Hidden,
@@ -222,9 +255,34 @@ mod tests {
             last_ms: 0,
             over_ms: 0,
         };
-        answers[0].answer = LookupAnswer::Missing;
-        let checked = check(&shared, &lookup_client, &claim, &mut answers[..1], over);
+        confirmed.answers.truncate(1);
+        confirmed.answers[0].answer = LookupAnswer::Missing;
+        let checked = check(&shared, &lookup_client, &claim, &mut confirmed, over);
         checked.await.unwrap();
-        assert_eq!(answers[0].answer, LookupAnswer::Nothing);
+        assert_eq!(confirmed.answers[0].answer, LookupAnswer::Nothing);
+    }
+
+    #[tokio::test]
+    async fn what_a_credential_lists_that_was_not_asked_is_not_deleted() {
+        let posts = || [12, 11].map(|id| post(id, 9, None)).to_vec();
+        let world = World::new(posts(), true).await;
+        let other = world.also_listed(posts()).await;
+        world.finds([11]);
+        let (shared, lookup_client) = shared(&world);
+        let claim = claim(&world).await;
+        let own = world.credential.token.clone();
+        for (asked, expected) in [
+            (vec![own.clone()], LookupAnswer::Hidden),
+            (vec![own, other], LookupAnswer::Missing),
+        ] {
+            let left_out = claim.posts.iter().filter(|due| due.upstream_id == "12");
+            let mut confirmed = Confirmed {
+                answers: missing(left_out),
+                asked,
+            };
+            let checked = check(&shared, &lookup_client, &claim, &mut confirmed, soon());
+            checked.await.unwrap();
+            assert_eq!(confirmed.answers[0].answer, expected);
+        }
     }
 }

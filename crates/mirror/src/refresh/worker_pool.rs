@@ -308,11 +308,11 @@ impl Worker {
             found.answers.extend(unfindable);
         }
         let (instance, answers) = (&self.instance, found.answers);
-        found.answers =
+        let mut confirmed =
             cross_check::confirm(shared, instance, lookup_client, claim, answers, deadlines)
                 .await?;
-        let answers = &mut found.answers;
-        gone_check::check(shared, lookup_client, claim, answers, deadlines).await?;
+        gone_check::check(shared, lookup_client, claim, &mut confirmed, deadlines).await?;
+        found.answers = confirmed.answers;
         Ok(found)
     }
 

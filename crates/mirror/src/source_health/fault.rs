@@ -93,6 +93,6 @@ const fn summary(kind: FailureKind) -> &'static str {
         FailureKind::Truncated => "the answer ended early",
         FailureKind::TooLarge => "the answer is too large; raise upstream.max_body_bytes",
         FailureKind::BadId => "a post without a usable ID",
-        FailureKind::WrongOrder => "posts are out of order; --id-order may help",
+        FailureKind::WrongOrder => "posts are out of order",
     }
 }

@@ -296,7 +296,7 @@ mod tests {
 
     fn failing(machine: &mut Machine, kind: FailureKind) -> Done {
         let failure = Failure::new(kind, "https://a.example: no");
-        let poll = Some(&RequestPurpose::Poll);
+        let poll = &RequestPurpose::Poll;
         machine.failed(&Settings::default(), poll, &failure, 5, 0);
         Done::Failed(kind)
     }

@@ -233,13 +233,7 @@ impl Simulation {
             Err(failure) => {
                 let random = self.rng.random();
                 let mut machine = machine;
-                machine.failed(
-                    &settings,
-                    Some(&request.purpose),
-                    &failure,
-                    self.now_ms,
-                    random,
-                );
+                machine.failed(&settings, &request.purpose, &failure, self.now_ms, random);
                 self.save(machine)
             }
         }

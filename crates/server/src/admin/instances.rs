@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use driftline_core::timeline::Machine;
+use driftline_core::{post::PostKind, timeline::Machine};
 use driftline_runtime::CommandError;
 use driftline_store::{
-    SourceId, StoreError, machine,
+    InstanceId, SourceId, StoreError, Tx, credential, look_up_ability, machine,
     source::{self, Source},
 };
 use driftline_upstream::Address;
 
-use super::{Host, ShowInstance, ShownInstance, TimelineAbilities};
+use super::{CredentialLookUps, Host, LookUpsSeen, ShowInstance, ShownInstance, TimelineAbilities};
 
 /// What an instance honours of the requests for its timelines.
 pub(super) async fn show(
@@ -31,11 +31,13 @@ pub(super) async fn show(
                 .collect::<Result<Vec<_>, StoreError>>()
         })
         .await?;
-    if sources.is_empty() {
+    let Some((_, first)) = sources.first() else {
         return Err(CommandError::usage(format!(
             "no source reads {address}; `driftline source list` shows the servers that are read"
         )));
-    }
+    };
+    let instance = first.instance.id;
+    let look_ups = host.store.read(move |tx| look_ups(tx, instance)).await?;
     let running = match &host.pollers {
         Some(pollers) => pollers.progress().await,
         None => Vec::new(),
@@ -49,7 +51,33 @@ pub(super) async fn show(
         .map(|(stored, source)| abilities_of(source, running.get(&source.id).unwrap_or(stored)))
         .collect();
     timelines.sort_by(|a, b| (&a.timeline, &a.source).cmp(&(&b.timeline, &b.source)));
-    Ok(ShownInstance { address, timelines })
+    Ok(ShownInstance {
+        address,
+        timelines,
+        look_ups,
+    })
+}
+
+fn look_ups(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<CredentialLookUps>, StoreError> {
+    let seen = look_up_ability::of_instance(tx, instance)?;
+    let of_credential = |credential: credential::Credential| {
+        let of = |kind: PostKind| {
+            let mut seen = seen.iter();
+            let of_kind = seen.find(|of| of.credential == credential.id && of.kind == kind)?;
+            Some(LookUpsSeen {
+                found: of_kind.finds,
+                at_ms: of_kind.at_ms,
+            })
+        };
+        CredentialLookUps {
+            posts: of(PostKind::Post),
+            boosts: of(PostKind::Boost),
+            has_token: credential.token.is_some(),
+            credential: credential.name,
+        }
+    };
+    let credentials = credential::of_instance(tx, instance)?.into_iter();
+    Ok(credentials.map(of_credential).collect())
 }
 
 fn abilities_of(source: &Source, machine: &Machine) -> TimelineAbilities {
@@ -67,6 +95,8 @@ fn abilities_of(source: &Source, machine: &Machine) -> TimelineAbilities {
         link_only: honoured.is_link_only(),
         order: scheme.map(|scheme| scheme.order.name().to_owned()),
         layout: scheme.and_then(|scheme| Some(scheme.layout?.name().to_owned())),
+        // Their text changes with the post.
+        stable_ids: scheme.map(|scheme| !scheme.names_posts()),
         precision_ms: honoured
             .precision_ms
             .max(scheme.map_or(0, |scheme| scheme.precision_ms())),

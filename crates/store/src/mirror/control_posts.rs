@@ -6,11 +6,12 @@ use driftline_core::{
     post::{PostKind, Visibility},
     upstream_id::UpstreamId,
 };
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
     id_types::{SourceId, sql},
+    mirror::entry,
     posts::post,
     text::without_nul,
 };
@@ -22,55 +23,37 @@ pub struct ControlPosts {
     pub kind: PostKind,
     /// Whether the post that it boosts is known to be deleted.
     pub is_original_deleted: bool,
-    /// Others of its kind by its author, those first that the source lists.
+    /// Others by its author, if it is no boost: those first that anyone may see and the source lists.
     pub of_author: Vec<UpstreamId>,
     /// Others of its kind, which pages have just shown.
     pub of_others: Vec<UpstreamId>,
 }
 
-/// A post that may serve as a control.
-struct Candidate {
-    upstream_id: UpstreamId,
-    account: Option<i64>,
-    is_listed: bool,
-}
-
-/// The control posts for a post, out of the newest that anyone may see in a source; `None` if the
-/// post is not stored.
+/// The control posts for a post, which may be any of its IDs; `None` if the post is not stored.
 pub fn control_posts(
     tx: &mut Tx<'_>,
     source: SourceId,
     id: &UpstreamId,
 ) -> Result<Option<ControlPosts>, StoreError> {
-    let upstream_id = without_nul(id.as_str());
-    let Some(subject) = subject(tx, source, &upstream_id)? else {
+    let id = id.stable();
+    let Some(subject) = subject(tx, source, &without_nul(id.as_str()))? else {
         return Ok(None);
     };
-    let mut candidates = candidates(tx, source, subject.kind)?;
-    candidates.retain(|candidate| candidate.upstream_id.as_str() != upstream_id);
-    let is_authors = |of: &&Candidate| subject.account.is_some() && of.account == subject.account;
-    let (authors, others): (Vec<_>, Vec<_>) = candidates.iter().partition(is_authors);
-    let first = |candidates: &[&Candidate]| {
-        let ids = candidates.iter().map(|of| of.upstream_id.clone());
-        ids.take(EACH).collect()
+    let of_author = match (subject.kind, subject.account) {
+        (PostKind::Post, Some(account)) => of_author(tx, source, &subject, account)?,
+        _ => Vec::new(),
     };
-    let (mut of_author, gone): (Vec<_>, Vec<_>) = authors.into_iter().partition(|of| of.is_listed);
-    of_author.extend(gone);
-    let mut authors = HashSet::new();
-    let of_others: Vec<&Candidate> = others
-        .into_iter()
-        .filter(|of| of.is_listed && authors.insert(of.account))
-        .collect();
     Ok(Some(ControlPosts {
         kind: subject.kind,
         is_original_deleted: subject.is_original_deleted,
-        of_author: first(&of_author),
-        of_others: first(&of_others),
+        of_author,
+        of_others: of_others(tx, source, &subject)?,
     }))
 }
 
 /// The post in question.
 struct Subject {
+    id: i64,
     kind: PostKind,
     account: Option<i64>,
     is_original_deleted: bool,
@@ -107,55 +90,90 @@ fn subject(
         None => false,
     };
     Ok(Some(Subject {
+        id: known.id,
         kind: known.kind,
         account,
         is_original_deleted,
     }))
 }
 
-/// Posts of a kind that a source lists or has listed, the newest first.
-fn candidates(
+/// An author's other posts, however old: those first that anyone may see and the source lists. The
+/// others matter too, for an author who blocks the reader hides them all.
+fn of_author(
     tx: &mut Tx<'_>,
     source: SourceId,
-    kind: PostKind,
-) -> Result<Vec<Candidate>, DbError> {
+    subject: &Subject,
+    account: i64,
+) -> Result<Vec<UpstreamId>, DbError> {
+    let posts = tx.query(
+        "select id, upstream_id, visibility from post
+         where account_id = $1 and boost_of_upstream_id is null and deleted_at_ms is null
+             and id <> $2
+         order by id desc limit $3",
+        &[&account, &subject.id, &AUTHORS_NEWEST],
+        |row| {
+            let upstream_id = UpstreamId::new(row.str("upstream_id")?);
+            Ok((row.i64("id")?, upstream_id, is_open(row)?))
+        },
+    )?;
+    let ids: Vec<i64> = posts.iter().map(|(id, ..)| *id).collect();
+    let entries = entry::of_posts(tx, sql(source), &ids)?.into_iter();
+    let is_listed = |of: &entry::Known| !of.gone && !of.is_absent && !of.streamed;
+    let listed: HashSet<i64> = entries.filter(is_listed).map(|of| of.post_id).collect();
+    let mut posts = posts;
+    posts.sort_by_key(|(id, _, is_open)| (!is_open, !listed.contains(id)));
+    let ids = posts.into_iter().map(|(_, upstream_id, _)| upstream_id);
+    Ok(ids.take(EACH).collect())
+}
+
+/// The newest posts of the kind that anyone may see and that pages of the source have just shown,
+/// each by another author than the rest and the post in question.
+fn of_others(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    subject: &Subject,
+) -> Result<Vec<UpstreamId>, DbError> {
     let entries = tx.query(
-        "select post_id, gone or absent_at_ms is not null or streamed as is_doubtful from entry
-         where source_id = $1 and (not gone or left_at_ms is not null)
+        "select post_id, absent_at_ms is not null or streamed as is_doubtful from entry
+         where source_id = $1 and not gone
          order by position desc limit $2",
         &[&sql(source), &REACH],
-        |row| Ok((row.i64("post_id")?, !row.bool("is_doubtful")?)),
+        |row| Ok((!row.bool("is_doubtful")?).then_some(row.i64("post_id")?)),
     )?;
-    let ids = Column::i64(entries.iter().map(|(post_id, _)| *post_id));
+    let entries: Vec<i64> = entries.into_iter().flatten().collect();
+    let ids = Column::i64(entries.iter().copied().filter(|id| *id != subject.id));
     let posts = tx.query(
         "select id, upstream_id, account_id, visibility,
              boost_of_upstream_id is not null as is_boost
          from post where id {in $1} and deleted_at_ms is null",
         &[&ids],
         |row| {
-            let visibility = Visibility::named_or_narrowest(row.str("visibility")?);
-            let is_open = matches!(visibility, Visibility::Public | Visibility::Unlisted);
-            let is_control = is_open && PostKind::of(row.bool("is_boost")?) == kind;
-            let candidate = Candidate {
-                upstream_id: UpstreamId::new(row.str("upstream_id")?),
-                account: row.opt_i64("account_id")?,
-                is_listed: false,
-            };
-            Ok((row.i64("id")?, is_control.then_some(candidate)))
+            let is_control = is_open(row)? && PostKind::of(row.bool("is_boost")?) == subject.kind;
+            let upstream_id = UpstreamId::new(row.str("upstream_id")?);
+            let control = (upstream_id, row.opt_i64("account_id")?);
+            Ok((row.i64("id")?, is_control.then_some(control)))
         },
     )?;
-    let mut posts: HashMap<i64, Option<Candidate>> = posts.into_iter().collect();
-    let listed = entries.into_iter().filter_map(|(post_id, is_listed)| {
-        let candidate = posts.remove(&post_id)??;
-        Some(Candidate {
-            is_listed,
-            ..candidate
-        })
+    let mut posts: HashMap<i64, Option<_>> = posts.into_iter().collect();
+    let mut authors: HashSet<Option<i64>> = subject.account.map(Some).into_iter().collect();
+    let controls = entries.into_iter().filter_map(|id| {
+        let (upstream_id, account) = posts.remove(&id)??;
+        authors.insert(account).then_some(upstream_id)
     });
-    Ok(listed.collect())
+    Ok(controls.take(EACH).collect())
+}
+
+fn is_open(row: &Row<'_>) -> Result<bool, DbError> {
+    let visibility = Visibility::named_or_narrowest(row.str("visibility")?);
+    Ok(matches!(
+        visibility,
+        Visibility::Public | Visibility::Unlisted
+    ))
 }
 
 /// How many of the source's newest posts are considered.
 const REACH: i64 = 1_000;
+/// How many of an author's newest posts are considered.
+const AUTHORS_NEWEST: i64 = 20;
 /// How many controls of each sort.
 const EACH: usize = 2;

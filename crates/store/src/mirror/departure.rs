@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use driftline_core::upstream_id::{Key, UpstreamId};
 use driftline_db::{Column, DbError, Tx};
 
-use super::{entry, machine::LockedSource};
+use super::{entry, machine::LockedSource, source::TokenLocation};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, SourceId, from_sql, sql},
@@ -142,15 +142,46 @@ pub(crate) fn is_listed_for_others(
     tx: &mut Tx<'_>,
     source: &LockedSource,
     post_id: i64,
-) -> Result<bool, DbError> {
-    let others = tx.query(
-        "select id from source where instance_id = $1 and id <> $2
-             and token is distinct from (select token from source where id = $2)",
-        &[&source.instance_id, &source.id],
-        |row| row.i64("id"),
+) -> Result<bool, StoreError> {
+    let own = tx.query_one(
+        "select token from source where id = $1",
+        &[&source.id],
+        |row| row.opt_text("token"),
     )?;
-    for other in others {
-        let entries = entry::of_posts(tx, other, &[post_id])?;
+    is_listed(tx, source.instance_id, &[own], post_id)
+}
+
+/// Whether a source of the instance lists a post that is read with none of these tokens, which do not
+/// find it.
+pub fn is_listed_beyond(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    asked: &[Option<TokenLocation>],
+    post: LocalId,
+) -> Result<bool, StoreError> {
+    let asked = asked
+        .iter()
+        .map(|token| token.as_ref().map(TokenLocation::to_text));
+    let asked: Vec<Option<String>> = asked.collect();
+    is_listed(tx, sql(instance), &asked, sql(post))
+}
+
+fn is_listed(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    asked: &[Option<String>],
+    post_id: i64,
+) -> Result<bool, StoreError> {
+    let sources = tx.query(
+        "select id, token from source where instance_id = $1",
+        &[&instance_id],
+        |row| Ok((row.i64("id")?, row.opt_text("token")?)),
+    )?;
+    for (source, token) in sources {
+        if asked.contains(&token) {
+            continue;
+        }
+        let entries = entry::of_posts(tx, source, &[post_id])?;
         if entries.iter().any(|entry| !entry.gone) {
             return Ok(true);
         }

@@ -154,22 +154,21 @@ impl Machine {
         }
     }
 
-    /// Takes in a request that failed. `random` is any random number: it
+    /// Takes in a request for a page that failed. `random` is any random number: it
     /// spreads the delays of sources that fail together.
     pub fn failed(
         &mut self,
         settings: &Settings,
-        purpose: Option<&RequestPurpose>,
+        purpose: &RequestPurpose,
         failure: &Failure,
         now_ms: i64,
         random: u64,
     ) {
         self.counters.failures += 1;
-        let is_poll = matches!(purpose, Some(RequestPurpose::Poll));
-        let request = match purpose {
-            Some(RequestPurpose::Poll) => FailedRequest::Poll,
-            Some(_) => FailedRequest::Page,
-            None => FailedRequest::LookUp,
+        let is_poll = matches!(purpose, RequestPurpose::Poll);
+        let request = match is_poll {
+            true => FailedRequest::Poll,
+            false => FailedRequest::Page,
         };
         self.errors.failed(request, failure, now_ms);
         let about_the_server = is_about_the_server(failure.kind);
@@ -188,8 +187,7 @@ impl Machine {
         ));
         let until_ms = now_ms.saturating_add(wait_ms);
         // The next try uses other bounds, in case the content of this answer stays bad.
-        if let Some(RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }) =
-            purpose
+        if let RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. } = purpose
         {
             self.failed_to_read((low, high), failure, now_ms);
         }

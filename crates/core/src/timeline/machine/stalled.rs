@@ -133,10 +133,9 @@ const MAX_WAIT_MS: i64 = 10 * 60_000;
 /// About an hour and a half.
 const MAX_TRIES: u32 = 24;
 /// Failures that a request repeats as long as its answer stays as it is.
-const REFUSALS: [FailureKind; 5] = [
+const REFUSALS: [FailureKind; 4] = [
     FailureKind::Refused,
     FailureKind::BadId,
-    FailureKind::WrongOrder,
     FailureKind::BadJson,
     FailureKind::ErrorBody,
 ];

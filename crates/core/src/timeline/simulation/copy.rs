@@ -149,7 +149,7 @@ impl<'a> Copy<'a> {
         let throttle = failure.throttle.as_ref();
         self.quota
             .refused(QuotaPurpose::Poll, throttle, None, random, self.now_ms);
-        let purpose = Some(&request.purpose);
+        let purpose = &request.purpose;
         self.machine
             .failed(self.settings, purpose, failure, self.now_ms, random);
     }

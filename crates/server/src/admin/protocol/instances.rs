@@ -17,6 +17,8 @@ pub struct ShownInstance {
     pub address: String,
     /// The timelines that are mirrored, by name.
     pub timelines: Vec<TimelineAbilities>,
+    /// What look-ups of single posts found, by credential.
+    pub look_ups: Vec<CredentialLookUps>,
 }
 
 /// What a server honours of the requests for one timeline.
@@ -44,8 +46,32 @@ pub struct TimelineAbilities {
     pub order: Option<String>,
     /// The layout of the time in them, if they carry one.
     pub layout: Option<String>,
+    /// Whether a post keeps its ID when it changes, once a post was seen.
+    pub stable_ids: Option<bool>,
     /// Within how many ms of each other posts are listed in any order.
     pub precision_ms: i64,
     /// Why it cannot be proven that the source is complete, if it cannot.
     pub unprovable: Option<String>,
+}
+
+/// What look-ups of single posts with one credential found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialLookUps {
+    /// The credential's name.
+    pub credential: String,
+    /// Whether it sends a token.
+    pub has_token: bool,
+    /// Of posts that are no boosts, once one that is live was looked up.
+    pub posts: Option<LookUpsSeen>,
+    /// Of boosts, likewise.
+    pub boosts: Option<LookUpsSeen>,
+}
+
+/// What look-ups of live posts have shown last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookUpsSeen {
+    /// Whether they are found; else the server says that they do not exist.
+    pub found: bool,
+    /// When that was seen, Unix ms.
+    pub at_ms: i64,
 }
