@@ -213,7 +213,7 @@ async fn where_bounds_are_ignored_nothing_is_called_complete_and_the_reason_is_g
     let sim = SimServer::start(world, 1, Clock::Real).await.unwrap();
     let scene = Scene::begin(&sim.url(), Mood::Good);
     wait_for("it is known", || scene.row()["state"] == "cannot_be_proven");
-    let why = "the server ignores max_id and min_id";
+    let why = "no answer has shown that the server honours max_id or min_id";
     let (row, report, text) = (scene.row(), scene.verified(), scene.text());
     let state = row["state_text"].as_str().unwrap();
     assert!(

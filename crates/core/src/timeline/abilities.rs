@@ -86,8 +86,8 @@ impl fmt::Display for Unprovable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoBounds => f.write_str(
-                "the server ignores max_id and min_id, so that only its newest page can be read; \
-                 what came between two polls is known to be whole only where their pages meet",
+                "no answer has shown that the server honours max_id or min_id, so that only its \
+                 newest page can be read; what came between two polls is known to be whole only where their pages meet",
             ),
             Self::NoOrder(disorder) => disorder.fmt(f),
         }
