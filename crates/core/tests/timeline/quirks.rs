@@ -87,7 +87,7 @@ fn run(harness: &mut Harness) {
 
 #[test]
 fn no_departure_makes_the_ledger_claim_what_it_lacks() {
-    seeds::run(120, |seed| {
+    seeds::run(40, |seed| {
         let mut harness = harness(seed, drawn);
         run(&mut harness);
         let quirks = harness.world.quirks.clone();
@@ -175,7 +175,7 @@ fn a_server_without_bounds_is_polled_and_never_asked_for_what_it_cannot_show() {
 /// post.
 #[test]
 fn an_order_by_the_second_proves_down_to_the_second_above() {
-    seeds::run(30, |seed| {
+    seeds::run(12, |seed| {
         let mut harness = harness(seed, only(|quirks| quirks.orders_by_second = true));
         harness.world.posts.retain(|post| !post.filtered);
         run(&mut harness);
@@ -194,7 +194,7 @@ fn an_order_by_the_second_proves_down_to_the_second_above() {
 /// snac: seconds and a hash, bounds that have to be listed posts.
 #[test]
 fn bounds_that_have_to_be_posts_are_posts() {
-    seeds::run(30, |seed| {
+    seeds::run(12, |seed| {
         let mut harness = harness(
             seed,
             only(|quirks| {

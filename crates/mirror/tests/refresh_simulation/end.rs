@@ -28,7 +28,10 @@ impl Simulation {
 
     pub(super) fn check_end(mut self, named: &HashSet<UpstreamId>) {
         let end_ms = self.now_ms;
-        let truth = self.upstream.truth(end_ms);
+        let mut truth = self.upstream.truth(end_ms);
+        for post in &mut truth.posts {
+            post.id = post.id.stable();
+        }
         self.upstream
             .change_faults(|faults| faults.throttles.clear());
         let poison = |upstream: &mut Upstream, id: &UpstreamId| {

@@ -343,7 +343,7 @@ impl Simulation {
         let new: Vec<String> = truth
             .posts
             .iter()
-            .filter(|post| named.insert(post.id.clone()))
+            .filter(|post| named.insert(post.id.stable()))
             .map(|post| post.id.to_string())
             .collect();
         let (source, now_ms) = (self.source, self.now_ms);

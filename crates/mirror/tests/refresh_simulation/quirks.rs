@@ -67,7 +67,7 @@ impl Simulation {
             .truth(now_ms)
             .posts
             .iter()
-            .any(|post| post.id == *id && post.deleted_at_ms.is_some());
+            .any(|post| post.id.stable() == id.stable() && post.deleted_at_ms.is_some());
         assert!(
             is_deleted || is_hidden,
             "{id} was taken for deleted, and is not"
@@ -90,7 +90,10 @@ impl Simulation {
         let edits = stored_edits(&self.store);
         for (id, upstream_id) in posts.unwrap() {
             let edits = edits.get(&LocalId::try_from(id).unwrap()).copied();
-            let post = truth.posts.iter().find(|it| it.id.as_str() == upstream_id);
+            let post = {
+                let mut posts = truth.posts.iter();
+                posts.find(|it| it.id.stable().as_str() == upstream_id)
+            };
             if let (Some(edits), Some(post)) = (edits, post) {
                 let most = most_edits(&mut self.upstream, post, self.now_ms);
                 assert!(edits <= most, "{edits} edits were taken in: {post:?}");

@@ -87,5 +87,5 @@ impl Drawn {
     }
 }
 
-const SEEDS_OF_EACH: u64 = 6;
-const SEEDS_TOGETHER: u64 = 24;
+const SEEDS_OF_EACH: u64 = 2;
+const SEEDS_TOGETHER: u64 = 12;

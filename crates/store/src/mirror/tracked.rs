@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use driftline_core::{post::Post, refresh::Policy};
+use driftline_core::{post::Post, refresh::Policy, upstream_id::UpstreamId};
 use driftline_db::Tx;
 
 use super::{
@@ -58,8 +58,9 @@ pub fn add_lookups(
     let instance_id = held.instance_id;
     // Another source of the instance may be storing the same posts.
     local_ids::take(tx, now_ms, 0)?;
-    let cleaned: Vec<_> = upstream_ids.iter().map(|id| without_nul(id)).collect();
-    let ids: Vec<&str> = cleaned.iter().map(|id| &**id).collect();
+    let stable = |id: &String| UpstreamId::from(&*without_nul(id)).stable();
+    let ids: Vec<UpstreamId> = upstream_ids.iter().map(stable).collect();
+    let ids: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
     let stored = post::known(tx, instance_id, &ids)?;
     let known = pending_lookup::known(tx, instance_id, &ids)?;
     adopt(tx, &mut held, &stored, now_ms)?;
