@@ -135,8 +135,9 @@ impl Copy {
         let answer = upstream.answer(self.now_ms, TOKEN, &request.page);
         let answer = self.wait(upstream, answer);
         let known = self.machine.scheme().copied();
-        let checked = answer.and_then(|mut page| {
-            Reading::check(&mut page, known, &self.settings).map(|reading| (page, reading))
+        let checked = answer.map(|mut page| {
+            let reading = Reading::check(&mut page, known, &self.settings);
+            (page, reading)
         });
         let spent = self.spent.entry(reason).or_default();
         spent.requests += 1;
@@ -144,7 +145,7 @@ impl Copy {
             Ok((page, reading)) => self.take(reason, &request, &reading, &page),
             Err(failure) => {
                 spent.failures += 1;
-                self.fail(Some(&request.purpose), &failure);
+                self.fail(&request.purpose, &failure);
             }
         }
     }
@@ -224,7 +225,7 @@ impl Copy {
         answer
     }
 
-    fn fail(&mut self, purpose: Option<&RequestPurpose>, failure: &Failure) {
+    fn fail(&mut self, purpose: &RequestPurpose, failure: &Failure) {
         // Any numbers will do, as long as they are the same in every run.
         self.random = self
             .random
@@ -240,12 +241,12 @@ impl Copy {
 
     fn absent(&self, request: &Request, reading: &Reading) -> Vec<UpstreamId> {
         let range = self.machine.absence_range(request, reading);
-        let (Some((low, high)), Some(scheme)) = (range, reading.scheme) else {
+        let (Some(range), Some(scheme)) = (range, reading.scheme) else {
             return Vec::new();
         };
         let on_page: BTreeSet<&Key> = reading.keys.iter().collect();
         self.stored
-            .range(low..high)
+            .range(range.low..range.high)
             .filter(|(key, row)| !row.deleted && !on_page.contains(key))
             .map(|(key, _)| scheme.id(key))
             .collect()

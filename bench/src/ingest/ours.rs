@@ -120,7 +120,7 @@ fn take(
         return Err(Failure::new("the machine does not poll"));
     };
     let request = fetch.request(machine.scheme(), None);
-    let reading = Reading::check(&mut page, machine.scheme().copied(), settings)?;
+    let reading = Reading::check(&mut page, machine.scheme().copied(), settings);
     let settings = Arc::clone(settings);
     let (machine, _) = store.write_blocking(source::root(source), move |tx| {
         commit_page(
