@@ -190,7 +190,10 @@ impl Copy {
             Ok(look_up) => look_up,
             Err(failure) => {
                 spent.failures += 1;
-                return self.fail(None, &failure);
+                let random = self.random();
+                let (settings, now_ms) = (&self.settings, self.now_ms);
+                let machine = &mut self.machine;
+                return machine.look_up_failed(settings, id, &failure, now_ms, random);
             }
         };
         let gone = look_up == LookUp::Gone;
@@ -226,13 +229,18 @@ impl Copy {
     }
 
     fn fail(&mut self, purpose: &RequestPurpose, failure: &Failure) {
-        // Any numbers will do, as long as they are the same in every run.
+        let random = self.random();
+        self.machine
+            .failed(&self.settings, purpose, failure, self.now_ms, random);
+    }
+
+    /// Any numbers will do, as long as they are the same in every run.
+    fn random(&mut self) -> u64 {
         self.random = self
             .random
             .wrapping_mul(0x5851_f42d_4c95_7f2d)
             .wrapping_add(1);
-        self.machine
-            .failed(&self.settings, purpose, failure, self.now_ms, self.random);
+        self.random
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
