@@ -335,7 +335,11 @@ fn fits(page: &Page, scheme: &IdScheme) -> bool {
 /// Two posts that are listed against the order, and what order would fit.
 fn disorder(keys: &[Key], scheme: IdScheme, page: &Page) -> Disorder {
     let created_at_ms = |index: usize| page.listed.get(index)?.post.created_at_ms;
-    let rises = keys.windows(2).position(|pair| pair[0] < pair[1]);
+    // Posts of one time are in any order.
+    let begin = |key: &Key| scheme.begin_of_time(key);
+    let rises = keys
+        .windows(2)
+        .position(|pair| begin(&pair[0]) < begin(&pair[1]));
     let first = rises.unwrap_or(0);
     let id = |index: usize| keys.get(index).map_or("-".into(), |key| scheme.id(key));
     let times: Vec<_> = page

@@ -133,9 +133,14 @@ impl Machine {
     }
 
     /// Whether so many look-ups have failed in a row that the next one is no likelier to prove
-    /// anything.
+    /// anything: few, if this reader may look nothing up.
     pub(super) fn no_look_up_answers(&self) -> bool {
-        self.pace.look_up_failures >= STANDING_FAILURES
+        let kind = self.errors.look_up().map(|error| error.kind);
+        let standing = match kind {
+            Some(FailureKind::Unauthorized) => STANDING_REFUSALS,
+            _ => STANDING_FAILURES,
+        };
+        self.pace.look_up_failures >= standing
     }
 
     /// The last failure of a look-up, if one ever failed.
@@ -217,6 +222,7 @@ impl Machine {
 const MAX_SUSPECTS: usize = 80;
 /// Look-ups of one post for a rung that may fail.
 const MAX_TRIES: u32 = 5;
+const STANDING_REFUSALS: u32 = 3;
 /// With the growing delays between them, these take about a quarter of an hour at the least.
 const STANDING_FAILURES: u32 = 12;
 /// The delay after the first failed look-up of a post; each further one is four times longer.
