@@ -53,7 +53,7 @@ impl Places {
                 item.position.clone_from(position);
             }
         }
-        let placed = in_place(page, request);
+        let placed = in_place(page, request, &is_free);
         let mut neighbour = placed.iter().position(|placed| *placed);
         for index in 0..placed.len() {
             if placed[index] {
@@ -88,12 +88,20 @@ impl Places {
 }
 
 /// Which items of a page are in order, below the `max_id` of its request if it lists what is there.
-fn in_place(page: &Page, request: &PageRequest) -> Vec<bool> {
+/// What has a place counts more than what has none yet.
+fn in_place(page: &Page, request: &PageRequest, is_free: &[bool]) -> Vec<bool> {
     let above = request.max_id.iter().map(time);
-    let above = above.flat_map(|time| vec![time; 1 + page.listed.len() / 4]);
-    let listed = page.listed.iter().map(|item| time(&item.position));
-    let mut placed = longest_falling(&above.chain(listed).collect::<Vec<_>>());
-    placed.split_off(placed.len() - page.listed.len())
+    let mut times: Vec<&str> = above
+        .flat_map(|time| vec![time; KNOWN + page.listed.len() / 4])
+        .collect();
+    let mut firsts = Vec::with_capacity(page.listed.len());
+    for (item, is_free) in page.listed.iter().zip(is_free) {
+        firsts.push(times.len());
+        let weight = if *is_free { 1 } else { KNOWN };
+        times.extend(vec![time(&item.position); weight]);
+    }
+    let placed = longest_falling(&times);
+    firsts.into_iter().map(|first| placed[first]).collect()
 }
 
 /// Whether an item's position is the ID of its post and may be another one tomorrow.
@@ -106,5 +114,7 @@ fn time(id: &UpstreamId) -> &str {
     id.as_str().get(..10).unwrap_or_default()
 }
 
+/// An item with a place counts as so many without.
+const KNOWN: usize = 3;
 /// Far more than a walk through a timeline needs.
 const MAX_SHOWN: usize = 10_000;

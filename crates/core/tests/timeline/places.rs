@@ -90,3 +90,23 @@ fn other_ids_stay_as_they_are() {
     Places::default().keep(&mut page, &PageRequest::default(), &HashMap::new());
     assert_eq!(page, before);
 }
+
+/// Two posts below a stored one were changed together, and are as many as those that were not.
+#[test]
+fn what_has_a_place_counts_more_than_what_has_none() {
+    let id = |second: u64, number: u32| UpstreamId::new(format!("{second:010}{number:032x}"));
+    let listed = [id(1938, 4), id(1951, 3), id(1951, 2), id(1869, 1)];
+    let mut page = page(listed.clone());
+    let stored = HashMap::from([(listed[0].stable(), listed[0].clone())]);
+    let mut places = Places::default();
+    places.keep(&mut page, &PageRequest::default(), &stored);
+    let positions: Vec<UpstreamId> = page.listed.iter().map(|it| it.position.clone()).collect();
+    let expected = [id(1938, 4), id(1938, 3), id(1938, 2), id(1869, 1)];
+    assert_eq!(positions, expected);
+    // Bounds name them as the server does.
+    let request = PageRequest {
+        max_id: Some(positions[2].clone()),
+        ..PageRequest::default()
+    };
+    assert_eq!(places.name(&request).max_id.as_ref(), Some(&listed[2]));
+}
