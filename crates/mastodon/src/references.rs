@@ -92,7 +92,7 @@ pub(crate) fn may_refer(json: &str) -> bool {
     has("id\"") || has("ids\"") || has("\\u00") && is_escaped()
 }
 
-/// Whether an account, the author, names nobody but itself. It is the longest part of most posts.
+/// Whether an account, the author, refers to no account but itself. It is the longest part of most posts.
 fn names_itself_only(json: &str) -> bool {
     let Some((before, after)) = json.split_once("\"id\"") else {
         return !may_refer(json);
@@ -100,7 +100,7 @@ fn names_itself_only(json: &str) -> bool {
     before.rfind('{') == Some(0) && !may_refer(before) && !may_refer(after)
 }
 
-/// Whether media name nobody but themselves. Most do, and each has an ID.
+/// Whether media refer to nothing but themselves. Most do, and each has an ID.
 fn names_media_only(json: &str) -> bool {
     const MARKS: [&str; 13] = [
         "_id\"",
@@ -131,7 +131,7 @@ fn members(found: &mut Found, part: Option<Part>, object: &RawObject<'_>, depth:
             Member::Inner(inner) => Some(inner),
             Member::OfPost => None,
         };
-        // Most of what is nested names nobody, and is not parsed.
+        // Most of what is nested refers to nothing, and is not parsed.
         let is_plain = match name {
             "x" | "twitter" => found.api != Api::Mastodon,
             "media_attachments" => names_media_only(json),

@@ -21,7 +21,7 @@ pub struct TruePost {
     pub edited_id: Option<UpstreamId>,
     /// The post that it boosts.
     pub boost_of: Option<UpstreamId>,
-    /// Whether nobody can read it as a post.
+    /// Whether it cannot be read as a post.
     pub is_unreadable: bool,
     /// When it became visible.
     pub visible_at_ms: i64,

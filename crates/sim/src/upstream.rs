@@ -61,7 +61,7 @@ impl Upstream {
         }
     }
 
-    /// Answers a page request that a token sends at a time, Unix ms. Posts that nobody can read are
+    /// Answers a page request that a token sends at a time, Unix ms. Posts that cannot be read are
     /// left out.
     ///
     /// The timeline is read half a round trip later; a delayed answer still
@@ -141,7 +141,7 @@ impl Upstream {
     ///
     /// # Errors
     /// What a client would make of the fault that the request met, of another post's answer, and of
-    /// a post that nobody can read.
+    /// a post that cannot be read.
     pub fn look_up(
         &mut self,
         sent_at_ms: i64,

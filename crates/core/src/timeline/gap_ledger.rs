@@ -278,7 +278,7 @@ impl GapLedger {
     }
 
     /// The most requests without progress for a part of a range.
-    pub fn most_tries(&mut self, low: &Key, high: &Key) -> u32 {
+    pub fn max_tries(&mut self, low: &Key, high: &Key) -> u32 {
         self.tries_of(low, high)
             .map(|tries| *tries)
             .max()

@@ -19,7 +19,7 @@ impl PageOrder {
     /// The order of different keys, as the answer lists them.
     pub(super) fn of(keys: &[Key], scheme: &IdScheme) -> Self {
         let exact = Self {
-            placed: longest_falling(keys),
+            placed: non_increasing(keys),
             precision_ms: 0,
         };
         let least_ms = scheme.precision_ms();
@@ -31,7 +31,7 @@ impl PageOrder {
             return exact;
         };
         let coarse = |precision_ms: i64| Self {
-            placed: longest_falling(&windows(&times, precision_ms)),
+            placed: non_increasing(&windows(&times, precision_ms)),
             precision_ms,
         };
         if least_ms > 0 {
@@ -61,7 +61,7 @@ fn windows(times: &[i64], precision_ms: i64) -> Vec<i64> {
 }
 
 /// Which values belong to the longest run that never rises.
-pub(super) fn longest_falling<T: Ord>(values: &[T]) -> Vec<bool> {
+pub(super) fn non_increasing<T: Ord>(values: &[T]) -> Vec<bool> {
     // For each length the index of the largest value that such a run can end with.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::page_order::longest_falling;
+use super::page_order::non_increasing;
 use crate::{
     answer::{Listed, Page, PageRequest},
     upstream_id::UpstreamId,
@@ -100,7 +100,7 @@ fn in_place(page: &Page, request: &PageRequest, is_free: &[bool]) -> Vec<bool> {
         let weight = if *is_free { 1 } else { KNOWN };
         times.extend(vec![time(&item.position); weight]);
     }
-    let placed = longest_falling(&times);
+    let placed = non_increasing(&times);
     firsts.into_iter().map(|first| placed[first]).collect()
 }
 

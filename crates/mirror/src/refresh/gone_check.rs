@@ -12,7 +12,7 @@ use super::{Shared, cross_check::Confirmed, look_up::Deadlines, lookup_client::L
 use crate::absence_proof::AbsenceProof;
 
 /// The posts that look-ups with a credential may find, and answers for the others, which are stored
-/// and of a kind that they are known not to find: nobody asks for those.
+/// and of a kind that they are known not to find: those are not asked for.
 pub(super) async fn findable<'c>(
     shared: &Shared,
     lookup_client: &LookupClient,

@@ -23,10 +23,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use driftline_core::{
     answer::Page,
     post::Post,
-    timeline::{Backfill, Gap, GapKind, IdScheme, Machine},
+    timeline::{Backfill, GapKind, IdScheme, Machine},
     upstream_id::{Key, UpstreamId},
 };
-use driftline_sim::{Found, TruePost, Upstream, content_hash, quirks::Quirk};
+use driftline_sim::{Found, TruePost, Upstream, content_hash};
 use driftline_store::{SourceId, Store, export, machine};
 
 use crate::{
@@ -279,7 +279,7 @@ impl Laws {
         for gap in gaps.filter(|gap| gap.kind == GapKind::Unrecoverable) {
             let (low, high) = (scheme.id(&gap.low), scheme.id(&gap.high));
             let low = Some(&low).filter(|_| !gap.low.is_lowest());
-            if self.is_one_time(scheme, gap) {
+            if quirk_laws::is_one_time(&self.drawn, scheme, gap) {
                 continue;
             }
             let places = self.drawn.page_places();
@@ -289,18 +289,6 @@ impl Laws {
             }
         }
         Ok(())
-    }
-
-    /// Whether a range is of one time of an order that is no more precise: what is listed beside the
-    /// last post of a page may be on the next one, and nothing asks for it alone.
-    fn is_one_time(&self, scheme: &IdScheme, gap: &Gap) -> bool {
-        let precision_ms = match self.drawn.quirks.contains(&Quirk::SecondsUnordered) {
-            true => SECOND_MS,
-            false => scheme.precision_ms(),
-        };
-        let times = scheme.time_ms(&gap.low).zip(scheme.time_ms(&gap.high));
-        let end_ms = |low_ms: i64| (low_ms.div_euclid(precision_ms) + 1) * precision_ms;
-        precision_ms > 0 && times.is_some_and(|(low_ms, high_ms)| high_ms <= end_ms(low_ms))
     }
 
     /// Coverage begins where the history ends that was asked for, and that is

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use driftline_core::{
     answer::{Failure, FailureKind, PageRequest},
-    timeline::Request,
+    timeline::{Gap, IdScheme, Request},
     upstream_id::UpstreamId,
 };
 use driftline_sim::{
@@ -15,7 +15,12 @@ use driftline_sim::{
 
 use driftline_store::{SourceId, Store, export::ExportRow, quarantine};
 
-use crate::{laws::Violation, settings::Drawn, simulation::Simulation, stored_edits::most_edits};
+use crate::{
+    laws::Violation,
+    settings::{Drawn, SECOND_MS},
+    simulation::Simulation,
+    stored_edits::most_edits,
+};
 
 /// How often each request was refused in a row, for what it asks and not for the server's state.
 #[derive(Debug, Default)]
@@ -102,7 +107,19 @@ pub(crate) fn check_edits(
     Err(Violation::Content(text))
 }
 
-/// Posts that nobody can read are kept as they came.
+/// Whether a range is of one time of an order that is no more precise: what is listed beside the
+/// last post of a page may be on the next one, and nothing asks for it alone.
+pub(crate) fn is_one_time(drawn: &Drawn, scheme: &IdScheme, gap: &Gap) -> bool {
+    let precision_ms = match drawn.quirks.contains(&Quirk::SecondsUnordered) {
+        true => SECOND_MS,
+        false => scheme.precision_ms(),
+    };
+    let times = scheme.time_ms(&gap.low).zip(scheme.time_ms(&gap.high));
+    let end_ms = |low_ms: i64| (low_ms.div_euclid(precision_ms) + 1) * precision_ms;
+    precision_ms > 0 && times.is_some_and(|(low_ms, high_ms)| high_ms <= end_ms(low_ms))
+}
+
+/// Posts that cannot be read are kept as they came.
 pub(crate) fn check_quarantined(
     store: &Store,
     source: SourceId,
@@ -154,7 +171,7 @@ pub(crate) fn leaves(upstream: &mut Upstream, post: &TruePost) -> bool {
     !upstream.world().leaves(&post.id).is_empty()
 }
 
-/// Whether a page lists an item beside a deleted post's place that nobody can read and that names no
+/// Whether a page lists an item beside a deleted post's place that cannot be read and that names no
 /// post: for all that the page shows, it may be the post.
 pub(crate) fn may_be_unreadable(upstream: &mut Upstream, post: &TruePost, now_ms: i64) -> bool {
     let posts = upstream.truth(now_ms).posts;

@@ -67,7 +67,7 @@ impl Quirks {
         self.item(status, self.look_up_escapes)
     }
 
-    /// Whether nobody can read this post, by the ID that it had first.
+    /// Whether this post cannot be read, by the ID that it had first.
     pub fn is_unreadable(&self, first_id: &str) -> bool {
         drawn(first_id, UNREADABLE, self.unreadable_share)
     }

@@ -69,7 +69,7 @@ pub struct Quirks {
     pub page_escapes: Escapes,
     /// How texts of look-ups are escaped.
     pub look_up_escapes: Escapes,
-    /// The share of posts that nobody can read as a post.
+    /// The share of posts that cannot be read as a post.
     pub unreadable_share: f64,
     /// The share of posts with keys that stand twice; the last one is right.
     pub repeated_keys_share: f64,

@@ -60,9 +60,9 @@ pub fn count(tx: &mut Tx<'_>, source: SourceId) -> Result<u64, StoreError> {
 /// has only so many of its first bytes that all together have about [`LISTED_BYTES`].
 pub fn list(tx: &mut Tx<'_>, source: SourceId) -> Result<Vec<Quarantined>, StoreError> {
     let items = i64::try_from(count(tx, source)?).unwrap_or(i64::MAX);
-    let most = (LISTED_BYTES / items.max(1)).max(LEAST_LISTED_BYTES);
+    let max = (LISTED_BYTES / items.max(1)).max(MIN_LISTED_BYTES);
     let condition = format!("source_id = $1 {IN_ORDER}");
-    Ok(tx.query(&select(most, &condition), &[&sql_id(source)], from_row)?)
+    Ok(tx.query(&select(max, &condition), &[&sql_id(source)], from_row)?)
 }
 
 /// Items of a source that no program of this version has tried to read, in order of their arrival:
@@ -329,10 +329,10 @@ fn key_of(position: &UpstreamId) -> String {
 }
 
 /// Selects what [`from_row`] reads, with at most so many of the bytes.
-fn select(most_bytes: i64, condition: &str) -> String {
+fn select(max_bytes: i64, condition: &str) -> String {
     format!(
         "select item, position, above, below,
-             case when length(bytes) > {most_bytes} then substr(bytes, 1, {most_bytes})
+             case when length(bytes) > {max_bytes} then substr(bytes, 1, {max_bytes})
                  else bytes end as bytes,
              {SIZE} as size, reason, program, first_seen_at_ms, last_seen_at_ms
          from quarantine where {condition}"
@@ -366,11 +366,11 @@ const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 pub const MAX_ITEMS: i64 = 10_000;
 /// The most bytes that a source's items have together.
 pub const MAX_BYTES: i64 = 64 << 20;
-/// About the most bytes of a list, unless its items are so many that [`LEAST_LISTED_BYTES`] of each
+/// About the most bytes of a list, unless its items are so many that [`MIN_LISTED_BYTES`] of each
 /// make more.
 pub const LISTED_BYTES: i64 = 8 << 20;
 /// How many bytes each item of a list has, if it has so many.
-pub const LEAST_LISTED_BYTES: i64 = 1 << 10;
+pub const MIN_LISTED_BYTES: i64 = 1 << 10;
 /// The most items that are read again at once.
 pub const PORTION_ITEMS: i64 = 200;
 /// The most bytes of items that are read again at once.

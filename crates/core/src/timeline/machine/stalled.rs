@@ -29,7 +29,7 @@ impl Machine {
     /// Counts a request for a range that made no progress.
     pub(super) fn made_no_progress(&mut self, low: &Key, high: &Key, now_ms: i64) {
         self.ledger.tried(low, high);
-        let tries = self.ledger.most_tries(low, high);
+        let tries = self.ledger.max_tries(low, high);
         self.end_stall(low, high);
         if tries > FREE_TRIES {
             let wait_ms = FIRST_WAIT_MS << (tries - FREE_TRIES).min(16);
@@ -56,7 +56,7 @@ impl Machine {
         }
         let is_refused = REFUSALS.contains(&failure.kind);
         if !is_about_the_server(failure.kind)
-            && (is_refused || self.ledger.most_tries(low, high) + 1 < MAX_TRIES)
+            && (is_refused || self.ledger.max_tries(low, high) + 1 < MAX_TRIES)
         {
             self.ledger.tried(low, high);
         }
