@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use crate::raw_object::decoded;
+use crate::{json_string::end_of_string, raw_object::decoded};
 
 /// The text without members that a later one of the same object repeats, at any depth; `None` if there
 /// are none. All the rest stays as it is written. The text must be valid JSON.
@@ -25,19 +25,21 @@ pub struct TooDeep;
 #[derive(Default)]
 struct Scan<'j> {
     /// The lists (`None`) and objects that are open.
-    open: Vec<Option<Object>>,
-    objects: usize,
+    open: Vec<Option<Object<'j>>>,
     /// The text of each member, to the beginning of the next one of its object.
     members: Vec<(usize, usize)>,
-    /// The last member of each name, by its object's number. Names are bytes: texts do not tell
-    /// halves of surrogate pairs apart.
-    seen: HashMap<(usize, Cow<'j, [u8]>), usize>,
+    /// The names of the open objects' members, each with the last member of that name, the innermost
+    /// object's at the end. Names are bytes: texts do not tell halves of surrogate pairs apart.
+    names: Vec<(Cow<'j, [u8]>, usize)>,
     /// Members that are repeated later.
     repeated: Vec<usize>,
 }
 
-struct Object {
-    number: usize,
+struct Object<'j> {
+    /// Where its names begin.
+    names_from: usize,
+    /// Its names, once they are more than are compared one by one.
+    index: Option<HashMap<Cow<'j, [u8]>, usize>>,
     /// Its last member so far.
     last: Option<usize>,
     expects_key: bool,
@@ -50,23 +52,25 @@ impl<'j> Scan<'j> {
         while let Some(byte) = bytes.get(at) {
             match byte {
                 b'"' => {
-                    let end = end_of_string(bytes, at);
+                    let end = end_of_string(bytes, at).unwrap_or(bytes.len());
                     self.string(json, at, end);
                     at = end;
                     continue;
                 }
                 b'{' => {
-                    let number = self.objects;
-                    self.objects += 1;
-                    self.open.push(Some(Object {
-                        number,
+                    let object = Object {
+                        names_from: self.names.len(),
+                        index: None,
                         last: None,
                         expects_key: true,
-                    }));
+                    };
+                    self.open.push(Some(object));
                 }
                 b'[' => self.open.push(None),
                 b'}' | b']' => {
-                    self.open.pop();
+                    if let Some(Some(object)) = self.open.pop() {
+                        self.names.truncate(object.names_from);
+                    }
                 }
                 b',' => {
                     if let Some(Some(object)) = self.open.last_mut() {
@@ -96,8 +100,8 @@ impl<'j> Scan<'j> {
             self.members[last].1 = start;
         }
         let name = decoded(&json[start..end]).unwrap_or_default();
-        self.repeated
-            .extend(self.seen.insert((object.number, name), member));
+        let earlier = object.last_of(&mut self.names, name, member);
+        self.repeated.extend(earlier);
     }
 
     fn cut(mut self, json: &str) -> String {
@@ -116,19 +120,31 @@ impl<'j> Scan<'j> {
     }
 }
 
-/// The index after a string that begins at `start`.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
+impl<'j> Object<'j> {
+    /// Makes a member the last of its name; returns which one was it before.
+    fn last_of(
+        &mut self,
+        names: &mut Vec<(Cow<'j, [u8]>, usize)>,
+        name: Cow<'j, [u8]>,
+        member: usize,
+    ) -> Option<usize> {
+        if let Some(index) = &mut self.index {
+            return index.insert(name, member);
         }
+        let own = names.get_mut(self.names_from..).unwrap_or_default();
+        if let Some((_, last)) = own.iter_mut().find(|(own, _)| *own == name) {
+            return Some(std::mem::replace(last, member));
+        }
+        names.push((name, member));
+        if names.len() - self.names_from > MAX_COMPARED {
+            self.index = Some(names.drain(self.names_from..).collect());
+        }
+        None
     }
-    bytes.len()
 }
 
+/// Comparing this many names one by one takes less time than hashing them; a hostile object has more.
+const MAX_COMPARED: usize = 64;
 /// Some readers of JSON stop at 128 levels, and what lists a post has levels of its own.
 const MAX_DEPTH: usize = 100;
 
@@ -170,6 +186,22 @@ mod tests {
         ] {
             assert_eq!(without_repeats(json), Ok(None), "{json}");
         }
+    }
+
+    #[test]
+    fn objects_of_many_members_repeat_nothing_either() {
+        let members: Vec<_> = (0..1000)
+            .map(|n| format!(r#""{n}":{{"{n}":{n}}}"#))
+            .collect();
+        let json = |repeated: &str| format!("{{{}{repeated}}}", members.join(","));
+        assert_eq!(without_repeats(&json("")), Ok(None));
+        let kept = without_repeats(&json(r#","7":1,"900":2"#)).expect("not deep");
+        let kept = kept.expect("two are repeated");
+        assert!(!kept.contains(r#""7":{"#) && !kept.contains(r#""900":{"#));
+        assert!(
+            kept.ends_with(r#""999":{"999":999},"7":1,"900":2}"#),
+            "{kept}"
+        );
     }
 
     #[test]

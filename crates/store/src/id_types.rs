@@ -17,7 +17,9 @@ pub type LocalId = Id<Local>;
 /// The ID of a source: a small number below every [`LocalId`], by the law in [`crate::local_ids`].
 pub type SourceId = Id<Source>;
 
-/// The local ID of an account of an instance.
+/// The local ID of an account of an instance. It is random, so that it does not tell when the account
+/// was first seen, be it in a post that few may see. Those of accounts that an earlier version stored
+/// count from 1.
 pub type AccountId = Id<Account>;
 
 /// The ID of a credential.

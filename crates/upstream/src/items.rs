@@ -5,7 +5,7 @@ use driftline_core::{
     post::Post,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::StatusError;
+use driftline_mastodon::{StatusError, end_of_string};
 use serde::de::IgnoredAny;
 
 use crate::{body, excerpt, failure};
@@ -76,18 +76,6 @@ fn split_balanced(list: &[u8]) -> Option<Vec<&[u8]>> {
             _ => {}
         }
         at += 1;
-    }
-}
-
-/// The index after a string that begins at `start`.
-fn end_of_string(json: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 1;
-    loop {
-        match json.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
     }
 }
 

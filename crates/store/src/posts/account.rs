@@ -11,7 +11,6 @@ use driftline_db::{Column, DbError, Tx};
 use crate::{
     error::StoreError,
     id_types::{AccountId, InstanceId, from_sql, sql},
-    local_ids,
     text::without_nul,
 };
 
@@ -228,7 +227,8 @@ fn insert(
     if new.is_empty() {
         return Ok(());
     }
-    let first = local_ids::take_numbers(tx, "last_account_id", new.len())?;
+    let new_ids = (0..new.len()).map(|_| random_id());
+    let new_ids: Vec<i64> = new_ids.collect::<Result<_, _>>()?;
     let fields = || new.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
@@ -236,7 +236,7 @@ fn insert(
          from {rows as r(id, upstream_id, acct, display_name, url, raw)}",
         &[&instance_id],
         &[
-            Column::i64(first..first + new.len() as i64),
+            Column::i64(new_ids.iter().copied()),
             Column::text(new.iter().map(|(upstream_id, _)| upstream_id.as_str())),
             Column::text(fields().map(|f| &*f.acct)),
             Column::text(fields().map(|f| &*f.display_name)),
@@ -244,10 +244,20 @@ fn insert(
             Column::text(fields().map(|f| &*f.raw)),
         ],
     )?;
-    ids.extend(
-        (first..)
-            .zip(new)
-            .map(|(id, (upstream_id, _))| (upstream_id.clone(), id)),
-    );
+    let upstream_ids = new.iter().map(|(upstream_id, _)| upstream_id.clone());
+    ids.extend(upstream_ids.zip(new_ids));
     Ok(())
 }
+
+/// An account ID of 19 digits, such as no counter reached in an earlier version.
+fn random_id() -> Result<i64, DbError> {
+    loop {
+        let random = getrandom::u64().map_err(|error| DbError::Other(error.to_string()))?;
+        let id = (random >> 1).cast_signed();
+        if id >= MIN_RANDOM_ID {
+            return Ok(id);
+        }
+    }
+}
+
+const MIN_RANDOM_ID: i64 = 1_000_000_000_000_000_000;

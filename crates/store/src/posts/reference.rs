@@ -2,8 +2,8 @@
 //!
 //! A post that everyone may see goes by its ID in the public timeline. Any other goes by an ID that
 //! it takes when a public post first names it, whether it is hidden or not stored, so that the two
-//! cannot be told apart. That ID finds the post once it may be seen. An account takes its ID when a
-//! post of it is stored or when it is first named.
+//! cannot be told apart. That ID finds the post once it may be seen. An account takes its ID,
+//! a random one, when a post of it is stored or when it is first named.
 
 use std::collections::{HashMap, HashSet};
 

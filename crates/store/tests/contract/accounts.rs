@@ -28,3 +28,20 @@ fn authors_are_shared_renamed_and_may_be_missing() {
         );
     });
 }
+
+#[test]
+fn an_accounts_id_does_not_tell_when_it_was_first_seen() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let ids: Vec<u64> = (1..=20)
+            .map(|n| {
+                let mut post = post(n, "text");
+                post.author.id = n.to_string().as_str().into();
+                world.poll(vec![post]);
+                world.public()[0].account.expect("an account").raw()
+            })
+            .collect();
+        assert!(!ids.is_sorted(), "{ids:?}");
+        assert!(ids.iter().all(|id| id.to_string().len() == 19), "{ids:?}");
+    });
+}
