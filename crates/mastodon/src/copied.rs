@@ -248,15 +248,24 @@ impl Copied {
 
 /// The members of an object as they were written; of repeated ones the last.
 fn last_written<'o, 'j>(object: &'o RawObject<'j>) -> Vec<Written<'o, 'j>> {
-    let all: Vec<_> = object.written().collect();
+    let mut all: Vec<_> = object.written().collect();
+    // Keys without escapes are the same only if they are written alike.
+    let is_plain = |(_, key, _): &Written<'_, '_>| !key.contains('\\');
+    if all.len() <= MAX_COMPARED && all.iter().all(is_plain) {
+        let repeated = |at: usize| all[at + 1..].iter().any(|(_, key, _)| *key == all[at].1);
+        if !(0..all.len()).any(repeated) {
+            return all;
+        }
+    }
     let mut seen = HashSet::with_capacity(all.len());
-    let from_last = all.into_iter().rev();
-    let mut last: Vec<_> = from_last
-        .filter(|(.., key, _)| seen.insert(decoded(key)))
-        .collect();
-    last.reverse();
-    last
+    all.reverse();
+    all.retain(|(.., key, _)| seen.insert(decoded(key)));
+    all.reverse();
+    all
 }
+
+/// Comparing this many names one by one takes less time than hashing them.
+const MAX_COMPARED: usize = 64;
 
 /// Leaves room for a local ID; `null` where there is none. An address stays as it is.
 pub(crate) fn local(out: &mut Template, referent: Option<Referent>, value: &RawValue) {

@@ -1,5 +1,3 @@
-use std::io::Write;
-
 use serde::Serialize;
 
 use crate::template::{PostName, Template};
@@ -41,8 +39,10 @@ impl<'o> ObjectWriter<'o> {
     /// A member whose value the caller writes next.
     pub fn key(&mut self, key: &str) -> &mut Template {
         self.separate();
-        // Writing to memory cannot fail, and keys need no escaping.
-        let _ = write!(self.out.text, "\"{key}\":");
+        // Keys need no escaping.
+        self.out.json("\"");
+        self.out.json(key);
+        self.out.json("\":");
         self.out
     }
 
