@@ -15,6 +15,9 @@ pub enum Column<'a> {
     Text(Vec<Option<&'a str>>),
     /// Truth values.
     Bool(Vec<Option<bool>>),
+    /// Integers, of which those that are not positive count from a number that a query gives: see
+    /// [`Column::counted`].
+    Counted(Vec<Option<i64>>, &'static str),
 }
 
 impl<'a> Column<'a> {
@@ -33,10 +36,23 @@ impl<'a> Column<'a> {
         Column::Bool(values.into_iter().map(Into::into).collect())
     }
 
+    /// A column of integers for a batch on PostgreSQL. Those that are not positive count from the
+    /// number that the query `from` gives while the statement runs: 0 is that number, -1 the one
+    /// before it. So a statement can write numbers that an earlier one of its transaction gave, while
+    /// the client has not been told them and waits for no answer.
+    ///
+    /// SQLite answers without a round trip: there, all of them must be positive.
+    pub fn counted<T: Into<Option<i64>>>(
+        values: impl IntoIterator<Item = T>,
+        from: &'static str,
+    ) -> Column<'a> {
+        Column::Counted(values.into_iter().map(Into::into).collect(), from)
+    }
+
     /// How many values it holds.
     pub fn len(&self) -> usize {
         match self {
-            Column::I64(values) => values.len(),
+            Column::I64(values) | Column::Counted(values, _) => values.len(),
             Column::Text(values) => values.len(),
             Column::Bool(values) => values.len(),
         }
@@ -53,7 +69,9 @@ impl<'a> Column<'a> {
             values.get(index).copied().flatten()
         }
         let value = match self {
-            Column::I64(values) => at(values, index).map(ValueRef::I64),
+            Column::I64(values) | Column::Counted(values, _) => {
+                at(values, index).map(ValueRef::I64)
+            }
             Column::Text(values) => at(values, index).map(ValueRef::Text),
             Column::Bool(values) => at(values, index).map(ValueRef::Bool),
         };
@@ -72,9 +90,27 @@ impl<'a> Column<'a> {
 
     fn array_type(&self) -> &'static str {
         match self {
-            Column::I64(_) => "bigint[]",
+            Column::I64(_) | Column::Counted(..) => "bigint[]",
             Column::Text(_) => "text[]",
             Column::Bool(_) => "boolean[]",
+        }
+    }
+
+    /// What a statement's text depends on: its type, or the query that it counts from.
+    fn kind(&self) -> &'static str {
+        match self {
+            Column::Counted(_, from) => from,
+            _ => self.array_type(),
+        }
+    }
+
+    /// On PostgreSQL, its value in a row where it has that name.
+    fn expression(&self, name: &str) -> String {
+        match self {
+            Column::Counted(_, from) => {
+                format!("case when {name} > 0 then {name} else ({from}) + {name} end")
+            }
+            _ => name.to_owned(),
         }
     }
 }
@@ -121,11 +157,23 @@ pub(crate) fn statement(
     if form != Form::Single && columns.is_empty() {
         return Err(DbError::Type("a batch needs a column".into()));
     }
+    let is_uncounted = |column: &Column<'_>| match column {
+        Column::Counted(values, _) => {
+            form != Form::Batch
+                || dialect == Dialect::Sqlite && values.iter().flatten().any(|value| *value <= 0)
+        }
+        _ => false,
+    };
+    if columns.iter().any(is_uncounted) {
+        return Err(DbError::Type(
+            "only a batch on PostgreSQL counts from what a query gives".into(),
+        ));
+    }
     let key = (dialect, scalars, form);
     MADE.with_borrow_mut(|made| {
         let known = made.get(sql).and_then(|forms| {
-            let types = || columns.iter().map(Column::array_type);
-            let fits = |made: &&Made| made.key == key && types().eq(made.types.iter().copied());
+            let kinds = || columns.iter().map(Column::kind);
+            let fits = |made: &&Made| made.key == key && kinds().eq(made.kinds.iter().copied());
             forms.iter().find(fits)
         });
         if let Some(known) = known {
@@ -141,7 +189,7 @@ pub(crate) fn statement(
         }
         made.entry(sql.into()).or_default().push(Made {
             key,
-            types: columns.iter().map(Column::array_type).collect(),
+            kinds: columns.iter().map(Column::kind).collect(),
             text: Rc::clone(&text),
         });
         Ok(text)
@@ -152,7 +200,7 @@ pub(crate) fn statement(
 struct Made {
     /// The database, and how many parameters come before the columns.
     key: (Dialect, usize, Form),
-    types: Vec<&'static str>,
+    kinds: Vec<&'static str>,
     text: Rc<str>,
 }
 
@@ -178,8 +226,14 @@ fn make_statement(
     let text = match (dialect, table) {
         (Dialect::Postgres, table) => {
             let batch = format!("unnest({})", arrays(scalars, columns));
+            let is_counted = columns.iter().any(|c| matches!(c, Column::Counted(..)));
             match table {
+                None if is_counted => format!("{start}{}{end}", counted(&batch, columns, None)),
                 None => format!("{start}select * from {batch}{end}"),
+                Some(table) if is_counted => {
+                    let batch = counted(&batch, columns, Some(&table));
+                    format!("{start}({batch}) as {}{end}", table.name)
+                }
                 Some(Table { name, columns }) => {
                     format!("{start}{batch} as {name}({}){end}", columns.join(", "))
                 }
@@ -201,6 +255,27 @@ fn make_statement(
         },
     };
     Ok(dialect.expand(&text)?.into_owned())
+}
+
+/// A query for the rows of a batch on PostgreSQL, with the values of its columns, under the names of
+/// `table` if there is one.
+fn counted(batch: &str, columns: &[Column<'_>], table: Option<&Table<'_>>) -> String {
+    let names = || (1..=columns.len()).map(|number| format!("c{number}"));
+    let values = names()
+        .zip(columns)
+        .enumerate()
+        .map(|(index, (name, column))| {
+            let value = column.expression(&name);
+            match table {
+                Some(table) => format!("{value} as {}", table.columns[index]),
+                None => value,
+            }
+        });
+    format!(
+        "select {} from {batch} as batch({})",
+        joined(values),
+        joined(names())
+    )
 }
 
 fn make_look_up(

@@ -160,6 +160,12 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// Locks a row until the commit, as the write's root was locked before it: at the latest before the
+    /// next answer. All writes must lock rows in one order.
+    pub fn lock_later(&mut self, row: Root) -> Result<(), DbError> {
+        self.lock_root(row)
+    }
+
     /// Begins a job's work: says in which opening it runs, and locks its root.
     pub(crate) fn enter(&mut self, opening: &Arc<str>, root: Root) -> Result<(), DbError> {
         self.opening = Arc::clone(opening);

@@ -8,9 +8,9 @@
 //! [`node_lease`] names no root: each of its writes is one statement that says what it replaces.
 //!
 //! # Order of locks
-//! The root first, then the local clock, then everything else. Rows that sources share (posts,
-//! accounts, aliases) are changed only while the clock is held, so that no two transactions can
-//! wait for each other.
+//! The root first, then the instance, then the local clock. What sources of an instance share (its
+//! posts, accounts, references and aliases, their history and the outbox) is read to be changed, and
+//! changed, only while the instance is held; the clock comes last, so that it is held shortly.
 
 pub mod database_clock;
 mod error;
@@ -18,6 +18,7 @@ mod id_types;
 mod library;
 pub mod local_ids;
 pub mod mirror;
+mod new_ids;
 pub mod nodes;
 pub mod posts;
 pub mod quota;

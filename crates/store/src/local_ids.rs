@@ -1,7 +1,8 @@
 //! The local clock: the one row that local IDs come from.
 //!
 //! A transaction that takes IDs updates the row and so holds it until its commit. Commit order is
-//! then ID order, whatever the clocks of the processes say.
+//! then ID order, whatever the clocks of the processes say. It takes them last, and writes at once:
+//! see [`crate::new_ids`].
 //!
 //! No local ID is given twice: the row never falls, each ID that the clock gives is above all it
 //! gave before, and the row is recorded in the same commit that uses the ID. So a restart, a clock
@@ -35,7 +36,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
     Ok(last - count + 1)
 }
 
-/// [`take`] without waiting: a later query waits for the clock and reads the last ID.
+/// [`take`] without waiting for the answer: later statements read the last ID.
 pub(crate) fn take_later(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(), DbError> {
     tx.execute_later(TAKE, &[&first(now_ms), &(count as i64)])
 }

@@ -1,11 +1,11 @@
 use driftline_runtime::now_ms;
-use driftline_store::{StoreError, Tx, local_ids, reference};
+use driftline_store::{StoreError, Tx, instance, reference};
 
 use super::local_references::Unmapped;
 use crate::{App, transport::ApiError};
 
 /// Reads an answer, of which `read` also says what it names without a local ID: that gets one, in a
-/// write of its own, and the answer is read again. What a post names gets its IDs when the post is
+/// write of its own for each instance, and the answer is read again. What a post names gets its IDs when the post is
 /// stored, edited or recounted, so only posts that were stored before that need it, once.
 pub(super) async fn read<T: Send + 'static>(
     app: &App,
@@ -15,13 +15,10 @@ pub(super) async fn read<T: Send + 'static>(
     if unmapped.is_empty() {
         return Ok(answer);
     }
-    let map = move |tx: &mut Tx<'_>| {
-        for (instance, references) in &unmapped {
-            reference::map(tx, *instance, references, now_ms())?;
-        }
-        Ok::<_, StoreError>(())
-    };
-    app.store.write(local_ids::root(), map).await?;
+    for (instance, references) in unmapped {
+        let map = move |tx: &mut Tx<'_>| reference::map(tx, instance, &references, now_ms());
+        app.store.write(instance::root(instance), map).await?;
+    }
     let (answer, _) = app.store.read(read).await?;
     Ok(answer)
 }

@@ -56,7 +56,10 @@ impl ToSql for Param<'_> {
             }
             (ValueRef::Bool(value), &Type::BOOL) => value.to_sql(kind, out),
             (ValueRef::Blob(value), &Type::BYTEA) => value.to_sql(kind, out),
-            (ValueRef::List(Column::I64(values)), &Type::INT8_ARRAY) => values.to_sql(kind, out),
+            (
+                ValueRef::List(Column::I64(values) | Column::Counted(values, _)),
+                &Type::INT8_ARRAY,
+            ) => values.to_sql(kind, out),
             (ValueRef::List(Column::Text(values)), &Type::TEXT_ARRAY) => values.to_sql(kind, out),
             (ValueRef::List(Column::Bool(values)), &Type::BOOL_ARRAY) => values.to_sql(kind, out),
             (value, kind) => {

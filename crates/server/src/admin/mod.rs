@@ -204,7 +204,7 @@ async fn remove(host: &Host, request: RemoveSource) -> Result<RemovedSource, Com
     let id = find(&host.store, &name).await?.id;
     let removed = host
         .store
-        .write(source::root(id), move |tx| source::remove(tx, id, now_ms()))
+        .write(source::root(id), move |tx| source::remove(tx, id))
         .await?;
     Ok(RemovedSource {
         name,

@@ -5,11 +5,11 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    local_ids,
     mirror::{entry, machine::LockedSource},
+    new_ids::TakenIds,
     posts::{
         history::{self, EndedBy},
-        post,
+        instance, post,
     },
     text::without_nul,
 };
@@ -34,7 +34,7 @@ pub(crate) fn take_in(
     source: &mut LockedSource,
     gone: Gone<'_>,
 ) -> Result<u64, StoreError> {
-    local_ids::take(tx, gone.now_ms, 0)?;
+    instance::hold(tx, source.instance_id)?;
     let upstream_id = without_nul(gone.id.as_str());
     let mut known = post::known(tx, source.instance_id, &[&*upstream_id])?;
     let Some(mut known) = known.remove(&*upstream_id) else {
@@ -61,6 +61,6 @@ pub(crate) fn take_in(
         .filter(|entry| !entry.gone || entry.is_left())
         .map(|entry| entry.change(&known, None, source.library.next_usn()))
         .collect();
-    entry::change(tx, source.id, &changes)?;
+    entry::change(tx, source.id, &changes, &TakenIds::NONE)?;
     Ok(changes.len() as u64)
 }

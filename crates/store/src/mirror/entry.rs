@@ -12,6 +12,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, SourceId, sql},
+    new_ids::TakenIds,
     posts::{alias, post},
     refresh::Look,
 };
@@ -224,12 +225,13 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) streamed: bool,
 }
 
-/// Stores entries that are new. The clock must be held.
+/// Stores entries that are new, whose IDs may be of `ids`.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     source_id: i64,
     arrived_at_ms: i64,
     new: &[NewEntry<'_>],
+    ids: &TakenIds,
 ) -> Result<(), DbError> {
     let states = || new.iter().map(|new| &new.state);
     tx.execute_many_later(
@@ -238,8 +240,8 @@ pub(crate) fn insert(
         &[],
         &[
             Column::i64(new.iter().map(|_| source_id)),
-            Column::i64(states().map(|state| state.id)),
-            Column::i64(states().map(|state| state.post_id)),
+            ids.column(states().map(|state| state.id)),
+            ids.column(states().map(|state| state.post_id)),
             Column::text(new.iter().map(|d| d.position)),
             Column::i64(states().map(|state| state.usn)),
             Column::i64(states().map(|state| state.usn)),
@@ -251,19 +253,20 @@ pub(crate) fn insert(
             Column::i64(states().map(|state| state.returns)),
         ],
     )?;
-    add_aliases(tx, new.iter().map(|new| &new.state))
+    add_aliases(tx, new.iter().map(|new| &new.state), ids)
 }
 
 /// Lets the IDs of entries find their posts.
 fn add_aliases<'a>(
     tx: &mut Tx<'_>,
     entries: impl Iterator<Item = &'a EntryState>,
+    ids: &TakenIds,
 ) -> Result<(), DbError> {
     let aliases = entries.filter(|entry| entry.id != entry.post_id);
     let aliases: Vec<_> = aliases
         .map(|entry| (entry.id, Some(entry.post_id)))
         .collect();
-    alias::add(tx, &aliases)
+    alias::add(tx, &aliases, ids)
 }
 
 /// A change of a stored entry; it moves if its ID changes.
@@ -304,9 +307,13 @@ impl Known {
     }
 }
 
-/// Notifies a source's library of new versions of its posts. The clock must be held if one of them
-/// moves to another ID.
-pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Result<(), DbError> {
+/// Notifies a source's library of new versions of its posts. The IDs to which they move may be of `ids`.
+pub(crate) fn change(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    changes: &[Change],
+    ids: &TakenIds,
+) -> Result<(), DbError> {
     let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.id != c.new.id);
     tx.execute_many_later(
         "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
@@ -332,7 +339,7 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
         &[&source_id],
         &[
             Column::i64(moved.iter().map(|c| c.id)),
-            Column::i64(moved.iter().map(|c| c.new.id)),
+            ids.column(moved.iter().map(|c| c.new.id)),
             Column::i64(moved.iter().map(|c| c.new.usn)),
             Column::i64(moved.iter().map(|c| c.new.content_hash)),
             Column::bool(moved.iter().map(|c| c.new.gone)),
@@ -340,7 +347,7 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
             Column::i64(moved.iter().map(|c| c.new.returns)),
         ],
     )?;
-    add_aliases(tx, moved.iter().map(|change| &change.new))
+    add_aliases(tx, moved.iter().map(|change| &change.new), ids)
 }
 
 /// Notifies a source's library that the deleted posts of entries which had left before have returned:

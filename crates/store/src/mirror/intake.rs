@@ -15,9 +15,10 @@ use crate::{
         backdate,
         commit_summary::CommitSummary,
         entry::{self, EntryState},
-        held_clock::{hold_clock, named_by},
+        held_instance::{hold_instance, named_by},
         machine::LockedSource,
     },
+    new_ids::NewIds,
     posts::{
         account,
         history::{self, EndedBy},
@@ -102,8 +103,8 @@ impl<'a> PostObservation<'a> {
 
 /// Takes in observations that may be news, at different positions, the oldest first.
 ///
-/// Holds the clock before it reads the stored posts, because another source of the instance may be
-/// taking in the same ones.
+/// Holds the instance before it reads the stored posts, because another source of it may be taking in
+/// the same ones, and the clock only while it writes.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -118,18 +119,19 @@ pub(crate) fn take_in(
         [&post.author.id].into_iter().chain(named_by(post).1)
     });
     let accounts = account::Known::load(tx, source.instance_id, accounts)?;
-    let mut clock = hold_clock(tx, source, observations, context)?;
-    let updated = rehash(tx, clock.stored.posts.values_mut(), context.hash_stored)?;
+    let mut held = hold_instance(tx, source, observations, context)?;
+    let updated = rehash(tx, held.stored.posts.values_mut(), context.hash_stored)?;
     refresh::set_state_hashes(tx, &updated)?;
-    let mut ids = clock.entry_ids.into_iter();
-    let stored = clock.stored.posts.into_iter();
+    let mut ids = held.entry_ids.into_iter();
+    let stored = held.stored.posts.into_iter();
     let mut intake = Intake {
         source,
         context,
         posts: stored
             .map(|(upstream_id, known)| (upstream_id, CurrentPost::new(known, false)))
             .collect(),
-        references: NewReferences::new(clock.stored.references, clock.first_reference_id),
+        references: NewReferences::new(held.stored.references, held.first_reference_id),
+        new_ids: held.new_ids,
         changes: IntakeChanges::default(),
         summary: CommitSummary::default(),
     };
@@ -139,9 +141,9 @@ pub(crate) fn take_in(
                 let id = ids.next().ok_or_else(|| {
                     StoreError::unreadable("the local clock", &"it gave too few IDs")
                 })?;
-                intake.new_entry(tx, observation, id)?;
+                intake.new_entry(observation, id);
             }
-            Some(entry) => intake.old_entry(tx, observation, entry)?,
+            Some(entry) => intake.old_entry(observation, entry),
         }
     }
     intake.list_history(tx)?;
@@ -154,6 +156,7 @@ struct Intake<'s, 'a> {
     context: IntakeContext<'a>,
     posts: HashMap<String, CurrentPost>,
     references: NewReferences,
+    new_ids: NewIds,
     changes: IntakeChanges<'a>,
     summary: CommitSummary,
 }
@@ -200,41 +203,25 @@ impl CurrentPost {
 }
 
 impl<'a> Intake<'_, 'a> {
-    fn new_entry(
-        &mut self,
-        tx: &mut Tx<'_>,
-        observation: &'a PostObservation<'a>,
-        id: i64,
-    ) -> Result<(), StoreError> {
+    fn new_entry(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         if self.posts.contains_key(&*observation.upstream_id) {
             // History has its ID from the time of creation, below what readers have passed.
-            self.refresh(
-                tx,
-                observation,
-                Some(id).filter(|_| !observation.is_history),
-            )?;
+            self.refresh(observation, Some(id).filter(|_| !observation.is_history));
         } else {
             self.new_post(observation, id);
         }
         let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
-            return Ok(());
+            return;
         };
-        self.source.shows(id);
         self.changes.new_entries.push(entry::NewEntry {
             state: EntryState::of(known, id, self.source.library.next_usn()),
             position: observation.position,
             streamed: self.context.streamed,
         });
         self.summary.new += 1;
-        Ok(())
     }
 
-    fn old_entry(
-        &mut self,
-        tx: &mut Tx<'_>,
-        observation: &'a PostObservation<'a>,
-        entry: &entry::Known,
-    ) -> Result<(), StoreError> {
+    fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::Known) {
         // An entry never changes its post, so another post at its position is not taken in.
         let is_its_post = |now: &CurrentPost| now.known.id == entry.post_id;
         if !self
@@ -242,20 +229,20 @@ impl<'a> Intake<'_, 'a> {
             .get(&*observation.upstream_id)
             .is_some_and(is_its_post)
         {
-            return Ok(());
+            return;
         }
-        self.refresh(tx, observation, None)?;
+        self.refresh(observation, None);
         let Some(CurrentPost {
             known, return_id, ..
         }) = self.posts.get_mut(&*observation.upstream_id)
         else {
-            return Ok(());
+            return;
         };
         // An answer that was requested before the entry ended does not restore it.
         let asked_at_ms = self.context.asked_at_ms;
         let unlisted_since_ms = entry.unlisted_since_ms();
         if !known.is_gone() && unlisted_since_ms.is_some_and(|at_ms| asked_at_ms < at_ms) {
-            return Ok(());
+            return;
         }
         let moves = entry.moves(known);
         if !moves && !entry.differs(known) {
@@ -263,7 +250,7 @@ impl<'a> Intake<'_, 'a> {
                 let hash = (entry.id, known.content_hash);
                 self.changes.entry_hashes.push(hash);
             }
-            return Ok(());
+            return;
         }
         let mut new_id = None;
         if moves {
@@ -271,10 +258,7 @@ impl<'a> Intake<'_, 'a> {
                 true => self.summary.restored += 1,
                 false => self.summary.revived += 1,
             }
-            new_id = Some(match return_id.take() {
-                Some(id) => id,
-                None => local_ids::take(tx, self.context.now_ms, 1)?,
-            });
+            new_id = Some(return_id.take().unwrap_or_else(|| self.new_ids.give()));
         } else if !known.is_gone() {
             self.summary.edited += 1;
         }
@@ -282,7 +266,6 @@ impl<'a> Intake<'_, 'a> {
         self.changes
             .changed_entries
             .push(entry.change(known, new_id, usn));
-        Ok(())
     }
 
     fn new_post(&mut self, observation: &'a PostObservation<'a>, id: i64) {
@@ -303,8 +286,10 @@ impl<'a> Intake<'_, 'a> {
             source: Some(self.source.id.cast_unsigned()),
             ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
         };
+        // The hash is spread evenly, which the numbers that stand for IDs are not.
+        let bucket = refresh::bucket(self.source.instance_id, post.hashes.content);
         self.changes.new_freshness.push(RefreshState::first(
-            (self.source.instance_id, id),
+            (bucket, id),
             freshness,
             self.context.policy.due(&freshness.refresh_history()),
             Some(post.hashes.state),
@@ -329,16 +314,11 @@ impl<'a> Intake<'_, 'a> {
 
     /// Replaces the stored version if the observation's is newer: the newest answer wins. A post that
     /// returns takes the ID of its new entry, or a new one of its own, in the public timeline.
-    fn refresh(
-        &mut self,
-        tx: &mut Tx<'_>,
-        observation: &'a PostObservation<'a>,
-        new_entry: Option<i64>,
-    ) -> Result<(), StoreError> {
+    fn refresh(&mut self, observation: &'a PostObservation<'a>, new_entry: Option<i64>) {
         let asked_at_ms = self.context.asked_at_ms;
         let post = observation.post;
         let Some(now) = self.posts.get_mut(&*observation.upstream_id) else {
-            return Ok(());
+            return;
         };
         let known = &mut now.known;
         let returns = known
@@ -350,16 +330,14 @@ impl<'a> Intake<'_, 'a> {
                 && asked_at_ms >= known.read_at_ms);
         let is_edit = known.deleted_at_ms.is_none() && is_newer;
         if now.settled || !(returns || is_edit) {
-            return Ok(());
+            return;
         }
         let is_public = post.visibility == Visibility::Public;
         let listed = if returns {
             self.changes.revived_posts.push(known.id);
             let public_id = match new_entry {
                 Some(id) => id,
-                None => *now
-                    .return_id
-                    .insert(local_ids::take(tx, self.context.now_ms, 1)?),
+                None => *now.return_id.insert(self.new_ids.give()),
             };
             self.changes.returned_posts.push((known.id, public_id));
             known.returns += 1;
@@ -384,7 +362,6 @@ impl<'a> Intake<'_, 'a> {
             listed,
             read_at_ms: asked_at_ms,
         });
-        Ok(())
     }
 
     /// Lists new history below all that the public timeline has shown of any source.
@@ -425,13 +402,13 @@ impl<'a> Intake<'_, 'a> {
         } = self.context;
         let (source, changes, mut references) = (self.source, self.changes, self.references);
         let instance_id = source.instance_id;
+        let versions = || changes.new_posts.iter().chain(&changes.replaced_posts);
+        let shown = || versions().filter(|version| version.listed);
+        let mut accounts = HashMap::new();
         if !changes.authors.is_empty() {
-            let versions = || changes.new_posts.iter().chain(&changes.replaced_posts);
-            let shown = || versions().filter(|version| version.listed);
-            let accounts = shown().flat_map(|version| &version.post.references.accounts);
+            let named = shown().flat_map(|version| &version.post.references.accounts);
             let authors = changes.authors.iter().copied();
-            let accounts = account::store(tx, instance_id, known, authors, accounts)?;
-            post::insert(tx, instance_id, source.id, &changes.new_posts, &accounts)?;
+            accounts = account::store(tx, instance_id, known, authors, named)?;
             for version in &changes.new_posts {
                 references.arrives(version);
             }
@@ -439,19 +416,30 @@ impl<'a> Intake<'_, 'a> {
                 let id = without_nul(id.as_str());
                 references.name(&id, self.posts.get(&*id).map(|post| &post.known));
             }
-            references.write(tx, instance_id)?;
         }
         history::keep(tx, &changes.edited_posts, EndedBy::Edit, now_ms)?;
         post::replace(tx, &changes.replaced_posts)?;
-        refresh::insert(tx, &changes.new_freshness)?;
         refresh::revive(tx, policy, asked_at_ms, &changes.revived_posts)?;
-        post::list_at(tx, &changes.returned_posts, true)?;
-        post::list_at(tx, &changes.relisted_posts, false)?;
         // Other sources that have them move their entries below their own roots.
         let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
-        entry::insert(tx, source.id, now_ms, &changes.new_entries)?;
-        entry::change(tx, source.id, &changes.changed_entries)?;
+        // From here on the clock is held, and nothing is awaited.
+        let ids = self.new_ids.take(tx, now_ms)?;
+        post::insert(
+            tx,
+            (instance_id, source.id),
+            &changes.new_posts,
+            &accounts,
+            &ids,
+        )?;
+        references.write(tx, instance_id, &ids)?;
+        refresh::insert(tx, &changes.new_freshness, &ids)?;
+        post::list_at(tx, &changes.returned_posts, true, &ids)?;
+        post::list_at(tx, &changes.relisted_posts, false, &ids)?;
+        let new_entries = changes.new_entries.iter().map(|new| new.state.id);
+        source.shows(tx, new_entries, &ids)?;
+        entry::insert(tx, source.id, now_ms, &changes.new_entries, &ids)?;
+        entry::change(tx, source.id, &changes.changed_entries, &ids)?;
         entry::set_hashes(tx, source.id, &changes.entry_hashes)?;
         Ok(self.summary)
     }

@@ -8,8 +8,8 @@ use super::{entry, machine::LockedSource};
 use crate::{
     error::StoreError,
     id_types::{LocalId, SourceId, from_sql, sql},
-    local_ids,
-    posts::post,
+    new_ids::NewIds,
+    posts::{instance, post},
     refresh::OutboxItem,
 };
 
@@ -26,16 +26,17 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
     }
     let newest_ms = items.iter().map(|item| item.since_ms).max();
     let now_ms = newest_ms.unwrap_or_default();
-    // Entries that move to a new ID take it while the clock is held, as they would in a commit of
-    // the source's own. One that has left does not move.
+    // An entry moves to a new ID while no other source changes its post. One that has left does not
+    // move.
     let may_move = |entry: &entry::Known| !entry.is_left() && (entry.gone || entry.stale);
     if entries.iter().any(may_move) {
-        local_ids::take(tx, now_ms, 0)?;
+        instance::hold(tx, held.instance_id)?;
     }
     let posts = post::by_ids(tx, &ids)?;
     let recounted = items.iter().filter(|item| item.counts);
     let recounted: HashSet<i64> = recounted.map(|item| sql(item.post)).collect();
     let (mut changes, mut left) = (Vec::new(), Vec::new());
+    let mut new_ids = NewIds::default();
     for entry in entries {
         let Some(post) = posts.get(&entry.post_id) else {
             continue;
@@ -51,16 +52,14 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
         let has_counts = recounted.contains(&entry.post_id) && !post.is_gone();
         let moves = entry.moves(post);
         if moves || entry.differs(post) || has_counts {
-            let new_id = match moves {
-                true => Some(local_ids::take(tx, now_ms, 1)?),
-                false => None,
-            };
+            let new_id = moves.then(|| new_ids.give());
             changes.push(entry.change(post, new_id, held.library.next_usn()));
         }
     }
-    entry::change(tx, held.id, &changes)?;
+    let ids = new_ids.take(tx, now_ms)?;
+    entry::change(tx, held.id, &changes, &ids)?;
     entry::leave_as_before(tx, held.id, &left)?;
-    held.save_usns(tx)?;
+    held.library.save(tx)?;
     Ok((changes.len() + left.len()) as u64)
 }
 

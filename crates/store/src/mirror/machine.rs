@@ -1,13 +1,14 @@
 //! The stored timeline machine of a source.
 
 use driftline_core::timeline::{Gap, HonouredAbilities, Lateness, Machine};
-use driftline_db::Tx;
+use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
     id_types::{InstanceId, SourceId, sql},
     library::{self, Library},
     mirror::gap,
+    new_ids::TakenIds,
     text::{from_json, to_json},
 };
 
@@ -91,7 +92,7 @@ pub(crate) struct LockedSource {
     pub(crate) id: i64,
     pub(crate) instance_id: i64,
     /// The lowest ID that it ever showed, this transaction's included; `None` if it never had an
-    /// entry.
+    /// entry. The largest number stands for one that is known at the commit.
     pub(crate) lowest_id: Option<i64>,
     /// Its library, from which its changes take their USNs.
     pub(crate) library: Library,
@@ -130,22 +131,33 @@ impl LockedSource {
         }
     }
 
-    /// Lowers the lowest ID to that of a new entry.
-    pub(crate) fn shows(&mut self, id: i64) {
-        self.lowest_id = Some(self.lowest_id.map_or(id, |lowest| lowest.min(id)));
-    }
-
-    /// Stores the USNs and the lowest ID alone.
-    pub(crate) fn save_usns(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        self.library.save(tx)?;
-        tx.execute_later(
-            "update source set lowest_id = $2 where id = $1 and lowest_id is distinct from $2",
-            &[&self.id, &self.lowest_id],
+    /// Stores the lowest ID if it is one of these new entries, which may be of `ids`.
+    pub(crate) fn shows(
+        &mut self,
+        tx: &mut Tx<'_>,
+        new: impl Iterator<Item = i64>,
+        ids: &TakenIds,
+    ) -> Result<(), StoreError> {
+        // History has its IDs already, and lies below what is of now.
+        let Some(lowest) = new.min_by_key(|id| (*id < 0, *id)) else {
+            return Ok(());
+        };
+        // What is not known before the commit is above all that is stored.
+        let known = ids.known(lowest).unwrap_or(i64::MAX);
+        if self.lowest_id.is_some_and(|stored| stored <= known) {
+            return Ok(());
+        }
+        self.lowest_id = Some(known);
+        tx.execute_many_later(
+            "update source set lowest_id = r.lowest_id from {rows as r(id, lowest_id)}
+             where source.id = r.id",
+            &[],
+            &[Column::i64([self.id]), ids.column([lowest])],
         )?;
         Ok(())
     }
 
-    /// Stores the machine, the USNs and the lowest ID.
+    /// Stores the machine and the USNs.
     pub(crate) fn save(&self, tx: &mut Tx<'_>, machine: &Machine) -> Result<(), StoreError> {
         let gaps = gap::load(tx, self.id)?;
         self.save_over(tx, gaps, machine)
@@ -160,9 +172,8 @@ impl LockedSource {
     ) -> Result<(), StoreError> {
         let json = to_json("a source's machine", machine)?;
         tx.execute_later(
-            "update source set machine = $2, lowest_id = $3, readable = (readable or $4)
-             where id = $1",
-            &[&self.id, &json, &self.lowest_id, &machine.is_readable()],
+            "update source set machine = $2, readable = (readable or $3) where id = $1",
+            &[&self.id, &json, &machine.is_readable()],
         )?;
         self.library.save(tx)?;
         gap::save(tx, self.id, stored, machine.ledger().gaps())

@@ -8,7 +8,7 @@ mod deletion;
 pub mod departure;
 pub mod entry;
 mod gap;
-mod held_clock;
+mod held_instance;
 mod intake;
 mod library_news;
 mod look_up;

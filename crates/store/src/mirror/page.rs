@@ -22,7 +22,7 @@ use crate::{
         machine::LockedSource,
         quarantine,
     },
-    posts::rehash::HashStored,
+    posts::{instance, rehash::HashStored},
     refresh::{Claims, RecountContext},
 };
 
@@ -101,8 +101,8 @@ pub fn commit_page(
         now_ms: commit.now_ms,
     };
     let recounts = recount.look(tx, &listing.recount_candidates)?;
-    // From here on the local clock may be held, for which other sources wait: all reads that can be
-    // done before it are done.
+    // From here on the instance may be held, and at the end the local clock, for which other sources
+    // wait: all reads that can be done before are done.
     entry::mark_shown(tx, source.id, &listing.shown)?;
     let proves = range.as_ref().filter(|_| is_proven);
     quarantine::take_in(tx, source.id, page, reading, proves)?;
@@ -110,8 +110,12 @@ pub fn commit_page(
         true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
         false => Departures::suspected(absent),
     };
-    let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
+    // Recounts change posts' freshness, which others change while they hold the instance.
+    if !listing.observations.is_empty() {
+        instance::hold(tx, source.instance_id)?;
+    }
     let recounted = recounts.write(tx)?;
+    let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
     let live_below = match commit.machine.nothing_below(commit.request, reading) {
         Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
             .and_then(|anchor| anchor.below(high)),

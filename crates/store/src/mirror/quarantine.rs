@@ -158,7 +158,7 @@ pub fn commit_retried(
         summary.new += taken.new;
         summary.edited += taken.edited;
     }
-    source.save_usns(tx)?;
+    source.library.save(tx)?;
     summary.update_count = source.library.update_count;
     Ok(summary)
 }

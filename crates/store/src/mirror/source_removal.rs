@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
-    error::StoreError, id_types::SourceId, library, local_ids, mirror::machine::LockedSource,
+    error::StoreError, id_types::SourceId, library, mirror::machine::LockedSource, posts::instance,
     refresh,
 };
 
@@ -22,9 +22,9 @@ pub struct Removed {
 /// written below [`crate::mirror::source::root`] of it.
 ///
 /// The IDs of what was removed are never given again.
-pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed, StoreError> {
+pub fn remove(tx: &mut Tx<'_>, source: SourceId) -> Result<Removed, StoreError> {
     let held = LockedSource::load(tx, source, None)?;
-    local_ids::take(tx, now_ms, 0)?;
+    instance::hold(tx, held.instance_id)?;
     let others = tx.query(
         "select id from source where instance_id = $1 and id <> $2 order by id",
         &[&held.instance_id, &held.id],

@@ -90,7 +90,7 @@ pub fn commit_events(
         });
     }
     take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
-    source.save_usns(tx)?;
+    source.library.save(tx)?;
     summary.update_count = source.library.update_count;
     Ok(summary)
 }

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{SourceId, sql},
-    local_ids,
-    posts::{post, rehash::HashStored},
+    new_ids::NewIds,
+    posts::{instance, post, rehash::HashStored},
     refresh::{self, AnsweredLookup, LookupAnswer, LookupTarget, pending_lookup},
     text::without_nul,
 };
@@ -57,7 +57,7 @@ pub fn add_lookups(
     let mut held = LockedSource::load(tx, source, None)?;
     let instance_id = held.instance_id;
     // Another source of the instance may be storing the same posts.
-    local_ids::take(tx, now_ms, 0)?;
+    instance::hold(tx, instance_id)?;
     let stable = |id: &String| UpstreamId::from(&*without_nul(id)).stable();
     let ids: Vec<UpstreamId> = upstream_ids.iter().map(stable).collect();
     let ids: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
@@ -109,9 +109,8 @@ fn adopt(
         return Ok(());
     }
     missing.sort_by_key(|(_, post)| post.id);
-    let first = local_ids::take(tx, now_ms, missing.len())?;
-    held.shows(first);
-    let new: Vec<entry::NewEntry<'_>> = (first..)
+    let mut new_ids = NewIds::default();
+    let new: Vec<entry::NewEntry<'_>> = (new_ids.give_run(missing.len())..)
         .zip(&missing)
         .map(|(id, (upstream_id, post))| entry::NewEntry {
             state: EntryState::of(post, id, held.library.next_usn()),
@@ -119,8 +118,10 @@ fn adopt(
             streamed: false,
         })
         .collect();
-    entry::insert(tx, held.id, now_ms, &new)?;
-    held.save_usns(tx)
+    let ids = new_ids.take(tx, now_ms)?;
+    held.shows(tx, new.iter().map(|new| new.state.id), &ids)?;
+    entry::insert(tx, held.id, now_ms, &new, &ids)?;
+    Ok(held.library.save(tx)?)
 }
 
 /// Stores the posts that pending look-ups of one source found, among these answers, and removes these
@@ -171,7 +172,7 @@ pub fn hydrate(
         let context = IntakeContext::answered(asked_at_ms, now_ms, policy, hash_stored);
         new += intake::take_in(tx, &mut held, &observations, context)?.new;
     }
-    held.save_usns(tx)?;
+    held.library.save(tx)?;
     pending_lookup::remove(tx, &done)?;
     Ok(new)
 }

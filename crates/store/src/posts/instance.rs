@@ -1,7 +1,7 @@
 //! Instances: the servers that timelines come from.
 
 use driftline_core::api::Api;
-use driftline_db::{DbError, Row, Tx};
+use driftline_db::{DbError, Root, Row, Tx};
 
 use crate::{
     error::StoreError,
@@ -18,6 +18,17 @@ pub struct Instance {
     pub origin: String,
     /// The API that it speaks.
     pub api: Api,
+}
+
+/// The root of writes to what sources of an instance share.
+pub const fn root(instance: InstanceId) -> Root {
+    Root::row("instance", "id", instance.raw().cast_signed())
+}
+
+/// Holds an instance to the commit: what its sources share is read, to be changed, after that. No write
+/// holds two, or takes one while it holds the clock.
+pub(crate) fn hold(tx: &mut Tx<'_>, instance_id: i64) -> Result<(), DbError> {
+    tx.lock_later(Root::row("instance", "id", instance_id))
 }
 
 /// The instance of that origin, added if it is unknown; a known one keeps its API. The clock

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::post::{Post, PostHashes, PostKind, Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
-use crate::{posts::alias, text::without_nul};
+use crate::{new_ids::TakenIds, posts::alias, text::without_nul};
 
 /// A stored post, as far as it decides whether an answer is news.
 #[derive(Clone, Debug)]
@@ -75,35 +75,9 @@ pub(crate) fn stored(
          where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| upstream_row(row).map(Some),
+        upstream_row,
     )?;
     by_rows(tx, rows)
-}
-
-/// [`stored`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
-/// same round trip to the database. Fails when there are no upstream IDs.
-pub(crate) fn stored_by_clock(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    upstream_ids: &[&str],
-) -> Result<(i64, Stored), DbError> {
-    let mut last_id = None;
-    let rows = tx.query_each(
-        "select c.last_id, s.upstream_id, s.post_id, s.reference_id from local_clock c
-         left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
-         where c.one = 1",
-        &[&instance_id],
-        &[Column::text(upstream_ids.iter().copied())],
-        |row| {
-            last_id = Some(row.i64("last_id")?);
-            match row.opt_i64("post_id")? {
-                Some(_) => upstream_row(row).map(Some),
-                None => Ok(None),
-            }
-        },
-    )?;
-    let last_id = last_id.ok_or_else(|| DbError::invalid("a store without its clock"))?;
-    Ok((last_id, by_rows(tx, rows)?))
 }
 
 /// An upstream ID, its post's ID (0 without a post) and the ID by which it is named.
@@ -117,10 +91,10 @@ fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
     ))
 }
 
-fn by_rows(tx: &mut Tx<'_>, rows: Vec<Option<UpstreamRow>>) -> Result<Stored, DbError> {
+fn by_rows(tx: &mut Tx<'_>, rows: Vec<UpstreamRow>) -> Result<Stored, DbError> {
     let mut stored = Stored::default();
     let mut ids = Vec::new();
-    for (upstream_id, post_id, reference_id) in rows.into_iter().flatten() {
+    for (upstream_id, post_id, reference_id) in rows {
         ids.extend(Some(post_id).filter(|id| *id > 0));
         if let Some(id) = reference_id {
             stored.references.insert(upstream_id, id);
@@ -203,15 +177,15 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Stores posts that are new. The clock must be held.
+/// Stores posts that are new, whose IDs may be of `ids`. The instance must be held.
 ///
 /// What all rows share is sent as columns too: plain `values` are what SQLite inserts fastest.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
-    instance_id: i64,
-    source_id: i64,
+    (instance_id, source_id): (i64, i64),
     new: &[PostVersion<'_>],
     accounts: &HashMap<String, i64>,
+    ids: &TakenIds,
 ) -> Result<(), DbError> {
     let texts: Vec<Texts<'_>> = new.iter().map(Texts::of).collect();
     let posts = || new.iter().map(|version| version.post);
@@ -226,7 +200,7 @@ pub(crate) fn insert(
              content_hash, hash_form, listed, raw) {rows}",
         &[],
         &[
-            Column::i64(new.iter().map(|version| version.id)),
+            ids.column(new.iter().map(|version| version.id)),
             Column::i64(new.iter().map(|_| instance_id)),
             Column::text(texts.iter().map(|t| &*t.upstream_id)),
             Column::text(texts.iter().map(|t| t.uri.as_deref())),
@@ -251,12 +225,12 @@ pub(crate) fn insert(
         &[
             Column::text(texts.iter().map(|t| &*t.upstream_id)),
             Column::i64(new.iter().map(|_| instance_id)),
-            Column::i64(new.iter().map(|version| version.id)),
+            ids.column(new.iter().map(|version| version.id)),
         ],
     )
 }
 
-/// Replaces stored versions by newer ones, which are not deleted. The clock must be held.
+/// Replaces stored versions by newer ones, which are not deleted. The instance must be held.
 pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(), DbError> {
     let texts: Vec<Texts<'_>> = versions.iter().map(Texts::of).collect();
     let posts = || versions.iter().map(|version| version.post);
@@ -284,12 +258,12 @@ pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(
 
 /// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`].
 /// With `returned`, because they have returned after their deletion, and readers have passed the old IDs:
-/// every source that has one of them then moves its entry when it is notified. The clock, which gave
-/// the IDs, must be held.
+/// every source that has one of them then moves its entry when it is notified. The instance must be held.
 pub(crate) fn list_at(
     tx: &mut Tx<'_>,
     posts: &[(i64, i64)],
     returned: bool,
+    ids: &TakenIds,
 ) -> Result<(), DbError> {
     tx.execute_many_later(
         "update post set public_id = r.public_id, returns = returns + $1
@@ -297,12 +271,12 @@ pub(crate) fn list_at(
         &[&i64::from(returned)],
         &[
             Column::i64(posts.iter().map(|(id, _)| *id)),
-            Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
+            ids.column(posts.iter().map(|(_, public_id)| *public_id)),
         ],
     )?;
     let aliases: Vec<_> = posts
         .iter()
         .map(|(id, public)| (*public, Some(*id)))
         .collect();
-    alias::add(tx, &aliases)
+    alias::add(tx, &aliases, ids)
 }

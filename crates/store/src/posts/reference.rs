@@ -13,9 +13,9 @@ use driftline_db::{Column, DbError, Tx};
 use crate::{
     error::StoreError,
     id_types::{AccountId, InstanceId, LocalId, from_sql, sql},
-    local_ids as clock,
+    new_ids::{NewIds, TakenIds},
     posts::{
-        account, alias,
+        account, alias, instance,
         post::{self, PostVersion},
     },
     text::without_nul,
@@ -73,7 +73,7 @@ pub fn local_ids(
 }
 
 /// Gives local IDs to what posts of an instance name and has none yet. To be written below
-/// [`crate::local_ids::root`].
+/// [`crate::instance::root`] of it.
 pub fn map(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -84,47 +84,65 @@ pub fn map(
 }
 
 /// [`map`] for stored posts that are shown again: in most cases all that they name has its IDs, and
-/// then the clock is not held.
+/// then neither the instance nor the clock is held.
 pub(crate) fn assign_missing(
     tx: &mut Tx<'_>,
     instance_id: i64,
     mut references: References,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    if references == References::default() {
-        return Ok(());
-    }
-    let known = local_ids(tx, from_sql(instance_id)?, &references)?;
-    references
-        .posts
-        .retain(|id| !known.posts.contains_key(&*without_nul(id.as_str())));
-    references
-        .accounts
-        .retain(|id| !known.accounts.contains_key(&*without_nul(id.as_str())));
+    hold_missing(tx, instance_id, &mut references)?;
     match references == References::default() {
         true => Ok(()),
         false => assign(tx, instance_id, &references, now_ms),
     }
 }
 
+/// Leaves only the references that have no local IDs yet. If there are any, holds the instance.
+pub(crate) fn hold_missing(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    references: &mut References,
+) -> Result<(), StoreError> {
+    if *references == References::default() {
+        return Ok(());
+    }
+    let known = local_ids(tx, from_sql(instance_id)?, references)?;
+    references
+        .posts
+        .retain(|id| !known.posts.contains_key(&*without_nul(id.as_str())));
+    references
+        .accounts
+        .retain(|id| !known.accounts.contains_key(&*without_nul(id.as_str())));
+    if *references != References::default() {
+        instance::hold(tx, instance_id)?;
+    }
+    Ok(())
+}
+
 /// What posts name, together.
 pub(crate) fn together<'a>(posts: impl Iterator<Item = &'a Post>) -> References {
     let mut all = References::default();
     for Post { references, .. } in posts {
-        all.posts.extend_from_slice(&references.posts);
-        all.accounts.extend_from_slice(&references.accounts);
+        add(&mut all, references);
     }
     all
 }
 
-/// [`map`]. Holds the clock.
+/// Adds references to others.
+pub(crate) fn add(all: &mut References, references: &References) {
+    all.posts.extend_from_slice(&references.posts);
+    all.accounts.extend_from_slice(&references.accounts);
+}
+
+/// [`map`]. Holds the instance, and then the clock if it gives IDs to posts.
 pub(crate) fn assign(
     tx: &mut Tx<'_>,
     instance_id: i64,
     references: &References,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let first = clock::take(tx, now_ms, references.posts.len())?;
+    instance::hold(tx, instance_id)?;
     let ids: Vec<_> = references
         .posts
         .iter()
@@ -132,13 +150,16 @@ pub(crate) fn assign(
         .collect();
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
     let stored = post::stored(tx, instance_id, &ids)?;
-    let mut new = NewReferences::new(stored.references, first);
+    let mut new = NewReferences::new(stored.references, NewIds::FIRST);
     for id in ids {
         new.name(id, stored.posts.get(id));
     }
-    new.write(tx, instance_id)?;
+    let mut new_ids = NewIds::default();
+    new_ids.give_run(new.new.len());
     let accounts = references.accounts.iter();
     account::store(tx, instance_id, account::Known::default(), [], accounts)?;
+    let ids = new_ids.take(tx, now_ms)?;
+    new.write(tx, instance_id, &ids)?;
     Ok(())
 }
 
@@ -197,8 +218,13 @@ impl NewReferences {
         self.arrived.extend(known.map(|id| (*id, Some(version.id))));
     }
 
-    /// Writes them, after the new posts. The clock must be held.
-    pub(crate) fn write(self, tx: &mut Tx<'_>, instance_id: i64) -> Result<(), DbError> {
+    /// Writes them, after the new posts, under IDs that may be of `ids`. The instance must be held.
+    pub(crate) fn write(
+        self,
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        ids: &TakenIds,
+    ) -> Result<(), DbError> {
         let new = &self.new;
         tx.execute_many_later(
             "insert into upstream_post (upstream_id, instance_id, post_id, reference_id) {rows}
@@ -208,11 +234,11 @@ impl NewReferences {
                 Column::text(new.iter().map(|new| new.upstream_id.as_str())),
                 Column::i64(new.iter().map(|_| instance_id)),
                 Column::i64(new.iter().map(|_| 0)),
-                Column::i64(new.iter().map(|new| new.id)),
+                ids.column(new.iter().map(|new| new.id)),
             ],
         )?;
         let mut aliases = self.arrived;
         aliases.extend(new.iter().map(|new| (new.id, new.post_id)));
-        alias::add(tx, &aliases)
+        alias::add(tx, &aliases, ids)
     }
 }

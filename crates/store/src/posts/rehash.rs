@@ -12,7 +12,7 @@ use super::post::Known;
 pub type HashStored = fn(&str) -> Option<PostHashes>;
 
 /// Brings the hashes of stored posts up to date; returns those that were not, by their posts' IDs. The
-/// clock must be held.
+/// instance must be held.
 pub(crate) fn rehash<'k>(
     tx: &mut Tx<'_>,
     posts: impl IntoIterator<Item = &'k mut Known>,

@@ -9,13 +9,13 @@ use driftline_core::{
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{
-    bucket,
     schedule::{self, Slot},
     stored,
 };
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
+    new_ids::TakenIds,
 };
 
 /// The state of a post in the refresh pipeline.
@@ -35,7 +35,7 @@ pub struct RefreshState {
 impl RefreshState {
     /// That of a post that is new, or of a look-up.
     pub(crate) fn first(
-        (instance_id, post_id): (i64, i64),
+        (bucket, post_id): (i64, i64),
         freshness: Freshness,
         due: Due,
         state_hash: Option<i64>,
@@ -45,7 +45,7 @@ impl RefreshState {
             due_at_ms: time_of(due),
             outcome: None,
             post_id,
-            bucket: bucket(instance_id, post_id),
+            bucket,
             state_hash,
         }
     }
@@ -95,12 +95,18 @@ pub(crate) fn by_ids(
     Ok(found.map(|(id, (state, _))| (id, state)).collect())
 }
 
-/// Stores rows that are new, and schedules them.
-pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[RefreshState]) -> Result<(), DbError> {
+/// Stores rows that are new, whose IDs may be of `ids`, and schedules them.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    rows: &[RefreshState],
+    ids: &TakenIds,
+) -> Result<(), DbError> {
     let sql = format!("insert into freshness ({COLUMNS}) {{rows}}");
-    tx.execute_many_later(&sql, &[], &columns(rows))?;
+    let mut columns = columns(rows);
+    columns[0] = ids.column(rows.iter().map(|state| state.post_id));
+    tx.execute_many_later(&sql, &[], &columns)?;
     let due: Vec<Slot> = rows.iter().filter_map(RefreshState::slot).collect();
-    schedule::insert(tx, &due)
+    schedule::insert_new(tx, &due, ids)
 }
 
 /// Schedules posts that were deleted and have returned.

@@ -50,7 +50,8 @@ pub(crate) use recount::{Look, RecountContext};
 /// How many buckets an instance has. Claims in different buckets need not wait for each other.
 pub const SHARDS: i64 = 8;
 
-/// The bucket of a post's due time: a share of its instance's posts.
-pub(crate) fn bucket(instance_id: i64, post_id: i64) -> i64 {
-    instance_id * SHARDS + post_id.rem_euclid(SHARDS)
+/// The bucket of a post's due time, for good: a share of its instance's posts, by any number that
+/// differs from post to post.
+pub(crate) fn bucket(instance_id: i64, number: i64) -> i64 {
+    instance_id * SHARDS + number.rem_euclid(SHARDS)
 }

@@ -12,8 +12,8 @@ use driftline_core::{
 };
 use driftline_db::{Column, DbError, Tx};
 
-use super::{RefreshState, freshness};
-use crate::{error::StoreError, id_types::sql, local_ids, posts::find, text};
+use super::{RefreshState, bucket, freshness};
+use crate::{error::StoreError, id_types::sql, local_ids, new_ids::TakenIds, posts::find, text};
 
 /// A requested post that is not stored: its look-up is pending or has failed.
 #[derive(Clone, Debug)]
@@ -87,9 +87,11 @@ pub(crate) fn insert(
         ..Freshness::first(Some(now_ms), now_ms, Counts::default())
     };
     let rows = lookup_ids.iter().map(|&lookup_id| {
-        RefreshState::first((instance_id, lookup_id), freshness, Due::At(now_ms), None)
+        let bucket = bucket(instance_id, lookup_id);
+        RefreshState::first((bucket, lookup_id), freshness, Due::At(now_ms), None)
     });
-    Ok(freshness::insert(tx, &rows.collect::<Vec<_>>())?)
+    let rows: Vec<_> = rows.collect();
+    Ok(freshness::insert(tx, &rows, &TakenIds::NONE)?)
 }
 
 /// Removes look-ups that have found their posts.

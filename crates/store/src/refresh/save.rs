@@ -20,10 +20,11 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
-    local_ids,
+    new_ids::NewIds,
     posts::{
         account,
         history::{self, EndedBy},
+        instance,
         post::{self, PostVersion},
         reference,
         rehash::HashStored,
@@ -125,9 +126,9 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
     if may_change_content(save, &known) {
-        // What sources share is decided while the clock is held, so that no poll changes it
+        // What sources share is decided while the instance is held, so that no poll changes it
         // meanwhile: neither a post's content nor whether it exists.
-        local_ids::take(tx, save.now_ms, 0)?;
+        instance::hold(tx, instance_id)?;
         known = stored::by_ids(tx, &ids)?;
         stored::update_hashes(tx, &mut known, save.hash_stored)?;
     }
@@ -376,12 +377,9 @@ impl<'a> Changes<'a> {
             let shown = versions.iter().filter(|version| version.listed);
             reference::together(shown.map(|version| version.post))
         };
-        let named = named_by(&self.versions);
-        if named != References::default() {
-            reference::assign(tx, instance_id, &named, save.now_ms)?;
-        }
-        let named = named_by(&self.refreshed.recounted);
-        reference::assign_missing(tx, instance_id, named, save.now_ms)?;
+        let mut named = named_by(&self.refreshed.recounted);
+        reference::hold_missing(tx, instance_id, &mut named)?;
+        reference::add(&mut named, &named_by(&self.versions));
         let edited: Vec<i64> = self.versions.iter().map(|version| version.id).collect();
         history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();
@@ -391,11 +389,6 @@ impl<'a> Changes<'a> {
             history::erase(tx, &deleted)?;
         }
         post::replace(tx, &self.versions)?;
-        if !self.returned.is_empty() {
-            let first = local_ids::take(tx, save.now_ms, self.returned.len())?;
-            let places: Vec<_> = self.returned.iter().copied().zip(first..).collect();
-            post::list_at(tx, &places, true)?;
-        }
         tx.execute_many_later(
             "update post set deleted_at_ms = r.at_ms, listed = false, raw = null
              from {rows as r(id, at_ms)} where post.id = r.id",
@@ -407,6 +400,15 @@ impl<'a> Changes<'a> {
         )?;
         pending_lookup::give_up(tx, &self.given_up)?;
         self.refreshed.write(tx, instance_id, save.now_ms)?;
+        // What follows holds the clock.
+        if named != References::default() {
+            reference::assign(tx, instance_id, &named, save.now_ms)?;
+        }
+        let mut new_ids = NewIds::default();
+        let first_id = new_ids.give_run(self.returned.len());
+        let places: Vec<_> = self.returned.iter().copied().zip(first_id..).collect();
+        let ids = new_ids.take(tx, save.now_ms)?;
+        post::list_at(tx, &places, true, &ids)?;
         Ok(self.saved)
     }
 }

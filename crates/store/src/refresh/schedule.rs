@@ -2,7 +2,7 @@
 
 use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
 
-use crate::database_clock::now_sql;
+use crate::{database_clock::now_sql, new_ids::TakenIds};
 
 /// A row of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,8 +35,15 @@ pub(crate) fn columns(slots: &[Slot]) -> [Column<'static>; 3] {
 }
 
 pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
+    insert_new(tx, slots, &TakenIds::NONE)
+}
+
+/// [`insert`] of posts whose IDs may be of `ids`.
+pub(crate) fn insert_new(tx: &mut Tx<'_>, slots: &[Slot], ids: &TakenIds) -> Result<(), DbError> {
     let sql = format!("insert into schedule ({COLUMNS}) {{rows}}");
-    tx.execute_many_later(&sql, &[], &columns(slots))
+    let [bucket, due_at_ms, _] = columns(slots);
+    let post_id = ids.column(slots.iter().map(|slot| slot.post_id));
+    tx.execute_many_later(&sql, &[], &[bucket, due_at_ms, post_id])
 }
 
 /// Removes rows one by one, the fastest way on SQLite.

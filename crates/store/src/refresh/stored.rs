@@ -40,7 +40,7 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<States, DbErro
     Ok(rows.into_iter().collect())
 }
 
-/// Brings the hashes of these states up to date. The clock must be held.
+/// Brings the hashes of these states up to date. The instance must be held.
 pub(crate) fn update_hashes(
     tx: &mut Tx<'_>,
     states: &mut States,
@@ -59,7 +59,7 @@ pub(crate) fn update_hashes(
     Ok(())
 }
 
-/// Replaces versions that differ in counts alone. The clock need not be held: a version that a poll
+/// Replaces versions that differ in counts alone. The instance need not be held: a version that a poll
 /// has stored meanwhile, newer or with other content, stays.
 pub(crate) fn recount(tx: &mut Tx<'_>, posts: &[PostVersion<'_>]) -> Result<(), DbError> {
     let raws: Vec<_> = posts

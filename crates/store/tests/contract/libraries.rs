@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use driftline_db::{DbError, testing::databases};
 use driftline_store::{Store, source, testing};
 
-use crate::world::{START_MS, World, posts};
+use crate::world::{World, posts};
 
 /// Of each library: its owner, its update count, its last opening and the first USN that it gave
 /// then.
@@ -51,7 +51,7 @@ fn a_library_names_the_last_opening_in_which_it_gave_a_usn() {
         first.poll(posts([5, 4]));
         assert_eq!(libraries(&store)[0].1, [5, 2, 3], "{}", fresh.name);
         let id = first.source;
-        first.write(move |tx| source::remove(tx, id, START_MS));
+        first.write(move |tx| source::remove(tx, id));
         assert_eq!(libraries(&store), expected[1..], "{}", fresh.name);
         store.close_blocking();
     }

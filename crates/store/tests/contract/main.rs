@@ -22,6 +22,7 @@ mod quarantine;
 mod references;
 mod refresh;
 mod returns;
+mod shared_instance;
 mod source_leases;
 mod sources;
 mod streams;

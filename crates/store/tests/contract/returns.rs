@@ -315,8 +315,8 @@ fn ids_of_a_post_outlive_it_and_find_nothing_then() {
         world.poll(posts([2, 1]));
         let ids: Vec<LocalId> = world.timeline().iter().map(|post| post.id).collect();
         let all = world.export().len();
-        let (source, now_ms) = (world.source, world.now_ms);
-        let removed = world.write(move |tx| source::remove(tx, source, now_ms));
+        let source = world.source;
+        let removed = world.write(move |tx| source::remove(tx, source));
         assert_eq!(removed.posts as usize, all);
         for id in ids {
             assert_eq!(world.read(move |tx| find::post(tx, &id.to_string())), None);

@@ -134,7 +134,7 @@ fn removing_a_source_leaves_what_others_have() {
         let mine = first.timeline();
         let theirs = second.timeline();
         let id = first.source;
-        let removed = first.write(move |tx| source::remove(tx, id, START_MS));
+        let removed = first.write(move |tx| source::remove(tx, id));
         assert_eq!(
             removed,
             Removed {
@@ -185,7 +185,7 @@ fn ids_of_removed_history_are_not_given_again() {
             .map(|p| p.id)
             .collect();
         let id = world.source;
-        world.write(move |tx| source::remove(tx, id, START_MS));
+        world.write(move |tx| source::remove(tx, id));
         let mut world = World::new(store, "home");
         world.poll(posts([9, 8]));
         let after: Vec<_> = world
@@ -207,7 +207,7 @@ fn a_removed_first_source_hands_its_posts_over() {
         live.poll(posts([2]));
         assert_eq!(names(&live.public()), ["2", "1"]);
         let id = importing.source;
-        importing.write(move |tx| source::remove(tx, id, START_MS));
+        importing.write(move |tx| source::remove(tx, id));
         assert_eq!(names(&live.public()), ["2"]);
         assert_eq!(names(&live.timeline()), ["2"]);
     });
