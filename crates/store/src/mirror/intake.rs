@@ -286,8 +286,9 @@ impl<'a> Intake<'_, 'a> {
             source: Some(self.source.id.cast_unsigned()),
             ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
         };
-        // The hash is spread evenly, which the numbers that stand for IDs are not.
-        let bucket = refresh::bucket(self.source.instance_id, post.hashes.content);
+        // USNs spread evenly, which the numbers that stand for IDs do not.
+        let usn = self.source.library.update_count;
+        let bucket = refresh::bucket(self.source.instance_id, usn);
         self.changes.new_freshness.push(RefreshState::first(
             (bucket, id),
             freshness,
