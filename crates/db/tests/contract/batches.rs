@@ -1,4 +1,4 @@
-use driftline_db::{Column, Db, DbError};
+use driftline_db::{Column, Db, DbError, Dialect};
 use proptest::prelude::*;
 
 use crate::{ids, on_both, read, write};
@@ -172,5 +172,43 @@ fn a_malformed_batch_is_refused() {
             vec![Column::i64([1]), Column::i64([1])],
         );
         assert_eq!(ids(db), []);
+    });
+}
+
+#[test]
+fn numbers_may_count_from_what_the_same_transaction_wrote() {
+    const CURSOR: &str = "select cursor from source where id = 1";
+    on_both(|db| {
+        let counted = |rows: &'static str| {
+            write(db, move |tx| {
+                tx.execute_later("update source set cursor = cursor + 10 where id = 1", &[])?;
+                let ids = Column::counted([Some(-9), Some(1000), Some(0)], CURSOR);
+                tx.execute_many_later(rows, &[], &[Column::i64([1, 1, 1]), ids])
+            })
+        };
+        let as_they_are = counted("insert into post (source_id, id) {rows}");
+        let named = counted(
+            "insert into post (source_id, id) select r.source_id, r.id + 5000
+             from {rows as r(source_id, id)} where true on conflict (source_id, id) do nothing",
+        );
+        match db.dialect() {
+            Dialect::Postgres => assert_eq!(ids(db), [1, 10, 1000, 5011, 5020, 6000]),
+            Dialect::Sqlite => {
+                assert!(
+                    matches!(as_they_are, Err(DbError::Type(_))),
+                    "{as_they_are:?}"
+                );
+                assert!(matches!(named, Err(DbError::Type(_))), "{named:?}");
+                let known = write(db, |tx| {
+                    let ids = Column::counted([7, 8], CURSOR);
+                    tx.execute_many(
+                        "insert into post (source_id, id) {rows}",
+                        &[],
+                        &[Column::i64([1, 1]), ids],
+                    )
+                });
+                assert_eq!((known, ids(db)), (Ok(2), vec![7, 8]));
+            }
+        }
     });
 }

@@ -88,3 +88,40 @@ fn each_job_is_claimed_once() {
         );
     });
 }
+
+#[test]
+fn a_row_that_is_locked_later_is_held_to_the_commit() {
+    on_both(|db| {
+        let writers: Vec<_> = (0..8)
+            .map(|_| {
+                let db = db.clone();
+                thread::spawn(move || {
+                    for _ in 0..10 {
+                        let counted = db.write_blocking(Root::none(), |tx| {
+                            tx.lock_later(Root::row("source", "id", 2))?;
+                            let sql = "select cursor from source where id = 2";
+                            let cursor = tx.query_one(sql, &[], |row| row.i64(0))?;
+                            let sql = "update source set cursor = $1 where id = 2";
+                            tx.execute(sql, &[&(cursor + 1)])
+                        });
+                        counted.expect("a write");
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().expect("no panic");
+        }
+        let cursor = read(db, |tx| {
+            tx.query_one("select cursor from source where id = 2", &[], |row| {
+                row.i64(0)
+            })
+        });
+        assert_eq!(cursor, Ok(80));
+        let missing = db.write_blocking(Root::none(), |tx| {
+            tx.lock_later(Root::row("source", "id", 9))?;
+            tx.query_one("select 1", &[], |_| Ok(()))
+        });
+        assert_eq!(missing, Err(DbError::RootMissing("source")));
+    });
+}
