@@ -5,11 +5,13 @@
 //! least and the most), the load of the machine, the target and whether it is met. Nothing is
 //! kept.
 
+mod commits;
 mod cpu;
 mod failure;
 mod fetched;
 mod id;
 mod ingest;
+mod link;
 mod load;
 mod pages;
 mod plan;
@@ -68,6 +70,8 @@ impl Effort {
 enum Name {
     /// Pages as JSON to committed posts, next to a bare driver that writes the same rows
     Ingest,
+    /// Pages that several processes commit to one PostgreSQL, next to one that does so alone
+    Commits,
     /// Pages of timelines over HTTP, next to a bare handler
     Read(read::Options),
     /// What 200 sources cost, next to a bare loop that stores nothing
@@ -122,6 +126,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
     let (before, times) = (Load::now(), Times::now());
     match name {
         Name::Ingest => ingest::run(effort)?,
+        Name::Commits => commits::run(effort)?,
         Name::Read(options) => read::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,
@@ -131,6 +136,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Refresh(options) => refresh::run(options, effort)?,
         Name::All(options) => {
             ingest::run(effort)?;
+            commits::run(effort)?;
             read::run(read::Options::default(), effort)?;
             sources::run(effort)?;
             fetched::run(&fetched::Options::default(), effort)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use driftline_db::testing::Cluster;
 use driftline_store::{SecretUrl, Target};
 
-pub(crate) use self::ours::{Intake, add_source, add_source_named, page};
+pub(crate) use self::ours::{Intake, add_source, add_source_named, add_source_of, page};
 use crate::{
     Effort,
     failure::Failure,

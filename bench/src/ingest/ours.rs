@@ -94,9 +94,14 @@ pub(crate) fn add_source(store: &Store) -> Result<SourceId, Failure> {
 
 /// Adds one of several sources.
 pub(crate) fn add_source_named(store: &Store, name: &str) -> Result<SourceId, Failure> {
+    add_source_of(store, name, "https://sim.example")
+}
+
+/// Adds one of several sources, of that instance.
+pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<SourceId, Failure> {
     let new = NewSource {
         name: name.to_owned(),
-        origin: "https://sim.example".to_owned(),
+        origin: origin.to_owned(),
         api: driftline_core::api::Api::Mastodon,
         timeline: "public".to_owned(),
         upstream: "https://sim.example".to_owned(),

@@ -1,0 +1,182 @@
+//! `commits`: pages of 40 posts that several processes commit to one PostgreSQL at once, next to one
+//! that does so alone.
+
+use std::{
+    net::ToSocketAddrs,
+    thread,
+    time::{Duration, Instant},
+};
+
+use driftline_db::testing::Cluster;
+use driftline_store::{SecretUrl, Store, Target};
+
+use crate::{
+    Effort,
+    failure::Failure,
+    ingest::{Intake, add_source_of, page},
+    link,
+    pages::{self, RawPage},
+    rounds::Spread,
+    table::Table,
+};
+
+/// How many writers there are, and what they share.
+#[derive(Clone, Copy)]
+struct Writers {
+    processes: usize,
+    sources: usize,
+    /// Whether all sources are of one instance, and so have each post in common.
+    of_one_instance: bool,
+}
+
+const ALONE: Writers = Writers::new(1, 1);
+const MEASURED: [Writers; 4] = [
+    Writers::new(1, 4),
+    Writers::new(4, 4),
+    Writers::new(8, 2),
+    Writers {
+        of_one_instance: true,
+        ..Writers::new(4, 4)
+    },
+];
+
+impl Writers {
+    const fn new(processes: usize, sources: usize) -> Self {
+        Self {
+            processes,
+            sources,
+            of_one_instance: false,
+        }
+    }
+
+    fn name(self) -> String {
+        let shared = if self.of_one_instance {
+            ", one instance"
+        } else {
+            ""
+        };
+        format!("{} x {}{shared}", self.processes, self.sources)
+    }
+}
+
+/// Measures them directly and over a link.
+pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
+    let count = if effort.quick { 4 } else { 60 };
+    let pages = pages::forward(u64::from(pages::LIMIT) * count)?;
+    let cluster = Cluster::start()?;
+    let mut table = Table::new(
+        format!(
+            "commits: {} pages of {} posts a source",
+            pages.len(),
+            pages::LIMIT
+        ),
+        [
+            "processes x sources",
+            "link, ms each way",
+            "commits/s",
+            "alone",
+            "times",
+        ],
+    );
+    let rounds = effort.rounds(3);
+    let mut schema = 0;
+    for delay_ms in [0.0, 2.5] {
+        let url = linked(cluster.url(), delay_ms)?;
+        let mut measure = |writers| {
+            schema += 1;
+            commits_per_s(&url, &format!("commits_{schema}"), writers, &pages)
+        };
+        let mut alone = Vec::new();
+        let mut figures = vec![Vec::new(); MEASURED.len()];
+        for _ in 0..rounds {
+            alone.push(measure(ALONE)?);
+            for (writers, figures) in MEASURED.iter().zip(&mut figures) {
+                figures.push(measure(*writers)?);
+            }
+        }
+        for (writers, figures) in MEASURED.iter().zip(figures) {
+            let times = figures
+                .iter()
+                .zip(&alone)
+                .map(|(figure, alone)| figure / alone);
+            let times = Spread::of(times, 2);
+            table.row([
+                writers.name(),
+                format!("{delay_ms}"),
+                Spread::of(figures, 0).to_string(),
+                Spread::of(alone.iter().copied(), 0).to_string(),
+                times.to_string(),
+            ]);
+        }
+    }
+    table.print();
+    Ok(())
+}
+
+/// The cluster's address over a link.
+fn linked(url: &str, delay_ms: f64) -> Result<String, Failure> {
+    let (before, rest) = url
+        .split_once('@')
+        .ok_or_else(|| Failure::new("an odd URL"))?;
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, after) = rest.split_at(end);
+    if delay_ms == 0.0 {
+        return Ok(url.to_owned());
+    }
+    let server = host.to_socket_addrs()?.next();
+    let server = server.ok_or_else(|| Failure::new("the cluster has no address"))?;
+    let link = link::delayed(server, Duration::from_secs_f64(delay_ms / 1000.0))?;
+    Ok(format!("{before}@{link}{after}"))
+}
+
+fn commits_per_s(
+    url: &str,
+    schema: &str,
+    writers: Writers,
+    pages: &[RawPage],
+) -> Result<f64, Failure> {
+    let open = || {
+        Store::open(Target::Postgres {
+            url: SecretUrl::new(url),
+            schema: Some(schema.to_owned()),
+        })
+    };
+    let first_ms = pages.first().map_or(0, |page| page.at_ms);
+    let mut stores = Vec::new();
+    let mut intakes = Vec::new();
+    for process in 0..writers.processes {
+        let store = open()?;
+        for source in 0..writers.sources {
+            let name = format!("{process}-{source}");
+            let host = if writers.of_one_instance {
+                "one"
+            } else {
+                &name
+            };
+            let source = add_source_of(&store, &name, &format!("https://{host}.example"))?;
+            intakes.push(Intake::start(&store, source, first_ms)?);
+        }
+        stores.push(store);
+    }
+    let start = Instant::now();
+    let committed: Result<Vec<()>, Failure> = thread::scope(|scope| {
+        let writing: Vec<_> = intakes
+            .iter_mut()
+            .map(|intake| {
+                scope.spawn(move || pages.iter().try_for_each(|raw| intake.commit(page(raw)?)))
+            })
+            .collect();
+        let ended = writing.into_iter().map(|writer| {
+            writer
+                .join()
+                .unwrap_or_else(|_| Err(Failure::new("a writer panicked")))
+        });
+        ended.collect()
+    });
+    committed?;
+    let seconds = start.elapsed().as_secs_f64();
+    for store in stores {
+        store.close_blocking();
+    }
+    Ok((writers.processes * writers.sources * pages.len()) as f64 / seconds)
+}
