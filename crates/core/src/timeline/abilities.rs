@@ -212,7 +212,7 @@ impl HonouredAbilities {
         };
         let is_cut_above = |bound: &Key| known.frontier.is_some_and(|frontier| frontier > bound);
         // A full page that lists the oldest first is the lowest above the bound, not the newest.
-        let passes = reading.passes_max_id(request)
+        let passes = ignores_max_id(request, reading, known)
             || reading.passes_lower_bound(request)
             || (request.since_id.is_some() && reading.is_reversed && is_full);
         let answer = |is_cut: bool| match passes {
@@ -279,6 +279,22 @@ impl HonouredAbilities {
             }
         }
     }
+}
+
+/// Whether a page is the newest one, though a `max_id` was sent. In a second posts may be listed in any
+/// order, and a list may show a post once more further down.
+fn ignores_max_id(request: &Request, reading: &Reading, known: Known<'_>) -> bool {
+    let (Some(scheme), Some(max), Some(newest)) =
+        (reading.scheme, &request.max_id, reading.newest())
+    else {
+        return false;
+    };
+    let second = |key: &Key| Some(scheme.time_ms(key)?.div_euclid(1_000));
+    let is_apart = second(newest).is_none_or(|newest| second(max).is_none_or(|max| newest > max));
+    let is_newest = |frontier: &Key| scheme.end_of_time(newest) >= *frontier;
+    reading.passes_max_id(request)
+        && is_apart
+        && (!scheme.names_posts() || known.frontier.is_none_or(is_newest))
 }
 
 /// Answers in a row against an ability until it counts as ignored: a cache may answer one.

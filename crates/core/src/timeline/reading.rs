@@ -45,6 +45,8 @@ pub struct Reading {
     pub disorder: Option<Disorder>,
     /// How many different items it lists, posts or not.
     pub items: usize,
+    /// The last post that the answer lists in its place.
+    pub(super) last: Option<Key>,
     /// For each key, whether the answer lists it in its place. The others are posts like any, but
     /// say nothing of what lies between.
     placed: Vec<bool>,
@@ -121,6 +123,8 @@ impl Reading {
         }
         let is_coarse = is_coarse(&keys, &scheme) || is_coarse(&passed, &scheme);
         let mut listed: Vec<_> = listed.into_iter().zip(order.placed).collect();
+        let last = listed.iter().rev().find(|(_, placed)| *placed);
+        let last = last.map(|((key, _), _)| key.clone());
         listed.sort_by(|((a, _), _), ((b, _), _)| b.cmp(a));
         let placed = listed.iter().map(|(_, placed)| *placed).collect();
         let (keys, items) = listed.into_iter().map(|(item, _)| item).unzip();
@@ -131,6 +135,7 @@ impl Reading {
         Self {
             placed,
             items,
+            last,
             precision_ms: order.precision_ms.max(passed_order.precision_ms),
             is_coarse,
             is_reversed,
@@ -156,6 +161,7 @@ impl Reading {
             scheme,
             ahead: keys.iter().take_while(is_ahead).count(),
             placed: vec![true; keys.len()],
+            last: keys.last().cloned(),
             keys,
             passed: passed.first().cloned().zip(passed.last().cloned()),
             retrieved_at_ms: retrieved_at_ms(headers),

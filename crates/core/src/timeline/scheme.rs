@@ -136,13 +136,23 @@ pub fn detect_order(ids: &[&UpstreamId]) -> Option<IdOrder> {
         let fitting = ids.iter().filter(|id| test(id.as_str())).count();
         fitting * 8 >= ids.len() * 7
     };
-    Some(if most(|id| id.bytes().all(|b| b.is_ascii_digit())) {
+    // Its hash may be of digits alone.
+    Some(if most(is_of_snac) {
+        IdOrder::Text
+    } else if most(|id| id.bytes().all(|b| b.is_ascii_digit())) {
         IdOrder::Numeric
     } else if most(|id| TEXT_LAYOUTS.iter().any(|layout| layout.parse(id).is_ok())) {
         IdOrder::Text
     } else {
         IdOrder::LengthThenText
     })
+}
+
+/// Whether an ID is ten digits of a Unix time in seconds, from 2001 to 2128, and an MD5.
+fn is_of_snac(id: &str) -> bool {
+    let seconds = id.get(..10).and_then(|seconds| seconds.parse::<i64>().ok());
+    Layout::SNAC.parse(id).is_ok()
+        && seconds.is_some_and(|seconds| (1_000_000_000..5_000_000_000).contains(&seconds))
 }
 
 /// The layout whose time agrees with the posts' own creation times, if one

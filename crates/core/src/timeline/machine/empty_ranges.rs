@@ -195,7 +195,12 @@ impl Machine {
             // With nothing below it, all posts of the oldest one's time are shown.
             let oldest = answer.reading.oldest();
             let whole = oldest.map(|oldest| scheme.end_of_time(oldest));
-            let whole = whole.filter(|_| scheme.names_posts());
+            let begins_above = |end: &Key| {
+                let max_id = answer.request.max_id.as_ref();
+                max_id.is_none_or(|max_id| scheme.begin_of_time(max_id) >= *end)
+                    || self.ended_walk(end, answer.reading)
+            };
+            let whole = whole.filter(|end| scheme.names_posts() && begins_above(end));
             let stretch = Stretch {
                 low: range.low,
                 high: whole.unwrap_or_default().max(range.high),
@@ -244,6 +249,11 @@ impl Machine {
                 LookUpOutcome::NotConfirmed => {}
             }
         }
+    }
+
+    /// Whether it is being confirmed that a range is empty.
+    pub(super) fn is_in_doubt(&self, low: &Key, high: &Key) -> bool {
+        self.empty_ranges.iter().any(|range| range.is_of(low, high))
     }
 
     /// Whether a gap overlaps an unconfirmed empty range.
