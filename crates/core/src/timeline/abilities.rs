@@ -39,6 +39,12 @@ pub struct HonouredAbilities {
     pub disorder: Option<Disorder>,
     /// How many pages in a row did not.
     disordered: u8,
+    /// Set for good once posts of one second were out of order, where IDs say nothing of seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unordered: Option<Disorder>,
+    /// The post that a page listed first, against the order in its second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    odd_top: Option<Key>,
     /// A page that cannot prove the range above its newest post before `from_newest` is known.
     unproven_top: Option<(Key, Key)>,
 }
@@ -190,7 +196,13 @@ impl HonouredAbilities {
             let is_shown = is_first || self.disordered >= MIN_CONTRADICTIONS;
             self.disorder = reading.disorder.clone().filter(|_| is_shown);
         }
-        if reading.is_coarse {
+        if reading.is_unordered {
+            self.unordered.clone_from(&reading.disorder);
+        }
+        if self.disorder.is_none() {
+            self.disorder.clone_from(&self.unordered);
+        }
+        if reading.is_coarse || self.is_odd_again(request, reading) {
             self.precision_ms = self.precision_ms.max(reading.precision_ms);
         }
         let limit = usize::from(request.page.limit);
@@ -244,6 +256,16 @@ impl HonouredAbilities {
             }
             _ => {}
         }
+    }
+
+    /// Whether a page lists its first post against the order in its second, and that post cannot be one
+    /// that is pinned on top of the newest page.
+    fn is_odd_again(&mut self, request: &Request, reading: &Reading) -> bool {
+        let Some(top) = &reading.odd_top else {
+            return false;
+        };
+        let before = self.odd_top.replace(top.clone());
+        request.max_id.is_some() || before.is_some_and(|before| before != *top)
     }
 
     /// A page between two bounds that may have been cut shows from which end. Where that is not

@@ -58,16 +58,17 @@ impl Places {
             }
         };
         let mut items: Vec<Item> = page.listed.drain(..).map(take).collect();
-        let placed = in_place(&items, request);
-        let mut neighbour = placed.iter().position(|placed| *placed);
-        for index in 0..placed.len() {
-            if placed[index] {
-                neighbour = Some(index);
-            } else if let Some(other) = neighbour.filter(|_| items[index].is_free) {
-                let position = &items[index].listed.position;
-                if let Some(position) = position.at_place_of(&items[other].listed.position) {
-                    items[index].listed.position = position;
-                }
+        let (is_below, placed) = in_place(&items, request);
+        let first = placed.iter().position(|placed| *placed);
+        let first = first.map(|first| items[first].listed.position.clone());
+        let mut neighbour = request.max_id.clone().filter(|_| is_below).or(first);
+        for (item, placed) in items.iter_mut().zip(&placed) {
+            if *placed {
+                neighbour = Some(item.listed.position.clone());
+            } else if let Some(other) = neighbour.as_ref().filter(|_| item.is_free)
+                && let Some(position) = item.listed.position.at_place_of(other)
+            {
+                item.listed.position = position;
             }
         }
         for item in &items {
@@ -108,9 +109,9 @@ struct Item {
     is_outside: bool,
 }
 
-/// Which items of a page are in order, below the `max_id` of its request if it lists what is there.
+/// Whether a page is below the `max_id` of its request, and which of its items are in order there.
 /// What has a place counts more than what has none yet.
-fn in_place(items: &[Item], request: &PageRequest) -> Vec<bool> {
+fn in_place(items: &[Item], request: &PageRequest) -> (bool, Vec<bool>) {
     let above = request.max_id.iter().map(time);
     let mut times: Vec<&str> = above
         .flat_map(|time| vec![time; KNOWN + items.len() / 4])
@@ -123,7 +124,9 @@ fn in_place(items: &[Item], request: &PageRequest) -> Vec<bool> {
         times.extend(vec![time(&item.listed.position); weight]);
     }
     let placed = non_increasing(&times);
-    firsts.into_iter().map(|first| placed[first]).collect()
+    let is_below = request.max_id.is_some() && placed[0];
+    let placed = firsts.into_iter().map(|first| placed[first]);
+    (is_below, placed.collect())
 }
 
 /// Whether a place lies beyond the bounds of a request.

@@ -82,7 +82,9 @@ impl Machine {
                     low: stretch.low,
                     high: stretch.high,
                     is_proven: true,
-                    shown: self.walk_of(request, reading).map_or(Vec::new(), |it| it.shown.clone()),
+                    shown: self
+                        .walk_of(request, reading)
+                        .map_or(Vec::new(), |it| it.shown.clone()),
                 })
             })
     }
@@ -349,7 +351,9 @@ impl Machine {
         let may_be_empty = self.nothing_below(request, reading).is_some() && !is_another;
         // Nothing is listed below a post: what its time holds was shown with it.
         let time = place.and_then(|place| Some(self.scheme?.begin_of_time(&place)));
-        let below = time.filter(|time| time < high).unwrap_or_else(|| high.clone());
+        let below = time
+            .filter(|time| time < high)
+            .unwrap_or_else(|| high.clone());
         let may_be_empty = may_be_empty && *low < below;
         if may_be_empty {
             self.ledger.tried(low, high);

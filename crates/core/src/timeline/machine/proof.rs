@@ -1,6 +1,6 @@
 //! What the server honours, and what a page therefore proves.
 
-use super::Machine;
+use super::{Machine, stalled::FREE_TRIES};
 use crate::{
     answer::AnswerHeaders,
     timeline::{
@@ -147,10 +147,10 @@ impl Machine {
         (low < high).then_some(Stretch { low, high, at_ms })
     }
 
-    /// The part of a range that cannot be read: a page full of posts that are closer together than the
-    /// order is precise.
+    /// The part of a range that cannot be read: a page, full or asked for in each way, of posts that are
+    /// closer together than the order is precise.
     pub(super) fn crowded(
-        &self,
+        &mut self,
         request: &Request,
         reading: &Reading,
         (range_low, range_high): (&Key, &Key),
@@ -164,7 +164,8 @@ impl Machine {
             false => scheme.time_ms(range_high)?.saturating_sub(1),
         };
         let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
-        let is_cut = self.honoured.is_full(reading.items, request.page.limit);
+        let is_cut = self.honoured.is_full(reading.items, request.page.limit)
+            || self.ledger.max_tries(range_low, range_high) >= FREE_TRIES;
         if !is_cut || window(newest_ms) > window(oldest_ms) {
             return None;
         }

@@ -61,7 +61,10 @@ impl Machine {
         let (request, reading) = (answer.request, answer.reading);
         let before = self.walk_of(request, reading).cloned();
         self.end_walk(request);
-        if let Some(walk) = before.clone().filter(|walk| reading.items == 0 && !walk.is_end) {
+        if let Some(walk) = before
+            .clone()
+            .filter(|walk| reading.items == 0 && !walk.is_end)
+        {
             let is_end = true;
             self.walks.push(Walk { is_end, ..walk });
             return false;
