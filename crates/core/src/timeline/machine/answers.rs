@@ -342,8 +342,9 @@ impl Machine {
         if !self.is_in_doubt(low, high) && self.walk_on(answer, high) {
             return false;
         }
-        if let Some((low, high)) = self.crowded(request, reading, (low, high)) {
-            self.leave_unread(&low, &high, &answer.plan.ladder);
+        if let Some(crowded) = self.crowded(request, reading, (low, high)) {
+            self.end_empty_ranges(low, high);
+            self.leave_unread(&crowded.0, &crowded.1, &answer.plan.ladder);
             return false;
         }
         // Another page than was asked for says nothing of what is not on it.

@@ -115,18 +115,9 @@ impl Machine {
         let mut high = max_id.cloned().or(top).unwrap_or_else(|| newest.clone());
         let precision_ms = self.precision_ms().max(reading.precision_ms);
         if let (1.., Some(scheme)) = (precision_ms, scheme) {
-            // Where pages go on below any post, they prove where others end.
-            let is_whole = !scheme.names_posts()
-                && self
-                    .honoured
-                    .is_surely_whole(reading.items, request.page.limit);
             let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
             let oldest_ms = scheme.time_ms(oldest)?;
-            let since_ms = request.since_id.as_ref().and_then(|id| scheme.time_ms(id));
-            let is_beside_since = since_ms.is_some_and(|ms| window(ms) == window(oldest_ms));
-            if !is_whole || is_beside_since {
-                low = low.max(scheme.floor((window(oldest_ms) + 1) * precision_ms)?);
-            }
+            low = low.max(scheme.floor((window(oldest_ms) + 1) * precision_ms)?);
             if let Some(max) = max_id {
                 // Posts of its time are listed above it too.
                 let time_ms = window(scheme.time_ms(max)?) * precision_ms;
@@ -134,7 +125,7 @@ impl Machine {
             }
             let is_from_below = request.min_id.is_some()
                 || (request.since_id.is_some() && max_id.is_none() && !shows_top);
-            if !is_whole && is_from_below {
+            if is_from_below {
                 high = high.min(scheme.floor(window(scheme.time_ms(newest)?) * precision_ms)?);
             }
         }
