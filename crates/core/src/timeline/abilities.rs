@@ -329,3 +329,70 @@ const MIN_ORDERED: usize = 8;
 const WHOLE_PART: usize = 4;
 /// Of shorter pages all but few may be filtered.
 const MIN_FULL: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use driftline_id::Layout;
+
+    use super::*;
+    use crate::{
+        answer::{AnswerHeaders, PageRequest},
+        timeline::scheme::IdScheme,
+        upstream_id::{IdOrder, UpstreamId},
+    };
+
+    /// What two pages of posts of these tenths of a second, asked for below the 500th, show of
+    /// `max_id`, if the 900th is the newest that is known.
+    fn learned(layout: Layout, order: IdOrder, tenths: &[i64]) -> Honoured {
+        let scheme = IdScheme {
+            order,
+            layout: Some(layout),
+        };
+        let key = |tenth: i64| {
+            let id = layout.print(layout.smallest_at(1_700_000_000_000 + tenth * 100) + 7);
+            scheme.key(&UpstreamId::new(id)).expect("an ID")
+        };
+        let max_id = key(500);
+        let request = Request {
+            purpose: RequestPurpose::Poll,
+            page: PageRequest::default(),
+            since_id: None,
+            max_id: Some(max_id),
+            min_id: None,
+            ceiling: None,
+            anchor: None,
+        };
+        let headers = AnswerHeaders {
+            received_at_ms: 1_700_000_100_000,
+            sent_at_ms: 1_700_000_100_000,
+            ..AnswerHeaders::default()
+        };
+        let keys = tenths.iter().map(|tenth| key(*tenth)).collect();
+        let reading = Reading::of_keys(keys, &[], Some(scheme), &headers);
+        let mut honoured = HonouredAbilities::default();
+        let known = Known {
+            origin: None,
+            frontier: Some(&key(900)),
+            new: 0,
+            now_ms: 0,
+        };
+        for _ in 0..2 {
+            honoured.learn(&request, &reading, known);
+        }
+        honoured.max_id.state
+    }
+
+    #[test]
+    fn only_the_newest_page_shows_that_max_id_is_ignored() {
+        let snac = |tenths: &[i64]| learned(Layout::SNAC, IdOrder::Text, tenths);
+        let mastodon = |tenths: &[i64]| learned(Layout::MASTODON, IdOrder::Numeric, tenths);
+        assert_eq!(snac(&[900, 600, 400]), Honoured::Ignored);
+        assert_eq!(mastodon(&[900, 600, 400]), Honoured::Ignored);
+        // A list shows a post again that is listed above, too.
+        assert_ne!(snac(&[600, 400]), Honoured::Ignored);
+        assert_eq!(mastodon(&[600, 400]), Honoured::Ignored);
+        // In a second any order is possible.
+        assert_ne!(mastodon(&[505, 400]), Honoured::Ignored);
+        assert_eq!(snac(&[450, 400]), Honoured::Honoured);
+    }
+}

@@ -50,8 +50,8 @@ pub struct Reading {
     pub disorder: Option<Disorder>,
     /// How many different items it lists, posts or not.
     pub items: usize,
-    /// The last post that the answer lists in its place.
-    pub(super) last: Option<Key>,
+    /// The last posts that the answer lists in their places, up to two, the last one first.
+    pub(super) last: Vec<Key>,
     /// For each key, whether the answer lists it in its place. The others are posts like any, but
     /// say nothing of what lies between.
     placed: Vec<bool>,
@@ -136,8 +136,8 @@ impl Reading {
         let odd_top = keys.first().filter(|_| is_odd);
         let odd_top = odd_top.cloned();
         let mut listed: Vec<_> = listed.into_iter().zip(order.placed).collect();
-        let last = listed.iter().rev().find(|(_, placed)| *placed);
-        let last = last.map(|((key, _), _)| key.clone());
+        let last = listed.iter().rev().filter(|(_, placed)| *placed);
+        let last = last.take(2).map(|((key, _), _)| key.clone()).collect();
         listed.sort_by(|((a, _), _), ((b, _), _)| b.cmp(a));
         let placed = listed.iter().map(|(_, placed)| *placed).collect();
         let (keys, items) = listed.into_iter().map(|(item, _)| item).unzip();
@@ -175,7 +175,7 @@ impl Reading {
             scheme,
             ahead: keys.iter().take_while(is_ahead).count(),
             placed: vec![true; keys.len()],
-            last: keys.last().cloned(),
+            last: keys.iter().rev().take(2).cloned().collect(),
             keys,
             passed: passed.first().cloned().zip(passed.last().cloned()),
             retrieved_at_ms: retrieved_at_ms(headers),

@@ -221,3 +221,18 @@ mod layout_name {
         Ok(name.and_then(|name| Layout::named(&name)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_of_digits_alone_is_a_hash() {
+        let order = |id: &str| detect_order(&[&UpstreamId::new(id)]);
+        let hash = "01234567890123456789012345678901";
+        assert_eq!(order(&format!("1700000000{hash}")), Some(IdOrder::Text));
+        assert_eq!(order(&format!("9700000000{hash}")), Some(IdOrder::Numeric));
+        assert_eq!(order(&format!("170000000{hash}")), Some(IdOrder::Numeric));
+        assert_eq!(order("115343379595264000"), Some(IdOrder::Numeric));
+    }
+}

@@ -82,9 +82,7 @@ impl Machine {
                     low: stretch.low,
                     high: stretch.high,
                     is_proven: true,
-                    shown: self
-                        .walk_of(request, reading)
-                        .map_or(Vec::new(), |it| it.shown.clone()),
+                    shown: self.shown_before(request, reading),
                 })
             })
     }
@@ -337,7 +335,7 @@ impl Machine {
             self.walk_on(answer, high);
             return true;
         }
-        let place = self.walk_of(request, reading).map(|walk| walk.last.clone());
+        let below = self.range_below(request, reading, (low, high));
         // The places around a range in doubt are asked for one by one.
         if !self.is_in_doubt(low, high) && self.walk_on(answer, high) {
             return false;
@@ -350,12 +348,7 @@ impl Machine {
         // Another page than was asked for says nothing of what is not on it.
         let is_another = reading.passes_max_id(request) || reading.disorder.is_some();
         let may_be_empty = self.nothing_below(request, reading).is_some() && !is_another;
-        // Nothing is listed below a post: what its time holds was shown with it.
-        let time = place.and_then(|place| Some(self.scheme?.begin_of_time(&place)));
-        let below = time
-            .filter(|time| time < high)
-            .unwrap_or_else(|| high.clone());
-        let may_be_empty = may_be_empty && *low < below;
+        let may_be_empty = may_be_empty && below.is_some();
         if may_be_empty {
             self.ledger.tried(low, high);
         } else {
@@ -368,8 +361,8 @@ impl Machine {
             let anchor = request.anchor.as_ref();
             self.suspect_anchor(anchor.filter(|anchor| !is_shown(anchor)));
         }
-        if may_be_empty {
-            self.showed_nothing(answer, rung, (low, &below));
+        if let Some(range) = below.filter(|_| may_be_empty) {
+            self.showed_nothing(answer, rung, range);
         }
         false
     }

@@ -317,8 +317,7 @@ impl Machine {
             return None;
         }
         // What was begun in the middle of a second goes on there.
-        let walk = self.walk_in(&low, &high);
-        let high = walk.map_or(high.clone(), |walk| walk.high.clone());
+        let high = self.walk_in(&low, &high).cloned().unwrap_or(high);
         let bounds = self.bounds_of(gap, &high, at.abilities, at.now_ms)?;
         let purpose = RequestPurpose::Look { rung, low, high };
         Some(Step::fetch(purpose, bounds, at.abilities))

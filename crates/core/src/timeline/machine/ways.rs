@@ -48,8 +48,7 @@ impl Machine {
         let way = ways[tries as usize % ways.len()];
         let scheme = self.scheme?;
         if scheme.names_posts() {
-            if let Some(walk) = self.walk_in(&gap.low, high).filter(|it| it.high == *high) {
-                let max_id = walk.last.clone();
+            if let Some(max_id) = self.place_below(high) {
                 let anchor = None;
                 return Some(Bounds::Back { max_id, anchor });
             }
