@@ -1,8 +1,8 @@
 //! Law 1 under servers that depart from the documents.
 
 use driftline_core::{
-    answer::FailureKind,
-    timeline::{Honoured, Unprovable},
+    answer::{AnswerHeaders, FailureKind, Page},
+    timeline::{Honoured, Reading, Unprovable},
 };
 use driftline_sim::seeds;
 use rand::{RngExt, SeedableRng};
@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{
     harness::Harness,
     laws::{START_MS, settings, world_config},
-    world::{Bound, Codec, Quirks, World, WorldConfig},
+    world::{Bound, Codec, Quirks, World, WorldConfig, listed_at},
 };
 
 const LENGTH_MS: i64 = 120_000;
@@ -220,4 +220,27 @@ fn bounds_that_have_to_be_posts_are_posts() {
         );
         assert_eq!(harness.unrecoverable(), 0, "{ledger:?}");
     });
+}
+
+/// IDs that say nothing of time: what is swapped within a second may be swapped anywhere.
+#[test]
+fn an_order_of_seconds_is_none_where_ids_say_nothing_of_time() {
+    let reading = |apart_ms: i64| {
+        let ids = ["1f", "1e", "1b", "1d", "1a", "19", "18"];
+        let listed = ids.iter().enumerate().map(|(at, id)| {
+            let mut listed = listed_at((*id).into());
+            listed.post.created_at_ms = Some(START_MS + 500 - at as i64 * apart_ms);
+            listed
+        });
+        let mut page = Page {
+            listed: listed.collect(),
+            passed: Vec::new(),
+            unreadable: Vec::new(),
+            headers: AnswerHeaders::default(),
+        };
+        Reading::check(&mut page, None, &settings())
+    };
+    assert!(reading(10).disorder.is_some());
+    // One that stands elsewhere, as a repeated one would.
+    assert_eq!(reading(2_000).disorder, None);
 }
