@@ -252,7 +252,7 @@ impl Machine {
         }
         self.polled_down_to(answer.request, reading);
         self.read(answer);
-        self.walk_on(answer, &Key::highest());
+        self.walk_on(answer, (&Key::lowest(), &Key::highest()));
     }
 
     /// Records when a poll was answered, and how far down it read.
@@ -332,12 +332,12 @@ impl Machine {
             self.ledger.progressed(low, high);
             self.end_empty_ranges(low, high);
             self.end_stall(low, high);
-            self.walk_on(answer, high);
+            self.walk_on(answer, (low, high));
             return true;
         }
         let below = self.range_below(request, reading, (low, high));
         // The places around a range in doubt are asked for one by one.
-        if !self.is_in_doubt(low, high) && self.walk_on(answer, high) {
+        if !self.is_in_doubt(low, high) && self.walk_on(answer, (low, high)) {
             return false;
         }
         if let Some(crowded) = self.crowded(request, reading, (low, high)) {

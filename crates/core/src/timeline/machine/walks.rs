@@ -64,9 +64,9 @@ impl Machine {
         walk.map(|walk| walk.last.clone())
     }
 
-    /// Goes on from the last post of a page that was asked for to read what lies below `high`.
-    /// `false` if the page leads no further down.
-    pub(super) fn walk_on(&mut self, answer: &Answer<'_>, high: &Key) -> bool {
+    /// Goes on from the last post of a page that was asked for to read a range. `false` if that leads no
+    /// further down in it.
+    pub(super) fn walk_on(&mut self, answer: &Answer<'_>, (low, high): (&Key, &Key)) -> bool {
         let (request, reading) = (answer.request, answer.reading);
         let before = self.walk_of(request, reading).cloned();
         self.end_walk(request);
@@ -97,6 +97,9 @@ impl Machine {
             (None, None) => reading.top(&scheme, newest),
         };
         let high = begin.min(scheme.end_of_time(last)).min(high.clone());
+        if high <= *low {
+            return false;
+        }
         let before = before.filter(|walk| walk.high == high);
         let mut walk = before.unwrap_or_else(|| Walk {
             high: high.clone(),

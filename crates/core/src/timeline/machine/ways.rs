@@ -54,7 +54,11 @@ impl Machine {
             }
             // Below the lowest post above the range, and from further up each second time.
             let lowest_above = AnchorQuery::Oldest {
-                at_least: high.clone(),
+                // A page from a post of its last time would begin in the middle of that.
+                at_least: match scheme.begin_of_time(high) == *high {
+                    true => high.clone(),
+                    false => scheme.end_of_time(high),
+                },
                 skip: skip(tries / 2),
             };
             return Some(match tries % 2 {
