@@ -140,7 +140,8 @@ impl World {
 
     /// Whether a page of so many places that lies below and reaches into the range, from `low`,
     /// inclusive, to `high`, exclusive, may show nothing of it: because there is no post in it
-    /// that a page would show, or because so many in a row are left out after slicing.
+    /// that a page would show, or because so many in a row are left out after slicing. Of IDs that say
+    /// the second only, such a run hides the seconds at its ends too.
     pub fn may_hide(
         &mut self,
         now_ms: i64,
@@ -148,6 +149,13 @@ impl World {
         places: u16,
     ) -> bool {
         self.advance(now_ms);
+        let second = |id: &UpstreamId| id.as_str().get(..10).and_then(|text| text.parse().ok());
+        let seconds = low.and_then(second).zip(second(high));
+        if self.config.layout == IdLayout::Snac
+            && seconds.is_some_and(|(low, high)| self.hides_seconds(now_ms, low, high, places))
+        {
+            return true;
+        }
         let low = low.map_or(Some(Key::lowest()), |low| self.key(low));
         let (Some(low), Some(high)) = (low, self.key(high)) else {
             return true;
@@ -160,9 +168,7 @@ impl World {
         let mut in_a_row = 0;
         let mut any = false;
         for record in range.filter(shown) {
-            let is_left_out = self.is_filtered(record)
-                || self.is_hidden(record, now_ms)
-                || self.has_left(record, now_ms);
+            let is_left_out = self.is_left_out(record, now_ms);
             any |= !is_left_out && record.is_visible(now_ms);
             in_a_row = match is_left_out || !record.is_visible(now_ms) {
                 true => in_a_row + 1,
@@ -173,6 +179,10 @@ impl World {
             }
         }
         !any
+    }
+
+    fn is_left_out(&self, record: &Record, now_ms: i64) -> bool {
+        self.is_filtered(record) || self.is_hidden(record, now_ms) || self.has_left(record, now_ms)
     }
 
     /// Whether a post lies within the reach of requests at a time, Unix ms.

@@ -39,6 +39,12 @@ pub struct HonouredAbilities {
     pub disorder: Option<Disorder>,
     /// How many pages in a row did not.
     disordered: u8,
+    /// Set for good once posts of one second were out of order, where IDs say nothing of seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unordered: Option<Disorder>,
+    /// The post that a page listed first, against the order in its second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    odd_top: Option<Key>,
     /// A page that cannot prove the range above its newest post before `from_newest` is known.
     unproven_top: Option<(Key, Key)>,
 }
@@ -190,7 +196,13 @@ impl HonouredAbilities {
             let is_shown = is_first || self.disordered >= MIN_CONTRADICTIONS;
             self.disorder = reading.disorder.clone().filter(|_| is_shown);
         }
-        if reading.is_coarse {
+        if reading.is_unordered {
+            self.unordered.clone_from(&reading.disorder);
+        }
+        if self.disorder.is_none() {
+            self.disorder.clone_from(&self.unordered);
+        }
+        if reading.is_coarse || self.is_odd_again(request, reading) {
             self.precision_ms = self.precision_ms.max(reading.precision_ms);
         }
         let limit = usize::from(request.page.limit);
@@ -212,7 +224,7 @@ impl HonouredAbilities {
         };
         let is_cut_above = |bound: &Key| known.frontier.is_some_and(|frontier| frontier > bound);
         // A full page that lists the oldest first is the lowest above the bound, not the newest.
-        let passes = reading.passes_max_id(request)
+        let passes = ignores_max_id(request, reading, known)
             || reading.passes_lower_bound(request)
             || (request.since_id.is_some() && reading.is_reversed && is_full);
         let answer = |is_cut: bool| match passes {
@@ -244,6 +256,16 @@ impl HonouredAbilities {
             }
             _ => {}
         }
+    }
+
+    /// Whether a page lists its first post against the order in its second, and that post cannot be one
+    /// that is pinned on top of the newest page.
+    fn is_odd_again(&mut self, request: &Request, reading: &Reading) -> bool {
+        let Some(top) = &reading.odd_top else {
+            return false;
+        };
+        let before = self.odd_top.replace(top.clone());
+        request.max_id.is_some() || before.is_some_and(|before| before != *top)
     }
 
     /// A page between two bounds that may have been cut shows from which end. Where that is not
@@ -281,6 +303,22 @@ impl HonouredAbilities {
     }
 }
 
+/// Whether a page is the newest one, though a `max_id` was sent. In a second posts may be listed in any
+/// order, and a list may show a post once more further down.
+fn ignores_max_id(request: &Request, reading: &Reading, known: Known<'_>) -> bool {
+    let (Some(scheme), Some(max), Some(newest)) =
+        (reading.scheme, &request.max_id, reading.newest())
+    else {
+        return false;
+    };
+    let second = |key: &Key| Some(scheme.time_ms(key)?.div_euclid(1_000));
+    let is_apart = second(newest).is_none_or(|newest| second(max).is_none_or(|max| newest > max));
+    let is_newest = |frontier: &Key| scheme.end_of_time(newest) >= *frontier;
+    reading.passes_max_id(request)
+        && is_apart
+        && (!scheme.names_posts() || known.frontier.is_none_or(is_newest))
+}
+
 /// Answers in a row against an ability until it counts as ignored: a cache may answer one.
 const MIN_CONTRADICTIONS: u8 = 2;
 /// What is ignored is tried again after this time: servers are upgraded.
@@ -291,3 +329,70 @@ const MIN_ORDERED: usize = 8;
 const WHOLE_PART: usize = 4;
 /// Of shorter pages all but few may be filtered.
 const MIN_FULL: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use driftline_id::Layout;
+
+    use super::*;
+    use crate::{
+        answer::{AnswerHeaders, PageRequest},
+        timeline::scheme::IdScheme,
+        upstream_id::{IdOrder, UpstreamId},
+    };
+
+    /// What two pages of posts of these tenths of a second, asked for below the 500th, show of
+    /// `max_id`, if the 900th is the newest that is known.
+    fn learned(layout: Layout, order: IdOrder, tenths: &[i64]) -> Honoured {
+        let scheme = IdScheme {
+            order,
+            layout: Some(layout),
+        };
+        let key = |tenth: i64| {
+            let id = layout.print(layout.smallest_at(1_700_000_000_000 + tenth * 100) + 7);
+            scheme.key(&UpstreamId::new(id)).expect("an ID")
+        };
+        let max_id = key(500);
+        let request = Request {
+            purpose: RequestPurpose::Poll,
+            page: PageRequest::default(),
+            since_id: None,
+            max_id: Some(max_id),
+            min_id: None,
+            ceiling: None,
+            anchor: None,
+        };
+        let headers = AnswerHeaders {
+            received_at_ms: 1_700_000_100_000,
+            sent_at_ms: 1_700_000_100_000,
+            ..AnswerHeaders::default()
+        };
+        let keys = tenths.iter().map(|tenth| key(*tenth)).collect();
+        let reading = Reading::of_keys(keys, &[], Some(scheme), &headers);
+        let mut honoured = HonouredAbilities::default();
+        let known = Known {
+            origin: None,
+            frontier: Some(&key(900)),
+            new: 0,
+            now_ms: 0,
+        };
+        for _ in 0..2 {
+            honoured.learn(&request, &reading, known);
+        }
+        honoured.max_id.state
+    }
+
+    #[test]
+    fn only_the_newest_page_shows_that_max_id_is_ignored() {
+        let snac = |tenths: &[i64]| learned(Layout::SNAC, IdOrder::Text, tenths);
+        let mastodon = |tenths: &[i64]| learned(Layout::MASTODON, IdOrder::Numeric, tenths);
+        assert_eq!(snac(&[900, 600, 400]), Honoured::Ignored);
+        assert_eq!(mastodon(&[900, 600, 400]), Honoured::Ignored);
+        // A list shows a post again that is listed above, too.
+        assert_ne!(snac(&[600, 400]), Honoured::Ignored);
+        assert_eq!(mastodon(&[600, 400]), Honoured::Ignored);
+        // In a second any order is possible.
+        assert_ne!(mastodon(&[505, 400]), Honoured::Ignored);
+        assert_eq!(snac(&[450, 400]), Honoured::Honoured);
+    }
+}

@@ -43,35 +43,46 @@ impl Places {
         let mut seen = HashSet::new();
         page.listed
             .retain(|item| !is_movable(item) || seen.insert(item.post.id.clone()));
-        let shown: Vec<UpstreamId> = page.listed.iter().map(|it| it.position.clone()).collect();
-        let mut is_free = Vec::with_capacity(shown.len());
-        for item in &mut page.listed {
-            let known = Some(&item.post.id).filter(|_| is_movable(item));
+        let take = |mut listed: Listed| {
+            let known = Some(&listed.post.id).filter(|_| is_movable(&listed));
             let known = known.and_then(|id| stored.get(id));
-            is_free.push(known.is_none() && is_movable(item));
-            if let Some(position) = known {
-                item.position.clone_from(position);
+            let shown = listed.position.clone();
+            let is_free = known.is_none() && is_movable(&listed);
+            let is_known = known.is_some();
+            listed.position = known.unwrap_or(&shown).clone();
+            Item {
+                is_outside: is_known && is_outside(&listed.position, request),
+                listed,
+                shown,
+                is_free,
+            }
+        };
+        let mut items: Vec<Item> = page.listed.drain(..).map(take).collect();
+        let (is_below, placed) = in_place(&items, request);
+        let first = placed.iter().position(|placed| *placed);
+        let first = first.map(|first| items[first].listed.position.clone());
+        let mut neighbour = request.max_id.clone().filter(|_| is_below).or(first);
+        for (item, placed) in items.iter_mut().zip(&placed) {
+            if *placed {
+                neighbour = Some(item.listed.position.clone());
+            } else if let Some(other) = neighbour.as_ref().filter(|_| item.is_free)
+                && let Some(position) = item.listed.position.at_place_of(other)
+            {
+                item.listed.position = position;
             }
         }
-        let placed = in_place(page, request, &is_free);
-        let mut neighbour = placed.iter().position(|placed| *placed);
-        for index in 0..placed.len() {
-            if placed[index] {
-                neighbour = Some(index);
-            } else if let Some(other) = neighbour.filter(|_| is_free[index]) {
-                let position = &page.listed[index].position;
-                if let Some(position) = position.at_place_of(&page.listed[other].position) {
-                    page.listed[index].position = position;
-                }
-            }
-        }
-        for (item, shown) in page.listed.iter().zip(shown) {
-            if item.position == shown {
-                self.shown.remove(&shown);
+        for item in &items {
+            if item.listed.position == item.shown {
+                self.shown.remove(&item.shown);
             } else {
-                self.shown.insert(item.position.clone(), shown);
+                let position = item.listed.position.clone();
+                self.shown.insert(position, item.shown.clone());
             }
         }
+        // A list may show a post once more, in another place than the one that is stored.
+        let items = items.into_iter().zip(placed);
+        let kept = items.filter(|(item, placed)| *placed || !item.is_outside);
+        page.listed = kept.map(|(item, _)| item.listed).collect();
     }
 
     /// The request with the IDs that its bounds have at the server.
@@ -87,21 +98,43 @@ impl Places {
     }
 }
 
-/// Which items of a page are in order, below the `max_id` of its request if it lists what is there.
+/// An item of a page.
+struct Item {
+    listed: Listed,
+    /// Its ID at the server.
+    shown: UpstreamId,
+    /// It has no place yet.
+    is_free: bool,
+    /// It has a place that the bounds of the request leave out.
+    is_outside: bool,
+}
+
+/// Whether a page is below the `max_id` of its request, and which of its items are in order there.
 /// What has a place counts more than what has none yet.
-fn in_place(page: &Page, request: &PageRequest, is_free: &[bool]) -> Vec<bool> {
+fn in_place(items: &[Item], request: &PageRequest) -> (bool, Vec<bool>) {
     let above = request.max_id.iter().map(time);
     let mut times: Vec<&str> = above
-        .flat_map(|time| vec![time; KNOWN + page.listed.len() / 4])
+        .flat_map(|time| vec![time; KNOWN + items.len() / 4])
         .collect();
-    let mut firsts = Vec::with_capacity(page.listed.len());
-    for (item, is_free) in page.listed.iter().zip(is_free) {
+    let mut firsts = Vec::with_capacity(items.len());
+    for item in items {
         firsts.push(times.len());
-        let weight = if *is_free { 1 } else { KNOWN };
-        times.extend(vec![time(&item.position); weight]);
+        let is_light = item.is_free || item.is_outside;
+        let weight = if is_light { 1 } else { KNOWN };
+        times.extend(vec![time(&item.listed.position); weight]);
     }
     let placed = non_increasing(&times);
-    firsts.into_iter().map(|first| placed[first]).collect()
+    let is_below = request.max_id.is_some() && placed[0];
+    let placed = firsts.into_iter().map(|first| placed[first]);
+    (is_below, placed.collect())
+}
+
+/// Whether a place lies beyond the bounds of a request.
+fn is_outside(position: &UpstreamId, request: &PageRequest) -> bool {
+    let is_above = |max_id| time(position) > time(max_id);
+    let is_below = |bound| time(position) < time(bound);
+    let lower = request.since_id.as_ref().or(request.min_id.as_ref());
+    request.max_id.as_ref().is_some_and(is_above) || lower.is_some_and(is_below)
 }
 
 /// Whether an item's position is the ID of its post and may be another one tomorrow.

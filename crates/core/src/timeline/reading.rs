@@ -37,14 +37,21 @@ pub struct Reading {
     pub ahead: usize,
     /// Within how many ms of each other the answer lists posts in any order.
     pub precision_ms: i64,
-    /// Whether that shows the server's order: not if a pinned or repeated post explains it.
+    /// Whether that shows the server's order: not if a post that is pinned on top explains it.
     pub(super) is_coarse: bool,
+    /// The post that is listed first, if the answer follows the order of IDs exactly but for it, and
+    /// that of seconds with it.
+    pub(super) odd_top: Option<Key>,
+    /// Whether it lists posts of one second against the order of IDs that say nothing of seconds.
+    pub(super) is_unordered: bool,
     /// Whether the answer lists the oldest post first.
     pub(super) is_reversed: bool,
     /// Set if the answer does not follow the order of IDs: then `keys` are as it lists them.
     pub disorder: Option<Disorder>,
     /// How many different items it lists, posts or not.
     pub items: usize,
+    /// The last posts that the answer lists in their places, up to two, the last one first.
+    pub(super) last: Vec<Key>,
     /// For each key, whether the answer lists it in its place. The others are posts like any, but
     /// say nothing of what lies between.
     placed: Vec<bool>,
@@ -115,12 +122,22 @@ impl Reading {
         let keys = keys(&listed);
         let order = PageOrder::of(&keys, &scheme);
         let passed_order = PageOrder::of(&passed, &scheme);
-        if !order.is_kept() || !passed_order.is_kept() {
+        let is_unordered = is_unordered(&listed, &scheme);
+        if !order.is_kept() || !passed_order.is_kept() || is_unordered {
             page.listed = listed.into_iter().map(|(_, item)| item).collect();
-            return Self::disordered(keys, passed.len(), scheme, page);
+            return Self {
+                is_unordered,
+                ..Self::disordered(keys, passed.len(), scheme, page)
+            };
         }
         let is_coarse = is_coarse(&keys, &scheme) || is_coarse(&passed, &scheme);
+        let precision_ms = order.precision_ms.max(passed_order.precision_ms);
+        let is_odd = precision_ms > scheme.precision_ms() && !is_coarse;
+        let odd_top = keys.first().filter(|_| is_odd);
+        let odd_top = odd_top.cloned();
         let mut listed: Vec<_> = listed.into_iter().zip(order.placed).collect();
+        let last = listed.iter().rev().filter(|(_, placed)| *placed);
+        let last = last.take(2).map(|((key, _), _)| key.clone()).collect();
         listed.sort_by(|((a, _), _), ((b, _), _)| b.cmp(a));
         let placed = listed.iter().map(|(_, placed)| *placed).collect();
         let (keys, items) = listed.into_iter().map(|(item, _)| item).unzip();
@@ -131,8 +148,10 @@ impl Reading {
         Self {
             placed,
             items,
-            precision_ms: order.precision_ms.max(passed_order.precision_ms),
+            last,
+            precision_ms,
             is_coarse,
+            odd_top,
             is_reversed,
             ..Self::of_keys(keys, &passed, Some(scheme), &page.headers)
         }
@@ -156,6 +175,7 @@ impl Reading {
             scheme,
             ahead: keys.iter().take_while(is_ahead).count(),
             placed: vec![true; keys.len()],
+            last: keys.iter().rev().take(2).cloned().collect(),
             keys,
             passed: passed.first().cloned().zip(passed.last().cloned()),
             retrieved_at_ms: retrieved_at_ms(headers),
@@ -163,6 +183,8 @@ impl Reading {
             answered_by_ms,
             precision_ms: 0,
             is_coarse: false,
+            odd_top: None,
+            is_unordered: false,
             is_reversed: false,
             disorder: None,
             items,
@@ -249,11 +271,24 @@ impl Reading {
     }
 }
 
-/// Whether keys are out of order even without the first or the last of them.
+/// Whether keys are out of order even without the first of them.
 fn is_coarse(keys: &[Key], scheme: &IdScheme) -> bool {
-    let without = [keys.get(1..), keys.split_last().map(|(_, rest)| rest)];
-    let mut without = without.into_iter().flatten();
-    !keys.is_empty() && without.all(|keys| PageOrder::of(keys, scheme).precision_ms > 0)
+    let below = keys.get(1..).unwrap_or_default();
+    PageOrder::of(below, scheme).precision_ms > 0
+}
+
+/// Whether posts below the first one that were created in one second are out of order, where IDs say
+/// nothing of the time: then nobody knows how far apart such posts may be.
+fn is_unordered(listed: &[(Key, Listed)], scheme: &IdScheme) -> bool {
+    let second = |item: &Listed| Some(item.post.created_at_ms?.div_euclid(1_000));
+    let swapped = |pair: &[(Key, Listed)]| {
+        let [(first, one), (next, other)] = pair else {
+            return false;
+        };
+        first < next && second(one).is_some() && second(one) == second(other)
+    };
+    let below = listed.get(1..).unwrap_or_default();
+    scheme.layout.is_none() && below.windows(2).any(swapped)
 }
 
 /// Takes the posts of a page with their keys. Those without a key join the unreadable ones.

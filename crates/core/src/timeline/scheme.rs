@@ -136,13 +136,23 @@ pub fn detect_order(ids: &[&UpstreamId]) -> Option<IdOrder> {
         let fitting = ids.iter().filter(|id| test(id.as_str())).count();
         fitting * 8 >= ids.len() * 7
     };
-    Some(if most(|id| id.bytes().all(|b| b.is_ascii_digit())) {
+    // Its hash may be of digits alone.
+    Some(if most(is_of_snac) {
+        IdOrder::Text
+    } else if most(|id| id.bytes().all(|b| b.is_ascii_digit())) {
         IdOrder::Numeric
     } else if most(|id| TEXT_LAYOUTS.iter().any(|layout| layout.parse(id).is_ok())) {
         IdOrder::Text
     } else {
         IdOrder::LengthThenText
     })
+}
+
+/// Whether an ID is ten digits of a Unix time in seconds, from 2001 to 2128, and an MD5.
+fn is_of_snac(id: &str) -> bool {
+    let seconds = id.get(..10).and_then(|seconds| seconds.parse::<i64>().ok());
+    Layout::SNAC.parse(id).is_ok()
+        && seconds.is_some_and(|seconds| (1_000_000_000..5_000_000_000).contains(&seconds))
 }
 
 /// The layout whose time agrees with the posts' own creation times, if one
@@ -209,5 +219,20 @@ mod layout_name {
     ) -> Result<Option<Layout>, D::Error> {
         let name = Option::<String>::deserialize(deserializer)?;
         Ok(name.and_then(|name| Layout::named(&name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_of_digits_alone_is_a_hash() {
+        let order = |id: &str| detect_order(&[&UpstreamId::new(id)]);
+        let hash = "01234567890123456789012345678901";
+        assert_eq!(order(&format!("1700000000{hash}")), Some(IdOrder::Text));
+        assert_eq!(order(&format!("9700000000{hash}")), Some(IdOrder::Numeric));
+        assert_eq!(order(&format!("170000000{hash}")), Some(IdOrder::Numeric));
+        assert_eq!(order("115343379595264000"), Some(IdOrder::Numeric));
     }
 }

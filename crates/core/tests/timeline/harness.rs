@@ -287,17 +287,16 @@ impl Harness {
     }
 
     fn outcome(&self, request: &Request, reading: &Reading) -> Stored {
-        let on_page: BTreeSet<&Key> = reading.keys.iter().collect();
         let absence = self.machine.absence_range(request, reading);
+        let earlier = absence.iter().flat_map(|range| &range.shown);
+        let on_page: BTreeSet<&Key> = reading.keys.iter().chain(earlier).collect();
         let absent = absence.iter().flat_map(|range| {
             let stored = self.stored.range(range.low.clone()..range.high.clone());
             let absent = stored.filter(|(key, row)| !row.deleted && !on_page.contains(key));
             absent.map(|(key, _)| self.world.codec.order().id(key))
         });
         let absent: Vec<UpstreamId> = absent.collect();
-        // Of an order by seconds, a cut page of which most is filtered looks like a whole one.
-        let is_precise = !self.world.quirks.orders_by_second;
-        if is_precise && absence.is_some_and(|range| range.is_proven) {
+        if absence.as_ref().is_some_and(|range| range.is_proven) {
             let is_absent = |post: &&WorldPost| absent.contains(&self.world.codec.id(post.id));
             let there = self.shown().find(is_absent);
             assert_eq!(there, None, "it is not on the page: {request:?}");

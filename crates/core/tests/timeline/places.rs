@@ -67,8 +67,7 @@ proptest! {
             let times = page.listed.iter().map(|item| item.position.as_str()[..10].to_owned());
             prop_assert!(times.collect::<Vec<_>>().is_sorted_by(|a, b| a >= b));
             request.max_id = Some(last.position.clone());
-            // Few at a time: of a page that is changed throughout nothing shows where it was.
-            for (number, after) in changes.by_ref().take(usize::from(limit) / 4) {
+            for (number, after) in changes.by_ref().take(usize::from(limit) / 2) {
                 now += after;
                 let bound = request.max_id.as_ref().map(UpstreamId::stable);
                 let changed = listing.0.iter_mut().find(|post| post.0 == number);
@@ -94,13 +93,12 @@ fn other_ids_stay_as_they_are() {
 /// Two posts below a stored one were changed together, and are as many as those that were not.
 #[test]
 fn what_has_a_place_counts_more_than_what_has_none() {
-    let id = |second: u64, number: u32| UpstreamId::new(format!("{second:010}{number:032x}"));
     let listed = [id(1938, 4), id(1951, 3), id(1951, 2), id(1869, 1)];
     let mut page = page(listed.clone());
     let stored = HashMap::from([(listed[0].stable(), listed[0].clone())]);
     let mut places = Places::default();
     places.keep(&mut page, &PageRequest::default(), &stored);
-    let positions: Vec<UpstreamId> = page.listed.iter().map(|it| it.position.clone()).collect();
+    let positions = positions(&page);
     let expected = [id(1938, 4), id(1938, 3), id(1938, 2), id(1869, 1)];
     assert_eq!(positions, expected);
     // Bounds name them as the server does.
@@ -109,4 +107,56 @@ fn what_has_a_place_counts_more_than_what_has_none() {
         ..PageRequest::default()
     };
     assert_eq!(places.name(&request).max_id.as_ref(), Some(&listed[2]));
+}
+
+fn id(second: u64, number: u32) -> UpstreamId {
+    UpstreamId::new(format!("{second:010}{number:032x}"))
+}
+
+fn positions(page: &Page) -> Vec<UpstreamId> {
+    page.listed.iter().map(|it| it.position.clone()).collect()
+}
+
+#[test]
+fn a_page_of_changed_posts_is_at_the_place_of_its_bound() {
+    let mut page = page([id(1969, 9), id(1970, 8)]);
+    let request = PageRequest {
+        max_id: Some(id(1871, 7)),
+        ..PageRequest::default()
+    };
+    Places::default().keep(&mut page, &request, &HashMap::new());
+    assert_eq!(positions(&page), [id(1871, 9), id(1871, 8)]);
+}
+
+/// snac's lists show a post once more for each boost by a member.
+#[test]
+fn what_a_list_repeats_has_its_place_above() {
+    let stored = |ids: &[UpstreamId]| {
+        let ids = ids.iter().map(|id| (id.stable(), id.clone()));
+        ids.collect::<HashMap<_, _>>()
+    };
+    let mut places = Places::default();
+    // Eight of twenty were boosted, and are listed above the bound.
+    let boosted: Vec<_> = (0..8).map(|n| id(1990 - u64::from(n), 100 + n)).collect();
+    let fresh: Vec<_> = (0..12).map(|n| id(1900 - u64::from(n), n)).collect();
+    let mixed = (0..12_usize).flat_map(|n| fresh.get(n).into_iter().chain(boosted.get(n)));
+    let mut below = page(mixed.cloned());
+    let request = PageRequest {
+        max_id: Some(id(1950, 99)),
+        ..PageRequest::default()
+    };
+    places.keep(&mut below, &request, &stored(&boosted));
+    assert_eq!(positions(&below), fresh);
+    // A server that ignores the bound shows the newest page.
+    let mut newest = page(boosted.iter().chain(&fresh).cloned());
+    places.keep(&mut newest, &request, &stored(&boosted));
+    assert_eq!(positions(&newest), [boosted.clone(), fresh].concat());
+    // An old post is listed again on top of a new one.
+    let mut top = page([id(1800, 5), id(2000, 6)]);
+    let request = PageRequest {
+        since_id: Some(id(1990, 100)),
+        ..PageRequest::default()
+    };
+    places.keep(&mut top, &request, &stored(&[id(1800, 5)]));
+    assert_eq!(positions(&top), [id(2000, 6)]);
 }

@@ -272,6 +272,7 @@ impl Laws {
         now_ms: i64,
     ) -> Result<(), Violation> {
         let is_reachable = !self.drawn.is_shallow() && !self.drawn.ignores_bounds();
+        let is_reachable = is_reachable && !quirk_laws::has_no_order(&self.drawn, machine);
         let Some(scheme) = machine.scheme().filter(|_| is_reachable) else {
             return Ok(());
         };
@@ -565,6 +566,8 @@ impl Laws {
         }
         let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
         let is_shown = is_proven || !is_hidden;
+        // Whoever comes after a deletion sees no edit.
+        let is_shown = is_shown && post.deleted_at_ms.is_none_or(|at_ms| at_ms >= until_ms);
         let unedited = row.post.edited_at_ms.is_none() && !is_gone && is_shown;
         if post.edited_at_ms.is_some_and(|at_ms| at_ms < until_ms) && unedited {
             return wrong("its edit was not noticed");

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use driftline_core::{
     answer::{Failure, FailureKind, PageRequest},
-    timeline::{Gap, IdScheme, Request},
+    timeline::{Gap, IdScheme, Machine, Request, Unprovable},
     upstream_id::UpstreamId,
 };
 use driftline_sim::{
-    TruePost, Upstream,
+    IdLayout, TruePost, Upstream,
     quirks::{BoostLookUps, LeaveCause, Quirk},
 };
 
@@ -117,6 +117,14 @@ pub(crate) fn is_one_time(drawn: &Drawn, scheme: &IdScheme, gap: &Gap) -> bool {
     let times = scheme.time_ms(&gap.low).zip(scheme.time_ms(&gap.high));
     let end_ms = |low_ms: i64| (low_ms.div_euclid(precision_ms) + 1) * precision_ms;
     precision_ms > 0 && times.is_some_and(|(low_ms, high_ms)| high_ms <= end_ms(low_ms))
+}
+
+/// Whether posts of one second are listed in any order by IDs that say nothing of seconds, and the
+/// source says that its pages prove nothing.
+pub(crate) fn has_no_order(drawn: &Drawn, machine: &Machine) -> bool {
+    let is_so = drawn.quirks.contains(&Quirk::SecondsUnordered)
+        && drawn.world.layout == IdLayout::Sequential;
+    is_so && matches!(machine.unprovable(), Some(Unprovable::NoOrder(_)))
 }
 
 /// Posts that cannot be read are kept as they came.

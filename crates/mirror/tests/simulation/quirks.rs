@@ -4,7 +4,7 @@
 
 use driftline_sim::{
     IdLayout,
-    quirks::{Limit, Quirk, Quirks},
+    quirks::{Kinds, Limit, Quirk, Quirks},
 };
 
 use crate::{
@@ -64,6 +64,7 @@ impl Drawn {
         };
         if quirks.iter().any(is_snac) {
             drawn.world.layout = IdLayout::Snac;
+            drawn.world.quirks.bounds_by_place = Kinds::ALL;
             drawn.settings.id_order = None;
             drawn.streams = false;
         }

@@ -277,7 +277,9 @@ impl Simulation {
             RequestPurpose::Fill { .. } => Operation::Fill,
             _ => Operation::Look,
         };
-        let commit = if before.is_history(request, &reading) {
+        let is_history = before.is_history(request, &reading);
+        // A page that is not in the order of IDs says nothing of where coverage begins.
+        let commit = if is_history && reading.disorder.is_none() {
             let high = match &request.purpose {
                 RequestPurpose::Fill { high, .. } => Some(high),
                 _ => None,

@@ -83,9 +83,16 @@ impl World {
     /// Everything that is listed, within reach, the newest first.
     fn listing(&self, now_ms: i64) -> Vec<u32> {
         let listed = self.by_key.values().rev().copied();
-        let mut listed: Vec<u32> = listed
-            .filter(|&index| self.is_listed(index, now_ms))
-            .collect();
+        let listed = listed.filter(|&index| self.is_listed(index, now_ms));
+        let mut listed = self.in_places(listed.collect());
+        if let Some(reach) = self.config.reach {
+            listed.truncate(reach as usize);
+        }
+        listed
+    }
+
+    /// Posts in the order in which they are listed, of those in the order of their IDs, newest first.
+    fn in_places(&self, mut listed: Vec<u32>) -> Vec<u32> {
         if !self.config.quirks.seconds_unordered.is_none() {
             // Where IDs are not backdated, their order is not that of the times.
             let second = |index: &u32| self.record(*index).id_time_ms.div_euclid(1_000);
@@ -99,10 +106,35 @@ impl World {
             });
             listed = placed.into_iter().map(|(_, index)| index).collect();
         }
-        if let Some(reach) = self.config.reach {
-            listed.truncate(reach as usize);
-        }
         listed
+    }
+
+    /// Whether no pages of so many places prove a range of whole seconds, from `low`, inclusive, to
+    /// `high`, exclusive, where bounds name places: pages from above prove down to the second above
+    /// the last post that they show before a run of posts that are left out, those from below up to
+    /// the second of the first post after it.
+    pub(super) fn hides_seconds(&self, now_ms: i64, low: i64, high: i64, places: u16) -> bool {
+        if self.config.quirks.bounds_by_place.is_none() || low >= high {
+            return false;
+        }
+        let posts = self.by_key.values().rev().copied();
+        let posts = posts.filter(|&index| self.record(index).visible_at_ms <= now_ms);
+        let mut above = i64::MAX;
+        let mut in_a_row = 0;
+        let mut hidden_from = high;
+        for index in self.in_places(posts.collect()) {
+            let record = self.record(index);
+            if self.is_left_out(record, now_ms) || !record.is_visible(now_ms) {
+                in_a_row += 1;
+                continue;
+            }
+            let second = record.id_time_ms.div_euclid(1_000);
+            if in_a_row >= places && above >= hidden_from - 1 {
+                hidden_from = hidden_from.min(second);
+            }
+            (above, in_a_row) = (second, 0);
+        }
+        hidden_from <= low
     }
 
     fn bound(&self, listing: &[u32], id: &UpstreamId) -> Place {

@@ -73,9 +73,14 @@ pub fn commit_page(
     let mut absent = Vec::new();
     let absence = commit.machine.absence_range(commit.request, reading);
     let is_proven = absence.as_ref().is_some_and(|range| range.is_proven);
+    let earlier = absence
+        .as_ref()
+        .map_or(&[][..], |range| &range.shown)
+        .to_vec();
     let range = absence.map(|AbsenceRange { low, high, .. }| (low, high));
     if let Some(range) = &range {
-        let (ranges, listed) = readable(range.clone(), commit);
+        let (ranges, mut listed) = readable(range.clone(), commit);
+        listed.extend(earlier);
         for (low, high) in &ranges {
             absent.extend(departure::absent(
                 tx,

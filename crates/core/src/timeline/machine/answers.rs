@@ -42,6 +42,8 @@ pub struct AbsenceRange {
     /// Whether the page should list what is there. Else it ends above: the timeline may not reach
     /// down to the range, so that only look-ups say what became of its posts.
     pub is_proven: bool,
+    /// Posts of it that earlier pages showed, with which the page was read together.
+    pub shown: Vec<Key>,
 }
 
 impl Machine {
@@ -72,6 +74,7 @@ impl Machine {
                 low,
                 high,
                 is_proven: false,
+                shown: Vec::new(),
             })
             .or_else(|| {
                 let stretch = self.stretch(request, reading)?;
@@ -79,6 +82,7 @@ impl Machine {
                     low: stretch.low,
                     high: stretch.high,
                     is_proven: true,
+                    shown: self.shown_before(request, reading),
                 })
             })
     }
@@ -123,6 +127,7 @@ impl Machine {
             received_at_ms: headers.received_at_ms,
         };
         self.measure(&answer);
+        self.shown_beside_walks(&reading.keys);
         let rung = match request.purpose {
             RequestPurpose::Look { rung, .. } => rung,
             RequestPurpose::Probe { .. } => plan.ladder.len(),
@@ -247,6 +252,7 @@ impl Machine {
         }
         self.polled_down_to(answer.request, reading);
         self.read(answer);
+        self.walk_on(answer, (&Key::lowest(), &Key::highest()));
     }
 
     /// Records when a poll was answered, and how far down it read.
@@ -326,15 +332,23 @@ impl Machine {
             self.ledger.progressed(low, high);
             self.end_empty_ranges(low, high);
             self.end_stall(low, high);
+            self.walk_on(answer, (low, high));
             return true;
         }
-        if let Some((low, high)) = self.crowded(request, reading, (low, high)) {
-            self.leave_unread(&low, &high, &answer.plan.ladder);
+        let below = self.range_below(request, reading, (low, high));
+        // The places around a range in doubt are asked for one by one.
+        if !self.is_in_doubt(low, high) && self.walk_on(answer, (low, high)) {
+            return false;
+        }
+        if let Some(crowded) = self.crowded(request, reading, (low, high)) {
+            self.end_empty_ranges(low, high);
+            self.leave_unread(&crowded.0, &crowded.1, &answer.plan.ladder);
             return false;
         }
         // Another page than was asked for says nothing of what is not on it.
         let is_another = reading.passes_max_id(request) || reading.disorder.is_some();
         let may_be_empty = self.nothing_below(request, reading).is_some() && !is_another;
+        let may_be_empty = may_be_empty && below.is_some();
         if may_be_empty {
             self.ledger.tried(low, high);
         } else {
@@ -347,8 +361,8 @@ impl Machine {
             let anchor = request.anchor.as_ref();
             self.suspect_anchor(anchor.filter(|anchor| !is_shown(anchor)));
         }
-        if may_be_empty {
-            self.showed_nothing(answer, rung, (low, high));
+        if let Some(range) = below.filter(|_| may_be_empty) {
+            self.showed_nothing(answer, rung, range);
         }
         false
     }

@@ -25,6 +25,9 @@ use crate::{
 pub(super) struct EmptyRange {
     low: Key,
     high: Key,
+    /// The end of the time in which the last post above was listed, if that is not read either.
+    #[serde(default)]
+    end: Option<Key>,
     /// The rung whose look it was; `None` if the range is open.
     rung: Option<usize>,
     /// The next request: 0 is the page above, then those further down, then the page above.
@@ -97,27 +100,23 @@ impl Machine {
         &mut self,
         answer: &Answer<'_>,
         rung: Option<usize>,
-        (low, high): (&Key, &Key),
+        new: EmptyRange,
     ) {
         if answer.request.unbounded_range().is_none() {
             return;
         }
         let now_ms = answer.received_at_ms;
-        let Some(index) = self
-            .empty_ranges
-            .iter()
-            .position(|range| range.is_of(low, high))
-        else {
+        let is_it = |range: &EmptyRange| range.is_of(&new.low, &new.high);
+        let Some(index) = self.empty_ranges.iter().position(is_it) else {
             self.empty_ranges.push(EmptyRange {
-                low: low.clone(),
-                high: high.clone(),
                 rung,
                 since_ms: now_ms,
                 retry_ms: now_ms,
-                ..EmptyRange::default()
+                ..new
             });
             return;
         };
+        let high = &new.high;
         let range = &mut self.empty_ranges[index];
         let steps = self
             .scheme
@@ -195,7 +194,12 @@ impl Machine {
             // With nothing below it, all posts of the oldest one's time are shown.
             let oldest = answer.reading.oldest();
             let whole = oldest.map(|oldest| scheme.end_of_time(oldest));
-            let whole = whole.filter(|_| scheme.names_posts());
+            let begins_above = |end: &Key| {
+                let max_id = answer.request.max_id.as_ref();
+                max_id.is_none_or(|max_id| scheme.begin_of_time(max_id) >= *end)
+                    || self.ended_walk(end, answer.reading)
+            };
+            let whole = whole.filter(|end| scheme.names_posts() && begins_above(end));
             let stretch = Stretch {
                 low: range.low,
                 high: whole.unwrap_or_default().max(range.high),
@@ -246,17 +250,22 @@ impl Machine {
         }
     }
 
+    /// Whether it is being confirmed that a range is empty.
+    pub(super) fn is_in_doubt(&self, low: &Key, high: &Key) -> bool {
+        self.empty_ranges.iter().any(|range| range.is_of(low, high))
+    }
+
     /// Whether a gap overlaps an unconfirmed empty range.
     pub(super) fn is_unconfirmed(&self, gap: &Gap) -> bool {
         self.empty_ranges
             .iter()
-            .any(|range| gap.overlaps(&range.low, &range.high))
+            .any(|range| gap.overlaps(&range.low, range.end()))
     }
 
     /// Removes the empty ranges in a range of which posts were shown.
     pub(super) fn end_empty_ranges(&mut self, low: &Key, high: &Key) {
         self.empty_ranges
-            .retain(|range| range.high <= *low || range.low >= *high);
+            .retain(|range| range.end() <= low || range.low >= *high);
     }
 
     /// Removes empty ranges that are no longer listed as unread.
@@ -265,7 +274,7 @@ impl Machine {
         self.empty_ranges.retain(|range| {
             gaps.iter().any(|gap| {
                 let waits = matches!(gap.kind, GapKind::Open { .. } | GapKind::Provisional(_));
-                waits && gap.overlaps(&range.low, &range.high)
+                waits && gap.overlaps(&range.low, range.end())
             })
         });
     }
@@ -286,7 +295,9 @@ impl Machine {
             let at = range.stage.checked_sub(1)? as usize;
             range.positions(&scheme).into_iter().nth(at)
         });
-        let bounds = match position {
+        let end = range.end.as_ref().filter(|_| range.empty == 0);
+        let above = end.and_then(|end| self.above_end_of_walk(end));
+        let bounds = match position.or(above) {
             Some(max_id) => Bounds::Back {
                 max_id,
                 anchor: None,
@@ -303,6 +314,20 @@ impl Machine {
 }
 
 impl EmptyRange {
+    /// A range of which nothing was shown yet.
+    pub(super) fn of(low: &Key, high: &Key, end: Option<Key>) -> Self {
+        Self {
+            low: low.clone(),
+            high: high.clone(),
+            end,
+            ..Self::default()
+        }
+    }
+
+    fn end(&self) -> &Key {
+        self.end.as_ref().unwrap_or(&self.high)
+    }
+
     fn is_of(&self, low: &Key, high: &Key) -> bool {
         self.low == *low && self.high == *high
     }

@@ -10,6 +10,7 @@ mod proof;
 mod stalled;
 mod steps;
 mod suspects;
+mod walks;
 mod ways;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use self::steps::SETTLING_LOOK_MS;
 use self::{
     ahead::Ahead, empty_ranges::EmptyRange, errors::Errors, stalled::Stalled, suspects::Suspect,
+    walks::Walk,
 };
 pub use self::{
     answers::AbsenceRange,
@@ -66,6 +68,8 @@ pub struct Machine {
     empty_ranges: Vec<EmptyRange>,
     /// Ranges whose requests make no progress.
     stalled: Vec<Stalled>,
+    /// Where pages ended in the middle of a second.
+    walks: Vec<Walk>,
     honoured: HonouredAbilities,
     lateness: Lateness,
     evidence: Evidence,

@@ -1,6 +1,6 @@
 //! What the server honours, and what a page therefore proves.
 
-use super::Machine;
+use super::{Machine, stalled::FREE_TRIES};
 use crate::{
     answer::AnswerHeaders,
     timeline::{
@@ -115,18 +115,9 @@ impl Machine {
         let mut high = max_id.cloned().or(top).unwrap_or_else(|| newest.clone());
         let precision_ms = self.precision_ms().max(reading.precision_ms);
         if let (1.., Some(scheme)) = (precision_ms, scheme) {
-            let is_whole = self
-                .honoured
-                .is_surely_whole(reading.items, request.page.limit);
             let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
             let oldest_ms = scheme.time_ms(oldest)?;
-            let since_ms = request.since_id.as_ref().and_then(|id| scheme.time_ms(id));
-            let is_beside_since = since_ms.is_some_and(|ms| window(ms) == window(oldest_ms));
-            if !is_whole || is_beside_since {
-                low = low.max(scheme.floor(oldest_ms + precision_ms)?);
-            } else if scheme.names_posts() {
-                low = scheme.floor(oldest_ms)?;
-            }
+            low = low.max(scheme.floor((window(oldest_ms) + 1) * precision_ms)?);
             if let Some(max) = max_id {
                 // Posts of its time are listed above it too.
                 let time_ms = window(scheme.time_ms(max)?) * precision_ms;
@@ -134,21 +125,23 @@ impl Machine {
             }
             let is_from_below = request.min_id.is_some()
                 || (request.since_id.is_some() && max_id.is_none() && !shows_top);
-            if !is_whole && is_from_below {
-                high = high.min(scheme.floor(scheme.time_ms(newest)? - precision_ms)?);
+            if is_from_below {
+                high = high.min(scheme.floor(window(scheme.time_ms(newest)?) * precision_ms)?);
             }
         }
-        (low < high).then_some(Stretch {
-            low,
-            high,
-            at_ms: reading.read_at_ms,
-        })
+        let mut at_ms = reading.read_at_ms;
+        // What is listed above the bound, and below the walk's end, the pages before have shown.
+        if let Some(walk) = self.walk_of(request, reading) {
+            high.clone_from(&walk.high);
+            at_ms = at_ms.min(walk.at_ms);
+        }
+        (low < high).then_some(Stretch { low, high, at_ms })
     }
 
-    /// The part of a range that cannot be read: a page full of posts that are closer together than the
-    /// order is precise, or the last page.
+    /// The part of a range that cannot be read: a page, full or asked for in each way, of posts that are
+    /// closer together than the order is precise.
     pub(super) fn crowded(
-        &self,
+        &mut self,
         request: &Request,
         reading: &Reading,
         (range_low, range_high): (&Key, &Key),
@@ -162,15 +155,13 @@ impl Machine {
             false => scheme.time_ms(range_high)?.saturating_sub(1),
         };
         let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
-        let is_last = scheme.names_posts()
-            && request.since_id.is_none()
-            && window(scheme.time_ms(newest)?) <= window(scheme.time_ms(range_high)?);
-        let is_cut = is_last || self.honoured.is_full(reading.items, request.page.limit);
+        let is_cut = self.honoured.is_full(reading.items, request.page.limit)
+            || self.ledger.max_tries(range_low, range_high) >= FREE_TRIES;
         if !is_cut || window(newest_ms) > window(oldest_ms) {
             return None;
         }
-        let low = scheme.floor(oldest_ms.div_euclid(precision_ms) * precision_ms)?;
-        let high = scheme.floor(oldest_ms + precision_ms)?;
+        let low = scheme.floor(window(oldest_ms) * precision_ms)?;
+        let high = scheme.floor((window(oldest_ms) + 1) * precision_ms)?;
         let (low, high) = (low.max(range_low.clone()), high.min(range_high.clone()));
         (low < high).then_some((low, high))
     }

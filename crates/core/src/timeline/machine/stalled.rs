@@ -127,7 +127,7 @@ impl Machine {
 }
 
 /// Tries that come at once: each way to ask, from two anchors.
-const FREE_TRIES: u32 = 6;
+pub(super) const FREE_TRIES: u32 = 6;
 const FIRST_WAIT_MS: i64 = 500;
 const MAX_WAIT_MS: i64 = 10 * 60_000;
 /// About an hour and a half.

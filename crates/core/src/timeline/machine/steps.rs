@@ -212,6 +212,7 @@ impl Machine {
 
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
         self.prune_empty_ranges();
+        self.prune_walks();
         self.leave_unreachable(settings, at);
         // An unconfirmed empty range waits for look-ups.
         if !self.empty_ranges.is_empty()
@@ -315,6 +316,8 @@ impl Machine {
         if low >= high {
             return None;
         }
+        // What was begun in the middle of a second goes on there.
+        let high = self.walk_in(&low, &high).cloned().unwrap_or(high);
         let bounds = self.bounds_of(gap, &high, at.abilities, at.now_ms)?;
         let purpose = RequestPurpose::Look { rung, low, high };
         Some(Step::fetch(purpose, bounds, at.abilities))

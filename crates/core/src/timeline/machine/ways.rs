@@ -48,9 +48,17 @@ impl Machine {
         let way = ways[tries as usize % ways.len()];
         let scheme = self.scheme?;
         if scheme.names_posts() {
+            if let Some(max_id) = self.place_below(high) {
+                let anchor = None;
+                return Some(Bounds::Back { max_id, anchor });
+            }
             // Below the lowest post above the range, and from further up each second time.
             let lowest_above = AnchorQuery::Oldest {
-                at_least: high.clone(),
+                // A page from a post of its last time would begin in the middle of that.
+                at_least: match scheme.begin_of_time(high) == *high {
+                    true => high.clone(),
+                    false => scheme.end_of_time(high),
+                },
                 skip: skip(tries / 2),
             };
             return Some(match tries % 2 {
@@ -100,7 +108,7 @@ impl Machine {
     fn anchor_for(&self, scheme: &IdScheme, low: &Key, round: u32) -> Option<AnchorQuery> {
         let precision_ms = self.precision_ms();
         let below = (precision_ms > 0)
-            .then(|| scheme.floor(scheme.time_ms(low)? - precision_ms + 1))
+            .then(|| scheme.floor(scheme.time_ms(low)?.div_euclid(precision_ms) * precision_ms))
             .flatten();
         let at_most = below.unwrap_or_else(|| low.clone());
         (!low.is_lowest()).then(|| AnchorQuery::Newest {
