@@ -9,8 +9,8 @@
 //!
 //! # Order of locks
 //! The root first, then the instance, then the local clock. What sources of an instance share (its
-//! posts, accounts, references and aliases, their history and the outbox) is read to be changed, and
-//! changed, only while the instance is held; the clock comes last, so that it is held shortly.
+//! posts, accounts, references and aliases, and their history) is read to be changed, and changed, only
+//! while the instance is held, but for counts; the clock comes last, so that it is held shortly.
 
 pub mod database_clock;
 mod error;

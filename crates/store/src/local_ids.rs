@@ -1,8 +1,8 @@
 //! The local clock: the one row that local IDs come from.
 //!
 //! A transaction that takes IDs updates the row and so holds it until its commit. Commit order is
-//! then ID order, whatever the clocks of the processes say. It takes them last, and writes at once:
-//! see [`crate::new_ids`].
+//! then ID order, whatever the clocks of the processes say. Those of now are taken last, and
+//! written at once: see [`crate::new_ids`].
 //!
 //! No local ID is given twice: the row never falls, each ID that the clock gives is above all it
 //! gave before, and the row is recorded in the same commit that uses the ID. So a restart, a clock

@@ -25,7 +25,7 @@ pub(crate) struct TakenIds {
 
 impl NewIds {
     /// Stands for the first ID that is given.
-    pub(crate) const FIRST: i64 = -(1 << 62);
+    const FIRST: i64 = -(1 << 62);
 
     /// Gives an ID.
     pub(crate) fn give(&mut self) -> i64 {
@@ -80,13 +80,14 @@ impl TakenIds {
     }
 
     fn place(&self, id: i64) -> i64 {
-        match id < END {
+        debug_assert!(id > 0 || id < ABOVE || !self.is_counted, "no ID: {id}");
+        match id < ABOVE {
             true => id + self.offset,
             false => id,
         }
     }
 }
 
-/// Above every number that stands for an ID. Look-ups, which are negative too, never count so far.
-const END: i64 = NewIds::FIRST + (1 << 32);
+/// Above every number that stands for an ID.
+const ABOVE: i64 = NewIds::FIRST + (1 << 32);
 const LAST_ID: &str = "select last_id from local_clock where one = 1";

@@ -20,6 +20,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(12, "quarantine", 12, include_str!("../migrations/0012_quarantine.sql")),
     step(13, "absence", 13, include_str!("../migrations/0013_absence.sql")),
     step(14, "references", 14, include_str!("../migrations/0014_references.sql")),
+    step(15, "instance locks", 15, include_str!("../migrations/0015_instance_locks.sql")),
 ];
 
 const fn step(

@@ -47,13 +47,15 @@ pub(crate) fn take_in(
         }
         if gone.keep {
             history::keep(tx, &[known.id], EndedBy::Deletion, gone.now_ms)?;
-        } else {
-            history::erase(tx, &[known.id])?;
         }
         tx.execute(
             "update post set deleted_at_ms = $2, listed = false, raw = null where id = $1",
             &[&known.id, &gone.received_at_ms],
         )?;
+        // Saves lock posts before what hangs on them.
+        if !gone.keep {
+            history::erase(tx, &[known.id])?;
+        }
         known.deleted_at_ms = Some(gone.received_at_ms);
     }
     let changes: Vec<entry::Change> = entry::of_posts(tx, source.id, &[known.id])?

@@ -139,7 +139,7 @@ pub(crate) fn take_in(
         match &observation.entry {
             None => {
                 let id = ids.next().ok_or_else(|| {
-                    StoreError::unreadable("the local clock", &"it gave too few IDs")
+                    StoreError::unreadable("IDs", &"there are fewer than new entries")
                 })?;
                 intake.new_entry(observation, id);
             }
@@ -424,7 +424,7 @@ impl<'a> Intake<'_, 'a> {
         // Other sources that have them move their entries below their own roots.
         let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
-        // From here on the clock is held, and nothing is awaited.
+        // Here the clock is held, if it was not for history, and from here on nothing is awaited.
         let ids = self.new_ids.take(tx, now_ms)?;
         post::insert(
             tx,

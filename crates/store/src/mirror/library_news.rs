@@ -26,8 +26,8 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
     }
     let newest_ms = items.iter().map(|item| item.since_ms).max();
     let now_ms = newest_ms.unwrap_or_default();
-    // An entry moves to a new ID while no other source changes its post. One that has left does not
-    // move.
+    // The instance is held so that no other source changes a post whose entry moves meanwhile. An entry
+    // that has left does not move.
     let may_move = |entry: &entry::Known| !entry.is_left() && (entry.gone || entry.stale);
     if entries.iter().any(may_move) {
         instance::hold(tx, held.instance_id)?;

@@ -92,7 +92,8 @@ pub(crate) struct LockedSource {
     pub(crate) id: i64,
     pub(crate) instance_id: i64,
     /// The lowest ID that it ever showed, this transaction's included; `None` if it never had an
-    /// entry. The largest number stands for one that is known at the commit.
+    /// entry. The largest number stands for one that is known at the commit, after which none of
+    /// history may follow in the same transaction.
     pub(crate) lowest_id: Option<i64>,
     /// Its library, from which its changes take their USNs.
     pub(crate) library: Library,

@@ -22,7 +22,7 @@ use crate::{
         machine::LockedSource,
         quarantine,
     },
-    posts::{instance, rehash::HashStored},
+    posts::{instance, reference, rehash::HashStored},
     refresh::{Claims, RecountContext},
 };
 
@@ -115,12 +115,15 @@ pub fn commit_page(
         true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
         false => Departures::suspected(absent),
     };
-    // Recounts change posts' freshness, which others change while they hold the instance.
+    // Whoever holds the instance may wait for rows that recounts write, so that none is written before
+    // it is held.
     if !listing.observations.is_empty() {
         instance::hold(tx, source.instance_id)?;
     }
     let recounted = recounts.write(tx)?;
     let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
+    let (instance, unmapped) = (source.instance_id, &recounted.unmapped);
+    reference::assign(tx, instance, unmapped, commit.now_ms)?;
     let live_below = match commit.machine.nothing_below(commit.request, reading) {
         Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
             .and_then(|anchor| anchor.below(high)),
@@ -137,7 +140,7 @@ pub fn commit_page(
     let summary = CommitSummary {
         absent: stored.absent.len() as u64,
         left: departures.left,
-        recounted,
+        recounted: recounted.posts,
         update_count: source.library.update_count,
         ..taken
     };

@@ -102,6 +102,8 @@ fn remove_posts(
     ] {
         tx.execute(sql, &[&column()])?;
     }
+    // Saves lock posts before what hangs on them.
+    let posts = tx.execute("delete from post where id {in $1}", &[&column()])?;
     refresh::unschedule(tx, &unreferenced)?;
     for sql in [
         "delete from count_history where post_id {in $1}",
@@ -109,7 +111,6 @@ fn remove_posts(
     ] {
         tx.execute(sql, &[&column()])?;
     }
-    let posts = tx.execute("delete from post where id {in $1}", &[&column()])?;
     // An alias without a post keeps an ID from being given again.
     tx.execute(
         "update entry_alias set post_id = null where id in

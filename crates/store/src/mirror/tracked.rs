@@ -63,13 +63,13 @@ pub fn add_lookups(
     let ids: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
     let stored = post::known(tx, instance_id, &ids)?;
     let known = pending_lookup::known(tx, instance_id, &ids)?;
-    adopt(tx, &mut held, &stored, now_ms)?;
     if !once {
         let alive = stored.values().filter(|post| !post.is_gone());
         let alive: Vec<i64> = alive.map(|post| post.id).collect();
         // No request was sent, so their last answers stay the last.
         refresh::revive(tx, policy, i64::MIN, &alive)?;
     }
+    adopt(tx, &mut held, &stored, now_ms)?;
     let mut once_each = HashSet::new();
     let new: Vec<&str> = ids
         .into_iter()

@@ -130,7 +130,7 @@ pub(crate) fn local_ids<'a>(
 
 /// Stores authors that are new or have changed their names, and accounts that are only `named`;
 /// returns their local IDs by upstream ID. An author whom the upstream left out has no ID and no
-/// account. The clock must be held; accounts that are missing in `known` are looked up again.
+/// account. The instance must be held; accounts that are missing in `known` are looked up again.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,

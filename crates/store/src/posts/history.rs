@@ -51,7 +51,7 @@ pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreErr
     )?)
 }
 
-/// Copies the present versions of posts into their history. The clock must be held.
+/// Copies the present versions of posts into their history. The instance must be held.
 pub(crate) fn keep(
     tx: &mut Tx<'_>,
     posts: &[i64],

@@ -218,9 +218,12 @@ pub(crate) fn insert(
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
+    // A row without a post was there because others name it. One with a post would mean that two
+    // commits have stored the same: null fails the commit.
     tx.execute_many_later(
         "insert into upstream_post (upstream_id, instance_id, post_id) {rows}
-         on conflict (upstream_id, instance_id) do update set post_id = excluded.post_id",
+         on conflict (upstream_id, instance_id) do update
+         set post_id = case when upstream_post.post_id = 0 then excluded.post_id end",
         &[],
         &[
             Column::text(texts.iter().map(|t| &*t.upstream_id)),
@@ -232,7 +235,10 @@ pub(crate) fn insert(
 
 /// Replaces stored versions by newer ones, which are not deleted. The instance must be held.
 pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(), DbError> {
-    let texts: Vec<Texts<'_>> = versions.iter().map(Texts::of).collect();
+    // All writes lock posts in one order.
+    let mut versions: Vec<&PostVersion<'_>> = versions.iter().collect();
+    versions.sort_unstable_by_key(|version| version.id);
+    let texts: Vec<Texts<'_>> = versions.iter().map(|version| Texts::of(version)).collect();
     let posts = || versions.iter().map(|version| version.post);
     tx.execute_many_later(
         "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms,

@@ -83,22 +83,8 @@ pub fn map(
     assign(tx, sql(instance), references, now_ms)
 }
 
-/// [`map`] for stored posts that are shown again: in most cases all that they name has its IDs, and
-/// then neither the instance nor the clock is held.
-pub(crate) fn assign_missing(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    mut references: References,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    hold_missing(tx, instance_id, &mut references)?;
-    match references == References::default() {
-        true => Ok(()),
-        false => assign(tx, instance_id, &references, now_ms),
-    }
-}
-
-/// Leaves only the references that have no local IDs yet. If there are any, holds the instance.
+/// Leaves only the references that have no local IDs yet, for [`assign`] at the end of the write. If there
+/// are any, holds the instance; in most cases all that stored posts name has its IDs.
 pub(crate) fn hold_missing(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -142,6 +128,9 @@ pub(crate) fn assign(
     references: &References,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    if *references == References::default() {
+        return Ok(());
+    }
     instance::hold(tx, instance_id)?;
     let ids: Vec<_> = references
         .posts
@@ -150,11 +139,11 @@ pub(crate) fn assign(
         .collect();
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
     let stored = post::stored(tx, instance_id, &ids)?;
-    let mut new = NewReferences::new(stored.references, NewIds::FIRST);
+    let mut new_ids = NewIds::default();
+    let mut new = NewReferences::new(stored.references, new_ids.give_run(0));
     for id in ids {
         new.name(id, stored.posts.get(id));
     }
-    let mut new_ids = NewIds::default();
     new_ids.give_run(new.new.len());
     let accounts = references.accounts.iter();
     account::store(tx, instance_id, account::Known::default(), [], accounts)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::{
-    post::{Post, Visibility},
+    post::{Post, References, Visibility},
     refresh::{LookupResult, Policy, RequestContext},
 };
 use driftline_db::{DbError, Row, Tx};
@@ -155,8 +155,8 @@ impl<'a> Recounts<'a, '_> {
         });
     }
 
-    /// Writes them; returns how many posts there are.
-    pub(crate) fn write(self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
+    /// Writes them, but for the local IDs of what the posts name.
+    pub(crate) fn write(self, tx: &mut Tx<'_>) -> Result<Recounted, StoreError> {
         let RecountContext {
             instance_id,
             now_ms,
@@ -164,10 +164,23 @@ impl<'a> Recounts<'a, '_> {
         } = self.context;
         let posts = self.changes.recounted.iter().map(|version| version.post);
         let shown = posts.filter(|post| post.visibility == Visibility::Public);
-        reference::assign_missing(tx, instance_id, reference::together(shown), now_ms)?;
+        let mut unmapped = reference::together(shown);
+        reference::hold_missing(tx, instance_id, &mut unmapped)?;
         self.changes.write(tx, instance_id, now_ms)?;
-        Ok(self.changes.recounted.len() as u64)
+        Ok(Recounted {
+            posts: self.changes.recounted.len() as u64,
+            unmapped,
+        })
     }
+}
+
+/// What was recounted.
+pub(crate) struct Recounted {
+    /// How many posts.
+    pub(crate) posts: u64,
+    /// What they name without a local ID; if that is anything, the instance is held. To be assigned
+    /// last, since it may hold the clock.
+    pub(crate) unmapped: References,
 }
 
 /// The shortest time from a look-up to a recount, ms.

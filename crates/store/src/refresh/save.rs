@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
-    post::{Post, References, Visibility},
+    post::{Post, Visibility},
     refresh::{Due, Freshness, LookupOutcome, LookupResult, Policy, RequestContext},
 };
 use driftline_db::{Column, Root, Tx};
@@ -400,10 +400,8 @@ impl<'a> Changes<'a> {
         )?;
         pending_lookup::give_up(tx, &self.given_up)?;
         self.refreshed.write(tx, instance_id, save.now_ms)?;
-        // What follows holds the clock.
-        if named != References::default() {
-            reference::assign(tx, instance_id, &named, save.now_ms)?;
-        }
+        // What follows holds the clock if it gives an ID.
+        reference::assign(tx, instance_id, &named, save.now_ms)?;
         let mut new_ids = NewIds::default();
         let first_id = new_ids.give_run(self.returned.len());
         let places: Vec<_> = self.returned.iter().copied().zip(first_id..).collect();

@@ -62,6 +62,9 @@ pub(crate) fn update_hashes(
 /// Replaces versions that differ in counts alone. The instance need not be held: a version that a poll
 /// has stored meanwhile, newer or with other content, stays.
 pub(crate) fn recount(tx: &mut Tx<'_>, posts: &[PostVersion<'_>]) -> Result<(), DbError> {
+    // All writes lock posts in one order.
+    let mut posts: Vec<&PostVersion<'_>> = posts.iter().collect();
+    posts.sort_unstable_by_key(|version| version.id);
     let raws: Vec<_> = posts
         .iter()
         .map(|version| without_nul(&version.post.raw))
