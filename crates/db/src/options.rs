@@ -44,6 +44,21 @@ impl Options {
             group: 128,
         }
     }
+
+    /// With at most so many connections to PostgreSQL, at least [`Options::MIN_CONNECTIONS`]: half of
+    /// them write. SQLite's stay as they are.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Options {
+        if let Target::Postgres { .. } = self.target {
+            let connections = connections.max(Options::MIN_CONNECTIONS);
+            self.writers = connections.div_ceil(2);
+            self.readers = connections - self.writers;
+        }
+        self
+    }
+
+    /// One that writes and one that reads: neither ever waits for the other.
+    pub const MIN_CONNECTIONS: usize = 2;
 }
 
 /// The location of the data.
