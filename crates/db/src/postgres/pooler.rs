@@ -48,7 +48,9 @@ pub(super) async fn keeps_statements(client: &Client) -> Result<bool, Error> {
     client.batch_execute("begin").await?;
     let names = async {
         let statement = client.prepare(NAMES).await?;
-        client.query(&statement, &[]).await
+        let names = client.query(&statement, &[]).await?;
+        // The statement is closed with its last row: while the connection is still the same.
+        Ok::<Vec<String>, Error>(names.iter().map(|row| row.get(0)).collect())
     };
     let names = names.await;
     client.batch_execute("rollback").await?;
@@ -58,7 +60,6 @@ pub(super) async fn keeps_statements(client: &Client) -> Result<bool, Error> {
         Err(error) if error.as_db_error().is_some() => return Ok(false),
         Err(error) => return Err(error),
     };
-    let names: Vec<String> = names.iter().map(|row| row.get(0)).collect();
     Ok(!names.is_empty() && !names.iter().any(|name| is_ours(name)))
 }
 

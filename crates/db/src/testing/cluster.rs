@@ -250,7 +250,7 @@ fn group_of(name: &str) -> String {
     id(name, "-g").map_or_else(|_| name.to_owned(), |group| group.to_string())
 }
 
-fn output(command: &mut Command, program: &str) -> Result<String, ClusterError> {
+pub(super) fn output(command: &mut Command, program: &str) -> Result<String, ClusterError> {
     let Output {
         status,
         stdout,

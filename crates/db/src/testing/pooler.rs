@@ -1,13 +1,15 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Instant;
 use std::{env, fs, thread};
 
-use super::cluster::{Account, ClusterError, POLL, START_TIMEOUT, SUPERUSER, can_connect, keep};
+use super::cluster::{
+    Account, ClusterError, POLL, START_TIMEOUT, SUPERUSER, can_connect, keep, output,
+};
 
 /// A PgBouncer of this process's own before a PostgreSQL server, on a free loopback port: each
-/// transaction may get another server connection. It ends as a [`super::Cluster`] does.
+/// transaction may get another server connection, which knows no prepared statements. It ends as a [`super::Cluster`] does.
 #[derive(Debug)]
 pub struct Pooler {
     url: String,
@@ -59,7 +61,12 @@ impl Pooler {
             "[databases]\n* = host=127.0.0.1 port={server_port} user={SUPERUSER}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nauth_type = any\n\
              unix_socket_dir =\npool_mode = transaction\nmax_client_conn = 1000\n\
-             default_pool_size = {connections}\n"
+             default_pool_size = {connections}\n{}",
+            if keeps_statements(program)? {
+                "max_prepared_statements = 0\n"
+            } else {
+                ""
+            }
         );
         let file = folder.join("pgbouncer.ini");
         account.keep(&file, &settings)?;
@@ -96,6 +103,15 @@ impl Drop for Pooler {
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }
+}
+
+/// Whether it does unless told not to: since 1.21 it can.
+fn keeps_statements(program: &Path) -> Result<bool, ClusterError> {
+    // `PgBouncer 1.18.0`, and the versions of libraries.
+    let text = output(Command::new(program).arg("--version"), "pgbouncer")?;
+    let version = text.split_whitespace().nth(1).unwrap_or_default();
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    Ok((numbers.next().flatten(), numbers.next().flatten()) >= (Some(1), Some(21)))
 }
 
 fn find_program() -> Option<PathBuf> {

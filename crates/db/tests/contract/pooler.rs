@@ -31,12 +31,13 @@ fn nothing_stays_on_a_connection_that_others_use() {
         tx.query_one(
             "select concat_ws(' ', current_setting('jit'), current_setting('search_path'),
                  current_setting('default_toast_compression'),
-                 (select reset_val from pg_settings where name = 'statement_timeout'))",
+                 (select reset_val from pg_settings where name = 'statement_timeout'),
+                 (select count(*) from pg_prepared_statements))",
             &[],
             |row| row.text(0),
         )
     });
-    assert_eq!(settings, Ok("on \"$user\", public pglz 0".to_owned()));
+    assert_eq!(settings, Ok("on \"$user\", public pglz 0 0".to_owned()));
     assert_eq!(ids(&db), [], "it is the other schema's");
     other.close_blocking();
     db.close_blocking();
