@@ -50,15 +50,23 @@ pub enum ClusterError {
 impl Cluster {
     /// Starts a cluster and waits until it takes connections.
     pub fn start() -> Result<Cluster, ClusterError> {
-        Cluster::start_as(None)
+        Cluster::start_as(None, &[])
+    }
+
+    /// Starts a cluster with further settings of the form `name=value`.
+    pub fn start_with(settings: &[&str]) -> Result<Cluster, ClusterError> {
+        Cluster::start_as(None, settings)
     }
 
     /// Starts a cluster that offers TLS, with that certificate and its key, both PEM.
     pub fn start_encrypted(certificate: &str, key: &str) -> Result<Cluster, ClusterError> {
-        Cluster::start_as(Some((certificate, key)))
+        Cluster::start_as(Some((certificate, key)), &["ssl=on"])
     }
 
-    fn start_as(identity: Option<(&str, &str)>) -> Result<Cluster, ClusterError> {
+    fn start_as(
+        identity: Option<(&str, &str)>,
+        settings: &[&str],
+    ) -> Result<Cluster, ClusterError> {
         let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
         let folder = tempfile::Builder::new()
             .prefix("driftline-postgres-")
@@ -72,7 +80,7 @@ impl Cluster {
         let mut tries = 0;
         loop {
             tries += 1;
-            match Cluster::start_in(&programs, folder.path(), &account, identity.is_some()) {
+            match Cluster::start_in(&programs, folder.path(), &account, settings) {
                 // From here on the keeper removes the folder.
                 Ok(cluster) => {
                     let _ = folder.keep();
@@ -94,19 +102,15 @@ impl Cluster {
         programs: &Path,
         folder: &Path,
         account: &Account,
-        encrypted: bool,
+        settings: &[&str],
     ) -> Result<Cluster, ClusterError> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut server = account.command(&programs.join("postgres"));
         server.push("-D".into());
         server.push(folder.join("data").into());
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter().chain(settings) {
             server.push("-c".into());
             server.push(setting.into());
-        }
-        if encrypted {
-            server.push("-c".into());
-            server.push("ssl=on".into());
         }
         server.push("-p".into());
         server.push(port.to_string().into());

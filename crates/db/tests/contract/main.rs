@@ -3,6 +3,7 @@
 mod batches;
 mod closing;
 mod concurrency;
+mod connections;
 mod groups;
 mod later;
 mod migrations;
