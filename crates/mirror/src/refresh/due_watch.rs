@@ -113,3 +113,68 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AHEAD_MS: i64 = 2_000;
 /// Workers that nobody wakes look for themselves.
 const LONGEST_SLEEP_MS: i64 = 300_000;
+
+#[cfg(test)]
+mod tests {
+    use driftline_db::testing::{Fresh, databases};
+    use driftline_store::refresh::next_due_ms;
+    use tokio::time::timeout;
+
+    use super::{super::testing::World, *};
+
+    /// Sooner than the lease ends.
+    const SOON: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_sleeping_worker_notices_what_another_process_makes_due() {
+        let world = World::on(Fresh::postgres().target).await;
+        world.name_posts(&["1"]).await;
+        let (instance, shared) = (world.instance().await.id, &world.shared);
+        // It is in a lease: what is left is not due.
+        let _claim = world.claim().await;
+        let looking = tokio::spawn(look(Arc::clone(shared)));
+        let wake = async {
+            while !shared.due_watch.is_asleep(instance) {
+                tokio::task::yield_now().await;
+            }
+            world.name_posts(&["2"]).await;
+        };
+        let sleep = shared.due_watch.sleep(instance, i64::MAX);
+        let both = async { tokio::join!(sleep, wake) };
+        timeout(SOON, both).await.unwrap();
+        assert!(!shared.due_watch.is_asleep(instance));
+        shared.stop.send_replace(true);
+        looking.await.unwrap();
+        shared.store.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_look_finds_the_first_due_time_and_the_end_of_a_lease() {
+        for fresh in databases() {
+            let world = World::on(fresh.target.clone()).await;
+            world.name_posts(&["1", "2", "3"]).await;
+            let (instance, store) = (world.instance().await.id, &world.shared.store);
+            let first = async |until_ms: i64| {
+                let times = (now_ms(), until_ms);
+                let found = store.read(move |tx| due_by(tx, &[instance], times)).await;
+                found.unwrap().get(&instance).copied()
+            };
+            let next = async || {
+                let next = store.read(move |tx| next_due_ms(tx, instance, now_ms()));
+                next.await.unwrap()
+            };
+            let due_ms = next().await.unwrap();
+            assert_eq!(first(i64::MAX).await, Some(due_ms));
+            assert_eq!(first(due_ms).await, Some(due_ms));
+            assert_eq!(first(due_ms - 1).await, None);
+            if fresh.name == "PostgreSQL" {
+                // Nothing is left but a lease of half a minute.
+                let _claim = world.claim().await;
+                let end_ms = first(i64::MAX).await.unwrap();
+                assert!((end_ms - next().await.unwrap()).abs() < 5_000);
+                assert_eq!(first(now_ms()).await, None);
+            }
+            store.close().await;
+        }
+    }
+}
