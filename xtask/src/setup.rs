@@ -22,6 +22,8 @@ const fn server(package: &'static str, programs: &'static [&'static str]) -> Ser
 
 /// What the tests keep data in.
 const POSTGRES: Server = server("postgresql", &["initdb", "postgres"]);
+/// What the tests put before it.
+const PGBOUNCER: Server = server("pgbouncer", &["pgbouncer"]);
 /// What nothing but a benchmark needs.
 pub(crate) const REDIS: Server = server("redis-server", &["redis-server", "redis-benchmark"]);
 /// What nothing but a benchmark needs.
@@ -30,17 +32,16 @@ pub(crate) const BEANSTALKD: Server = server("beanstalkd", &["beanstalkd"]);
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     rust::install_components(workspace)?;
-    let mut missing = Vec::new();
-    if !POSTGRES.is_installed() {
-        missing.push(POSTGRES.package);
-    }
+    let servers = [POSTGRES, PGBOUNCER];
+    let missing = servers.iter().filter(|server| !server.is_installed());
+    let mut missing: Vec<&str> = missing.map(|server| server.package).collect();
     if python::base(&workspace.shell).is_none() {
         missing.extend(python::PACKAGES);
     }
     if !missing.is_empty() {
         apt::install(&workspace.shell, &missing)?;
     }
-    POSTGRES.check()?;
+    servers.iter().try_for_each(Server::check)?;
     python::prepare(workspace)
 }
 
@@ -64,13 +65,14 @@ impl Server {
         }
     }
 
-    /// Whether its programs are on PATH, or where Debian puts PostgreSQL's.
+    /// Whether its programs are on PATH, or where Debian puts PostgreSQL's and those of services.
     fn is_installed(&self) -> bool {
         let path = env::var_os("PATH").unwrap_or_default();
         let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
         let versions = versions.filter_map(|entry| Some(entry.ok()?.path().join("bin")));
         env::split_paths(&path)
             .chain(versions)
+            .chain([PathBuf::from("/usr/sbin")])
             .any(|folder: PathBuf| {
                 let mut programs = self.programs.iter();
                 programs.all(|program| folder.join(program).is_file())

@@ -67,6 +67,8 @@ pub struct StoreSection {
     pub database_url: Option<SecretString>,
     /// The schema in it.
     pub database_schema: Option<String>,
+    /// The most connections to it.
+    pub database_pool: Option<usize>,
 }
 
 /// `[id]`.
@@ -143,6 +145,7 @@ impl Config {
         config.refresh.origins = origins;
         let store = &mut config.store;
         store.data = global.data.clone().or(store.data.take());
+        store.database_pool = global.database_pool.or(store.database_pool);
         store.database_url = global.database_url.clone().or(store.database_url.take());
         Ok(config)
     }

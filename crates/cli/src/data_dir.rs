@@ -8,7 +8,7 @@ use std::{
 };
 
 use driftline_store::{
-    MigrationPlan, Root, SecretUrl, Store, StoreError, Target, Tx, source,
+    MIGRATIONS, MigrationPlan, Options, Root, SecretUrl, Store, StoreError, Target, Tx, source,
     source_lease::{self, Lease},
 };
 use secrecy::{ExposeSecret as _, SecretString};
@@ -21,6 +21,8 @@ use crate::{config::StoreSection, error::CliError};
 pub struct DataDir {
     data: PathBuf,
     target: Target,
+    /// The most connections to PostgreSQL, if that is not the default.
+    connections: Option<usize>,
     shown: String,
 }
 
@@ -45,8 +47,16 @@ impl DataDir {
                     CliError::usage("this system has no folder for data; name one with --data")
                 })?,
         };
+        let connections = store.database_pool;
+        if connections.is_some_and(|connections| connections < Options::MIN_CONNECTIONS) {
+            return Err(CliError::usage(format!(
+                "a database pool has {} connections at least: one that writes and one that reads",
+                Options::MIN_CONNECTIONS
+            )));
+        }
         let Some(url) = &store.database_url else {
             return Ok(Self {
+                connections,
                 target: Target::Sqlite {
                     path: data.join(DATABASE),
                 },
@@ -58,6 +68,7 @@ impl DataDir {
         let in_schema = schema.as_ref().map(|schema| format!(" schema {schema}"));
         Ok(Self {
             data,
+            connections,
             shown: without_secrets(url)? + &in_schema.unwrap_or_default(),
             target: Target::Postgres {
                 url: SecretUrl::new(url.expose_secret()),
@@ -173,7 +184,7 @@ impl DataDir {
     /// # Errors
     /// [`CliError::Failed`] if it cannot be opened.
     pub async fn open(&self, _lock: &Lock) -> Result<Store, CliError> {
-        let store = self.blocking(Store::open).await?;
+        let store = self.open_store().await?;
         if matches!(self.target, Target::Sqlite { .. }) {
             store.write(Root::none(), end_leases_of_the_dead).await?;
         }
@@ -197,7 +208,19 @@ impl DataDir {
             })?),
             Target::Postgres { .. } => None,
         };
-        Ok((lock, self.blocking(Store::open).await?))
+        Ok((lock, self.open_store().await?))
+    }
+
+    async fn open_store(&self) -> Result<Store, CliError> {
+        let connections = self.connections;
+        self.blocking(move |target| {
+            let options = Options::new(target, MIGRATIONS);
+            Store::open_with(match connections {
+                Some(connections) => options.with_connections(connections),
+                None => options,
+            })
+        })
+        .await
     }
 
     /// Does something with the store on a thread that may block.

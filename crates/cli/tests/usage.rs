@@ -169,6 +169,16 @@ fn wrong_configurations_are_2_and_name_the_key() {
 }
 
 #[test]
+fn a_pool_of_one_connection_is_refused() {
+    let data_dir = DataDir::new();
+    let file = data_dir.file("p.toml", "[store]\ndatabase_pool = 1\n");
+    for option in [["--database-pool", "1"], ["--config", &file]] {
+        let line = [&option[..], &["source", "list"]].concat();
+        refused(&data_dir, &line, 2, &["2 connections at least"]);
+    }
+}
+
+#[test]
 fn a_database_urls_password_is_never_printed() {
     let secret = "hunter2hunter2";
     let url = format!("postgres://me:{secret}@127.0.0.1:1/none");

@@ -13,7 +13,7 @@ use crate::error::DbError;
 use crate::job::Call;
 use crate::migrate::{self, MAX_OPENING_WAIT, Migration, MigrationPlan, migrate, when_free};
 use crate::options::{Options, Root, SecretUrl, Target};
-use crate::postgres::{self, Server, SessionPurpose};
+use crate::postgres::{Pool, Server, SessionPurpose};
 use crate::queue::Queue;
 use crate::sqlite;
 use crate::stats::{Counters, Stats};
@@ -206,8 +206,7 @@ impl Inner {
         schema: Option<&str>,
     ) -> Result<(), DbError> {
         let server = Server::new(url, schema)?;
-        server.prepare(schema)?;
-        let mut session = server.connect(SessionPurpose::Migrate)?;
+        let mut session = server.saying_what_it_waits_for(|| server.prepare())?;
         migrate(options.migrations, |step| {
             for tries in 0.. {
                 session.begin_migration(MAX_OPENING_WAIT)?;
@@ -228,18 +227,29 @@ impl Inner {
             }
             Ok(())
         })?;
-        let start = |purpose, name, queue: &Arc<Queue>| {
-            let (server, queue) = (server.clone(), Arc::clone(queue));
-            let counters = Arc::clone(&self.counters);
-            self.start(name, move || {
-                postgres::run_all(&server, &queue, purpose, &counters);
-            })
-        };
-        for _ in 0..options.writers.max(1) {
-            start(SessionPurpose::Write, "driftline-db-write", &self.writes)?;
-        }
-        for _ in 0..options.readers.max(1) {
-            start(SessionPurpose::Read, "driftline-db-read", &self.reads)?;
+        drop(session);
+        let max_idle = options.max_idle;
+        for (purpose, name, queue, threads) in [
+            (
+                SessionPurpose::Write,
+                "driftline-db-write",
+                &self.writes,
+                options.writers,
+            ),
+            (
+                SessionPurpose::Read,
+                "driftline-db-read",
+                &self.reads,
+                options.readers,
+            ),
+        ] {
+            let (queue, counters) = (Arc::clone(queue), Arc::clone(&self.counters));
+            let pool = Arc::new(Pool::new(server.clone(), purpose, queue, counters));
+            for _ in 0..threads.max(1) {
+                let pool = Arc::clone(&pool);
+                self.start(name, move || pool.run_all())?;
+            }
+            self.start("driftline-db-idle", move || pool.keep_small(max_idle))?;
         }
         Ok(())
     }
@@ -259,6 +269,9 @@ impl Inner {
     fn stop(&self) {
         self.reads.close();
         self.writes.close();
+        for thread in &*lock(&self.threads) {
+            thread.thread().unpark();
+        }
     }
 }
 

@@ -301,7 +301,7 @@ fn names(sql: &str, name: &str) -> bool {
 }
 
 /// Does `work`, and reports every so often how long it has taken.
-fn while_reporting<T>(
+pub(crate) fn while_reporting<T>(
     every: Duration,
     report: impl Fn(Duration) + Send,
     work: impl FnOnce() -> T,
@@ -315,7 +315,7 @@ fn while_reporting<T>(
             }
         };
         if let Err(error) = thread::Builder::new().spawn_scoped(scope, reports) {
-            tracing::debug!(%error, "a migration runs without reports");
+            tracing::debug!(%error, "work runs without reports");
         }
         let result = work();
         drop(done);

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use crate::migrate::Migration;
 
@@ -11,10 +12,12 @@ pub struct Options {
     pub target: Target,
     /// The schema's history, in ascending order; empty leaves the schema alone and unchecked.
     pub migrations: &'static [Migration],
-    /// Threads that read, each with a connection of its own.
+    /// Threads that read, each with a connection while it does.
     pub readers: usize,
-    /// Threads that write, each with a connection of its own. SQLite always has one.
+    /// Threads that write, each with a connection while it does. SQLite always has one.
     pub writers: usize,
+    /// How long a connection to PostgreSQL is kept that is not used.
+    pub max_idle: Duration,
     /// How many jobs may wait in each queue; further callers wait for a slot.
     pub queue: usize,
     /// How many writes SQLite may commit together.
@@ -36,10 +39,26 @@ impl Options {
             migrations,
             readers,
             writers: 4,
+            max_idle: Duration::from_secs(60),
             queue: 1024,
             group: 128,
         }
     }
+
+    /// With at most so many connections to PostgreSQL, at least [`Options::MIN_CONNECTIONS`]: half of
+    /// them write. SQLite's stay as they are.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Options {
+        if let Target::Postgres { .. } = self.target {
+            let connections = connections.max(Options::MIN_CONNECTIONS);
+            self.writers = connections.div_ceil(2);
+            self.readers = connections - self.writers;
+        }
+        self
+    }
+
+    /// One that writes and one that reads: neither ever waits for the other.
+    pub const MIN_CONNECTIONS: usize = 2;
 }
 
 /// The location of the data.

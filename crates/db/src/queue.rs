@@ -35,6 +35,10 @@ impl Queue {
         self.queued.len()
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.jobs.is_closed()
+    }
+
     /// Refuses further jobs. Those already queued still run.
     pub(crate) fn close(&self) {
         self.jobs.close();

@@ -3,9 +3,11 @@
 mod cluster;
 mod dump;
 mod fresh;
+mod pooler;
 mod schema;
 
 pub use cluster::{Cluster, ClusterError};
 pub use dump::{dump, load};
 pub use fresh::{Fresh, databases, postgres_database};
+pub use pooler::Pooler;
 pub use schema::schema;

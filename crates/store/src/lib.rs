@@ -30,7 +30,7 @@ pub mod testing;
 mod text;
 
 pub use driftline_db::{
-    MigrationPlan, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on,
+    MigrationPlan, Options, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on,
 };
 pub use error::StoreError;
 pub use id_types::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};

@@ -19,6 +19,9 @@ pub(super) struct Address {
     pub(super) statement_timeout: Option<Duration>,
     /// How long a transaction may be idle, likewise.
     pub(super) idle_in_transaction_timeout: Option<Duration>,
+    /// Whether statements are prepared under names; `None`: where the server, or the pooler before
+    /// it, keeps them.
+    pub(super) named_statements: Option<bool>,
 }
 
 impl Address {
@@ -55,6 +58,7 @@ impl Address {
         Ok(Address {
             statement_timeout: own.statement_timeout.or(statement),
             idle_in_transaction_timeout: own.idle_timeout.or(idle),
+            named_statements: own.named_statements,
             config,
             tls,
         })
@@ -68,6 +72,7 @@ struct Own {
     root: Option<String>,
     statement_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
+    named_statements: Option<bool>,
 }
 
 impl Own {
@@ -100,6 +105,7 @@ impl Own {
             "sslrootcert" => self.root = Some(value.to_owned()),
             STATEMENT_TIMEOUT => self.statement_timeout = Some(duration(key, value)?),
             IDLE_TIMEOUT => self.idle_timeout = Some(duration(key, value)?),
+            PREPARED_STATEMENTS => self.named_statements = is_on(value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -154,6 +160,19 @@ fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
         })
 }
 
+/// Whether statements are prepared; `None` where that is to be found out.
+fn is_on(value: &str) -> Result<Option<bool>, DbError> {
+    match value {
+        "auto" => Ok(None),
+        "true" => Ok(Some(true)),
+        "false" => Ok(Some(false)),
+        _ => Err(DbError::Open(format!(
+            "the PostgreSQL URL's {PREPARED_STATEMENTS} must be auto, true or false"
+        ))),
+    }
+}
+
+const PREPARED_STATEMENTS: &str = "prepared_statements";
 pub(super) const STATEMENT_TIMEOUT: &str = "statement_timeout";
 pub(super) const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
 /// Longer than any healthy statement takes; counting a large source's entries takes a minute.
@@ -218,6 +237,21 @@ mod tests {
         let options = "postgres://h/d?sslmode=disable&options=-c%20statement_timeout%3D7s";
         let address = parse(options).expect("a good URL");
         assert_eq!(address.statement_timeout, None);
+    }
+
+    #[test]
+    fn prepared_statements_are_found_out_unless_told() {
+        for (text, named) in [
+            ("", None),
+            ("&prepared_statements=auto", None),
+            ("&prepared_statements=true", Some(true)),
+            ("&prepared_statements=false", Some(false)),
+        ] {
+            let address = parse(&format!("postgres://h/d?sslmode=disable{text}"));
+            assert_eq!(address.expect("a good URL").named_statements, named);
+        }
+        let error = error_of("postgres://h/d?prepared_statements=no");
+        assert!(error.contains("auto, true or false"), "{error}");
     }
 
     #[test]

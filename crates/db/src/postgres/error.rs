@@ -4,6 +4,16 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::DbError;
 
+/// Whether a pooler in between has moved the connection to another server process, which does not
+/// know a prepared statement, or another one by its name.
+pub(super) fn is_lost_statement(error: &tokio_postgres::Error) -> bool {
+    let lost = [
+        &SqlState::INVALID_SQL_STATEMENT_NAME,
+        &SqlState::DUPLICATE_PSTATEMENT,
+    ];
+    error.code().is_some_and(|code| lost.contains(&code))
+}
+
 /// Maps a driver's error.
 pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
     let Some(report) = error.as_db_error() else {
@@ -30,14 +40,18 @@ pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
         SqlState::FEATURE_NOT_SUPPORTED if report.message().contains("cached plan") => {
             DbError::StalePlan
         }
-        // A pooler in between has dropped it.
-        SqlState::INVALID_SQL_STATEMENT_NAME => DbError::StalePlan,
+        _ if is_lost_statement(error) => DbError::StalePlan,
         SqlState::QUERY_CANCELED => DbError::Cancelled(message()),
         SqlState::LOCK_NOT_AVAILABLE | SqlState::TOO_MANY_CONNECTIONS => DbError::Busy(message()),
         SqlState::ADMIN_SHUTDOWN
         | SqlState::CRASH_SHUTDOWN
         | SqlState::CANNOT_CONNECT_NOW
         | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => DbError::ConnectionLost(message()),
+        SqlState::DATATYPE_MISMATCH | SqlState::UNDEFINED_FUNCTION => DbError::Type(message()),
+        // Not of the network: a statement that is not prepared has other parameters.
+        SqlState::PROTOCOL_VIOLATION if report.message().starts_with("bind message") => {
+            DbError::Type(message())
+        }
         _ => match code.code().get(..2) {
             Some("08") => DbError::ConnectionLost(message()),
             Some("23") => DbError::Constraint(format!("{} ({})", constraint(), table())),

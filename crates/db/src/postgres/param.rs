@@ -10,28 +10,50 @@ use crate::value::ValueRef;
 #[derive(Debug)]
 pub(super) struct Param<'a>(pub(super) ValueRef<'a>);
 
+impl Param<'_> {
+    /// The type to declare it as where the server is not asked for its own; for null, the server
+    /// finds one.
+    pub(super) fn own_type(&self) -> Type {
+        match self.0 {
+            ValueRef::Null => Type::UNKNOWN,
+            ValueRef::I64(_) => Type::INT8,
+            ValueRef::Text(_) => Type::TEXT,
+            ValueRef::Blob(_) => Type::BYTEA,
+            ValueRef::Bool(_) => Type::BOOL,
+            ValueRef::List(Column::I64(_)) => Type::INT8_ARRAY,
+            ValueRef::List(Column::Text(_)) => Type::TEXT_ARRAY,
+            ValueRef::List(Column::Bool(_)) => Type::BOOL_ARRAY,
+        }
+    }
+}
+
 /// A parameter as it travels: what it was made from need not live until it is sent.
 #[derive(Debug)]
-pub(super) struct Encoded(Option<BytesMut>);
+pub(super) struct Encoded {
+    pub(super) kind: Type,
+    /// `None` for null.
+    bytes: Option<BytesMut>,
+}
 
 type Written = Result<IsNull, Box<dyn Error + Sync + Send>>;
 
 impl Encoded {
     pub(super) fn of(
         param: &Param<'_>,
-        kind: &Type,
+        kind: Type,
     ) -> Result<Encoded, Box<dyn Error + Sync + Send>> {
         let mut bytes = BytesMut::new();
-        Ok(Encoded(match param.to_sql(kind, &mut bytes)? {
+        let bytes = match param.to_sql(&kind, &mut bytes)? {
             IsNull::Yes => None,
             IsNull::No => Some(bytes),
-        }))
+        };
+        Ok(Encoded { kind, bytes })
     }
 }
 
 impl ToSql for Encoded {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Written {
-        let Some(bytes) = &self.0 else {
+        let Some(bytes) = &self.bytes else {
             return Ok(IsNull::Yes);
         };
         out.extend_from_slice(bytes);

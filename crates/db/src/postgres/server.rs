@@ -1,105 +1,258 @@
-use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio_postgres::config::Host;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, Error};
 
 use super::SessionPurpose;
 use super::address::{Address, IDLE_TIMEOUT, STATEMENT_TIMEOUT};
 use super::error::classify;
+use super::pooler::{self, Found};
 use super::session::Session;
 use super::tls;
 use super::wire::Wire;
 use crate::error::DbError;
+use crate::migrate::while_reporting;
 use crate::options::SecretUrl;
+use crate::tx::Tx;
 
 /// Where to connect, checked. Not `Debug`: it holds the password.
 #[derive(Clone)]
 pub(crate) struct Server {
     address: Address,
-    /// The statement that makes names mean this schema's tables.
-    search_path: Option<String>,
+    schema: Option<String>,
+    seen: Arc<Seen>,
+}
+
+/// What connections have found.
+#[derive(Debug, Default)]
+struct Seen {
+    /// A pooler in between refuses to be told apart from a server.
+    refuses_marks: AtomicBool,
+    /// Connections get other server processes, which do not know their statements.
+    loses_statements: AtomicBool,
+    is_pooler_told: AtomicBool,
+    /// The server has taken a connection.
+    is_connected: AtomicBool,
+    /// A job has been done.
+    is_in_use: AtomicBool,
+}
+
+/// What a session needs to know of its connection.
+pub(super) struct Traits {
+    /// Whether a pooler may give each transaction another server connection.
+    pub(super) is_pooled: bool,
+    /// What begins each transaction, after its first command: its settings, where the connection must
+    /// not keep them.
+    pub(super) settings: String,
+    seen: Arc<Seen>,
+}
+
+impl Traits {
+    /// Whether a prepared statement is there when it is used.
+    pub(super) fn keeps_statements(&self) -> bool {
+        !self.seen.loses_statements.load(Ordering::Relaxed)
+    }
+
+    /// One was not.
+    pub(super) fn lose_statements(&self) {
+        if !self.seen.loses_statements.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "prepared statements get lost, as behind a connection pooler: none are used any more"
+            );
+        }
+    }
 }
 
 impl Server {
     pub(crate) fn new(url: &SecretUrl, schema: Option<&str>) -> Result<Server, DbError> {
         let address = Address::parse(url)?;
-        let search_path = schema.map(|schema| format!("set search_path to {}", quote(schema)));
+        let seen = Seen::default();
+        let loses = address.named_statements == Some(false);
+        seen.loses_statements.store(loses, Ordering::Relaxed);
         Ok(Server {
             address,
-            search_path,
+            schema: schema.map(str::to_owned),
+            seen: Arc::new(seen),
         })
     }
 
+    /// Connects. A connection to the server itself keeps its settings. Behind a pooler it is not ours:
+    /// each transaction brings them.
     pub(crate) fn connect(&self, purpose: SessionPurpose) -> Result<Session, DbError> {
-        let wire = self.wire()?;
-        let statement_timeout = match purpose {
-            // An index of a large table takes its time.
-            SessionPurpose::Migrate => Some(Duration::ZERO),
-            SessionPurpose::Write | SessionPurpose::Read => self.address.statement_timeout,
-        };
-        let mut settings = String::new();
-        for (name, timeout) in [
-            (STATEMENT_TIMEOUT, statement_timeout),
-            (IDLE_TIMEOUT, self.address.idle_in_transaction_timeout),
-        ] {
-            if let Some(timeout) = timeout {
-                let _ = write!(settings, "set {name} = {}; ", timeout.as_millis());
-            }
-        }
-        if purpose == SessionPurpose::Write {
-            // Plans by keys have high prices, which would set just-in-time compiling going.
-            settings.push_str("set jit = off; ");
-            settings.push_str(QUICKLY_PACKED);
-        }
-        if let Some(search_path) = &self.search_path {
-            settings.push_str(search_path);
-        }
-        if !settings.is_empty() {
+        let mark = pooler::new_mark();
+        let wire = self.marked_wire(&mark)?;
+        let failed = |error: Error| classify(&error);
+        let found = wire
+            .wait(|client| pooler::find(client, &mark))
+            .map_err(failed)?;
+        let mut settings = self.settings(purpose, &found);
+        if found.is_pooled {
+            self.meet_pooler(&wire)?;
+        } else {
             wire.wait(|client| client.batch_execute(&settings))
-                .map_err(|error| classify(&error))?;
+                .map_err(failed)?;
+            settings.clear();
         }
-        Ok(Session::new(wire, purpose == SessionPurpose::Write))
+        let traits = Traits {
+            is_pooled: found.is_pooled,
+            settings,
+            seen: Arc::clone(&self.seen),
+        };
+        Ok(Session::new(wire, traits, purpose == SessionPurpose::Write))
     }
 
-    /// Makes the schema if it does not exist; fails at once if the server cannot be used.
-    pub(crate) fn prepare(&self, schema: Option<&str>) -> Result<(), DbError> {
-        let wire = self
-            .wire()
-            .map_err(|error| DbError::Open(error.to_string()))?;
-        let Some(schema) = schema else { return Ok(()) };
-        let exists = wire
-            .wait(async |client| {
-                let named = "select 1 from pg_namespace where nspname = $1";
-                client.query_opt(named, &[&schema]).await
-            })
-            .map_err(|error| classify(&error))?;
-        if exists.is_none() {
+    /// Connects in order to migrate, and makes the schema if it does not exist.
+    pub(crate) fn prepare(&self) -> Result<Session, DbError> {
+        let connected = self.connect(SessionPurpose::Migrate);
+        let mut session = connected.map_err(|error| DbError::Open(error.to_string()))?;
+        let Some(schema) = &self.schema else {
+            return Ok(session);
+        };
+        session.begin("begin");
+        let exists = Tx::postgres(&mut session).query_opt(
+            "select 1 from pg_namespace where nspname = $1",
+            &[schema],
+            |_| Ok(()),
+        );
+        session.roll_back();
+        if exists?.is_none() {
             // Two processes may both find it missing; `if not exists` can still collide.
-            let make = format!("create schema if not exists {}", quote(schema));
-            let made = wire.wait(|client| client.batch_execute(&make));
-            match made.map_err(|error| classify(&error)) {
+            match session.script(&format!("create schema if not exists {}", quote(schema))) {
                 Err(DbError::Conflict { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(session)
+    }
+
+    /// Does work that begins with a connection. Until the first such work is done, says what it waits
+    /// for.
+    pub(crate) fn saying_what_it_waits_for<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.seen.is_in_use.load(Ordering::Relaxed) {
+            return work();
+        }
+        let report = |elapsed: Duration| {
+            let what = match self.seen.is_connected.load(Ordering::Relaxed) {
+                false => "a connection, which it has not taken yet",
+                true => "the answer to a statement",
+            };
+            tracing::warn!(
+                "waiting for {what}: PostgreSQL at {}, for {} s so far; the server may be \
+                 overloaded, or a connection pooler before it may have no connection left for \
+                 this process",
+                self.addresses(),
+                elapsed.as_secs()
+            );
+        };
+        while_reporting(FIRST_REPORT, report, work)
+    }
+
+    /// A job has been done.
+    pub(super) fn is_in_use(&self) {
+        self.seen.is_in_use.store(true, Ordering::Relaxed);
+    }
+
+    /// The statement that makes a connection's settings, or one transaction's; empty if there are none.
+    fn settings(&self, purpose: SessionPurpose, found: &Found) -> String {
+        let Address {
+            statement_timeout,
+            idle_in_transaction_timeout,
+            ..
+        } = self.address;
+        let statement_timeout = match purpose {
+            // An index of a large table takes its time.
+            SessionPurpose::Migrate => Some(Duration::ZERO),
+            SessionPurpose::Write | SessionPurpose::Read => statement_timeout,
+        };
+        let ms = |timeout: Duration| timeout.as_millis().to_string();
+        let is_write = purpose == SessionPurpose::Write;
+        let settings = [
+            (STATEMENT_TIMEOUT, statement_timeout.map(ms)),
+            (IDLE_TIMEOUT, idle_in_transaction_timeout.map(ms)),
+            // Plans by keys have high prices, which would set just-in-time compiling going.
+            ("jit", is_write.then(|| "off".to_owned())),
+            // PostgreSQL's own way takes a third of the time of storing a post.
+            (
+                "default_toast_compression",
+                (is_write && found.has_lz4).then(|| "lz4".to_owned()),
+            ),
+            ("search_path", self.schema.as_deref().map(quote)),
+        ];
+        let settings = settings.into_iter().filter_map(|(name, value)| {
+            let value = literal(&value?);
+            Some(format!(
+                "set_config('{name}', {value}, {})",
+                found.is_pooled
+            ))
+        });
+        let settings: Vec<String> = settings.collect();
+        match settings.is_empty() {
+            true => String::new(),
+            // One statement, since each costs its own time on the server.
+            false => format!("; select {}", settings.join(", ")),
+        }
+    }
+
+    /// Looks at a pooler in between, unless the operator said what it does with statements.
+    fn meet_pooler(&self, wire: &Wire) -> Result<(), DbError> {
+        let keeps = match self.address.named_statements {
+            Some(named) => named,
+            None => wire
+                .wait(pooler::keeps_statements)
+                .map_err(|error| classify(&error))?,
+        };
+        self.seen.loses_statements.store(!keeps, Ordering::Relaxed);
+        if !self.seen.is_pooler_told.swap(true, Ordering::Relaxed) {
+            let kept = if keeps { "" } else { " not" };
+            tracing::info!(
+                "a connection pooler is before PostgreSQL at {}: statements are{kept} prepared",
+                self.addresses()
+            );
+        }
         Ok(())
     }
 
-    fn wire(&self) -> Result<Wire, DbError> {
-        let Address { config, tls, .. } = &self.address;
-        Wire::connect(config, tls.as_ref())?.map_err(|error| {
-            let reason = match error.as_db_error() {
-                Some(refusal) => refusal.message().to_owned(),
-                None => tls::explain(&error).unwrap_or_else(|| {
-                    std::error::Error::source(&error)
-                        .map_or_else(|| error.to_string(), ToString::to_string)
-                }),
-            };
-            DbError::ConnectionLost(format!(
-                "cannot connect to PostgreSQL at {}: {reason}",
-                self.addresses()
-            ))
-        })
+    /// Connects, with a mark that only the server itself takes.
+    fn marked_wire(&self, mark: &str) -> Result<Wire, DbError> {
+        let config = &self.address.config;
+        if !self.seen.refuses_marks.load(Ordering::Relaxed) {
+            let options = config.get_options().unwrap_or_default();
+            let mut marked = config.clone();
+            marked.options(format!("{options} {}", pooler::option(mark)).trim_start());
+            match self.wire(&marked)? {
+                Err(error) if error.code() == Some(&SqlState::PROTOCOL_VIOLATION) => {
+                    self.seen.refuses_marks.store(true, Ordering::Relaxed);
+                }
+                connected => return connected.map_err(|error| self.refused(&error)),
+            }
+        }
+        self.wire(config)?.map_err(|error| self.refused(&error))
+    }
+
+    fn wire(&self, config: &Config) -> Result<Result<Wire, Error>, DbError> {
+        let wire = Wire::connect(config, self.address.tls.as_ref())?;
+        let is_connected = wire.is_ok();
+        self.seen
+            .is_connected
+            .store(is_connected, Ordering::Relaxed);
+        Ok(wire)
+    }
+
+    fn refused(&self, error: &Error) -> DbError {
+        let reason = match error.as_db_error() {
+            Some(refusal) => refusal.message().to_owned(),
+            None => tls::explain(error).unwrap_or_else(|| {
+                std::error::Error::source(error)
+                    .map_or_else(|| error.to_string(), ToString::to_string)
+            }),
+        };
+        DbError::ConnectionLost(format!(
+            "cannot connect to PostgreSQL at {}: {reason}",
+            self.addresses()
+        ))
     }
 
     fn addresses(&self) -> String {
@@ -116,11 +269,15 @@ impl Server {
     }
 }
 
+/// A name in SQL.
 fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Large texts are packed with LZ4 where the server was built with it: its own way takes a third of
-/// the time of storing a post.
-const QUICKLY_PACKED: &str = "select set_config(name, 'lz4', false) from pg_settings \
-    where name = 'default_toast_compression' and 'lz4' = any(enumvals); ";
+/// A text in SQL.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// An operator who looks at the log sees within three seconds what is missing.
+const FIRST_REPORT: Duration = Duration::from_millis(2_500);

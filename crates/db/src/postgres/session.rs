@@ -5,12 +5,14 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use futures_util::future::maybe_done;
-use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error};
 
-use super::error::classify;
+use super::error::{classify, is_lost_statement};
 use super::param::{Encoded, Param};
+use super::server::Traits;
+use super::statement::Text;
 use super::wire::Wire;
 use crate::batch::Column;
 use crate::error::DbError;
@@ -25,8 +27,9 @@ use crate::value::{ToValue, ValueRef};
 /// one round trip to the server, however many statements travel with it.
 pub(crate) struct Session {
     wire: Wire,
-    statements: HashMap<String, Statement>,
+    statements: HashMap<String, Text>,
     waiting: Vec<Waiting>,
+    traits: Traits,
     /// Whether the transaction's plans go by keys; `None` if none of the connection's ever need to.
     goes_by_keys: Option<bool>,
     broken: bool,
@@ -34,10 +37,10 @@ pub(crate) struct Session {
 
 /// A statement that is sent along with the next question.
 enum Waiting {
-    Begin(&'static str),
+    Begin(String),
     Script(&'static str),
-    Prepared {
-        statement: Statement,
+    Statement {
+        text: Text,
         params: Vec<Encoded>,
         /// Where it must find a row, what its absence means.
         else_missing: Option<DbError>,
@@ -48,11 +51,12 @@ impl Session {
     /// With `by_keys`, a transaction turns off plans that read whole tables before its first
     /// statement over a batch or a list. Such a statement may get its plan, and keep it, while its
     /// tables are small or have no statistics: it would read them whole when they have grown.
-    pub(super) fn new(wire: Wire, by_keys: bool) -> Session {
+    pub(super) fn new(wire: Wire, traits: Traits, by_keys: bool) -> Session {
         Session {
             wire,
             statements: HashMap::new(),
             waiting: Vec::new(),
+            traits,
             goes_by_keys: by_keys.then_some(false),
             broken: false,
         }
@@ -68,16 +72,21 @@ impl Session {
         columns: &[Column<'_>],
         is_later: bool,
     ) -> Result<u64, DbError> {
-        let statement = self.prepare(sql, params.len(), columns.len())?;
-        if !statement.columns().is_empty() {
+        let text = self.prepare(sql, params.len(), columns.len())?;
+        if matches!(&text, Text::Named(statement) if !statement.columns().is_empty()) {
             return Err(DbError::gives_rows());
         }
         if is_later {
-            return self.keep_back(statement, params, columns, None).map(|()| 0);
+            return self.keep_back(text, params, columns, None).map(|()| 0);
         }
         let params = bind(params, columns);
         self.plan_by_keys(&params);
-        self.ask(async |client| client.execute_raw(&statement, &params).await)
+        let params = params.iter().map(|param| (param, param.own_type()));
+        let (rows, changed) = self.ask(async |client| text.run(client, params).await)?;
+        match rows.is_empty() {
+            true => Ok(changed),
+            false => Err(DbError::gives_rows()),
+        }
     }
 
     /// Runs a query later, as [`Session::execute`] does, and fails if it gives no row.
@@ -87,8 +96,8 @@ impl Session {
         params: &[&dyn ToValue],
         else_missing: DbError,
     ) -> Result<(), DbError> {
-        let statement = self.prepare(sql, params.len(), 0)?;
-        self.keep_back(statement, params, &[], Some(else_missing))
+        let text = self.prepare(sql, params.len(), 0)?;
+        self.keep_back(text, params, &[], Some(else_missing))
     }
 
     pub(crate) fn each(
@@ -98,13 +107,11 @@ impl Session {
         columns: &[Column<'_>],
         row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
-        let statement = self.prepare(sql, params.len(), columns.len())?;
+        let text = self.prepare(sql, params.len(), columns.len())?;
         let params = bind(params, columns);
         self.plan_by_keys(&params);
-        let rows: Vec<ServerRow> = self.ask(async |client| {
-            let rows = client.query_raw(&statement, &params).await?;
-            rows.try_collect().await
-        })?;
+        let params = params.iter().map(|param| (param, param.own_type()));
+        let (rows, _) = self.ask(async |client| text.run(client, params).await)?;
         rows.iter().try_for_each(|found| row(&Row::postgres(found)))
     }
 
@@ -114,9 +121,10 @@ impl Session {
     }
 
     /// Begins a transaction along with its first question.
-    pub(crate) fn begin(&mut self, command: &'static str) {
+    pub(crate) fn begin(&mut self, command: &str) {
         self.waiting.clear();
-        self.waiting.push(Waiting::Begin(command));
+        let begin = format!("{command}{}", self.traits.settings);
+        self.waiting.push(Waiting::Begin(begin));
         self.goes_by_keys = self.goes_by_keys.map(|_| false);
     }
 
@@ -160,6 +168,12 @@ impl Session {
         }
     }
 
+    /// Whether the connection stands, as far as it has been heard of.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.wire.listen();
+        !self.is_broken()
+    }
+
     pub(crate) fn is_broken(&self) -> bool {
         self.broken || self.wire.is_closed()
     }
@@ -197,7 +211,7 @@ impl Session {
         });
         for (waiting, outcome) in waiting.into_iter().zip(before) {
             let rows = outcome.map_err(|error| self.failed(&error))?;
-            if let Waiting::Prepared {
+            if let Waiting::Statement {
                 else_missing: Some(error),
                 ..
             } = waiting
@@ -211,7 +225,7 @@ impl Session {
 
     fn keep_back(
         &mut self,
-        statement: Statement,
+        text: Text,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
         else_missing: Option<DbError>,
@@ -221,13 +235,16 @@ impl Session {
         }
         let params = bind(params, columns);
         self.plan_by_keys(&params);
-        let kinds = statement.params().iter();
+        let kinds: Vec<Type> = match &text {
+            Text::Named(statement) => statement.params().to_vec(),
+            Text::Unnamed(_) => params.iter().map(Param::own_type).collect(),
+        };
         let params = params.iter().zip(kinds).map(|(param, kind)| {
             Encoded::of(param, kind).map_err(|error| DbError::Type(error.to_string()))
         });
         let params = params.collect::<Result<_, _>>()?;
-        self.waiting.push(Waiting::Prepared {
-            statement,
+        self.waiting.push(Waiting::Statement {
+            text,
             params,
             else_missing,
         });
@@ -242,30 +259,45 @@ impl Session {
         }
     }
 
-    fn prepare(&mut self, sql: &str, params: usize, columns: usize) -> Result<Statement, DbError> {
-        let statement = match self.statements.get(sql) {
-            Some(statement) => statement.clone(),
+    fn prepare(&mut self, sql: &str, params: usize, columns: usize) -> Result<Text, DbError> {
+        if !self.traits.keeps_statements() {
+            return Ok(Text::Unnamed(sql.into()));
+        }
+        let text = match self.statements.get(sql) {
+            Some(text) => text.clone(),
             None => {
-                let statement = self.ask(async |client| client.prepare(sql).await)?;
+                // Where connections share their statements, those of transactions that plan by keys
+                // are others.
+                let mark = match self.goes_by_keys.is_some() && self.traits.is_pooled {
+                    true => "/* by keys */ ",
+                    false => "",
+                };
+                let marked = format!("{mark}{sql}");
+                let statement = self.ask(async |client| client.prepare(&marked).await)?;
                 if self.statements.len() >= STATEMENTS {
                     self.statements.clear();
                 }
-                self.statements.insert(sql.to_owned(), statement.clone());
-                statement
+                let text = Text::Named(statement);
+                self.statements.insert(sql.to_owned(), text.clone());
+                text
             }
         };
-        let expected = statement.params().len();
-        if expected != params + columns {
-            let expected = expected.saturating_sub(columns);
+        if let Text::Named(statement) = &text
+            && statement.params().len() != params + columns
+        {
+            let expected = statement.params().len().saturating_sub(columns);
             return Err(DbError::wrong_count(params, expected));
         }
-        Ok(statement)
+        Ok(text)
     }
 
     fn failed(&mut self, error: &Error) -> DbError {
         let meaning = classify(error);
         if meaning == DbError::StalePlan {
             self.statements.clear();
+        }
+        if is_lost_statement(error) {
+            self.traits.lose_statements();
         }
         // The server has ended the connection.
         if matches!(meaning, DbError::ConnectionLost(_)) {
@@ -279,12 +311,12 @@ impl Waiting {
     /// Runs it; how many rows it gave or changed.
     async fn run(&self, client: &Client) -> Result<u64, Error> {
         match self {
-            Waiting::Begin(sql) | Waiting::Script(sql) => {
-                client.batch_execute(sql).await.map(|()| 0)
+            Waiting::Begin(sql) => client.batch_execute(sql).await.map(|()| 0),
+            Waiting::Script(sql) => client.batch_execute(sql).await.map(|()| 0),
+            Waiting::Statement { text, params, .. } => {
+                let params = params.iter().map(|param| (param, param.kind.clone()));
+                text.run(client, params).await.map(|(_, rows)| rows)
             }
-            Waiting::Prepared {
-                statement, params, ..
-            } => client.execute_raw(statement, params).await,
         }
     }
 }
@@ -320,7 +352,7 @@ mod tests {
             unreachable!("it is PostgreSQL");
         };
         let server = Server::new(&url, schema.as_deref()).expect("a good URL");
-        server.prepare(schema.as_deref()).expect("a schema");
+        server.prepare().expect("a schema");
         let connect = || server.connect(SessionPurpose::Migrate).expect("a session");
         let (mut first, mut second) = (connect(), connect());
         first.begin_migration(MAX_OPENING_WAIT).expect("it is free");

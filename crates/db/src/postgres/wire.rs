@@ -45,6 +45,11 @@ impl Wire {
         self.runtime.block_on(work(client))
     }
 
+    /// Takes what the server has sent of itself, such as the end of the connection.
+    pub(super) fn listen(&self) {
+        self.runtime.block_on(tokio::task::yield_now());
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.client.as_ref().is_none_or(Client::is_closed)
     }

@@ -20,8 +20,8 @@ pub struct Cluster {
 /// Why no cluster could be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// PostgreSQL's programs are not on this machine.
-    #[error("no PostgreSQL programs were found: run `cargo xtask setup`")]
+    /// PostgreSQL's programs, or PgBouncer, are not on this machine.
+    #[error("no programs of PostgreSQL or PgBouncer were found: run `cargo xtask setup`")]
     NotInstalled,
 
     /// A program could not be run.
@@ -42,23 +42,31 @@ pub enum ClusterError {
         output: String,
     },
 
-    /// The cluster's folder could not be prepared.
-    #[error("the cluster's folder: {0}")]
+    /// The folder could not be prepared.
+    #[error("the folder of a server: {0}")]
     Folder(#[from] io::Error),
 }
 
 impl Cluster {
     /// Starts a cluster and waits until it takes connections.
     pub fn start() -> Result<Cluster, ClusterError> {
-        Cluster::start_as(None)
+        Cluster::start_as(None, &[])
+    }
+
+    /// Starts a cluster with further settings of the form `name=value`.
+    pub fn start_with(settings: &[&str]) -> Result<Cluster, ClusterError> {
+        Cluster::start_as(None, settings)
     }
 
     /// Starts a cluster that offers TLS, with that certificate and its key, both PEM.
     pub fn start_encrypted(certificate: &str, key: &str) -> Result<Cluster, ClusterError> {
-        Cluster::start_as(Some((certificate, key)))
+        Cluster::start_as(Some((certificate, key)), &["ssl=on"])
     }
 
-    fn start_as(identity: Option<(&str, &str)>) -> Result<Cluster, ClusterError> {
+    fn start_as(
+        identity: Option<(&str, &str)>,
+        settings: &[&str],
+    ) -> Result<Cluster, ClusterError> {
         let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
         let folder = tempfile::Builder::new()
             .prefix("driftline-postgres-")
@@ -72,7 +80,7 @@ impl Cluster {
         let mut tries = 0;
         loop {
             tries += 1;
-            match Cluster::start_in(&programs, folder.path(), &account, identity.is_some()) {
+            match Cluster::start_in(&programs, folder.path(), &account, settings) {
                 // From here on the keeper removes the folder.
                 Ok(cluster) => {
                     let _ = folder.keep();
@@ -94,38 +102,19 @@ impl Cluster {
         programs: &Path,
         folder: &Path,
         account: &Account,
-        encrypted: bool,
+        settings: &[&str],
     ) -> Result<Cluster, ClusterError> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut server = account.command(&programs.join("postgres"));
         server.push("-D".into());
         server.push(folder.join("data").into());
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter().chain(settings) {
             server.push("-c".into());
             server.push(setting.into());
         }
-        if encrypted {
-            server.push("-c".into());
-            server.push("ssl=on".into());
-        }
         server.push("-p".into());
         server.push(port.to_string().into());
-        // A process group of its own: an interrupt at the terminal ends the test process, whose
-        // end then stops the cluster.
-        let keeper = Command::new("sh")
-            .args(["-c", KEEPER, "keeper"])
-            .arg(folder)
-            .args(server)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| ClusterError::Program {
-                program: "sh".into(),
-                error,
-            })?;
+        let keeper = keep(folder, server, "QUIT")?;
         let url = format!("postgres://{SUPERUSER}@127.0.0.1:{port}/postgres");
         let mut cluster = Cluster { url, keeper };
         cluster.wait_until_ready(folder)?;
@@ -160,14 +149,14 @@ impl Drop for Cluster {
 }
 
 /// The operating system's account that runs PostgreSQL, which refuses to run as root.
-enum Account {
+pub(super) enum Account {
     Own,
     Other(&'static str),
 }
 
 impl Account {
     /// Root's folders are handed to an account without rights; others keep theirs.
-    fn for_owner_of(folder: &Path) -> Result<Account, ClusterError> {
+    pub(super) fn for_owner_of(folder: &Path) -> Result<Account, ClusterError> {
         if fs::metadata(folder)?.uid() != 0 {
             return Ok(Account::Own);
         }
@@ -181,7 +170,7 @@ impl Account {
 
     /// A program's command line, as this account. `setpriv` replaces itself by the program, so
     /// that signals reach it.
-    fn command(&self, program: &Path) -> Vec<OsString> {
+    pub(super) fn command(&self, program: &Path) -> Vec<OsString> {
         let mut line: Vec<OsString> = Vec::new();
         if let Account::Other(name) = self {
             line.push("setpriv".into());
@@ -195,7 +184,7 @@ impl Account {
     }
 
     /// Writes a file that only this account may read.
-    fn keep(&self, path: &Path, text: &str) -> Result<(), ClusterError> {
+    pub(super) fn keep(&self, path: &Path, text: &str) -> Result<(), ClusterError> {
         fs::write(path, text)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         if let Account::Other(name) = self {
@@ -265,7 +254,7 @@ fn group_of(name: &str) -> String {
     id(name, "-g").map_or_else(|_| name.to_owned(), |group| group.to_string())
 }
 
-fn output(command: &mut Command, program: &str) -> Result<String, ClusterError> {
+pub(super) fn output(command: &mut Command, program: &str) -> Result<String, ClusterError> {
     let Output {
         status,
         stdout,
@@ -289,7 +278,7 @@ fn output(command: &mut Command, program: &str) -> Result<String, ClusterError> 
 }
 
 /// On a plain thread, because it may be asked for on one that drives a runtime already.
-fn can_connect(url: &str) -> bool {
+pub(super) fn can_connect(url: &str) -> bool {
     let url = url.to_owned();
     let tried = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -302,26 +291,52 @@ fn can_connect(url: &str) -> bool {
     tried.unwrap_or(false)
 }
 
+/// Starts a server and its [`KEEPER`]; `signal` is what ends the server at once.
+pub(super) fn keep(
+    folder: &Path,
+    server: Vec<OsString>,
+    signal: &str,
+) -> Result<Child, ClusterError> {
+    // A process group of its own: an interrupt at the terminal ends the test process, whose end then
+    // stops the server.
+    Command::new("sh")
+        .args(["-c", KEEPER, "keeper"])
+        .arg(folder)
+        .arg(signal)
+        .args(server)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| ClusterError::Program {
+            program: "sh".into(),
+            error,
+        })
+}
+
 /// Starts the server and lives as long as it, or until the pipe from the test process ends; then
-/// the server is stopped at once. `$1` is the folder, the rest the server's command line. A folder
+/// the server is stopped at once. `$1` is the folder, `$2` the signal for that, the rest the server's command line. A folder
 /// that never became ready is left to its creator.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 folder=$1
-shift
+signal=$2
+shift 2
 exec 3<&0
 "$@" </dev/null >"$folder/log" 2>&1 3<&- &
 server=$!
-(cat <&3 >/dev/null; kill -QUIT "$server") 2>/dev/null &
+(cat <&3 >/dev/null; kill -"$signal" "$server") 2>/dev/null &
 waiter=$!
 wait "$server"
 kill "$waiter" 2>/dev/null
 if [ -e "$folder/ready" ]; then rm -rf "$folder"; fi
 "#;
 
-const SUPERUSER: &str = "driftline";
-const START_TIMEOUT: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
+pub(super) const SUPERUSER: &str = "driftline";
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const POLL: Duration = Duration::from_millis(20);
 const SETTINGS: [&str; 7] = [
     // No test outlives a power cut.
     "fsync=off",

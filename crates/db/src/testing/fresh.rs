@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use tempfile::TempDir;
 
 use super::cluster::Cluster;
+use super::pooler::Pooler;
 use crate::db::Db;
 use crate::migrate::Migration;
 use crate::options::{Options, SecretUrl, Target};
@@ -43,6 +44,23 @@ impl Fresh {
         };
         Fresh {
             name: "PostgreSQL",
+            target,
+            _folder: None,
+        }
+    }
+
+    /// As [`Fresh::postgres`], through a PgBouncer with few connections that this process's tests share.
+    pub fn pooled() -> Fresh {
+        static POOLER: OnceLock<Pooler> = OnceLock::new();
+        let pooler = POOLER.get_or_init(|| {
+            Pooler::start(shared_url(), 3).unwrap_or_else(|error| panic!("{error}"))
+        });
+        let target = Target::Postgres {
+            url: SecretUrl::new(pooler.url()),
+            schema: Some(unused_name()),
+        };
+        Fresh {
+            name: "PgBouncer",
             target,
             _folder: None,
         }

@@ -3,10 +3,12 @@
 mod batches;
 mod closing;
 mod concurrency;
+mod connections;
 mod groups;
 mod later;
 mod migrations;
 mod opening;
+mod pooler;
 mod reconnects;
 mod statements;
 mod timeouts;
@@ -41,8 +43,14 @@ static TABLES: &[Migration] = &[Migration {
 
 const SOURCE: Root = Root::row("source", "id", 1);
 
-/// Runs a test on a fresh database of each kind, with [`TABLES`].
+/// Runs a test on a fresh database of each kind, and on one behind a pooler, with [`TABLES`].
 fn on_both(test: impl Fn(&Db)) {
+    on_both_direct(&test);
+    test_on(&Fresh::pooled(), test);
+}
+
+/// Only where a statement's parameters are known before it runs, which they are not behind a pooler.
+fn on_both_direct(test: impl Fn(&Db)) {
     for fresh in databases() {
         test_on(&fresh, &test);
     }

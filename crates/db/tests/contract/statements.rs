@@ -1,7 +1,7 @@
 use driftline_db::testing::schema;
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{insert, on_both, on_postgres, read, write};
+use crate::{insert, on_both, on_both_direct, on_postgres, read, write};
 
 #[test]
 fn parameters_are_numbered_by_name_not_by_place() {
@@ -19,7 +19,7 @@ fn parameters_are_numbered_by_name_not_by_place() {
 
 #[test]
 fn parameters_must_match_the_statement() {
-    on_both(|db| {
+    on_both_direct(|db| {
         for count in [0, 2] {
             let result = read(db, move |tx| {
                 let params: [&dyn driftline_db::ToValue; 2] = [&1, &2];

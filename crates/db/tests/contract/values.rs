@@ -1,6 +1,6 @@
 use driftline_db::{Column, DbError, Row, ToValue};
 
-use crate::{insert, on_both, read, write};
+use crate::{insert, on_both, on_both_direct, read, write};
 
 #[test]
 fn text_with_nul_is_refused_alike() {
@@ -87,6 +87,13 @@ fn bytes_come_back_as_they_went_in() {
             });
             assert_eq!(read, Ok(expected));
         }
+    });
+}
+
+#[test]
+fn bytes_are_no_text() {
+    on_both_direct(|db| {
+        write(db, |tx| insert(tx, 1)).expect("a write");
         let text = write(db, |tx| {
             tx.execute("update post set body = $1", &[&vec![1_u8]])
         });

@@ -7,6 +7,7 @@ mod batch_ability;
 mod configured_credentials;
 mod credential_pool;
 mod cross_check;
+mod due_watch;
 mod gone_check;
 mod look_up;
 mod lookup_client;
@@ -36,6 +37,7 @@ use driftline_store::{
     refresh::{bands, next_due_ms, overdue},
     source,
 };
+use due_watch::DueWatch;
 use tokio::{
     sync::{Mutex, watch},
     task::JoinHandle,
@@ -71,6 +73,7 @@ pub(crate) struct Shared {
     /// Credentials that this process cannot read.
     unusable: FaultLogs<CredentialId>,
     refresh_stats: parking_lot::Mutex<HashMap<InstanceId, RefreshStats>>,
+    due_watch: DueWatch,
     stop: watch::Sender<bool>,
 }
 
@@ -110,6 +113,7 @@ impl Shared {
             faults: FaultLogs::default(),
             unusable: FaultLogs::default(),
             refresh_stats: parking_lot::Mutex::default(),
+            due_watch: DueWatch::default(),
             stop,
         }
     }
@@ -140,7 +144,12 @@ async fn keep(shared: Arc<Shared>) {
     let mut pools: HashMap<InstanceId, WorkerPool> = HashMap::new();
     let mut unknown_names = UnknownNames::default();
     let mut fault = FaultLog::default();
+    let mut looking = tokio::spawn(due_watch::look(Arc::clone(&shared)));
     while !*stop.borrow() {
+        if looking.is_finished() && !*stop.borrow() {
+            tracing::error!("the look for due posts panicked; it is started again");
+            looking = tokio::spawn(due_watch::look(Arc::clone(&shared)));
+        }
         if !shared.access.store_fault.lasts().await {
             match scan(&shared, &mut pools, &mut unknown_names).await {
                 Ok(()) => {
@@ -167,6 +176,7 @@ async fn keep(shared: Arc<Shared>) {
     for (_, pool) in pools {
         pool.end().await;
     }
+    let _ = looking.await;
 }
 
 /// Scans each instance, whatever is wrong with the others. Returns the first error.
@@ -177,6 +187,11 @@ async fn scan(
 ) -> Result<(), StoreError> {
     let mut outcome = unknown_names.warn(shared).await;
     let instances = shared.store.read(source::instances).await?;
+    let left = shared
+        .access
+        .outbox_relay
+        .with_what_is_left(now_ms())
+        .await?;
     let is_over = *shared.stop.borrow();
     for (id, _) in pools.extract_if(|_, pool| pool.is_broken() && !is_over) {
         tracing::error!(instance = %id, "a refresh worker panicked; the instance's workers are started again");
@@ -188,23 +203,35 @@ async fn scan(
         pools
             .entry(instance.id)
             .or_insert_with(|| WorkerPool::start(shared, &instance));
-        outcome = outcome.and(scan_instance(shared, &instance).await);
+        let has_left = left.contains(&instance.id);
+        outcome = outcome.and(scan_instance(shared, &instance, has_left).await);
     }
     outcome
 }
 
 /// Exports how far behind an instance is, and relays what a dead worker left in the outbox.
-async fn scan_instance(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
+async fn scan_instance(
+    shared: &Arc<Shared>,
+    instance: &Instance,
+    has_left: bool,
+) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
-    let first_due_ms = shared
-        .store
-        .read(move |tx| next_due_ms(tx, id, now))
-        .await?;
+    let first_due_ms = match shared.due_watch.is_asleep(id) {
+        true => None,
+        false => {
+            let next = shared.store.read(move |tx| next_due_ms(tx, id, now));
+            next.await?
+        }
+    };
     let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
     let oldest = REFRESH_OLDEST_OVERDUE.with([instance.origin.clone()]);
     oldest.set(oldest_ms as f64 / 1000.0);
     share_learned(shared, instance).await?;
-    shared.access.outbox_relay.relay_what_is_left(id, now).await
+    if has_left {
+        let relay = &shared.access.outbox_relay;
+        relay.relay_what_is_left(id, now).await?;
+    }
+    Ok(())
 }
 
 /// Shares this process's observations and adopts the learned state of all processes. Only once in a

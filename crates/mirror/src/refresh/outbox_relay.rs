@@ -8,7 +8,7 @@ use std::{
 use driftline_runtime::{FaultLogs, Weight, now_ms, show_ms};
 use driftline_store::{
     InstanceId, LocalId, Root, SourceId, Store, StoreError, listed_in, notify,
-    refresh::{OutboxItem, forget_relayed, outbox, outbox_of},
+    refresh::{OutboxItem, forget_relayed, outbox, outbox_of, with_outbox},
     source,
 };
 use parking_lot::Mutex;
@@ -92,6 +92,16 @@ impl OutboxRelay {
         }
         reached.extend(above.map(|above| (instance, above)));
         Ok(())
+    }
+
+    /// The instances with notes that [`OutboxRelay::relay_what_is_left`] takes.
+    pub(crate) async fn with_what_is_left(
+        &self,
+        now_ms: i64,
+    ) -> Result<HashSet<InstanceId>, StoreError> {
+        let until_ms = now_ms.saturating_sub(LEFT_AFTER_MS);
+        let left = self.store.read(move |tx| with_outbox(tx, until_ms)).await?;
+        Ok(left.into_iter().collect())
     }
 
     async fn notify_all(

@@ -81,6 +81,8 @@ enum Turn {
     Saved,
     /// Nothing to do before this, Unix ms.
     Until(i64),
+    /// Nothing is due before this, Unix ms.
+    NothingDue(i64),
 }
 
 impl Worker {
@@ -106,10 +108,17 @@ impl Worker {
             self.log(turn.as_ref().err());
             let until_ms = match turn {
                 Ok(Turn::Saved) => continue,
+                Ok(Turn::NothingDue(until_ms)) => {
+                    tokio::select! {
+                        _ = stop.changed() => {}
+                        () = self.shared.due_watch.sleep(self.instance.id, until_ms) => {}
+                    }
+                    continue;
+                }
                 Ok(Turn::Until(until_ms)) => until_ms,
                 Err(_) => now_ms() + STORE_PAUSE_MS,
             };
-            // New posts and new credentials are noticed within a second, except during a pause.
+            // New credentials are noticed within a second, except during a pause.
             let now = now_ms();
             let max_ms = MAX_WAIT_MS.max(self.paused_until_ms.saturating_sub(now));
             let wait_ms = until_ms.saturating_sub(now).clamp(1, max_ms);
@@ -170,8 +179,8 @@ impl Worker {
             .read(move |tx| next_due_ms(tx, instance, now))
             .await?;
         match first_due_ms {
-            None => return Ok(Turn::Until(i64::MAX)),
-            Some(due_ms) if due_ms > now_ms() => return Ok(Turn::Until(due_ms)),
+            None => return Ok(Turn::NothingDue(i64::MAX)),
+            Some(due_ms) if due_ms > now_ms() => return Ok(Turn::NothingDue(due_ms)),
             Some(_) => {}
         }
         // Before the choice of a credential, whose charge depends on the batch size.

@@ -289,16 +289,11 @@ fn find_due(
 ) -> Result<(Vec<Slot>, i64), DbError> {
     let (mut due, mut clock_ms) = (Vec::new(), 0);
     let reach = choice::reach(&request.policy, request.batch_rule.size());
-    for bucket in buckets(request) {
-        let limit = reach - due.len() + book.len();
-        for (slot, now_ms) in schedule::first(tx, bucket, request.now_ms, limit)? {
-            clock_ms = now_ms;
-            if !book.holds(slot.post_id, request.now_ms) {
-                due.push(slot);
-            }
-        }
-        if due.len() >= reach {
-            break;
+    let all: Vec<i64> = buckets(request).collect();
+    for (slot, now_ms) in schedule::first(tx, &all, request.now_ms, reach + book.len())? {
+        clock_ms = now_ms;
+        if !book.holds(slot.post_id, request.now_ms) {
+            due.push(slot);
         }
     }
     due.truncate(reach);
@@ -360,10 +355,8 @@ fn more(
         return Ok(Vec::new());
     };
     let each = choice::reach(&request.policy, missing).div_ceil(SHARDS as usize);
-    let mut next = Vec::new();
-    for bucket in buckets(request) {
-        next.extend(schedule::after(tx, bucket, request.now_ms, each)?);
-    }
+    let all: Vec<i64> = buckets(request).collect();
+    let mut next = schedule::after(tx, &all, request.now_ms, each)?;
     next.retain(is_free);
     let (next, _) = posts(tx, &next)?;
     Ok(choice::most_valuable(

@@ -1,13 +1,16 @@
 //! What is due, for reports.
 
+use std::collections::HashMap;
+
 use driftline_core::refresh::AgeTable;
-use driftline_db::Tx;
+use driftline_db::{Column, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::{SHARDS, claim_lease, schedule};
 use crate::{
+    database_clock::now_sql,
     error::StoreError,
-    id_types::{InstanceId, sql},
+    id_types::{InstanceId, from_sql, sql},
 };
 
 /// How much of an instance is overdue.
@@ -39,6 +42,37 @@ pub fn next_due_ms(
     let left_ms = claim_lease::first_end_ms(tx, base)?;
     let back_ms = left_ms.map(|left_ms| now_ms.saturating_add(left_ms));
     Ok([first, back_ms].into_iter().flatten().min())
+}
+
+/// When the first post of each of these instances is due, of those that are due by `until_ms`; and
+/// when the first of its leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads every
+/// row that is due by then, in one statement.
+pub fn due_by(
+    tx: &mut Tx<'_>,
+    instances: &[InstanceId],
+    (now_ms, until_ms): (i64, i64),
+) -> Result<HashMap<InstanceId, i64>, StoreError> {
+    let bases = || instances.iter().map(|instance| sql(*instance) * SHARDS);
+    let buckets = Column::i64(bases().flat_map(|base| base..base + SHARDS));
+    let clock = now_sql(tx.dialect());
+    let query = format!(
+        "select bucket, min(due_at_ms) as due_at_ms from schedule
+         where bucket {{in $1}} and due_at_ms <= $2 group by bucket
+         union all
+         select bucket, min(until_ms) - {clock} + $3 as due_at_ms from claim_lease
+         where bucket {{in $1}} group by bucket"
+    );
+    let mut first: HashMap<InstanceId, i64> = HashMap::new();
+    let rows = tx.query(&query, &[&buckets, &until_ms, &now_ms], |row| {
+        Ok((row.i64("bucket")?, row.i64("due_at_ms")?))
+    })?;
+    for (bucket, due_at_ms) in rows {
+        let instance = from_sql(bucket.div_euclid(SHARDS))?;
+        let due_ms = first.entry(instance).or_insert(due_at_ms);
+        *due_ms = due_at_ms.min(*due_ms);
+    }
+    first.retain(|_, due_ms| *due_ms <= until_ms);
+    Ok(first)
 }
 
 /// How much of an instance is overdue. Reads every row of its schedule once.

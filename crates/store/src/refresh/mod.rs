@@ -34,11 +34,11 @@ pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
 #[doc(hidden)] // Tests count them.
 pub use claim_lease::claimed_slots;
 pub use count_history::{CountsAt, count_history};
-pub use due::{BandState, Overdue, bands, next_due_ms, overdue};
+pub use due::{BandState, Overdue, bands, due_by, next_due_ms, overdue};
 pub use freshness::{RefreshState, refresh_state};
 pub use growth_history::{GrowthHistory, growth_histories};
 pub use learned_state::{ObservationReport, learn, learned_state, root as learned_state_root};
-pub use outbox::{OutboxItem, forget_relayed, outbox, outbox_of};
+pub use outbox::{OutboxItem, forget_relayed, outbox, outbox_of, with_outbox};
 pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};

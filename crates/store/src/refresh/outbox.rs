@@ -44,6 +44,15 @@ pub fn outbox(
     )
 }
 
+/// The instances with items in their outbox that were added by `until_ms`.
+pub fn with_outbox(tx: &mut Tx<'_>, until_ms: i64) -> Result<Vec<InstanceId>, StoreError> {
+    Ok(tx.query(
+        "select instance_id from outbox where since_ms <= $1 group by instance_id",
+        &[&until_ms],
+        |row| from_sql(row.i64("instance_id")?),
+    )?)
+}
+
 /// The outbox's items of these posts.
 pub fn outbox_of(
     tx: &mut Tx<'_>,

@@ -77,11 +77,12 @@ pub(crate) fn take(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<Vec<Slot>, DbError
     Ok(free)
 }
 
-/// The first rows of a bucket due by then, the earliest first, without those that others are
-/// claiming. On PostgreSQL they stay locked, and each comes with the time by the database's clock, Unix ms.
+/// The first rows of some buckets due by then, bucket by bucket, of each the earliest first and
+/// `limit` in all, without those that others are claiming. On PostgreSQL they stay locked, and each comes
+/// with the time by the database's clock, Unix ms.
 pub(crate) fn first(
     tx: &mut Tx<'_>,
-    bucket: i64,
+    buckets: &[i64],
     until_ms: i64,
     limit: usize,
 ) -> Result<Vec<(Slot, i64)>, DbError> {
@@ -90,30 +91,54 @@ pub(crate) fn first(
         Dialect::Sqlite => "0",
         Dialect::Postgres => now_sql(Dialect::Postgres),
     };
+    // The buckets are read one after the other: no further row is locked once there are enough.
     let sql = format!(
-        "select {COLUMNS}, {now_ms} as now_ms from schedule
-         where bucket = $1 and due_at_ms <= $2
-         order by due_at_ms, post_id limit $3 {{skip_locked}}"
+        "select {COLUMNS}, {now_ms} as now_ms from ({}) as found limit $2",
+        of_each(buckets, "due_at_ms <= $1")
     );
-    let params: [&dyn ToValue; 3] = [&bucket, &until_ms, &(limit as i64)];
-    tx.query(&sql, &params, |row| {
+    query_each_bucket(tx, &sql, buckets, until_ms, limit, |row| {
         Ok((Slot::from_row(row)?, row.i64("now_ms")?))
     })
 }
 
-/// The first rows of a bucket due after then, without those that others are claiming. On PostgreSQL
-/// they stay locked.
+/// The first rows of each of some buckets due after then, `limit` of each, without those that others
+/// are claiming. On PostgreSQL they stay locked.
 pub(crate) fn after(
     tx: &mut Tx<'_>,
-    bucket: i64,
+    buckets: &[i64],
     after_ms: i64,
     limit: usize,
 ) -> Result<Vec<Slot>, DbError> {
-    let sql = format!(
-        "select {COLUMNS} from schedule where bucket = $1 and due_at_ms > $2
-         order by due_at_ms, post_id limit $3 {{skip_locked}}"
-    );
-    tx.query(&sql, &[&bucket, &after_ms, &(limit as i64)], Slot::from_row)
+    let sql = of_each(buckets, "due_at_ms > $1");
+    query_each_bucket(tx, &sql, buckets, after_ms, limit, Slot::from_row)
+}
+
+/// A query for the first `$2` rows of each of as many buckets as there are, `$3` and so on.
+fn of_each(buckets: &[i64], condition: &str) -> String {
+    let of_one = |index: usize| {
+        format!(
+            "select {COLUMNS} from (select {COLUMNS} from schedule
+                 where bucket = ${} and {condition}
+                 order by due_at_ms, post_id limit $2 {{skip_locked}}) as of_{index}",
+            index + 3
+        )
+    };
+    let all: Vec<String> = (0..buckets.len()).map(of_one).collect();
+    all.join(" union all ")
+}
+
+fn query_each_bucket<T>(
+    tx: &mut Tx<'_>,
+    sql: &str,
+    buckets: &[i64],
+    bound_ms: i64,
+    limit: usize,
+    row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+) -> Result<Vec<T>, DbError> {
+    let limit = limit as i64;
+    let mut params: Vec<&dyn ToValue> = vec![&bound_ms, &limit];
+    params.extend(buckets.iter().map(|bucket| bucket as &dyn ToValue));
+    tx.query(sql, &params, row)
 }
 
 /// How many rows of some buckets are due by then, those that others are claiming included; of each

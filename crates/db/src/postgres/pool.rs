@@ -1,0 +1,161 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Server, Session, SessionPurpose};
+use crate::error::DbError;
+use crate::job::{Job, Ran};
+use crate::queue::Queue;
+use crate::stats::Counters;
+use crate::tx::Tx;
+
+/// The sessions of one purpose, made when first needed and again when they are lost. There are at
+/// most as many as there are threads that run jobs.
+pub(crate) struct Pool {
+    server: Server,
+    purpose: SessionPurpose,
+    queue: Arc<Queue>,
+    counters: Arc<Counters>,
+    /// Sessions that no thread uses. The one that was used last is used next, so that those beyond the
+    /// need grow old.
+    idle: Mutex<Vec<Idle>>,
+    /// Sessions that were lost and have not been replaced.
+    lost: AtomicUsize,
+}
+
+struct Idle {
+    session: Session,
+    since: Instant,
+}
+
+impl Pool {
+    pub(crate) fn new(
+        server: Server,
+        purpose: SessionPurpose,
+        queue: Arc<Queue>,
+        counters: Arc<Counters>,
+    ) -> Pool {
+        Pool {
+            server,
+            purpose,
+            queue,
+            counters,
+            idle: Mutex::default(),
+            lost: AtomicUsize::new(0),
+        }
+    }
+
+    /// Runs jobs until the queue is closed and empty.
+    pub(crate) fn run_all(&self) {
+        while let Some(job) = self.queue.pop() {
+            self.serve(job);
+        }
+        self.close_idle(Duration::ZERO);
+    }
+
+    /// Closes the sessions that have not been used for so long, until the queue is closed. Whoever
+    /// closes it unparks this thread.
+    pub(crate) fn keep_small(&self, max_idle: Duration) {
+        while !self.queue.is_closed() {
+            thread::park_timeout(max_idle / 2);
+            self.close_idle(max_idle);
+        }
+    }
+
+    fn close_idle(&self, max_idle: Duration) {
+        let mut idle = self.idle();
+        // Sorted by time: each was the last when it came.
+        let old = idle.partition_point(|idle| idle.since.elapsed() >= max_idle);
+        let old: Vec<Idle> = idle.drain(..old).collect();
+        // Closing takes time.
+        drop(idle);
+        drop(old);
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self, mut job: Box<dyn Job>) {
+        for tries in 0.. {
+            let transact = || self.transact(job.as_mut());
+            let error = match self.server.saying_what_it_waits_for(transact) {
+                Ok(()) => {
+                    self.server.is_in_use();
+                    return job.finish(Ok(()));
+                }
+                Err(error) => error,
+            };
+            if !error.is_retryable() || tries == RERUNS {
+                return job.finish(Err(error));
+            }
+            self.counters.lock().retries += 1;
+            thread::sleep(Duration::from_millis(1 << tries.min(6)));
+        }
+    }
+
+    /// Runs the job once. `Ok` means that its own result counts.
+    fn transact(&self, job: &mut dyn Job) -> Result<(), DbError> {
+        let mut session = self.session()?;
+        let result = self.transact_in(&mut session, job);
+        if session.is_broken() {
+            // A connection in an unknown state is not used again.
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let since = Instant::now();
+            self.idle().push(Idle { session, since });
+        }
+        result
+    }
+
+    /// The session that was used last, or a new one.
+    fn session(&self) -> Result<Session, DbError> {
+        // Not `while let`, which would hold the lock while a broken session is closed.
+        loop {
+            let Some(Idle { mut session, .. }) = self.idle().pop() else {
+                break;
+            };
+            if session.is_alive() {
+                return Ok(session);
+            }
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        let session = self.server.connect(self.purpose)?;
+        let replaces = |lost: usize| lost.checked_sub(1);
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        if self.lost.fetch_update(set, fetch, replaces).is_ok() {
+            self.counters.lock().reconnects += 1;
+        }
+        Ok(session)
+    }
+
+    fn transact_in(&self, session: &mut Session, job: &mut dyn Job) -> Result<(), DbError> {
+        session.begin(match self.purpose {
+            SessionPurpose::Write => "begin isolation level read committed read write",
+            SessionPurpose::Read => "begin isolation level repeatable read read only",
+            SessionPurpose::Migrate => "begin",
+        });
+        let ran = job.run(&mut Tx::postgres(session));
+        match ran {
+            Ran::Commit => {
+                session.commit()?;
+                if self.purpose == SessionPurpose::Write {
+                    self.counters.committed(1);
+                }
+                Ok(())
+            }
+            Ran::RollBack => {
+                session.roll_back();
+                Ok(())
+            }
+            Ran::Again(error) => {
+                session.roll_back();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// How often a transaction is run again, waiting 1, 2, 4 … 64 ms: about half a second in all.
+const RERUNS: u32 = 12;

@@ -1,0 +1,74 @@
+//! Connection poolers: whether one is between us and the server, and what it does with statements.
+
+use std::hash::{BuildHasher, RandomState};
+
+use tokio_postgres::{Client, Error, SimpleQueryMessage};
+
+/// What is at the other end of a new connection.
+pub(super) struct Found {
+    /// Whether a pooler is in between. It may give each transaction another server connection, which
+    /// others use as well.
+    pub(super) is_pooled: bool,
+    /// Whether the server packs with LZ4.
+    pub(super) has_lz4: bool,
+}
+
+/// A mark for one connection.
+pub(super) fn new_mark() -> String {
+    format!("{:016x}", RandomState::new().hash_one(0))
+}
+
+/// The option that gives a connection its mark. A server keeps it; poolers refuse or ignore it.
+pub(super) fn option(mark: &str) -> String {
+    format!("-c {MARK}={mark}")
+}
+
+/// Looks for the mark.
+pub(super) async fn find(client: &Client, mark: &str) -> Result<Found, Error> {
+    let sql = format!(
+        "select current_setting('{MARK}', true), exists (select from pg_settings
+             where name = 'default_toast_compression' and 'lz4' = any(enumvals))"
+    );
+    let answer = client.simple_query(&sql).await?;
+    let row = answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let column = |index| row.and_then(|row| row.get(index));
+    Ok(Found {
+        is_pooled: column(0) != Some(mark),
+        has_lz4: column(1) == Some("t"),
+    })
+}
+
+/// Whether a pooler keeps prepared statements: it then knows each by a name of its own. Others hand the
+/// names on, so that the next transaction finds no statement by its name, or another client's.
+pub(super) async fn keeps_statements(client: &Client) -> Result<bool, Error> {
+    // One transaction has one server connection.
+    client.batch_execute("begin").await?;
+    let names = async {
+        let statement = client.prepare(NAMES).await?;
+        let names = client.query(&statement, &[]).await?;
+        // The statement is closed with its last row: while the connection is still the same.
+        Ok::<Vec<String>, Error>(names.iter().map(|row| row.get(0)).collect())
+    };
+    let names = names.await;
+    client.batch_execute("rollback").await?;
+    let names = match names {
+        Ok(names) => names,
+        // Another client has left a statement of the name.
+        Err(error) if error.as_db_error().is_some() => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    Ok(!names.is_empty() && !names.iter().any(|name| is_ours(name)))
+}
+
+/// Whether the driver gives such names: `s` and a number.
+fn is_ours(name: &str) -> bool {
+    let number = name.strip_prefix('s').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+const MARK: &str = "driftline.connection";
+const NAMES: &str = "select name::text from pg_prepared_statements \
+    where statement like '%driftline looks for its own name%'";

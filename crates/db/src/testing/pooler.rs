@@ -1,0 +1,124 @@
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Instant;
+use std::{env, fs, thread};
+
+use super::cluster::{
+    Account, ClusterError, POLL, START_TIMEOUT, SUPERUSER, can_connect, keep, output,
+};
+
+/// A PgBouncer of this process's own before a PostgreSQL server, on a free loopback port: each
+/// transaction may get another server connection, which knows no prepared statements. It ends as a [`super::Cluster`] does.
+#[derive(Debug)]
+pub struct Pooler {
+    url: String,
+    keeper: Child,
+}
+
+impl Pooler {
+    /// Starts it before the server of `url`, with so many server connections for each database.
+    ///
+    /// # Errors
+    /// [`ClusterError::NotInstalled`] where it is not; others if it does not start.
+    pub fn start(url: &str, connections: usize) -> Result<Pooler, ClusterError> {
+        let program = find_program().ok_or(ClusterError::NotInstalled)?;
+        let folder = tempfile::Builder::new()
+            .prefix("driftline-pgbouncer-")
+            .tempdir()?;
+        let account = Account::for_owner_of(folder.path())?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Pooler::start_in(&program, folder.path(), &account, url, connections) {
+                Ok(pooler) => {
+                    let _ = folder.keep();
+                    return Ok(pooler);
+                }
+                // Another program may have taken the port in between.
+                Err(_) if tries < 5 => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The URL of the same database, through it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn start_in(
+        program: &Path,
+        folder: &Path,
+        account: &Account,
+        url: &str,
+        connections: usize,
+    ) -> Result<Pooler, ClusterError> {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let (server, database) = url.rsplit_once('/').unwrap_or((url, "postgres"));
+        let (_, server_port) = server.rsplit_once(':').unwrap_or((server, "5432"));
+        let settings = format!(
+            "[databases]\n* = host=127.0.0.1 port={server_port} user={SUPERUSER}\n\
+             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nauth_type = any\n\
+             unix_socket_dir =\npool_mode = transaction\nmax_client_conn = 1000\n\
+             default_pool_size = {connections}\n{}",
+            if keeps_statements(program)? {
+                "max_prepared_statements = 0\n"
+            } else {
+                ""
+            }
+        );
+        let file = folder.join("pgbouncer.ini");
+        account.keep(&file, &settings)?;
+        let mut line = account.command(program);
+        line.push(file.into());
+        let mut pooler = Pooler {
+            url: format!("postgres://{SUPERUSER}@127.0.0.1:{port}/{database}"),
+            keeper: keep(folder, line, "TERM")?,
+        };
+        pooler.wait_until_ready(folder)?;
+        // Only now may dropping it remove the folder, which a second try would need.
+        fs::write(folder.join("ready"), "")?;
+        Ok(pooler)
+    }
+
+    fn wait_until_ready(&mut self, folder: &Path) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        while !can_connect(&self.url) {
+            if self.keeper.try_wait()?.is_some() || Instant::now() > deadline {
+                let output = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                return Err(ClusterError::Failed {
+                    program: "pgbouncer".into(),
+                    output,
+                });
+            }
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+/// Whether it does unless told not to: since 1.21 it can.
+fn keeps_statements(program: &Path) -> Result<bool, ClusterError> {
+    // `PgBouncer 1.18.0`, and the versions of libraries.
+    let text = output(Command::new(program).arg("--version"), "pgbouncer")?;
+    let version = text.split_whitespace().nth(1).unwrap_or_default();
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    Ok((numbers.next().flatten(), numbers.next().flatten()) >= (Some(1), Some(21)))
+}
+
+fn find_program() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    // Debian's, which only root has on its path.
+    folders.push("/usr/sbin".into());
+    let programs = folders.into_iter().map(|folder| folder.join("pgbouncer"));
+    programs.into_iter().find(|program| program.is_file())
+}

@@ -1,0 +1,180 @@
+//! The look for due posts on behalf of all workers of a process that have nothing to do.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
+
+use driftline_runtime::{FaultLog, Weight, now_ms};
+use driftline_store::{InstanceId, refresh::due_by};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::Shared;
+
+/// Workers that sleep until a post of their instance is due, whoever stores its due time.
+#[derive(Default)]
+pub(super) struct DueWatch {
+    /// How many sleep, by instance.
+    asleep: Mutex<HashMap<InstanceId, usize>>,
+    /// What the last look found: when the first post of an instance is due, Unix ms.
+    found: watch::Sender<HashMap<InstanceId, i64>>,
+}
+
+impl DueWatch {
+    /// Sleeps until `until_ms`, or until a post is due by a due time that a look finds meanwhile.
+    pub(super) async fn sleep(&self, instance: InstanceId, until_ms: i64) {
+        let mut found = self.found.subscribe();
+        let _asleep = Asleep::new(self, instance);
+        let mut until_ms = until_ms;
+        loop {
+            let left_ms = until_ms.saturating_sub(now_ms()).clamp(1, LONGEST_SLEEP_MS);
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(left_ms.unsigned_abs())) => return,
+                changed = found.changed() => {
+                    let due_ms = found.borrow_and_update().get(&instance).copied();
+                    until_ms = due_ms.map_or(until_ms, |due_ms| due_ms.min(until_ms));
+                    if changed.is_err() || until_ms <= now_ms() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether workers of the instance sleep: then nothing was due at their last look.
+    pub(super) fn is_asleep(&self, instance: InstanceId) -> bool {
+        self.asleep.lock().contains_key(&instance)
+    }
+}
+
+/// Counts a worker that sleeps until it is dropped.
+struct Asleep<'a> {
+    watch: &'a DueWatch,
+    instance: InstanceId,
+}
+
+impl<'a> Asleep<'a> {
+    fn new(watch: &'a DueWatch, instance: InstanceId) -> Self {
+        *watch.asleep.lock().entry(instance).or_default() += 1;
+        Self { watch, instance }
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut entry) = self.watch.asleep.lock().entry(self.instance) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+/// Looks for due posts of the instances whose workers sleep until the workers are stopped: one
+/// statement each time, whatever their number. Each due time is found before it comes, unless it was
+/// stored less than a second before.
+pub(super) async fn look(shared: Arc<Shared>) {
+    let mut stop = shared.stopped();
+    let mut fault = FaultLog::default();
+    while !*stop.borrow() {
+        let asleep: Vec<InstanceId> = shared.due_watch.asleep.lock().keys().copied().collect();
+        if !asleep.is_empty() && !shared.access.store_fault.lasts().await {
+            let now = now_ms();
+            let times = (now, now.saturating_add(AHEAD_MS));
+            let found = shared
+                .store
+                .read(move |tx| due_by(tx, &asleep, times))
+                .await;
+            match found {
+                Ok(found) => {
+                    fault.succeeded(now_ms());
+                    shared.due_watch.found.send_replace(found);
+                }
+                Err(error) if shared.access.store_fault.takes(&error) => {}
+                Err(error) => {
+                    if fault.failed(Weight::Lasting, now_ms()) {
+                        tracing::warn!(%error, "due posts could not be looked for; trying again");
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            _ = stop.changed() => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Beyond the next look.
+const AHEAD_MS: i64 = 2_000;
+/// Workers that nobody wakes look for themselves.
+const LONGEST_SLEEP_MS: i64 = 300_000;
+
+#[cfg(test)]
+mod tests {
+    use driftline_db::testing::{Fresh, databases};
+    use driftline_store::refresh::next_due_ms;
+    use tokio::time::timeout;
+
+    use super::{super::testing::World, *};
+
+    /// Sooner than the lease ends.
+    const SOON: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_sleeping_worker_notices_what_another_process_makes_due() {
+        let world = World::on(Fresh::postgres().target).await;
+        world.name_posts(&["1"]).await;
+        let (instance, shared) = (world.instance().await.id, &world.shared);
+        // It is in a lease: what is left is not due.
+        let _claim = world.claim().await;
+        let looking = tokio::spawn(look(Arc::clone(shared)));
+        let wake = async {
+            while !shared.due_watch.is_asleep(instance) {
+                tokio::task::yield_now().await;
+            }
+            world.name_posts(&["2"]).await;
+        };
+        let sleep = shared.due_watch.sleep(instance, i64::MAX);
+        let both = async { tokio::join!(sleep, wake) };
+        timeout(SOON, both).await.unwrap();
+        assert!(!shared.due_watch.is_asleep(instance));
+        shared.stop.send_replace(true);
+        looking.await.unwrap();
+        shared.store.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_look_finds_the_first_due_time_and_the_end_of_a_lease() {
+        for fresh in databases() {
+            let world = World::on(fresh.target.clone()).await;
+            world.name_posts(&["1", "2", "3"]).await;
+            let (instance, store) = (world.instance().await.id, &world.shared.store);
+            let first = async |until_ms: i64| {
+                let times = (now_ms(), until_ms);
+                let found = store.read(move |tx| due_by(tx, &[instance], times)).await;
+                found.unwrap().get(&instance).copied()
+            };
+            let next = async || {
+                let next = store.read(move |tx| next_due_ms(tx, instance, now_ms()));
+                next.await.unwrap()
+            };
+            let due_ms = next().await.unwrap();
+            assert_eq!(first(i64::MAX).await, Some(due_ms));
+            assert_eq!(first(due_ms).await, Some(due_ms));
+            assert_eq!(first(due_ms - 1).await, None);
+            if fresh.name == "PostgreSQL" {
+                // Nothing is left but a lease of half a minute.
+                let _claim = world.claim().await;
+                let end_ms = first(i64::MAX).await.unwrap();
+                assert!((end_ms - next().await.unwrap()).abs() < 5_000);
+                assert_eq!(first(now_ms()).await, None);
+            }
+            store.close().await;
+        }
+    }
+}
