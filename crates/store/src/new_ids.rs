@@ -80,7 +80,8 @@ impl TakenIds {
     }
 
     fn place(&self, id: i64) -> i64 {
-        debug_assert!(id > 0 || id < ABOVE || !self.is_counted, "no ID: {id}");
+        let is_look_up = (ABOVE..=0).contains(&id);
+        debug_assert!(!is_look_up || !self.is_counted, "no ID: {id}");
         match id < ABOVE {
             true => id + self.offset,
             false => id,

@@ -20,7 +20,7 @@ impl Param<'_> {
             ValueRef::Text(_) => Type::TEXT,
             ValueRef::Blob(_) => Type::BYTEA,
             ValueRef::Bool(_) => Type::BOOL,
-            ValueRef::List(Column::I64(_)) => Type::INT8_ARRAY,
+            ValueRef::List(Column::I64(_) | Column::Counted(..)) => Type::INT8_ARRAY,
             ValueRef::List(Column::Text(_)) => Type::TEXT_ARRAY,
             ValueRef::List(Column::Bool(_)) => Type::BOOL_ARRAY,
         }

@@ -165,7 +165,7 @@ fn check(store: &Store, sources: &[SourceId]) {
     for post in &public {
         let number: u64 = post.upstream_id.parse().expect("a number");
         let turn = (number / 100 - 1) / POSTS;
-        let is_shared = number % 100 == 0;
+        let is_shared = number.is_multiple_of(100);
         let expected = is_shared && turn + 1 < TURNS;
         let text = format!("edited {}", turn + 1);
         assert_eq!(post.raw.contains(&text), expected, "{}", post.raw);
