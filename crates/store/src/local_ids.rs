@@ -2,7 +2,7 @@
 //!
 //! A transaction that takes IDs updates the row and so holds it until its commit. Commit order is
 //! then ID order, whatever the clocks of the processes say. Those of now are taken last, and
-//! written at once: see [`crate::new_ids`].
+//! written at once: see `new_ids.rs`.
 //!
 //! No local ID is given twice: the row never falls, each ID that the clock gives is above all it
 //! gave before, and the row is recorded in the same commit that uses the ID. So a restart, a clock
