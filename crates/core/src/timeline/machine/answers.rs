@@ -78,10 +78,13 @@ impl Machine {
             })
             .or_else(|| {
                 let stretch = self.stretch(request, reading)?;
+                // A list with bounds that name posts may hold a post elsewhere: snac lists it again at
+                // its top once somebody boosts it.
+                let is_list = self.scheme.is_some_and(|scheme| scheme.names_posts());
                 Some(AbsenceRange {
                     low: stretch.low,
                     high: stretch.high,
-                    is_proven: true,
+                    is_proven: !is_list,
                     shown: self.shown_before(request, reading),
                 })
             })
