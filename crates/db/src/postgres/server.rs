@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio_postgres::config::Host;
-use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Error};
 
 use super::SessionPurpose;
@@ -204,7 +203,10 @@ impl Server {
                 .wait(pooler::keeps_statements)
                 .map_err(|error| classify(&error))?,
         };
-        self.seen.loses_statements.store(!keeps, Ordering::Relaxed);
+        // Several poolers may be behind one address, so what one of them loses is used with none.
+        self.seen
+            .loses_statements
+            .fetch_or(!keeps, Ordering::Relaxed);
         if !self.seen.is_pooler_told.swap(true, Ordering::Relaxed) {
             let kept = if keeps { "" } else { " not" };
             tracing::info!(
@@ -223,8 +225,12 @@ impl Server {
             let mut marked = config.clone();
             marked.options(format!("{options} {}", pooler::option(mark)).trim_start());
             match self.wire(&marked)? {
-                Err(error) if error.code() == Some(&SqlState::PROTOCOL_VIOLATION) => {
-                    self.seen.refuses_marks.store(true, Ordering::Relaxed);
+                Err(error) if may_refuse_options(&error) => {
+                    let plain = self.wire(config)?;
+                    self.seen
+                        .refuses_marks
+                        .fetch_or(plain.is_ok(), Ordering::Relaxed);
+                    return plain.map_err(|error| self.refused(&error));
                 }
                 connected => return connected.map_err(|error| self.refused(&error)),
             }
@@ -281,3 +287,10 @@ fn literal(text: &str) -> String {
 
 /// An operator who looks at the log sees within three seconds what is missing.
 const FIRST_REPORT: Duration = Duration::from_millis(2_500);
+
+/// Whether a server's refusal may be one of `options`, for which poolers have no common code: it does
+/// not concern the login, the database, the server's resources or its end.
+fn may_refuse_options(error: &Error) -> bool {
+    let class = error.code().and_then(|code| code.code().get(..2));
+    class.is_some_and(|class| !["28", "3D", "53", "57"].contains(&class))
+}

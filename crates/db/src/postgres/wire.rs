@@ -47,7 +47,11 @@ impl Wire {
 
     /// Takes what the server has sent of itself, such as the end of the connection.
     pub(super) fn listen(&self) {
-        self.runtime.block_on(tokio::task::yield_now());
+        self.runtime.block_on(async {
+            // The first lets the connection's task be woken, the second lets it run.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
     }
 
     pub(super) fn is_closed(&self) -> bool {
