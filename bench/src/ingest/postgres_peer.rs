@@ -106,7 +106,7 @@ impl Writer {
         self.last_id = found.last().map_or(self.last_id, |(_, id)| *id);
         self.usn += i64::try_from(found.len())?;
         if let Clock::Free = self.clock {
-            tx.execute(&statements.clock, &[&self.last_id, &self.accounts])?;
+            tx.execute(&statements.clock, &[&self.last_id])?;
         }
         tx.execute(&statements.source, &[&self.machine])?;
         tx.execute(&statements.library, &[&self.usn])?;
@@ -181,7 +181,7 @@ impl Statements {
                  returning last_id",
             )?,
             clock: prepare(
-                "update local_clock set last_id = $1, last_account_id = $2 where one = 1",
+                "update local_clock set last_id = $1 where one = 1",
             )?,
             source: prepare("update source set machine = $1 where id = {source}")?,
             library: prepare("update library set update_count = $1 where owner_id = {source}")?,

@@ -205,8 +205,8 @@ fn finish(
     machine: &str,
     next: &Next,
 ) -> rusqlite::Result<()> {
-    tx.prepare_cached("update local_clock set last_id = ?1, last_account_id = ?2 where one = 1")?
-        .execute([next.id, next.account])?;
+    tx.prepare_cached("update local_clock set last_id = ?1 where one = 1")?
+        .execute([next.id])?;
     tx.prepare_cached("update source set machine = ?1 where id = 1")?
         .execute([machine])?;
     tx.prepare_cached("update library set update_count = ?1 where id = 1")?

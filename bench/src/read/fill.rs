@@ -39,10 +39,7 @@ pub(super) fn timeline(path: &Path, posts: usize) -> Result<Filled, Failure> {
         tx.commit()?;
     }
     let last = ids.last().copied().unwrap_or(0);
-    connection.execute(
-        "update local_clock set last_id = ?1, last_account_id = ?2",
-        [last, ACCOUNTS],
-    )?;
+    connection.execute("update local_clock set last_id = ?1", [last])?;
     connection.execute("update source set readable = 1", [])?;
     connection.execute(
         "update library set update_count = ?1",
