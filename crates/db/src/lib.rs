@@ -50,5 +50,5 @@ pub use options::{Options, Root, SecretUrl, Target};
 pub use pollster::block_on;
 pub use row::{ColumnIndex, Row};
 pub use stats::Stats;
-pub use tx::Tx;
+pub use tx::{PendingRows, Tx};
 pub use value::{ToValue, ValueRef};

@@ -13,6 +13,8 @@ pub struct Stats {
     pub largest_group: u64,
     /// Transactions that were run again.
     pub retries: u64,
+    /// Answers of PostgreSQL that writes have waited for, those of commits included; 0 on SQLite.
+    pub round_trips: u64,
     /// Reconnections after a lost connection.
     pub reconnects: u64,
 }

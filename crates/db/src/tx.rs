@@ -19,6 +19,17 @@ pub struct Tx<'a> {
     opening: Arc<str>,
 }
 
+/// The rows of a query that a transaction asked, and has not read: see [`Tx::query_later`].
+#[must_use = "the rows are read by `Tx::rows`"]
+pub struct PendingRows<'r, T>(Pending<'r, T>);
+
+enum Pending<'r, T> {
+    Read(Vec<T>),
+    Sent { ticket: u64, row: ReadRow<'r, T> },
+}
+
+type ReadRow<'r, T> = Box<dyn FnMut(&Row<'_>) -> Result<T, DbError> + 'r>;
+
 enum Link<'a> {
     Sqlite(&'a rusqlite::Connection),
     Postgres(&'a mut Session),
@@ -76,6 +87,46 @@ impl<'a> Tx<'a> {
             Some(found) => Ok(found),
             None => self.guard(|_| Err(DbError::NoRow)),
         }
+    }
+
+    /// Runs a query whose rows are read later, by [`Tx::rows`]. On PostgreSQL it travels together with
+    /// what comes next: queries of which none needs another's answer cost one round trip together.
+    /// It runs in the order in which it was asked.
+    pub fn query_later<'r, T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError> + 'r,
+    ) -> Result<PendingRows<'r, T>, DbError> {
+        self.collect_later(sql, params, &[], Form::Single, row)
+    }
+
+    /// Like [`Tx::query_each`], later: see [`Tx::query_later`].
+    pub fn query_each_later<'r, T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError> + 'r,
+    ) -> Result<PendingRows<'r, T>, DbError> {
+        self.collect_later(sql, params, columns, Form::LookUp, row)
+    }
+
+    /// The rows of a query that this transaction asked earlier.
+    pub fn rows<T>(&mut self, pending: PendingRows<'_, T>) -> Result<Vec<T>, DbError> {
+        let (ticket, mut row) = match pending.0 {
+            Pending::Read(rows) => return Ok(rows),
+            Pending::Sent { ticket, row } => (ticket, row),
+        };
+        let mut found = Vec::new();
+        self.guard(|link| match link {
+            Link::Sqlite(_) => Err(DbError::Type("these rows are of another database".into())),
+            Link::Postgres(session) => session.answer(ticket, &mut |read| {
+                found.push(row(read)?);
+                Ok(())
+            }),
+        })?;
+        Ok(found)
     }
 
     /// Runs a statement for every row of a batch; returns how many rows it changed in all.
@@ -245,6 +296,33 @@ impl<'a> Tx<'a> {
             Ok(())
         })?;
         Ok(found)
+    }
+
+    fn collect_later<'r, T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+        form: Form,
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError> + 'r,
+    ) -> Result<PendingRows<'r, T>, DbError> {
+        let Link::Postgres(_) = self.link else {
+            let rows = self.collect(sql, params, columns, form, row)?;
+            return Ok(PendingRows(Pending::Read(rows)));
+        };
+        let pending = self.guard(|link| {
+            batch::check(params, columns)?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
+            match link {
+                Link::Postgres(session) if !columns.first().is_some_and(Column::is_empty) => {
+                    let ticket = session.query_later(&sql, params, columns)?;
+                    let row = Box::new(row);
+                    Ok(Pending::Sent { ticket, row })
+                }
+                _ => Ok(Pending::Read(Vec::new())),
+            }
+        })?;
+        Ok(PendingRows(pending))
     }
 
     fn each(

@@ -82,7 +82,7 @@ impl Pool {
             let transact = || self.transact(job.as_mut());
             let error = match self.server.saying_what_it_waits_for(transact) {
                 Ok(()) => {
-                    self.server.is_in_use();
+                    self.server.mark_in_use();
                     return job.finish(Ok(()));
                 }
                 Err(error) => error,
@@ -98,7 +98,11 @@ impl Pool {
     /// Runs the job once. `Ok` means that its own result counts.
     fn transact(&self, job: &mut dyn Job) -> Result<(), DbError> {
         let mut session = self.session()?;
+        session.take_round_trips();
         let result = self.transact_in(&mut session, job);
+        if self.purpose == SessionPurpose::Write {
+            self.counters.lock().round_trips += session.take_round_trips();
+        }
         if session.is_broken() {
             // A connection in an unknown state is not used again.
             self.lost.fetch_add(1, Ordering::Relaxed);

@@ -150,7 +150,7 @@ impl Server {
     }
 
     /// A job has been done.
-    pub(super) fn is_in_use(&self) {
+    pub(super) fn mark_in_use(&self) {
         self.seen.is_in_use.store(true, Ordering::Relaxed);
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::maybe_done;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Error, Row as ServerRow};
 
 use super::error::{classify, is_lost_statement};
 use super::param::{Encoded, Param};
@@ -23,12 +23,16 @@ use crate::value::{ToValue, ValueRef};
 
 /// A connection with its prepared statements.
 ///
-/// Statements whose result is not awaited are queued and sent with the next query: each query is
+/// Statements whose result is not awaited are queued and sent with the next query that is: it is
 /// one round trip to the server, however many statements travel with it.
 pub(crate) struct Session {
     wire: Wire,
     statements: HashMap<String, Text>,
     waiting: Vec<Waiting>,
+    /// The rows of queries that travelled with others and have not been read, by ticket.
+    answers: HashMap<u64, Vec<ServerRow>>,
+    tickets: u64,
+    round_trips: u64,
     traits: Traits,
     /// Whether the transaction's plans go by keys; `None` if none of the connection's ever need to.
     goes_by_keys: Option<bool>,
@@ -42,9 +46,17 @@ enum Waiting {
     Statement {
         text: Text,
         params: Vec<Encoded>,
-        /// Where it must find a row, what its absence means.
-        else_missing: Option<DbError>,
+        outcome: Outcome,
     },
+}
+
+/// What becomes of what a statement gives that was sent along.
+enum Outcome {
+    Ignored,
+    /// It must give a row; otherwise this is the error.
+    Required(DbError),
+    /// Its rows are kept under that ticket.
+    Kept(u64),
 }
 
 impl Session {
@@ -56,6 +68,9 @@ impl Session {
             wire,
             statements: HashMap::new(),
             waiting: Vec::new(),
+            answers: HashMap::new(),
+            tickets: 0,
+            round_trips: 0,
             traits,
             goes_by_keys: by_keys.then_some(false),
             broken: false,
@@ -77,7 +92,8 @@ impl Session {
             return Err(DbError::gives_rows());
         }
         if is_later {
-            return self.keep_back(text, params, columns, None).map(|()| 0);
+            let kept = self.keep_back(text, params, columns, Outcome::Ignored);
+            return kept.map(|()| 0);
         }
         let params = bind(params, columns);
         self.plan_by_keys(&params);
@@ -97,7 +113,39 @@ impl Session {
         else_missing: DbError,
     ) -> Result<(), DbError> {
         let text = self.prepare(sql, params.len(), 0)?;
-        self.keep_back(text, params, &[], Some(else_missing))
+        self.keep_back(text, params, &[], Outcome::Required(else_missing))
+    }
+
+    /// Runs a query later, as [`Session::execute`] does; returns the ticket by which
+    /// [`Session::answer`] gives its rows.
+    pub(crate) fn query_later(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+    ) -> Result<u64, DbError> {
+        let text = self.prepare(sql, params.len(), columns.len())?;
+        self.tickets += 1;
+        let ticket = self.tickets;
+        self.keep_back(text, params, columns, Outcome::Kept(ticket))?;
+        Ok(ticket)
+    }
+
+    /// Reads the rows of a query that was sent along, and sends it first if it waits.
+    pub(crate) fn answer(
+        &mut self,
+        ticket: u64,
+        row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        if !self.answers.contains_key(&ticket) {
+            self.ask(async |_| Ok(()))?;
+        }
+        let Some(rows) = self.answers.remove(&ticket) else {
+            return Err(DbError::Type(
+                "these rows are of another transaction".into(),
+            ));
+        };
+        rows.iter().try_for_each(|found| row(&Row::postgres(found)))
     }
 
     pub(crate) fn each(
@@ -123,6 +171,7 @@ impl Session {
     /// Begins a transaction along with its first question.
     pub(crate) fn begin(&mut self, command: &str) {
         self.waiting.clear();
+        self.answers.clear();
         let begin = format!("{command}{}", self.traits.settings);
         self.waiting.push(Waiting::Begin(begin));
         self.goes_by_keys = self.goes_by_keys.map(|_| false);
@@ -168,6 +217,11 @@ impl Session {
         }
     }
 
+    /// How many answers it has waited for since this was last asked.
+    pub(super) fn take_round_trips(&mut self) -> u64 {
+        mem::take(&mut self.round_trips)
+    }
+
     /// Whether the connection stands, as far as it has been heard of.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.wire.listen();
@@ -185,6 +239,7 @@ impl Session {
         question: impl AsyncFnOnce(&Client) -> Result<T, Error>,
     ) -> Result<T, DbError> {
         let waiting = mem::take(&mut self.waiting);
+        self.round_trips += 1;
         let (before, answer) = self.wire.wait(async |client| {
             let mut requests: Vec<_> = waiting
                 .iter()
@@ -209,15 +264,17 @@ impl Session {
             let answer = question.as_mut().take_output().expect("it was awaited");
             (before, answer)
         });
-        for (waiting, outcome) in waiting.into_iter().zip(before) {
-            let rows = outcome.map_err(|error| self.failed(&error))?;
-            if let Waiting::Statement {
-                else_missing: Some(error),
-                ..
-            } = waiting
-                && rows == 0
-            {
-                return Err(error);
+        for (waiting, given) in waiting.into_iter().zip(before) {
+            let (rows, count) = given.map_err(|error| self.failed(&error))?;
+            let Waiting::Statement { outcome, .. } = waiting else {
+                continue;
+            };
+            match outcome {
+                Outcome::Required(missing) if count == 0 => return Err(missing),
+                Outcome::Required(_) | Outcome::Ignored => {}
+                Outcome::Kept(ticket) => {
+                    self.answers.insert(ticket, rows);
+                }
             }
         }
         answer.map_err(|error| self.failed(&error))
@@ -228,7 +285,7 @@ impl Session {
         text: Text,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
-        else_missing: Option<DbError>,
+        outcome: Outcome,
     ) -> Result<(), DbError> {
         if self.waiting.len() >= MAX_WAITING {
             self.ask(async |_| Ok(()))?;
@@ -246,7 +303,7 @@ impl Session {
         self.waiting.push(Waiting::Statement {
             text,
             params,
-            else_missing,
+            outcome,
         });
         Ok(())
     }
@@ -308,14 +365,15 @@ impl Session {
 }
 
 impl Waiting {
-    /// Runs it; how many rows it gave or changed.
-    async fn run(&self, client: &Client) -> Result<u64, Error> {
+    /// Runs it; the rows that it gave, and how many it gave or changed.
+    async fn run(&self, client: &Client) -> Result<(Vec<ServerRow>, u64), Error> {
+        let nothing = |()| (Vec::new(), 0);
         match self {
-            Waiting::Begin(sql) => client.batch_execute(sql).await.map(|()| 0),
-            Waiting::Script(sql) => client.batch_execute(sql).await.map(|()| 0),
+            Waiting::Begin(sql) => client.batch_execute(sql).await.map(nothing),
+            Waiting::Script(sql) => client.batch_execute(sql).await.map(nothing),
             Waiting::Statement { text, params, .. } => {
                 let params = params.iter().map(|param| (param, param.kind.clone()));
-                text.run(client, params).await.map(|(_, rows)| rows)
+                text.run(client, params).await
             }
         }
     }

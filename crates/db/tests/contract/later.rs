@@ -1,4 +1,4 @@
-use driftline_db::{Column, DbError};
+use driftline_db::{Column, DbError, Dialect};
 
 use crate::{ids, insert, on_both, read, write};
 
@@ -99,5 +99,79 @@ fn each_row_of_a_batch_is_looked_up() {
             )
         });
         assert!(matches!(none, Err(DbError::Other(_))), "{none:?}");
+    });
+}
+
+#[test]
+fn rows_of_queries_that_are_read_later_are_as_when_they_were_asked() {
+    on_both(|db| {
+        let read = write(db, |tx| {
+            insert(tx, 1)?;
+            let one = tx.query_later("select id from post", &[], |row| row.i64(0))?;
+            tx.execute_later(INSERT, &[&1, &2, &"two"])?;
+            let of_both = "select id, body from post where source_id = $1 and id = {row 1}";
+            let asked = [Column::i64([2, 9, 1])];
+            let two = tx.query_each_later(of_both, &[&1], &asked, |row| row.i64(0))?;
+            let never_read = tx.query_later("select id from post", &[], |row| row.i64(0))?;
+            drop(never_read);
+            let none = [Column::i64(std::iter::empty::<i64>())];
+            let none = tx.query_each_later(of_both, &[&1], &none, |row| row.i64(0))?;
+            tx.execute_later("delete from post where id = 1", &[])?;
+            // The last that was asked is read first, and what was asked before travels with it.
+            let (mut two, one) = (tx.rows(two)?, tx.rows(one)?);
+            two.sort_unstable();
+            Ok((one, two, tx.rows(none)?))
+        });
+        assert_eq!(read, Ok((vec![1], vec![1, 2], vec![])));
+        assert_eq!(ids(db), [2]);
+    });
+}
+
+#[test]
+fn many_queries_that_are_read_later_cost_one_round_trip() {
+    let question = "select id from post where source_id = $1";
+    on_both(|db| {
+        let ask = move |questions: usize| {
+            move |tx: &mut driftline_db::Tx<'_>| {
+                let asked: Result<Vec<_>, _> = (0..questions)
+                    .map(|_| tx.query_later(question, &[&1], |row| row.i64(0)))
+                    .collect();
+                let mut found = 0;
+                for pending in asked? {
+                    found += tx.rows(pending)?.len();
+                }
+                Ok(found)
+            }
+        };
+        write(db, |tx| insert(tx, 1)).expect("a write");
+        // The first prepares the statement.
+        assert_eq!(write(db, ask(1)), Ok(1));
+        let before = db.stats().round_trips;
+        assert_eq!(write(db, ask(20)), Ok(20));
+        let trips = db.stats().round_trips - before;
+        let expected = match read(db, |tx| Ok(tx.dialect())) {
+            Ok(Dialect::Sqlite) => 0,
+            _ => 2,
+        };
+        assert_eq!(trips, expected, "one for the rows, one for the commit");
+        // More than may wait is sent before, and its rows are kept.
+        assert_eq!(write(db, ask(100)), Ok(100));
+    });
+}
+
+#[test]
+fn a_query_that_fails_later_fails_the_transaction() {
+    on_both(|db| {
+        let result = write(db, |tx| {
+            insert(tx, 1)?;
+            let asked = tx.query_later("select 1 / (id - 1) from post", &[], |row| row.i64(0))?;
+            let _ = tx.execute_later(INSERT, &[&1, &1, &"again"]);
+            let read = tx.rows(asked);
+            // SQLite divides by zero without an error, and reports the insert.
+            assert!(tx.dialect() == Dialect::Sqlite || read.is_err());
+            Ok(())
+        });
+        assert!(result.is_err(), "{result:?}");
+        assert_eq!(ids(db), []);
     });
 }

@@ -29,7 +29,7 @@ impl DueWatch {
         let _asleep = Asleep::new(self, instance);
         let mut until_ms = until_ms;
         loop {
-            let left_ms = until_ms.saturating_sub(now_ms()).clamp(1, LONGEST_SLEEP_MS);
+            let left_ms = until_ms.saturating_sub(now_ms()).clamp(1, MAX_SLEEP_MS);
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(left_ms.unsigned_abs())) => return,
                 changed = found.changed() => {
@@ -112,7 +112,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Beyond the next look.
 const AHEAD_MS: i64 = 2_000;
 /// Workers that nobody wakes look for themselves.
-const LONGEST_SLEEP_MS: i64 = 300_000;
+const MAX_SLEEP_MS: i64 = 300_000;
 
 #[cfg(test)]
 mod tests {

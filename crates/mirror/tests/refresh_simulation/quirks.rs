@@ -11,7 +11,7 @@ use driftline_sim::{
 use driftline_store::{LocalId, StoreError};
 
 use super::Simulation;
-use crate::stored_edits::{most_edits, stored_edits};
+use crate::stored_edits::{max_edits, stored_edits};
 
 /// The quirks of look-ups under which the laws hold.
 const HELD: &[Quirk] = &[
@@ -95,7 +95,7 @@ impl Simulation {
                 posts.find(|it| it.id.stable().as_str() == upstream_id)
             };
             if let (Some(edits), Some(post)) = (edits, post) {
-                let most = most_edits(&mut self.upstream, post, self.now_ms);
+                let most = max_edits(&mut self.upstream, post, self.now_ms);
                 assert!(edits <= most, "{edits} edits were taken in: {post:?}");
             }
         }

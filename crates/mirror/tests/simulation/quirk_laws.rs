@@ -19,7 +19,7 @@ use crate::{
     laws::Violation,
     settings::{Drawn, SECOND_MS},
     simulation::Simulation,
-    stored_edits::most_edits,
+    stored_edits::max_edits,
 };
 
 /// How often each request was refused in a row, for what it asks and not for the server's state.
@@ -100,7 +100,7 @@ pub(crate) fn check_edits(
     edits: i64,
     now_ms: i64,
 ) -> Result<(), Violation> {
-    if edits <= most_edits(upstream, post, now_ms) {
+    if edits <= max_edits(upstream, post, now_ms) {
         return Ok(());
     }
     let text = format!("{edits} edits were taken in: {post:?}");

@@ -20,7 +20,7 @@ pub(crate) fn stored_edits(store: &Store) -> HashMap<LocalId, i64> {
 
 /// The most edits of a post that are none too many at a time: one if it was edited, and of a boost,
 /// if what it boosts was.
-pub(crate) fn most_edits(upstream: &mut Upstream, post: &TruePost, now_ms: i64) -> i64 {
+pub(crate) fn max_edits(upstream: &mut Upstream, post: &TruePost, now_ms: i64) -> i64 {
     let mut is_edited = post.edited_at_ms.is_some();
     if let (Some(boosted), false) = (&post.boost_of, is_edited) {
         let boosted = upstream.world().find(now_ms, boosted).shown();
