@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use driftline_core::upstream_id::{Key, UpstreamId};
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::{entry, machine::LockedSource, source::TokenLocation};
 use crate::{
@@ -43,18 +43,20 @@ impl Departures {
     }
 }
 
-/// The live entries in `[low, high)` at none of the listed positions. Posts that a stream has shown
-/// since the page was requested, Unix ms, need not be listed.
-pub(crate) fn absent(
+/// Entries of a range that was asked for; none where an entry is listed.
+pub(crate) type PendingLive<'r> = PendingRows<'r, Option<AbsentEntry>>;
+
+/// The live entries in `[low, high)` at none of the listed positions, along with what is asked next.
+/// Posts that a stream has shown since the page was requested, Unix ms, need not be listed.
+pub(crate) fn live_later<'r>(
     tx: &mut Tx<'_>,
     source_id: i64,
     (low, high): (&Key, &Key),
-    listed: &[Key],
+    listed: &'r HashSet<&'r str>,
     asked_at_ms: i64,
-) -> Result<Vec<AbsentEntry>, DbError> {
+) -> Result<PendingLive<'r>, DbError> {
     let (low, high) = (low.as_str(), high.as_str());
-    let listed: HashSet<&str> = listed.iter().map(Key::as_str).collect();
-    let live = tx.query(
+    tx.query_later(
         "select id, position, post_id, absent_at_ms from entry
          where source_id = $1 and position >= $2 and position < $3 and not gone
              and (not streamed or arrived_at_ms < $4)
@@ -69,8 +71,18 @@ pub(crate) fn absent(
             };
             Ok((!listed.contains(row.str("position")?)).then_some(entry))
         },
-    )?;
-    let mut absent: Vec<AbsentEntry> = live.into_iter().flatten().collect();
+    )
+}
+
+/// The entries that the ranges' pages lack, with their posts' upstream IDs.
+pub(crate) fn absent(
+    tx: &mut Tx<'_>,
+    ranges: Vec<PendingLive<'_>>,
+) -> Result<Vec<AbsentEntry>, DbError> {
+    let mut absent = Vec::new();
+    for live in ranges {
+        absent.extend(tx.rows(live)?.into_iter().flatten());
+    }
     if absent.is_empty() {
         return Ok(absent);
     }

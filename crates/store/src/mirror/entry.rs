@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Anchor, AnchorQuery},
     upstream_id::{Key, UpstreamId},
 };
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::{
     error::StoreError,
@@ -47,7 +47,18 @@ fn nearest(
     order: &str,
     skip: u32,
 ) -> Result<Option<Anchor>, StoreError> {
-    let found = tx.query(
+    let found = nearest_later(tx, source, (side, bound), order, skip)?;
+    Ok(first(tx.rows(found)?))
+}
+
+fn nearest_later(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    (side, bound): (&str, &Key),
+    order: &str,
+    skip: u32,
+) -> Result<PendingRows<'static, Key>, DbError> {
+    tx.query_later(
         &format!(
             "select position from entry
              where source_id = $1 and position {side} $2 and not gone and not streamed
@@ -55,12 +66,33 @@ fn nearest(
         ),
         &[&sql(source), &bound.as_str(), &skip],
         position,
-    )?;
-    let mut found = found.into_iter();
-    Ok(found.next().map(|key| Anchor {
+    )
+}
+
+fn first(positions: Vec<Key>) -> Option<Anchor> {
+    let mut positions = positions.into_iter();
+    positions.next().map(|key| Anchor {
         key,
-        before: found.next(),
-    }))
+        before: positions.next(),
+    })
+}
+
+/// The newest live position below another, which is asked for along with what is asked next.
+pub(crate) struct PendingBelow<'k>(&'k Key, PendingRows<'static, Key>);
+
+impl<'k> PendingBelow<'k> {
+    pub(crate) fn ask(
+        tx: &mut Tx<'_>,
+        source: SourceId,
+        high: &'k Key,
+    ) -> Result<PendingBelow<'k>, DbError> {
+        let found = nearest_later(tx, source, ("<=", high), "desc", 0)?;
+        Ok(PendingBelow(high, found))
+    }
+
+    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Option<Key>, DbError> {
+        Ok(first(tx.rows(self.1)?).and_then(|anchor| anchor.below(self.0)))
+    }
 }
 
 /// One of a range's entries, by what part of them lies below it: each is as likely as any other.
@@ -106,9 +138,12 @@ pub fn positions(
     Ok(entries.filter_map(position).collect())
 }
 
-/// The highest position of a source's entries.
-pub(crate) fn newest_position(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<String>, DbError> {
-    tx.query_one(
+/// The highest position of a source's entries, along with what is asked next: one row.
+pub(crate) fn newest_position_later(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+) -> Result<PendingRows<'static, Option<String>>, DbError> {
+    tx.query_later(
         "select max(position) as newest from entry where source_id = $1",
         &[&source_id],
         |row| row.opt_text("newest"),
@@ -150,7 +185,17 @@ pub(crate) fn at(
     source_id: i64,
     positions: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let found = tx.query_each(
+    let entries = at_later(tx, source_id, positions)?;
+    Ok(by_position(tx.rows(entries)?))
+}
+
+/// The entries at those positions, along with what is asked next.
+pub(crate) fn at_later(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    positions: &[&str],
+) -> Result<PendingRows<'static, Known>, DbError> {
+    tx.query_each_later(
         &format!(
             "select {COLUMNS}, {} from entry e left join freshness f on f.post_id = e.post_id
              where e.source_id = $1 and e.position = {{row 1}}",
@@ -164,11 +209,14 @@ pub(crate) fn at(
                 ..from_row(row)?
             })
         },
-    )?;
-    Ok(found
-        .into_iter()
+    )
+}
+
+pub(crate) fn by_position(entries: Vec<Known>) -> HashMap<String, Known> {
+    let entries = entries.into_iter();
+    entries
         .map(|entry| (entry.position.clone(), entry))
-        .collect())
+        .collect()
 }
 
 /// The entries of posts in a source, in order of their IDs: several of a post that the source lists

@@ -6,13 +6,22 @@ use driftline_core::{
     timeline::{Gap, GapKind, Provisional},
     upstream_id::Key,
 };
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::error::StoreError;
 
 /// A source's ranges, in order.
 pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError> {
-    tx.query(
+    let gaps = load_later(tx, source_id)?;
+    tx.rows(gaps)
+}
+
+/// [`load`], along with what is asked next.
+pub(crate) fn load_later(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+) -> Result<PendingRows<'static, Gap>, DbError> {
+    tx.query_later(
         &format!("select {COLUMNS} from gap where source_id = $1 order by low"),
         &[&source_id],
         from_row,

@@ -17,7 +17,7 @@ use crate::{
     error::StoreError,
     local_ids,
     new_ids::NewIds,
-    posts::{instance, post},
+    posts::{account, instance, post},
     text::without_nul,
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct HeldInstance {
     pub(crate) new_ids: NewIds,
     /// Of the observed posts and of those that they name.
     pub(crate) stored: post::Stored,
+    /// The observed posts' authors and the accounts that they name.
+    pub(crate) accounts: account::Known,
 }
 
 /// Holds the instance, so that no other source of it takes in the same posts meanwhile, and then reads
@@ -63,8 +65,15 @@ pub(crate) fn hold_instance(
     let mut upstream_ids: Vec<&str> = observed.chain(named.iter().map(|id| &**id)).collect();
     upstream_ids.sort_unstable();
     upstream_ids.dedup();
+    let accounts = observations
+        .iter()
+        .flat_map(|s| [&s.post.author.id].into_iter().chain(named_by(s.post).1));
+    // One round trip with the instance's lock, and one for the posts, if any are stored.
     instance::hold(tx, source.instance_id)?;
-    let stored = post::stored(tx, source.instance_id, &upstream_ids)?;
+    let stored = post::stored_later(tx, source.instance_id, &upstream_ids)?;
+    let accounts = account::Known::load_later(tx, source.instance_id, accounts)?;
+    let stored = post::read_stored(tx, stored)?;
+    let accounts = account::Known::read(tx, accounts)?;
     let times_ms = new().filter(|s| s.is_history).map(|s| {
         let created_at_ms = s.post.created_at_ms.or(s.position_ms);
         created_at_ms.unwrap_or(context.now_ms)
@@ -86,5 +95,6 @@ pub(crate) fn hold_instance(
         first_reference_id,
         new_ids,
         stored,
+        accounts,
     })
 }

@@ -15,7 +15,7 @@ use crate::{
         backdate,
         commit_summary::CommitSummary,
         entry::{self, EntryState},
-        held_instance::{hold_instance, named_by},
+        held_instance::hold_instance,
         machine::LockedSource,
     },
     new_ids::NewIds,
@@ -114,11 +114,6 @@ pub(crate) fn take_in(
     if observations.is_empty() {
         return Ok(CommitSummary::default());
     }
-    let accounts = observations.iter().flat_map(|observation| {
-        let post = observation.post;
-        [&post.author.id].into_iter().chain(named_by(post).1)
-    });
-    let accounts = account::Known::load(tx, source.instance_id, accounts)?;
     let mut held = hold_instance(tx, source, observations, context)?;
     let updated = rehash(tx, held.stored.posts.values_mut(), context.hash_stored)?;
     refresh::set_state_hashes(tx, &updated)?;
@@ -147,7 +142,7 @@ pub(crate) fn take_in(
         }
     }
     intake.list_history(tx)?;
-    intake.write(tx, accounts)
+    intake.write(tx, held.accounts)
 }
 
 /// An intake that is under way.

@@ -1,7 +1,7 @@
 //! The stored timeline machine of a source.
 
 use driftline_core::timeline::{Gap, HonouredAbilities, Lateness, Machine};
-use driftline_db::{Column, Tx};
+use driftline_db::{Column, PendingRows, Tx};
 
 use crate::{
     error::StoreError,
@@ -83,8 +83,11 @@ pub struct CommitMachine<'a> {
 
 /// Stores a machine.
 pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
-    let held = LockedSource::load(tx, commit.source, commit.fence)?;
-    held.save(tx, commit.machine)
+    let held = LockedSource::load_later(tx, commit.source)?;
+    let gaps = gap::load_later(tx, sql(commit.source))?;
+    let held = held.check(tx, commit.fence)?;
+    let gaps = tx.rows(gaps)?;
+    held.save_over(tx, gaps, commit.machine)
 }
 
 /// A source whose row this transaction holds.
@@ -99,6 +102,25 @@ pub(crate) struct LockedSource {
     pub(crate) library: Library,
 }
 
+/// A source whose row was asked for, with whether it is leased and its fencing number.
+pub(crate) struct PendingSource(PendingRows<'static, (LockedSource, bool, i64)>);
+
+impl PendingSource {
+    /// The source; checks the fencing number.
+    pub(crate) fn check(
+        self,
+        tx: &mut Tx<'_>,
+        fence: Option<i64>,
+    ) -> Result<LockedSource, StoreError> {
+        let row = tx.rows(self.0)?.pop();
+        let (held, is_leased, last_fence) = row.ok_or(StoreError::NoSource)?;
+        match fence {
+            Some(fence) if !is_leased || fence != last_fence => Err(StoreError::LeaseLost),
+            _ => Ok(held),
+        }
+    }
+}
+
 impl LockedSource {
     /// Reads the row that the write's root has locked, and checks the fencing number.
     pub(crate) fn load(
@@ -106,8 +128,16 @@ impl LockedSource {
         source: SourceId,
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
+        LockedSource::load_later(tx, source)?.check(tx, fence)
+    }
+
+    /// [`LockedSource::load`], along with what is asked next.
+    pub(crate) fn load_later(
+        tx: &mut Tx<'_>,
+        source: SourceId,
+    ) -> Result<PendingSource, StoreError> {
         let opening = tx.opening();
-        let row = tx.query_opt(
+        let row = tx.query_later(
             &format!(
                 "select instance_id, lowest_id, lease_holder is not null as is_leased, lease_fence,
                      {} from source s {} where s.id = $2",
@@ -115,7 +145,7 @@ impl LockedSource {
                 library::OF_SOURCES
             ),
             &[&&*opening, &sql(source)],
-            |row| {
+            move |row| {
                 let held = LockedSource {
                     id: sql(source),
                     instance_id: row.i64("instance_id")?,
@@ -125,11 +155,7 @@ impl LockedSource {
                 Ok((held, row.bool("is_leased")?, row.i64("lease_fence")?))
             },
         )?;
-        let (held, is_leased, last_fence) = row.ok_or(StoreError::NoSource)?;
-        match fence {
-            Some(fence) if !is_leased || fence != last_fence => Err(StoreError::LeaseLost),
-            _ => Ok(held),
-        }
+        Ok(PendingSource(row))
     }
 
     /// Stores the lowest ID if it is one of these new entries, which may be of `ids`.

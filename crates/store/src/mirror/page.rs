@@ -4,20 +4,19 @@ use driftline_core::{
     answer::{Abilities, Page},
     post::Post,
     refresh::Policy,
-    timeline::{
-        AbsenceRange, AnchorQuery, Machine, Reading, Request, RequestPurpose, Settings, Stored,
-    },
+    timeline::{AbsenceRange, Machine, Reading, Request, RequestPurpose, Settings, Stored},
     upstream_id::{Key, UpstreamId},
 };
-use driftline_db::Tx;
+use driftline_db::{PendingRows, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::SourceId,
+    id_types::{SourceId, sql},
     mirror::{
         commit_summary::CommitSummary,
         departure::{self, Departures},
-        entry, gap,
+        entry::{self, PendingBelow},
+        gap,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
         quarantine,
@@ -66,11 +65,8 @@ pub fn commit_page(
     if posts != keys {
         return Err(StoreError::PageMismatch { posts, keys });
     }
-    let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let asked_at_ms = page.headers.sent_at_ms;
     let is_history = commit.machine.is_history(commit.request, reading);
-    let listing = listing(tx, &source, commit, is_history)?;
-    let mut absent = Vec::new();
     let absence = commit.machine.absence_range(commit.request, reading);
     let is_proven = absence.as_ref().is_some_and(|range| range.is_proven);
     let earlier = absence
@@ -78,20 +74,25 @@ pub fn commit_page(
         .map_or(&[][..], |range| &range.shown)
         .to_vec();
     let range = absence.map(|AbsenceRange { low, high, .. }| (low, high));
-    if let Some(range) = &range {
-        let (ranges, mut listed) = readable(range.clone(), commit);
-        listed.extend(earlier);
-        for (low, high) in &ranges {
-            absent.extend(departure::absent(
-                tx,
-                source.id,
-                (low, high),
-                &listed,
-                asked_at_ms,
-            )?);
-        }
-    }
-    let gaps = gap::load(tx, source.id)?;
+    let (ranges, mut listed) = match &range {
+        Some(range) => readable(range.clone(), commit),
+        None => <_>::default(),
+    };
+    listed.extend(earlier);
+    let listed: HashSet<&str> = listed.iter().map(Key::as_str).collect();
+    // The root, and all that is read of the source itself: one round trip.
+    let source_id = sql(commit.source);
+    let source = LockedSource::load_later(tx, commit.source)?;
+    let gaps = gap::load_later(tx, source_id)?;
+    let entries = PendingEntries::ask(tx, commit, is_history)?;
+    let live = ranges
+        .iter()
+        .map(|(low, high)| departure::live_later(tx, source_id, (low, high), &listed, asked_at_ms))
+        .collect::<Result<_, _>>()?;
+    let mut source = source.check(tx, commit.fence)?;
+    let gaps = tx.rows(gaps)?;
+    let listing = listing(tx, commit, entries)?;
+    let absent = departure::absent(tx, live)?;
     let context = IntakeContext::answered(
         asked_at_ms,
         commit.now_ms,
@@ -107,13 +108,17 @@ pub fn commit_page(
     };
     let recounts = recount.look(tx, &listing.recount_candidates)?;
     // From here on the instance may be held, and at the end the local clock, for which other sources
-    // wait: all reads that can be done before are done.
+    // wait: all reads that can be done before are done, or travel along.
     entry::mark_shown(tx, source.id, &listing.shown)?;
     let proves = range.as_ref().filter(|_| is_proven);
     quarantine::take_in(tx, source.id, page, reading, proves)?;
     let departures = match is_proven {
         true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
         false => Departures::suspected(absent),
+    };
+    let live_below = match commit.machine.nothing_below(commit.request, reading) {
+        Some(high) => Some(PendingBelow::ask(tx, commit.source, high)?),
+        None => None,
     };
     // Whoever holds the instance may wait for rows that recounts write, so that none is written before
     // it is held.
@@ -124,9 +129,8 @@ pub fn commit_page(
     let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
     let (instance, unmapped) = (source.instance_id, &recounted.unmapped);
     reference::assign(tx, instance, unmapped, commit.now_ms)?;
-    let live_below = match commit.machine.nothing_below(commit.request, reading) {
-        Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
-            .and_then(|anchor| anchor.below(high)),
+    let live_below = match live_below {
+        Some(below) => below.read(tx)?,
         None => None,
     };
     let stored = Stored {
@@ -201,18 +205,56 @@ struct Listing<'a> {
     shown: Vec<i64>,
 }
 
+/// The entries that a source has of a page, which are asked for along with what is asked next.
+struct PendingEntries {
+    /// Whether the page lists each of its positions for the first time.
+    is_once: Vec<bool>,
+    entries: PendingRows<'static, entry::Known>,
+    /// The highest position of the source, where a first page of history asks for it.
+    newest: Option<PendingRows<'static, Option<String>>>,
+    is_history: bool,
+}
+
+impl PendingEntries {
+    fn ask(
+        tx: &mut Tx<'_>,
+        commit: &CommitPage<'_>,
+        is_history: bool,
+    ) -> Result<PendingEntries, StoreError> {
+        let source_id = sql(commit.source);
+        let keys = &commit.reading.keys;
+        let mut once = HashSet::with_capacity(keys.len());
+        let is_once: Vec<bool> = keys.iter().map(|key| once.insert(key)).collect();
+        let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
+        // A first page of history may hold posts above what a stream has shown already: those are new.
+        let is_first = matches!(commit.request.purpose, RequestPurpose::Poll);
+        let newest = match is_history && is_first {
+            true => Some(entry::newest_position_later(tx, source_id)?),
+            false => None,
+        };
+        Ok(PendingEntries {
+            is_once,
+            entries: entry::at_later(tx, source_id, &positions)?,
+            newest,
+            is_history,
+        })
+    }
+}
+
 fn listing<'a>(
     tx: &mut Tx<'_>,
-    source: &LockedSource,
     commit: &CommitPage<'a>,
-    is_history: bool,
+    pending: PendingEntries,
 ) -> Result<Listing<'a>, StoreError> {
     let CommitPage { reading, page, .. } = *commit;
-    // A first page of history may hold posts above what a stream has shown already: those are new.
-    let is_first = matches!(commit.request.purpose, RequestPurpose::Poll);
-    let newest = match is_history && is_first {
-        true => entry::newest_position(tx, source.id)?,
-        false => None,
+    let PendingEntries {
+        is_once,
+        is_history,
+        ..
+    } = pending;
+    let newest = match pending.newest {
+        Some(newest) => tx.rows(newest)?.pop().flatten(),
+        None => None,
     };
     let newest = newest.as_deref();
     let is_below = |key: &Key| newest.is_none_or(|newest| key.as_str() <= newest);
@@ -221,10 +263,7 @@ fn listing<'a>(
         RequestPurpose::Fill { high, .. } => Some(high),
         _ => None,
     };
-    let mut once = HashSet::with_capacity(reading.keys.len());
-    let is_once: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
-    let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
-    let mut entries = entry::at(tx, source.id, &positions)?;
+    let mut entries = entry::by_position(tx.rows(pending.entries)?);
     let mut observations = Vec::new();
     let mut recount_candidates = Vec::new();
     let mut shown = Vec::new();

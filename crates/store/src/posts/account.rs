@@ -6,7 +6,7 @@ use std::{
 };
 
 use driftline_core::{post::Author, upstream_id::UpstreamId};
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{
     error::StoreError,
@@ -59,9 +59,11 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
     )?)
 }
 
-/// Authors as they are stored, by upstream ID.
-#[derive(Default)]
+/// Accounts as they are stored, by upstream ID.
 pub(crate) struct Known(HashMap<String, Names>);
+
+/// Accounts that were asked for: for [`Known::read`].
+pub(crate) struct PendingAccounts(PendingRows<'static, (String, Names)>);
 
 struct Names {
     id: i64,
@@ -71,34 +73,29 @@ struct Names {
 }
 
 impl Known {
-    /// Looks accounts up by their IDs at the instance. Of what is found, only names ever change.
+    /// The accounts of those upstream IDs.
     pub(crate) fn load<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
         ids: impl IntoIterator<Item = &'a UpstreamId>,
     ) -> Result<Known, DbError> {
-        let mut known = Known::default();
-        let ids = ids.into_iter().map(|id| without_nul(id.as_str()));
-        let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
-        known.add(tx, instance_id, ids.iter().map(|id| &**id))?;
-        Ok(known)
+        let pending = Known::load_later(tx, instance_id, ids)?;
+        Known::read(tx, pending)
     }
 
-    fn add<'a>(
-        &mut self,
+    /// [`Known::load`], along with what is asked next.
+    pub(crate) fn load_later<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
-        upstream_ids: impl Iterator<Item = &'a str>,
-    ) -> Result<(), DbError> {
-        let upstream_ids = Column::text(upstream_ids);
-        if upstream_ids.is_empty() {
-            return Ok(());
-        }
-        let found = tx.query_each(
+        ids: impl IntoIterator<Item = &'a UpstreamId>,
+    ) -> Result<PendingAccounts, DbError> {
+        let ids = ids.into_iter().map(|id| without_nul(id.as_str()));
+        let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
+        let found = tx.query_each_later(
             "select upstream_id, id, acct, display_name, url from account
              where upstream_id = {row 1} and instance_id = $1",
             &[&instance_id],
-            &[upstream_ids],
+            &[Column::text(ids.iter().map(|id| &**id))],
             |row| {
                 let names = Names {
                     id: row.i64("id")?,
@@ -109,8 +106,11 @@ impl Known {
                 Ok((row.text("upstream_id")?, names))
             },
         )?;
-        self.0.extend(found);
-        Ok(())
+        Ok(PendingAccounts(found))
+    }
+
+    pub(crate) fn read(tx: &mut Tx<'_>, pending: PendingAccounts) -> Result<Known, DbError> {
+        Ok(Known(tx.rows(pending.0)?.into_iter().collect()))
     }
 }
 
@@ -130,11 +130,12 @@ pub(crate) fn local_ids<'a>(
 
 /// Stores authors that are new or have changed their names, and accounts that are only `named`;
 /// returns their local IDs by upstream ID. An author whom the upstream left out has no ID and no
-/// account. The instance must be held; accounts that are missing in `known` are looked up again.
+/// account. The instance must be held, and must have been when `known` was read, which holds all of
+/// them that are stored.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
-    mut known: Known,
+    known: Known,
     authors: impl IntoIterator<Item = &'a Author>,
     named: impl IntoIterator<Item = &'a UpstreamId>,
 ) -> Result<HashMap<String, i64>, DbError> {
@@ -154,9 +155,6 @@ pub(crate) fn store<'a>(
             unstored.insert(upstream_id.into_owned(), Fields::NAMED);
         }
     }
-    let unknown = unstored.keys().filter(|id| !known.0.contains_key(*id));
-    let unknown: Vec<String> = unknown.cloned().collect();
-    known.add(tx, instance_id, unknown.iter().map(String::as_str))?;
     let mut ids = HashMap::with_capacity(unstored.len());
     let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
     for (upstream_id, names) in known.0 {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::post::{Post, PostHashes, PostKind, Visibility};
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::{new_ids::TakenIds, posts::alias, text::without_nul};
 
@@ -70,18 +70,30 @@ pub(crate) fn stored(
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<Stored, DbError> {
-    let rows = tx.query_each(
+    let rows = stored_later(tx, instance_id, upstream_ids)?;
+    read_stored(tx, rows)
+}
+
+/// The rows of upstream IDs that were asked for: for [`read_stored`].
+pub(crate) type PendingStored = PendingRows<'static, UpstreamRow>;
+
+/// What is stored of those upstream IDs, along with what is asked next.
+pub(crate) fn stored_later(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<PendingStored, DbError> {
+    tx.query_each_later(
         "select upstream_id, post_id, reference_id from upstream_post
          where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
         upstream_row,
-    )?;
-    by_rows(tx, rows)
+    )
 }
 
 /// An upstream ID, its post's ID (0 without a post) and the ID by which it is named.
-type UpstreamRow = (String, i64, Option<i64>);
+pub(crate) type UpstreamRow = (String, i64, Option<i64>);
 
 fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
     Ok((
@@ -91,7 +103,9 @@ fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
     ))
 }
 
-fn by_rows(tx: &mut Tx<'_>, rows: Vec<UpstreamRow>) -> Result<Stored, DbError> {
+/// Reads what was asked for by [`stored_later`], and its posts.
+pub(crate) fn read_stored(tx: &mut Tx<'_>, pending: PendingStored) -> Result<Stored, DbError> {
+    let rows = tx.rows(pending)?;
     let mut stored = Stored::default();
     let mut ids = Vec::new();
     for (upstream_id, post_id, reference_id) in rows {

@@ -145,8 +145,8 @@ pub(crate) fn assign(
         new.name(id, stored.posts.get(id));
     }
     new_ids.give_run(new.new.len());
-    let accounts = references.accounts.iter();
-    account::store(tx, instance_id, account::Known::default(), [], accounts)?;
+    let known = account::Known::load(tx, instance_id, &references.accounts)?;
+    account::store(tx, instance_id, known, [], &references.accounts)?;
     let ids = new_ids.take(tx, now_ms)?;
     new.write(tx, instance_id, &ids)?;
     Ok(())

@@ -371,8 +371,9 @@ impl<'a> Changes<'a> {
     }
 
     fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
-        let authors = self.versions.iter().map(|version| &version.post.author);
-        account::store(tx, instance_id, account::Known::default(), authors, [])?;
+        let authors = || self.versions.iter().map(|version| &version.post.author);
+        let known = account::Known::load(tx, instance_id, authors().map(|author| &author.id))?;
+        account::store(tx, instance_id, known, authors(), [])?;
         let named_by = |versions: &[PostVersion<'_>]| {
             let shown = versions.iter().filter(|version| version.listed);
             reference::together(shown.map(|version| version.post))
