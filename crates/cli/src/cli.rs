@@ -36,7 +36,7 @@ pub struct Global {
     /// DRIFTLINE_STORE__DATABASE_URL, where no process list shows it.
     #[arg(long, global = true, value_name = "URL")]
     pub database_url: Option<SecretString>,
-    /// The most connections to that database, 2 or more [default: 8].
+    /// The most connections to that database, 2 to 1000 [default: 8].
     #[arg(long, global = true, value_name = "N")]
     pub database_pool: Option<usize>,
     /// The configuration [default: driftline.toml, here or in the platform's

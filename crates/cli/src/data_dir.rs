@@ -48,10 +48,12 @@ impl DataDir {
                 })?,
         };
         let connections = store.database_pool;
-        if connections.is_some_and(|connections| connections < Options::MIN_CONNECTIONS) {
+        let allowed = Options::MIN_CONNECTIONS..=Options::MAX_CONNECTIONS;
+        if let Some(connections) = connections.filter(|number| !allowed.contains(number)) {
             return Err(CliError::usage(format!(
-                "a database pool has {} connections at least: one that writes and one that reads",
-                Options::MIN_CONNECTIONS
+                "a database pool of {connections}: it must have {} to {} connections",
+                allowed.start(),
+                allowed.end()
             )));
         }
         let Some(url) = &store.database_url else {

@@ -169,12 +169,15 @@ fn wrong_configurations_are_2_and_name_the_key() {
 }
 
 #[test]
-fn a_pool_of_one_connection_is_refused() {
+fn a_pool_of_too_few_or_too_many_connections_is_refused() {
     let data_dir = DataDir::new();
-    let file = data_dir.file("p.toml", "[store]\ndatabase_pool = 1\n");
-    for option in [["--database-pool", "1"], ["--config", &file]] {
-        let line = [&option[..], &["source", "list"]].concat();
-        refused(&data_dir, &line, 2, &["2 connections at least"]);
+    for number in ["1", "1001"] {
+        let file = data_dir.file("p.toml", &format!("[store]\ndatabase_pool = {number}\n"));
+        for option in [["--database-pool", number], ["--config", &file]] {
+            let line = [&option[..], &["source", "list"]].concat();
+            let words = [&format!("pool of {number}"), "2 to 1000 connections"];
+            refused(&data_dir, &line, 2, &words);
+        }
     }
 }
 

@@ -59,6 +59,8 @@ impl Options {
 
     /// One that writes and one that reads: neither ever waits for the other.
     pub const MIN_CONNECTIONS: usize = 2;
+    /// More than servers give one program; each may become a thread.
+    pub const MAX_CONNECTIONS: usize = 1000;
 }
 
 /// The location of the data.
