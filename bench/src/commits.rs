@@ -76,6 +76,7 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
             "commits/s",
             "alone",
             "times",
+            "round trips a commit",
         ],
     );
     let rounds = effort.rounds(3);
@@ -84,28 +85,31 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
         let url = linked(cluster.url(), delay_ms)?;
         let mut measure = |writers| {
             schema += 1;
-            commits_per_s(&url, &format!("commits_{schema}"), writers, &pages)
+            commits(&url, &format!("commits_{schema}"), writers, &pages)
         };
         let mut alone = Vec::new();
-        let mut figures = vec![Vec::new(); MEASURED.len()];
+        let mut measured = vec![Vec::new(); MEASURED.len()];
         for _ in 0..rounds {
-            alone.push(measure(ALONE)?);
-            for (writers, figures) in MEASURED.iter().zip(&mut figures) {
-                figures.push(measure(*writers)?);
+            alone.push(measure(ALONE)?.per_s);
+            for (writers, measured) in MEASURED.iter().zip(&mut measured) {
+                measured.push(measure(*writers)?);
             }
         }
-        for (writers, figures) in MEASURED.iter().zip(figures) {
+        for (writers, measured) in MEASURED.iter().zip(measured) {
+            let figures = measured.iter().map(|commits| commits.per_s);
             let times = figures
-                .iter()
+                .clone()
                 .zip(&alone)
                 .map(|(figure, alone)| figure / alone);
             let times = Spread::of(times, 2);
+            let round_trips = measured.iter().map(|commits| commits.round_trips);
             table.row([
                 writers.name(),
                 format!("{delay_ms}"),
                 Spread::of(figures, 0).to_string(),
                 Spread::of(alone.iter().copied(), 0).to_string(),
                 times.to_string(),
+                Spread::of(round_trips, 1).to_string(),
             ]);
         }
     }
@@ -129,12 +133,19 @@ fn linked(url: &str, delay_ms: f64) -> Result<String, Failure> {
     Ok(format!("{before}@{link}{after}"))
 }
 
-fn commits_per_s(
+#[derive(Clone, Copy)]
+struct Commits {
+    per_s: f64,
+    /// Of each, those of preparing statements included.
+    round_trips: f64,
+}
+
+fn commits(
     url: &str,
     schema: &str,
     writers: Writers,
     pages: &[RawPage],
-) -> Result<f64, Failure> {
+) -> Result<Commits, Failure> {
     let open = || {
         Store::open(Target::Postgres {
             url: SecretUrl::new(url),
@@ -158,6 +169,13 @@ fn commits_per_s(
         }
         stores.push(store);
     }
+    let trips = || {
+        stores
+            .iter()
+            .map(|store| store.stats().round_trips)
+            .sum::<u64>()
+    };
+    let trips_before = trips();
     let start = Instant::now();
     let committed: Result<Vec<()>, Failure> = thread::scope(|scope| {
         let writing: Vec<_> = intakes
@@ -175,8 +193,13 @@ fn commits_per_s(
     });
     committed?;
     let seconds = start.elapsed().as_secs_f64();
+    let round_trips = trips() - trips_before;
     for store in stores {
         store.close_blocking();
     }
-    Ok((writers.processes * writers.sources * pages.len()) as f64 / seconds)
+    let commits = (writers.processes * writers.sources * pages.len()) as f64;
+    Ok(Commits {
+        per_s: commits / seconds,
+        round_trips: round_trips as f64 / commits,
+    })
 }

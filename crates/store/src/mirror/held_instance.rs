@@ -46,13 +46,17 @@ pub(crate) struct HeldInstance {
 }
 
 /// Holds the instance, so that no other source of it takes in the same posts meanwhile, and then reads
-/// what is stored. For history, whose IDs must be free, it holds the clock too.
+/// what is stored. For history, whose IDs must be free, it holds the clock too. `None` without
+/// observations, for which nothing is held.
 pub(crate) fn hold_instance(
     tx: &mut Tx<'_>,
     source: &LockedSource,
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
-) -> Result<HeldInstance, StoreError> {
+) -> Result<Option<HeldInstance>, StoreError> {
+    if observations.is_empty() {
+        return Ok(None);
+    }
     let new = || observations.iter().filter(|s| s.entry.is_none());
     let mut named: Vec<Cow<'_, str>> = observations
         .iter()
@@ -90,11 +94,11 @@ pub(crate) fn hold_instance(
         true => history.next(),
         false => Some(new_ids.give()),
     });
-    Ok(HeldInstance {
+    Ok(Some(HeldInstance {
         entry_ids: entry_ids.flatten().collect(),
         first_reference_id,
         new_ids,
         stored,
         accounts,
-    })
+    }))
 }

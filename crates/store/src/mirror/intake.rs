@@ -15,7 +15,7 @@ use crate::{
         backdate,
         commit_summary::CommitSummary,
         entry::{self, EntryState},
-        held_instance::hold_instance,
+        held_instance::{HeldInstance, hold_instance},
         machine::LockedSource,
     },
     new_ids::NewIds,
@@ -111,10 +111,20 @@ pub(crate) fn take_in(
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
 ) -> Result<CommitSummary, StoreError> {
-    if observations.is_empty() {
-        return Ok(CommitSummary::default());
+    match hold_instance(tx, source, observations, context)? {
+        Some(held) => take_in_held(tx, source, observations, context, held),
+        None => Ok(CommitSummary::default()),
     }
-    let mut held = hold_instance(tx, source, observations, context)?;
+}
+
+/// [`take_in`] where the instance is held.
+pub(crate) fn take_in_held(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    observations: &[PostObservation<'_>],
+    context: IntakeContext<'_>,
+    mut held: HeldInstance,
+) -> Result<CommitSummary, StoreError> {
     let updated = rehash(tx, held.stored.posts.values_mut(), context.hash_stored)?;
     refresh::set_state_hashes(tx, &updated)?;
     let mut ids = held.entry_ids.into_iter();

@@ -17,11 +17,12 @@ use crate::{
         departure::{self, Departures},
         entry::{self, PendingBelow},
         gap,
+        held_instance::hold_instance,
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
         quarantine,
     },
-    posts::{instance, reference, rehash::HashStored},
+    posts::{reference, rehash::HashStored},
     refresh::{Claims, RecountContext},
 };
 
@@ -106,7 +107,6 @@ pub fn commit_page(
         asked_at_ms,
         now_ms: commit.now_ms,
     };
-    let recounts = recount.look(tx, &listing.recount_candidates)?;
     // From here on the instance may be held, and at the end the local clock, for which other sources
     // wait: all reads that can be done before are done, or travel along.
     entry::mark_shown(tx, source.id, &listing.shown)?;
@@ -122,11 +122,14 @@ pub fn commit_page(
     };
     // Whoever holds the instance may wait for rows that recounts write, so that none is written before
     // it is held.
-    if !listing.observations.is_empty() {
-        instance::hold(tx, source.instance_id)?;
-    }
-    let recounted = recounts.write(tx)?;
-    let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
+    let recounts = recount.ask(tx, listing.recount_candidates)?;
+    let observations = &listing.observations;
+    let held = hold_instance(tx, &source, observations, context)?;
+    let recounted = recounts.read(tx)?.write(tx)?;
+    let taken = match held {
+        Some(held) => intake::take_in_held(tx, &mut source, observations, context, held)?,
+        None => CommitSummary::default(),
+    };
     let (instance, unmapped) = (source.instance_id, &recounted.unmapped);
     reference::assign(tx, instance, unmapped, commit.now_ms)?;
     let live_below = match live_below {

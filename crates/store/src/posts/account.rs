@@ -114,18 +114,18 @@ impl Known {
     }
 }
 
-/// The local IDs of accounts, by their IDs at the instance.
-pub(crate) fn local_ids<'a>(
+/// The local IDs of accounts, with their IDs at the instance, along with what is asked next.
+pub(crate) fn local_ids_later<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: impl Iterator<Item = &'a str>,
-) -> Result<HashMap<String, AccountId>, DbError> {
-    let found = tx.query(
-        "select upstream_id, id from account where upstream_id {in $1} and instance_id = $2",
-        &[&Column::text(upstream_ids), &instance_id],
+) -> Result<PendingRows<'static, (String, AccountId)>, DbError> {
+    tx.query_each_later(
+        "select upstream_id, id from account where upstream_id = {row 1} and instance_id = $1",
+        &[&instance_id],
+        &[Column::text(upstream_ids)],
         |row| Ok((row.text("upstream_id")?, from_sql(row.i64("id")?)?)),
-    )?;
-    Ok(found.into_iter().collect())
+    )
 }
 
 /// Stores authors that are new or have changed their names, and accounts that are only `named`;

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use driftline_core::post::{Post, References};
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{
     error::StoreError,
@@ -37,39 +37,52 @@ pub fn local_ids(
     instance: InstanceId,
     references: &References,
 ) -> Result<LocalIds, StoreError> {
-    let mut found = LocalIds::default();
-    let instance_id = sql(instance);
-    if !references.accounts.is_empty() {
-        let ids = references.accounts.iter().map(|id| id.as_str());
-        found.accounts = account::local_ids(tx, instance_id, ids)?;
+    let pending = PendingLocalIds::ask(tx, sql(instance), references)?;
+    pending.read(tx)
+}
+
+/// Local IDs that were asked for.
+pub(crate) struct PendingLocalIds {
+    posts: PendingRows<'static, (String, Option<i64>)>,
+    accounts: PendingRows<'static, (String, AccountId)>,
+}
+
+impl PendingLocalIds {
+    /// [`local_ids`], along with what is asked next.
+    pub(crate) fn ask(
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        references: &References,
+    ) -> Result<PendingLocalIds, DbError> {
+        let posts = references.posts.iter().map(|id| id.as_str());
+        let accounts = references.accounts.iter().map(|id| id.as_str());
+        Ok(PendingLocalIds {
+            posts: tx.query_each_later(
+                "select upstream_id, coalesce(
+                     (select coalesce(p.public_id, p.id) from post p
+                      where p.id = upstream_post.post_id and p.listed),
+                     reference_id) as local_id
+                 from upstream_post where upstream_id = {row 1} and instance_id = $1",
+                &[&instance_id],
+                &[Column::text(posts)],
+                |row| Ok((row.text("upstream_id")?, row.opt_i64("local_id")?)),
+            )?,
+            accounts: account::local_ids_later(tx, instance_id, accounts)?,
+        })
     }
-    if references.posts.is_empty() {
-        return Ok(found);
-    }
-    let ids = references.posts.iter().map(|id| id.as_str());
-    let rows = tx.query(
-        "select upstream_id, post_id, reference_id from upstream_post
-         where upstream_id {in $1} and instance_id = $2",
-        &[&Column::text(ids), &instance_id],
-        |row| {
-            let ids = (row.i64("post_id")?, row.opt_i64("reference_id")?);
-            Ok((row.text("upstream_id")?, ids))
-        },
-    )?;
-    let public: HashMap<i64, i64> = tx
-        .query(
-            "select id, coalesce(public_id, id) as public_id from post where id {in $1} and listed",
-            &[&Column::i64(rows.iter().map(|(_, (post_id, _))| *post_id))],
-            |row| Ok((row.i64("id")?, row.i64("public_id")?)),
-        )?
-        .into_iter()
-        .collect();
-    for (upstream_id, (post_id, reference_id)) in rows {
-        if let Some(id) = public.get(&post_id).copied().or(reference_id) {
-            found.posts.insert(upstream_id, from_sql(id)?);
+
+    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<LocalIds, StoreError> {
+        let mut found = LocalIds {
+            accounts: tx.rows(self.accounts)?.into_iter().collect(),
+            ..LocalIds::default()
+        };
+        for (upstream_id, local_id) in tx.rows(self.posts)? {
+            if let Some(id) = local_id {
+                found.posts.insert(upstream_id, from_sql(id)?);
+            }
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// Gives local IDs to what posts of an instance name and has none yet. To be written below
@@ -93,7 +106,17 @@ pub(crate) fn hold_missing(
     if *references == References::default() {
         return Ok(());
     }
-    let known = local_ids(tx, from_sql(instance_id)?, references)?;
+    let known = PendingLocalIds::ask(tx, instance_id, references)?.read(tx)?;
+    hold_unknown(tx, instance_id, references, &known)
+}
+
+/// [`hold_missing`] where the known IDs have been read.
+pub(crate) fn hold_unknown(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    references: &mut References,
+    known: &LocalIds,
+) -> Result<(), StoreError> {
     references
         .posts
         .retain(|id| !known.posts.contains_key(&*without_nul(id.as_str())));

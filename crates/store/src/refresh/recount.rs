@@ -6,17 +6,21 @@ use driftline_core::{
     post::{Post, References, Visibility},
     refresh::{LookupResult, Policy, RequestContext},
 };
-use driftline_db::{DbError, Row, Tx};
+use driftline_db::{DbError, PendingRows, Row, Tx};
 
 use super::{
     changes::RefreshChanges,
     claim::Claims,
-    freshness::{self, RefreshState},
+    freshness::RefreshState,
     schedule::{self, Slot},
+    stored::{self, PendingStates, States},
 };
 use crate::{
     error::StoreError,
-    posts::{post::PostVersion, reference},
+    posts::{
+        post::PostVersion,
+        reference::{self, LocalIds, PendingLocalIds},
+    },
 };
 
 /// What the last look-up of a post found.
@@ -67,38 +71,73 @@ impl Look {
 }
 
 impl<'p> RecountContext<'p> {
-    /// Takes stored posts, which a page shows with their content unchanged, as if they had been looked
-    /// up, except those that are claimed and so being looked up anyway. Removes their due times; everything else is written by [`Recounts::write`].
-    pub(crate) fn look<'a>(
+    /// Asks for stored posts, which a page shows with their content unchanged, along with what is asked
+    /// next. Those that are claimed, and so being looked up anyway, are left alone.
+    pub(crate) fn ask<'a>(
         self,
         tx: &mut Tx<'_>,
-        candidates: &[(i64, &'a Post)],
-    ) -> Result<Recounts<'a, 'p>, StoreError> {
-        let mut recounts = Recounts {
-            context: self,
-            changes: RefreshChanges::default(),
-        };
-        if candidates.is_empty() {
-            return Ok(recounts);
-        }
-        let ids: Vec<i64> = candidates.iter().map(|(post_id, _)| *post_id).collect();
-        let refresh_states = freshness::by_ids(tx, &ids)?;
+        candidates: Vec<(i64, &'a Post)>,
+    ) -> Result<PendingRecounts<'a, 'p>, StoreError> {
         let held = self.claims.book();
-        let due: Vec<Slot> = refresh_states
-            .iter()
-            .filter(|(post_id, _)| !held.holds(**post_id, self.now_ms))
-            .filter_map(|(_, refresh_state)| refresh_state.slot())
+        let candidates: Vec<(i64, &Post)> = candidates
+            .into_iter()
+            .filter(|(post_id, _)| !held.holds(*post_id, self.now_ms))
             .collect();
         drop(held);
-        // Taking the due time takes the post: a save that was under way would have moved it.
-        let mut free: HashMap<i64, Slot> = schedule::take(tx, &due)?
-            .into_iter()
-            .map(|slot| (slot.post_id, slot))
-            .collect();
-        for (post_id, post) in candidates {
+        let ids: Vec<i64> = candidates.iter().map(|(post_id, _)| *post_id).collect();
+        let named = named_by(candidates.iter().map(|(_, post)| *post));
+        // A due time that is locked holds the post: a save that is under way has moved it. So the state
+        // is read after it.
+        let free = schedule::lock_free_later(tx, ids.iter().copied())?;
+        let states = match ids.is_empty() {
+            true => None,
+            false => Some(stored::by_ids_later(tx, &ids)?),
+        };
+        Ok(PendingRecounts {
+            named: PendingLocalIds::ask(tx, self.instance_id, &named)?,
+            context: self,
+            candidates,
+            free,
+            states,
+        })
+    }
+}
+
+/// What a post's answer names that everyone may see.
+fn named_by<'a>(posts: impl Iterator<Item = &'a Post>) -> References {
+    reference::together(posts.filter(|post| post.visibility == Visibility::Public))
+}
+
+/// Posts that may be recounted, which were asked for.
+pub(crate) struct PendingRecounts<'a, 'p> {
+    context: RecountContext<'p>,
+    candidates: Vec<(i64, &'a Post)>,
+    free: PendingRows<'static, Slot>,
+    states: Option<PendingStates>,
+    named: PendingLocalIds,
+}
+
+impl<'a, 'p> PendingRecounts<'a, 'p> {
+    /// Takes the posts as if they had been looked up. Removes their due times; everything else is
+    /// written by [`Recounts::write`].
+    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Recounts<'a, 'p>, StoreError> {
+        let free = tx.rows(self.free)?;
+        schedule::remove_later(tx, &free)?;
+        let states = match self.states {
+            Some(states) => tx.rows(states)?.into_iter().collect(),
+            None => States::default(),
+        };
+        let mut recounts = Recounts {
+            context: self.context,
+            changes: RefreshChanges::default(),
+            named: self.named.read(tx)?,
+        };
+        let mut free: HashMap<i64, Slot> =
+            free.into_iter().map(|slot| (slot.post_id, slot)).collect();
+        for (post_id, post) in &self.candidates {
             // A source may list a post more than once.
             if let Some(slot) = free.remove(post_id)
-                && let Some(refresh_state) = refresh_states.get(post_id)
+                && let Some((refresh_state, _)) = states.get(post_id)
             {
                 recounts.take(post, slot, refresh_state);
             }
@@ -111,6 +150,8 @@ impl<'p> RecountContext<'p> {
 pub(crate) struct Recounts<'a, 'p> {
     context: RecountContext<'p>,
     changes: RefreshChanges<'a>,
+    /// The local IDs of what the posts name.
+    named: LocalIds,
 }
 
 impl<'a> Recounts<'a, '_> {
@@ -163,9 +204,8 @@ impl<'a> Recounts<'a, '_> {
             ..
         } = self.context;
         let posts = self.changes.recounted.iter().map(|version| version.post);
-        let shown = posts.filter(|post| post.visibility == Visibility::Public);
-        let mut unmapped = reference::together(shown);
-        reference::hold_missing(tx, instance_id, &mut unmapped)?;
+        let mut unmapped = named_by(posts);
+        reference::hold_unknown(tx, instance_id, &mut unmapped, &self.named)?;
         self.changes.write(tx, instance_id, now_ms)?;
         Ok(Recounted {
             posts: self.changes.recounted.len() as u64,

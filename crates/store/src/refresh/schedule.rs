@@ -1,6 +1,6 @@
 //! The index of due times.
 
-use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
+use driftline_db::{Column, DbError, Dialect, PendingRows, Row, ToValue, Tx};
 
 use crate::{database_clock::now_sql, new_ids::TakenIds};
 
@@ -66,15 +66,17 @@ pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbErro
     tx.execute_many_later(&sql, &[], &columns(slots))
 }
 
-/// Removes the rows that no worker has claimed or is claiming; returns them.
-pub(crate) fn take(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<Vec<Slot>, DbError> {
+/// Locks the due times of posts, but for those that another transaction holds, along with what is
+/// asked next. Whoever reads a post's refresh state after it reads one that nobody changes meanwhile.
+pub(crate) fn lock_free_later(
+    tx: &mut Tx<'_>,
+    post_ids: impl Iterator<Item = i64>,
+) -> Result<PendingRows<'static, Slot>, DbError> {
     let sql = format!(
-        "select {COLUMNS} from schedule
-         where bucket = {{row 1}} and due_at_ms = {{row 2}} and post_id = {{row 3}} {{skip_locked}}"
+        "select {COLUMNS} from schedule where ({COLUMNS}) =
+             (select {COLUMNS} from freshness where post_id = {{row 1}}) {{skip_locked}}"
     );
-    let free = tx.query_each(&sql, &[], &columns(slots), Slot::from_row)?;
-    remove_later(tx, &free)?;
-    Ok(free)
+    tx.query_each_later(&sql, &[], &[Column::i64(post_ids)], Slot::from_row)
 }
 
 /// The first rows of some buckets due by then, bucket by bucket, of each the earliest first and

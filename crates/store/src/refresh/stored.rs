@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::freshness::{self, RefreshState};
 use crate::{
@@ -18,7 +18,16 @@ pub(crate) type States = HashMap<i64, (RefreshState, Option<post::Known>)>;
 
 /// The states of those IDs.
 pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<States, DbError> {
-    let rows = tx.query(
+    let states = by_ids_later(tx, post_ids)?;
+    Ok(tx.rows(states)?.into_iter().collect())
+}
+
+/// A state that was asked for.
+pub(crate) type PendingStates = PendingRows<'static, (i64, (RefreshState, Option<post::Known>))>;
+
+/// [`by_ids`], along with what is asked next.
+pub(crate) fn by_ids_later(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<PendingStates, DbError> {
+    tx.query_later(
         &format!(
             "select {}, {}, first_source_id
              from freshness f left join post p on p.id = f.post_id where f.post_id {{in $1}}",
@@ -36,8 +45,7 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<States, DbErro
             };
             Ok((state.post_id, (state, post)))
         },
-    )?;
-    Ok(rows.into_iter().collect())
+    )
 }
 
 /// Brings the hashes of these states up to date. The instance must be held.

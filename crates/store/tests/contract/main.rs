@@ -22,6 +22,7 @@ mod quarantine;
 mod references;
 mod refresh;
 mod returns;
+mod round_trips;
 mod shared_instance;
 mod source_leases;
 mod sources;
