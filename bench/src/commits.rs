@@ -2,19 +2,17 @@
 //! that does so alone.
 
 use std::{
-    net::ToSocketAddrs,
     thread,
     time::{Duration, Instant},
 };
 
-use driftline_db::testing::Cluster;
+use driftline_db::testing::{Cluster, Link};
 use driftline_store::{SecretUrl, Store, Target};
 
 use crate::{
     Effort,
     failure::Failure,
     ingest::{Intake, add_source_of, page},
-    link,
     pages::{self, RawPage},
     rounds::Spread,
     table::Table,
@@ -82,7 +80,11 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     let rounds = effort.rounds(3);
     let mut schema = 0;
     for delay_ms in [0.0, 2.5] {
-        let url = linked(cluster.url(), delay_ms)?;
+        let delay = Duration::from_secs_f64(delay_ms / 1000.0);
+        let url = match delay.is_zero() {
+            true => cluster.url().to_owned(),
+            false => Link::delayed(cluster.url(), delay)?.url().to_owned(),
+        };
         let mut measure = |writers| {
             schema += 1;
             commits(&url, &format!("commits_{schema}"), writers, &pages)
@@ -115,22 +117,6 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     }
     table.print();
     Ok(())
-}
-
-/// The cluster's address over a link.
-fn linked(url: &str, delay_ms: f64) -> Result<String, Failure> {
-    let (before, rest) = url
-        .split_once('@')
-        .ok_or_else(|| Failure::new("an odd URL"))?;
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (host, after) = rest.split_at(end);
-    if delay_ms == 0.0 {
-        return Ok(url.to_owned());
-    }
-    let server = host.to_socket_addrs()?.next();
-    let server = server.ok_or_else(|| Failure::new("the cluster has no address"))?;
-    let link = link::delayed(server, Duration::from_secs_f64(delay_ms / 1000.0))?;
-    Ok(format!("{before}@{link}{after}"))
 }
 
 #[derive(Clone, Copy)]

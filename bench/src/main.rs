@@ -11,7 +11,6 @@ mod failure;
 mod fetched;
 mod id;
 mod ingest;
-mod link;
 mod load;
 mod pages;
 mod plan;

@@ -2,11 +2,12 @@ use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
 use super::cluster::Cluster;
+use super::link::{Cuts, Link};
 use super::pooler::Pooler;
 use crate::db::Db;
 use crate::migrate::Migration;
@@ -63,6 +64,20 @@ impl Fresh {
             name: "PgBouncer",
             target,
             _folder: None,
+        }
+    }
+
+    /// The same database over a link that passes bytes on later and cuts its connections; a SQLite file
+    /// as it is.
+    pub fn over_link(&self, delay: Duration, cuts: Cuts) -> Target {
+        let Target::Postgres { url, schema } = &self.target else {
+            return self.target.clone();
+        };
+        let link = Link::cutting(url.expose(), delay, cuts)
+            .unwrap_or_else(|error| panic!("no link to {}: {error}", self.name));
+        Target::Postgres {
+            url: SecretUrl::new(link.url()),
+            schema: schema.clone(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod anchors;
+mod broken_links;
 mod control_posts;
 mod deletions;
 mod departures;

@@ -13,12 +13,12 @@ use driftline_store::{SourceId, Store, export, local_ids, source, timeline};
 use crate::world::{EVERYTHING, START_MS, World, new_source, open, page, post};
 
 const WRITERS: u64 = 16;
-const TURNS: u64 = 12;
+pub(crate) const TURNS: u64 = 12;
 /// Posts of a page; the first half of them is on the pages of all writers.
 const POSTS: u64 = 20;
 
 /// A page's posts: of a shared post each turn shows a newer version than the one before.
-fn posts_of(writer: u64, turn: u64) -> Vec<Post> {
+pub(crate) fn posts_of(writer: u64, turn: u64) -> Vec<Post> {
     let shared = (1..=POSTS / 2).map(|n| {
         let id = (turn * POSTS + n) * 100;
         post(id, "text")
@@ -139,7 +139,8 @@ fn import(store: &Store, source: SourceId) {
     }
 }
 
-fn check(store: &Store, sources: &[SourceId]) {
+/// That each writer's posts are stored once, as they were shown last.
+pub(crate) fn check(store: &Store, sources: &[SourceId]) {
     let mut ids: HashMap<String, BTreeSet<u64>> = HashMap::new();
     let mut all: HashMap<u64, (SourceId, String)> = HashMap::new();
     for (writer, id) in (0..).zip(sources.iter().copied()) {
