@@ -45,8 +45,8 @@ pub fn next_due_ms(
 }
 
 /// When the first post of each of these instances is due, of those that are due by `until_ms`; and
-/// when the first of its leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads every
-/// row that is due by then, in one statement.
+/// when the first of its leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads the
+/// first row of each bucket, in one statement.
 pub fn due_by(
     tx: &mut Tx<'_>,
     instances: &[InstanceId],
@@ -56,14 +56,16 @@ pub fn due_by(
     let buckets = Column::i64(bases().flat_map(|base| base..base + SHARDS));
     let clock = now_sql(tx.dialect());
     let query = format!(
-        "select bucket, min(due_at_ms) as due_at_ms from schedule
-         where bucket {{in $1}} and due_at_ms <= $2 group by bucket
-         union all
-         select bucket, min(until_ms) - {clock} + $3 as due_at_ms from claim_lease
-         where bucket {{in $1}} group by bucket"
+        "select bucket, min(due_at_ms) as due_at_ms from (
+             select bucket, due_at_ms from (
+                 select bucket, due_at_ms from schedule
+                 where bucket = {{row 1}} and due_at_ms <= $1 order by due_at_ms limit 1) as due
+             union all
+             select bucket, until_ms - {clock} + $2 from claim_lease where bucket = {{row 1}}
+         ) as times group by bucket"
     );
     let mut first: HashMap<InstanceId, i64> = HashMap::new();
-    let rows = tx.query(&query, &[&buckets, &until_ms, &now_ms], |row| {
+    let rows = tx.query_each(&query, &[&until_ms, &now_ms], &[buckets], |row| {
         Ok((row.i64("bucket")?, row.i64("due_at_ms")?))
     })?;
     for (bucket, due_at_ms) in rows {
