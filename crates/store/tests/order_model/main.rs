@@ -10,7 +10,7 @@ mod world;
 
 use stateright::{Checker, Model};
 
-use protocol::{Bound, Clock, Protocol, Visibility};
+use protocol::{Bound, Clock, GivenUp, Protocol, Visibility};
 use world::World;
 
 /// One database: the clock's row is held to the commit, and readers read what there is.
@@ -19,7 +19,7 @@ const ONE_DATABASE: Protocol = Protocol {
     clock: Clock::HeldToCommit,
     visibility: Visibility::AtCommit,
     bound: Bound::None,
-    fenced: false,
+    given_up: GivenUp::AtOnce,
 };
 
 /// Rows on several nodes, with one snapshot on each: IDs are reserved, and readers read up to the
@@ -29,7 +29,7 @@ const SEVERAL_NODES: Protocol = Protocol {
     clock: Clock::Reserved,
     visibility: Visibility::AtCommit,
     bound: Bound::SettledFirst,
-    fenced: true,
+    given_up: GivenUp::WhenRowIsFree,
 };
 
 /// Visits every state; whether the law held in each.
@@ -86,9 +86,17 @@ fn a_settled_id_keeps_it_on_one_database_too() {
 }
 
 #[test]
-fn a_reservation_without_a_fence_lets_a_late_commit_break_it() {
+fn a_fence_decides_a_reservation_as_well_as_the_row() {
+    assert!(holds(Protocol {
+        given_up: GivenUp::WhenFenced,
+        ..SEVERAL_NODES
+    }));
+}
+
+#[test]
+fn a_reservation_that_nothing_decides_lets_a_late_commit_break_it() {
     assert!(!holds(Protocol {
-        fenced: false,
+        given_up: GivenUp::AtOnce,
         ..SEVERAL_NODES
     }));
 }

@@ -6,8 +6,18 @@ pub(crate) struct Protocol {
     pub(crate) clock: Clock,
     pub(crate) visibility: Visibility,
     pub(crate) bound: Bound,
-    /// Whether a reservation is given up only after its writer's root has been locked and fenced.
-    pub(crate) fenced: bool,
+    pub(crate) given_up: GivenUp,
+}
+
+/// When a reservation is given up whose lease is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    AtOnce,
+    /// Once the writer's root was locked and fenced: a late transaction of the writer is refused.
+    WhenFenced,
+    /// Once the root was locked: the writer reserves while it holds that, and writes in the same
+    /// transaction.
+    WhenRowIsFree,
 }
 
 /// How long a writer keeps others from taking IDs.

@@ -1,6 +1,6 @@
 use stateright::{Model, Property};
 
-use crate::protocol::{Bound, Clock, Protocol, Visibility};
+use crate::protocol::{Bound, Clock, GivenUp, Protocol, Visibility};
 
 const WRITERS: usize = 3;
 const READERS: usize = 2;
@@ -44,7 +44,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Writer {
     Idle,
-    /// It has an ID, and no transaction that writes.
+    /// It has an ID, and has written nothing.
     Reserved {
         id: u8,
         is_fenced: bool,
@@ -111,6 +111,15 @@ impl State {
             | Writer::Written { id: its }
             | Writer::Committed { id: its } => *its == id,
         })
+    }
+
+    /// Whether the transaction that reserved an ID holds its root: from then on to its end.
+    fn is_row_held(&self, id: u8) -> bool {
+        let writer = self.owner(id).map(|writer| self.writers[writer]);
+        matches!(
+            writer,
+            Some(Writer::Reserved { .. } | Writer::Written { .. })
+        )
     }
 
     fn end_reservation(&mut self, id: u8) {
@@ -202,7 +211,12 @@ impl Model for World {
             }
             Action::Fence(id) => self.fence(&mut state, id)?,
             Action::GiveUp(id) => {
-                if self.protocol.fenced && state.fenced & bit(id) == 0 {
+                let is_decided = match self.protocol.given_up {
+                    GivenUp::AtOnce => true,
+                    GivenUp::WhenFenced => state.fenced & bit(id) != 0,
+                    GivenUp::WhenRowIsFree => !state.is_row_held(id),
+                };
+                if !is_decided {
                     return None;
                 }
                 state.end_reservation(id);
@@ -286,7 +300,7 @@ impl World {
 
     /// Waits for the root, as anyone does while a transaction that has written holds it.
     fn fence(&self, state: &mut State, id: u8) -> Option<()> {
-        if !self.protocol.fenced || state.fenced & bit(id) != 0 {
+        if self.protocol.given_up != GivenUp::WhenFenced || state.fenced & bit(id) != 0 {
             return None;
         }
         if let Some(writer) = state.owner(id) {
