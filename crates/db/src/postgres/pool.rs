@@ -142,12 +142,12 @@ impl Pool {
         });
         let ran = job.run(&mut Tx::postgres(session));
         match ran {
+            Ran::Commit if self.purpose == SessionPurpose::Read => {
+                session.end_read();
+                Ok(())
+            }
             Ran::Commit => {
-                match session.commit() {
-                    // It has read all that it asked for, of one snapshot.
-                    Err(DbError::CommitUnknown) if self.purpose == SessionPurpose::Read => {}
-                    committed => committed?,
-                }
+                session.commit()?;
                 if self.purpose == SessionPurpose::Write {
                     self.counters.committed(1);
                 }

@@ -208,6 +208,16 @@ impl Session {
         }
     }
 
+    /// Ends a transaction that has only read. Nobody waits for the answer: all that was asked for has
+    /// come.
+    pub(super) fn end_read(&mut self) {
+        let is_begun = !matches!(self.waiting.first(), Some(Waiting::Begin(_)));
+        self.waiting.clear();
+        if is_begun && !self.is_broken() {
+            self.wire.send("commit");
+        }
+    }
+
     /// Rolls back; if even that fails, the connection goes, and the transaction with it.
     pub(crate) fn roll_back(&mut self) {
         let is_begun = !matches!(self.waiting.first(), Some(Waiting::Begin(_)));

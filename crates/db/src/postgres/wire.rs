@@ -1,4 +1,6 @@
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -45,10 +47,24 @@ impl Wire {
         self.runtime.block_on(work(client))
     }
 
+    /// Sends a command without waiting for its answer.
+    pub(super) fn send(&self, command: &str) {
+        self.wait(async |client| {
+            let mut command = pin!(client.batch_execute(command));
+            // It is queued when it is first polled.
+            poll_fn(|context| {
+                let _ = command.as_mut().poll(context);
+                Poll::Ready(())
+            })
+            .await;
+        });
+        self.listen();
+    }
+
     /// Takes what the server has sent of itself, such as the end of the connection.
     pub(super) fn listen(&self) {
         self.runtime.block_on(async {
-            // The first lets the connection's task be woken, the second lets it run.
+            // The first lets the connection's task be woken, the second lets it run, and so send.
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         });

@@ -84,3 +84,27 @@ fn they_are_opened_when_needed_and_closed_when_idle() {
     brief.close_blocking();
     watcher.close_blocking();
 }
+
+#[test]
+fn a_read_leaves_no_transaction_open() {
+    let url = postgres_database();
+    let watched = format!("{url}?application_name=watched");
+    let watcher = open(&url, Duration::from_secs(60));
+    let db = open(&watched, Duration::from_secs(60));
+    for _ in 0..20 {
+        assert_eq!(ids(&db), []);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let is_idle = || {
+            let sql = "select state = 'idle' as is_idle from pg_stat_activity
+                 where application_name = 'watched' and datname = current_database()";
+            read(&watcher, |tx| tx.query_one(sql, &[], |row| row.bool("is_idle")))
+        };
+        // Nobody has waited for its end.
+        while is_idle() != Ok(true) {
+            assert!(Instant::now() < deadline, "the transaction stays open");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    db.close_blocking();
+    watcher.close_blocking();
+}
