@@ -24,6 +24,7 @@ pub mod posts;
 pub mod quota;
 pub mod refresh;
 mod schema;
+pub mod sharing;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
