@@ -10,7 +10,7 @@ use driftline_store::{
     credential::{self, NewCredential},
     instance::Instance,
     local_ids,
-    refresh::{Claim, ClaimRequest, Claimed},
+    refresh::{Claim, ClaimRequest, Claimed, Shards},
     source::{self, TokenLocation},
 };
 
@@ -105,6 +105,7 @@ impl World {
             instance,
             batch_rule: BatchRule::new(100, 0),
             shard: 0,
+            shards: Shards::ALL,
             holder: "test".into(),
             lease_ms: 30_000,
             now_ms: now_ms(),

@@ -6,7 +6,7 @@ use driftline_core::refresh::AgeTable;
 use driftline_db::{Column, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::{SHARDS, claim_lease, schedule};
+use super::{SHARDS, Shards, claim_lease, schedule};
 use crate::{
     database_clock::now_sql,
     error::StoreError,
@@ -30,42 +30,50 @@ pub struct Overdue {
     pub leased: u64,
 }
 
-/// When the first post of an instance is due that is on the schedule, or comes back onto it when a
-/// lease ends: Unix ms by the clock that says `now_ms`.
+/// When the first post of some shards of an instance is due that is on the schedule, or one of any shard
+/// comes back onto it when a lease ends: Unix ms by the clock that says `now_ms`.
 pub fn next_due_ms(
     tx: &mut Tx<'_>,
     instance: InstanceId,
+    shards: Shards,
     now_ms: i64,
 ) -> Result<Option<i64>, StoreError> {
     let base = sql(instance) * SHARDS;
-    let first = schedule::next_due_ms(tx, base..base + SHARDS)?;
+    let first = schedule::next_due_ms(tx, shards.buckets(base))?;
     let left_ms = claim_lease::first_end_ms(tx, base)?;
     let back_ms = left_ms.map(|left_ms| now_ms.saturating_add(left_ms));
     Ok([first, back_ms].into_iter().flatten().min())
 }
 
-/// When the first post of each of these instances is due, of those that are due by `until_ms`; and
-/// when the first of its leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads every
+/// When the first post of these shards of each instance is due, of those that are due by `until_ms`; and
+/// when the first of the instance's leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads every
 /// row that is due by then, in one statement.
 pub fn due_by(
     tx: &mut Tx<'_>,
-    instances: &[InstanceId],
+    instances: &[(InstanceId, Shards)],
     (now_ms, until_ms): (i64, i64),
 ) -> Result<HashMap<InstanceId, i64>, StoreError> {
-    let bases = || instances.iter().map(|instance| sql(*instance) * SHARDS);
-    let buckets = Column::i64(bases().flat_map(|base| base..base + SHARDS));
+    let each = || {
+        instances
+            .iter()
+            .map(|(instance, shards)| (sql(*instance) * SHARDS, shards))
+    };
+    let buckets = Column::i64(each().flat_map(|(base, shards)| shards.buckets(base)));
+    let lease_buckets = Column::i64(each().map(|(base, _)| base));
     let clock = now_sql(tx.dialect());
     let query = format!(
         "select bucket, min(due_at_ms) as due_at_ms from schedule
          where bucket {{in $1}} and due_at_ms <= $2 group by bucket
          union all
          select bucket, min(until_ms) - {clock} + $3 as due_at_ms from claim_lease
-         where bucket {{in $1}} group by bucket"
+         where bucket {{in $4}} group by bucket"
     );
     let mut first: HashMap<InstanceId, i64> = HashMap::new();
-    let rows = tx.query(&query, &[&buckets, &until_ms, &now_ms], |row| {
-        Ok((row.i64("bucket")?, row.i64("due_at_ms")?))
-    })?;
+    let rows = tx.query(
+        &query,
+        &[&buckets, &until_ms, &now_ms, &lease_buckets],
+        |row| Ok((row.i64("bucket")?, row.i64("due_at_ms")?)),
+    )?;
     for (bucket, due_at_ms) in rows {
         let instance = from_sql(bucket.div_euclid(SHARDS))?;
         let due_ms = first.entry(instance).or_insert(due_at_ms);
