@@ -1,0 +1,459 @@
+//! Processes on one PostgreSQL share sources and refresh buckets evenly, whoever joins, leaves, dies or
+//! drains.
+//!
+//! `DRIFTLINE_PROCESSES=n` takes that many processes, 3 by default.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod support;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::{Duration, Instant},
+};
+
+use driftline_db::testing::postgres_database;
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, ServerConfig, SimServer, Timeline},
+};
+use driftline_store::{SecretUrl, Store, StoreError, Target, source};
+use serde_json::Value;
+use support::{DataDir, Running, wait_for};
+
+/// Joining one by one, a drain, an orderly end, a sudden end.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_share_forty_sources_evenly() {
+    let processes = std::env::var("DRIFTLINE_PROCESSES");
+    let processes: usize = processes.map_or(3, |text| text.parse().unwrap());
+    let cluster = Cluster::start().await;
+    let mut running: Vec<Option<Running>> = Vec::new();
+    for number in 0..processes {
+        running.push(Some(cluster.start_process(number)));
+        let all = number + 1;
+        let took = cluster.even(all).await;
+        eprintln!("{all} processes: even {took:?} after the start");
+        assert!(took < SLACK * 10, "{took:?}");
+    }
+    cluster.buckets_are_even(processes);
+
+    let drained = cluster.names().keys().next().unwrap().clone();
+    let begun = Instant::now();
+    let reply = cluster.data_dirs[0].json(&["node", "drain", &drained]);
+    assert_eq!(reply["changed"], true, "{reply}");
+    cluster.even_without(processes - 1, &drained).await;
+    eprintln!("drained {:?} after the wish", begun.elapsed());
+    cluster.is_steady().await;
+    let state = |name: &str| {
+        let rows = cluster.data_dirs[0].json(&["node", "list"]);
+        let row = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["name"] == *name);
+        row.unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(state(&drained), "drained");
+    cluster.data_dirs[0].json(&["node", "undrain", &drained[..drained.len() - 2]]);
+    cluster.even(processes).await;
+
+    let killed = running[processes - 1].take().unwrap();
+    let before = cluster.held_by(killed.id()).await;
+    let ended = Instant::now();
+    killed.kill();
+    let took = cluster.taken_over(&before, ended).await;
+    eprintln!("{} sources taken over {took:?} after SIGKILL", before.len());
+    assert!(took < SLACK * 5, "{took:?}");
+    cluster.even(processes - 1).await;
+    running[processes - 1] = Some(cluster.start_process(processes - 1));
+    cluster.even(processes).await;
+
+    let leaving = running[0].take().unwrap();
+    let before = cluster.held_by(leaving.id()).await;
+    let ended = Instant::now();
+    leaving.signal("TERM");
+    let took = cluster.taken_over(&before, ended).await;
+    eprintln!("{} sources taken over {took:?} after SIGTERM", before.len());
+    assert!(took < SLACK / 2, "{took:?}");
+    drop(leaving);
+    cluster.even(processes - 1).await;
+    running[0] = Some(cluster.start_process(0));
+    cluster.even(processes).await;
+    cluster.nothing_is_lost_or_doubled().await;
+    for mut process in running.into_iter().flatten() {
+        process.signal("TERM");
+        assert_eq!(process.ended().code(), Some(0));
+    }
+    for data_dir in &cluster.data_dirs {
+        eprintln!("{}", data_dir.log());
+    }
+    cluster.store.close().await;
+}
+
+/// Weights; a token that one process lacks, and one that all lack; a pause; a process that is drained while
+/// its row is swept; changes that one process is told of.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_can_do_counts_in_no_share_and_wishes_last() {
+    let mut cluster = Cluster::start_with(24).await;
+    // Of eight sources both lack the token, of four the second process.
+    for number in 0..12 {
+        let variable = if number < 8 {
+            "NOBODYS_TOKEN"
+        } else {
+            "ONES_TOKEN"
+        };
+        cluster.data_dirs[0].json(&["source", "set", &name(number), "--token-env", variable]);
+    }
+    cluster.data_dirs[0].json(&["source", "pause", &name(23)]);
+    let first = cluster.data_dirs.remove(0).with("ONES_TOKEN", "secret");
+    cluster.data_dirs.insert(0, first);
+    let one = cluster.start_process(0);
+    let two = cluster.start_process(1);
+    let (one_id, two_id) = (one.id(), two.id());
+    let has = async |process: u32, number: usize| {
+        let found = cluster.holders().await;
+        let part = format!("-{process}-");
+        found
+            .values()
+            .filter(|holder| holder.contains(&part))
+            .count()
+            == number
+    };
+    cluster
+        .until("15 sources are shared", async || {
+            has(one_id, 8).await && has(two_id, 7).await
+                || has(one_id, 7).await && has(two_id, 8).await
+        })
+        .await;
+    let held = cluster.held_by(one_id).await;
+    for number in 8..12 {
+        assert!(held.contains_key(&name(number)), "{held:?}");
+    }
+    cluster.is_steady().await;
+
+    // A token is replaced by one that all have.
+    let begun = Instant::now();
+    cluster.data_dirs[0].json(&["source", "set", &name(0), "--token-env", "HOME"]);
+    cluster
+        .until("it is read", async || {
+            cluster.holders().await.contains_key(&name(0))
+        })
+        .await;
+    eprintln!(
+        "a replaced token is read {:?} after the command began",
+        begun.elapsed()
+    );
+    let begun = Instant::now();
+    cluster.data_dirs[1].json(&["source", "resume", &name(23)]);
+    cluster
+        .until("it is read", async || {
+            cluster.holders().await.contains_key(&name(23))
+        })
+        .await;
+    eprintln!(
+        "a resumed source is read {:?} after the command began",
+        begun.elapsed()
+    );
+    assert!(begun.elapsed() < SLACK * 2);
+    let other = cluster
+        .holders()
+        .await
+        .into_iter()
+        .find(|(source, holder)| *source > name(12) && holder.contains(&format!("-{two_id}-")));
+    let (source, _) = other.unwrap();
+    let begun = Instant::now();
+    cluster.data_dirs[0].json(&["source", "pause", &source]);
+    cluster
+        .until("it is given up", async || {
+            !cluster.holders().await.contains_key(&source)
+        })
+        .await;
+    eprintln!(
+        "a source that the other reads is given up {:?} after the command began",
+        begun.elapsed()
+    );
+    cluster.data_dirs[0].json(&["source", "resume", &source]);
+
+    // A third process with twice the weight.
+    let three = cluster.data_dirs[2].serve(&["--share", "2"]).0;
+    let three_id = three.id();
+    cluster
+        .until("it has half of 17", async || {
+            has(three_id, 8).await || has(three_id, 9).await
+        })
+        .await;
+    let four = cluster.data_dirs[3].serve(&["--share", "0"]).0;
+
+    // Drained while it is stopped, and its row is gone when it goes on.
+    let row = cluster.row_of(three_id);
+    three.signal("STOP");
+    cluster.data_dirs[0].json(&["node", "drain", &row]);
+    cluster
+        .until("others take over", async || has(three_id, 0).await)
+        .await;
+    three.signal("CONT");
+    let is_drained = || {
+        let rows = cluster.data_dirs[0].json(&["node", "list"]);
+        let rows = rows.as_array().unwrap();
+        rows.iter()
+            .any(|found| found["name"] == *row && found["state"] == "drained")
+    };
+    wait_for("it knows of the wish", is_drained);
+    let name_of = row.clone();
+    let delete = move |tx: &mut driftline_store::Tx<'_>| {
+        Ok::<_, StoreError>(tx.execute("delete from member where name = $1", &[&name_of])?)
+    };
+    let deleted = cluster
+        .store
+        .write(driftline_store::Root::none(), delete)
+        .await;
+    assert_eq!(deleted.unwrap(), 1);
+    wait_for("it joins again and remembers", is_drained);
+    assert!(has(three_id, 0).await);
+    let states = |state: &str| {
+        let rows = cluster.data_dirs[0].json(&["node", "list"]);
+        let rows = rows.as_array().unwrap();
+        rows.iter().filter(|row| row["state"] == *state).count()
+    };
+    assert_eq!(
+        (states("active"), states("no_share"), states("drained")),
+        (2, 1, 1)
+    );
+    let unknown = cluster.data_dirs[0].run(&["node", "drain", "nobody"]);
+    assert_eq!(unknown.status, 2, "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("driftline node list"),
+        "{unknown:?}"
+    );
+    drop((one, two, three, four));
+    cluster.store.close().await;
+}
+
+struct Cluster {
+    data_dirs: Vec<DataDir>,
+    sims: Vec<SimServer>,
+    store: Store,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        Self::start_with(SOURCES).await
+    }
+
+    async fn start_with(sources: usize) -> Self {
+        let url = postgres_database();
+        let data_dirs: Vec<DataDir> = (0..8).map(|_| data_dir(&url)).collect();
+        let mut sims = Vec::new();
+        for number in 0..sources {
+            let sim = SimServer::start(world(), number as u64, Clock::Real)
+                .await
+                .unwrap();
+            let (address, name) = (sim.url(), name(number));
+            let add = [
+                "source",
+                "add",
+                &address,
+                "--name",
+                &name,
+                "--every",
+                "1s",
+                "--no-check",
+            ];
+            data_dirs[0].json(&add);
+            sims.push(sim);
+        }
+        let target = Target::Postgres {
+            url: SecretUrl::new(&url),
+            schema: None,
+        };
+        let opened = tokio::task::spawn_blocking(|| Store::open(target));
+        Self {
+            data_dirs,
+            sims,
+            store: opened.await.unwrap().unwrap(),
+        }
+    }
+
+    fn start_process(&self, number: usize) -> Running {
+        self.data_dirs[number].serve(&[]).0
+    }
+
+    /// Asks until it is so.
+    async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) {
+        let begun = Instant::now();
+        while !is_so().await {
+            let (rows, held) = (self.names(), self.numbers().await);
+            assert!(begun.elapsed() < SLACK * 20, "{what}: {held:?}, {rows:?}");
+        }
+    }
+
+    /// The name of a process that takes part.
+    fn row_of(&self, process: u32) -> String {
+        let part = format!("-{process}-");
+        let names = self.names();
+        names.into_keys().find(|name| name.contains(&part)).unwrap()
+    }
+
+    /// The live holders of the sources.
+    async fn holders(&self) -> HashMap<String, String> {
+        let read = |tx: &mut driftline_store::Tx<'_>| {
+            let now_ms = driftline_store::database_clock::now_ms(tx)?;
+            Ok::<_, StoreError>((source::list(tx)?, now_ms))
+        };
+        let (sources, now_ms) = self.store.read(read).await.unwrap();
+        let held = sources.into_iter().filter_map(|source| {
+            let holding = source.holding.filter(|holding| holding.until_ms > now_ms)?;
+            Some((source.name, holding.holder))
+        });
+        held.collect()
+    }
+
+    async fn numbers(&self) -> BTreeMap<String, usize> {
+        let mut numbers = BTreeMap::new();
+        for holder in self.holders().await.into_values() {
+            *numbers.entry(holder).or_default() += 1;
+        }
+        numbers
+    }
+
+    /// The live processes that share, with their rows.
+    fn names(&self) -> BTreeMap<String, Value> {
+        let rows = self.data_dirs[0].json(&["node", "list"]);
+        let live = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["state"] == "active");
+        live.map(|row| (row["name"].as_str().unwrap().to_owned(), row.clone()))
+            .collect()
+    }
+
+    /// Waits until so many processes hold all sources, within one of even.
+    async fn even(&self, processes: usize) -> Duration {
+        self.even_without(processes, "").await
+    }
+
+    async fn even_without(&self, processes: usize, name: &str) -> Duration {
+        let begun = Instant::now();
+        loop {
+            let numbers = self.numbers().await;
+            let (least, most) = (SOURCES / processes, SOURCES.div_ceil(processes));
+            let is_even = numbers
+                .values()
+                .all(|number| (least..=most).contains(number));
+            let held: usize = numbers.values().sum();
+            if numbers.len() == processes
+                && is_even
+                && held == SOURCES
+                && !numbers.contains_key(name)
+            {
+                return begun.elapsed();
+            }
+            assert!(
+                begun.elapsed() < SLACK * 20,
+                "{numbers:?} of {processes} processes"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Nothing moves once shares are even.
+    async fn is_steady(&self) {
+        let before = self.holders().await;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) {
+            assert_eq!(self.holders().await, before);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn buckets_are_even(&self, processes: usize) {
+        wait_for("all buckets are looked at, evenly", || {
+            let names = self.names();
+            let buckets: Vec<u64> = names
+                .values()
+                .map(|row| row["buckets"].as_u64().unwrap())
+                .collect();
+            let (least, most) = (buckets.iter().min().unwrap(), buckets.iter().max().unwrap());
+            let all = (SOURCES * 8) as u64;
+            names.len() == processes && most - least <= 1 && buckets.iter().sum::<u64>() == all
+        });
+    }
+
+    async fn held_by(&self, process: u32) -> HashMap<String, String> {
+        let mut held = self.holders().await;
+        let part = format!("-{process}-");
+        held.retain(|_, holder| holder.contains(&part));
+        assert!(!held.is_empty());
+        held
+    }
+
+    /// Waits until others hold all of these.
+    async fn taken_over(&self, before: &HashMap<String, String>, ended: Instant) -> Duration {
+        loop {
+            let now = self.holders().await;
+            let is_taken = |(source, holder): (&String, &String)| {
+                now.get(source).is_some_and(|now| now != holder)
+            };
+            if before.iter().all(is_taken) {
+                return ended.elapsed();
+            }
+            assert!(
+                ended.elapsed() < SLACK * 20,
+                "{before:?} are not taken over: {now:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Each source has what was published, once.
+    async fn nothing_is_lost_or_doubled(&self) {
+        for (number, sim) in self.sims.iter().enumerate() {
+            let published = || sim.truth(&Timeline::Public).unwrap().posts;
+            let world = sim.world(&Timeline::Public).unwrap();
+            let end_ms = world.lock().unwrap().config().start_ms + PUBLISHED_MS;
+            let name = name(number);
+            let mut found = HashMap::new();
+            wait_for("all is stored", || {
+                if Clock::Real.now_ms() <= end_ms {
+                    return false;
+                }
+                found.clear();
+                for row in self.data_dirs[7].export(&name) {
+                    let id = row["upstream_id"].as_str().unwrap().to_owned();
+                    *found.entry(id).or_insert(0) += 1;
+                }
+                found.len() >= published().len()
+            });
+            let expected: HashMap<String, i32> = published()
+                .iter()
+                .map(|post| (post.id.as_str().to_owned(), 1))
+                .collect();
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("source-{number:02}")
+}
+
+fn data_dir(url: &str) -> DataDir {
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", url);
+    data_dir.file("driftline.toml", "[upstream]\nallow_private = true\n");
+    data_dir
+}
+
+fn world() -> ServerConfig {
+    ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(PUBLISHED_MS),
+            ..WorldConfig::punctual(1.0)
+        },
+        ..ServerConfig::default()
+    }
+}
+
+const SOURCES: usize = 40;
+const PUBLISHED_MS: i64 = 20_000;
+/// Twice as long as it should take on a machine of its own, for a second that it should take.
+const SLACK: Duration = Duration::from_secs(2);
