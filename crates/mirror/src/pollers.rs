@@ -19,7 +19,7 @@ use driftline_runtime::{STORE_RETRY_MS, Weight, now_ms};
 use driftline_store::{SourceId, Store, StoreError, source::Source, source_lease::Lease};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot, watch},
     task::JoinSet,
 };
 
@@ -82,6 +82,8 @@ struct Shared {
     running: RunningSet,
     releases: Releases,
     retries: Mutex<Retries>,
+    /// Notifies the scanner of a session that is to be started again after a while.
+    has_failed: Notify,
     health: SourceHealth,
     /// Ends the scanner.
     stop: watch::Sender<bool>,
@@ -116,6 +118,7 @@ impl Pollers {
             running: RunningSet::default(),
             releases: Releases::default(),
             retries: Mutex::default(),
+            has_failed: Notify::new(),
             health: SourceHealth::default(),
             stop: watch::channel(false).0,
             over: watch::channel(false).0,
@@ -227,10 +230,9 @@ impl Shared {
                 self.access.store_fault.failed(error);
                 let fault = SourceFault::new(SourceFault::STORE, error);
                 self.health.halted(source, fault, None, now);
-                return self
-                    .retries
-                    .lock()
-                    .failed(source, false, STORE_RETRY_MS, now);
+                let mut retries = self.retries.lock();
+                retries.failed(source, false, STORE_RETRY_MS, now);
+                return self.has_failed.notify_one();
             }
             SessionError::Store(_) => "stored",
             SessionError::Client(_) => "client",
@@ -246,6 +248,7 @@ impl Shared {
             .lock()
             .failed(source, true, SOURCE_RETRY_MS, now);
         self.publish_refusals();
+        self.has_failed.notify_one();
     }
 }
 

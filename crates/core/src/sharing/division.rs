@@ -189,12 +189,12 @@ impl<'k> Numbers<'k> {
         let mut at = 0;
         while let Some(from) = reached.get(at).copied() {
             at += 1;
-            for to in 0..self.load.len() {
-                if to == giver || came_by[to].is_some() {
+            for (to, step) in came_by.iter_mut().enumerate() {
+                if to == giver || step.is_some() {
                     continue;
                 }
                 if let Some(kind) = self.movable(from, to) {
-                    came_by[to] = Some(Step { from, to, kind });
+                    *step = Some(Step { from, to, kind });
                     reached.push(to);
                 }
             }

@@ -15,7 +15,7 @@ struct World {
     given_back: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Event {
     Join(usize, u32),
     Leave(usize),

@@ -52,6 +52,8 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
     let mut change = None;
     if times.beat <= now || sharing.has_news() {
         times.beat = now + shared.options.lease / BEATS_A_LEASE;
+        // Renewals and releases lock several rows each, so they take turns.
+        let _turn = shared.releases.turn.lock().await;
         let leases = shared.running.leases();
         change = sharing.beat(store, leases, shared.options.lease).await?;
     }
@@ -59,7 +61,10 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
         return Ok(());
     }
     let must_look = sharing.takes_look() || times.look <= now;
-    if !must_look {
+    // Should this look fail, the next turn takes another one.
+    if must_look {
+        times.look = now;
+    } else {
         let change = match change {
             Some(change) => change,
             None => store.read(change::current).await?,

@@ -27,20 +27,31 @@ pub(super) async fn scan(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     let mut view = shared.sharing.view();
     while !*stop.borrow() {
-        let now_ms = now_ms();
         let current = view.borrow_and_update().clone();
-        if let Some(current) = current
-            && !shared.access.store_fault.lasts().await
-            && let Err(error) = act(&shared, &current).await
-        {
-            shared.access.store_fault.failed(&error);
-        }
+        let has_acted = match current {
+            Some(current) if !shared.access.store_fault.lasts().await => {
+                let acted = act(&shared, &current).await;
+                if let Err(error) = &acted {
+                    shared.access.store_fault.failed(error);
+                }
+                acted.is_ok()
+            }
+            _ => false,
+        };
+        let now_ms = now_ms();
         let next_ms = shared.retries.lock().next_due_ms(now_ms);
         let wait_ms = next_ms.map_or(MAX_WAIT_MS, |next_ms| next_ms.saturating_sub(now_ms));
-        let wait_ms = wait_ms.clamp(MIN_WAIT_MS, MAX_WAIT_MS).unsigned_abs();
+        // Without an act, what was due then still is.
+        let max_ms = if has_acted {
+            MAX_WAIT_MS
+        } else {
+            SKIPPED_WAIT_MS
+        };
+        let wait_ms = wait_ms.clamp(MIN_WAIT_MS, max_ms).unsigned_abs();
         tokio::select! {
             _ = stop.changed() => {}
             _ = view.changed() => {}
+            () = shared.has_failed.notified() => {}
             () = tokio::time::sleep(Duration::from_millis(wait_ms)) => shared.sharing.look_now(),
         }
     }
@@ -202,3 +213,4 @@ fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), 
 const AT_ONCE: usize = 8;
 const MIN_WAIT_MS: i64 = 100;
 const MAX_WAIT_MS: i64 = 60_000;
+const SKIPPED_WAIT_MS: i64 = 500;

@@ -197,4 +197,24 @@ mod tests {
             1
         );
     }
+
+    #[tokio::test]
+    async fn an_instance_is_left_to_others_while_no_token_can_be_read() {
+        let world = World::new().await;
+        world.credential("one").await;
+        world.credential("two").await;
+        let (shared, instance) = (&world.shared, world.instance().await);
+        let sharing = shared.options.sharing.as_ref().unwrap();
+        std::fs::remove_file(world.token_of("one")).unwrap();
+        let chosen = choose(shared, &instance, true).await.unwrap();
+        assert!(chosen.is_ok() && !sharing.refuses_instance(instance.id));
+        std::fs::remove_file(world.token_of("two")).unwrap();
+        let chosen = choose(shared, &instance, true).await.unwrap();
+        assert!(chosen.is_err() && sharing.refuses_instance(instance.id));
+        retry_refused(shared, &instance).await.unwrap();
+        assert!(sharing.refuses_instance(instance.id));
+        std::fs::write(world.token_of("two"), "two").unwrap();
+        retry_refused(shared, &instance).await.unwrap();
+        assert!(!sharing.refuses_instance(instance.id));
+    }
 }

@@ -15,7 +15,7 @@ use driftline_store::{
 };
 
 use super::{RefreshOptions, Shared};
-use crate::upstream_access::UpstreamAccess;
+use crate::{sharing::Sharing, upstream_access::UpstreamAccess};
 
 /// The state that workers share, on a store of its own.
 pub(crate) struct World {
@@ -41,6 +41,7 @@ impl World {
         let access = UpstreamAccess::new(&store, http);
         let options = RefreshOptions {
             buffer_ttl: Duration::ZERO,
+            sharing: Some(Sharing::new("test".into(), None)),
             ..RefreshOptions::new("test")
         };
         let shared = Arc::new(Shared::new(store, access, options));

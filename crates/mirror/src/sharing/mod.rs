@@ -59,6 +59,8 @@ struct State {
     is_draining: AtomicBool,
     /// Set for good when it has left. Held while its row is written.
     has_left: tokio::sync::Mutex<bool>,
+    /// Whether another process's use of the name was logged.
+    has_warned: AtomicBool,
     view: watch::Sender<Option<Arc<View>>>,
     must_look: AtomicBool,
     poke: Notify,
@@ -78,6 +80,7 @@ impl Sharing {
             has_news: AtomicBool::new(false),
             is_draining: AtomicBool::new(false),
             has_left: tokio::sync::Mutex::new(false),
+            has_warned: AtomicBool::new(false),
             view: watch::channel(None).0,
             must_look: AtomicBool::new(true),
             poke: Notify::new(),
@@ -226,6 +229,7 @@ impl Sharing {
                 tracing::info!(member = %state.name, "joined the processes that share the work");
                 self.look_now();
             }
+            Some(Beaten::NameTaken) if state.has_warned.swap(true, Ordering::SeqCst) => {}
             Some(Beaten::NameTaken) => {
                 tracing::error!(member = %state.name, "another process has this process's name; this one does no work");
             }

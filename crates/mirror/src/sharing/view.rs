@@ -195,3 +195,102 @@ fn refusing(refused: &[(&str, &Refusals)], is_refused: impl Fn(&Refusals) -> boo
     let refusing = refused.iter().filter(|(_, refusals)| is_refused(refusals));
     refusing.map(|(name, _)| (*name).to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use driftline_db::testing::databases;
+    use driftline_store::{
+        Root, Store, local_ids,
+        sharing::member::{Beat, Beaten},
+        source_lease,
+        testing::new_source,
+    };
+
+    use super::*;
+
+    const LONG_MS: i64 = 3_600_000;
+
+    async fn add(store: &Store, name: &'static str) -> SourceId {
+        let add = store.write(local_ids::root(), move |tx| {
+            source::add(tx, &new_source(name), 0)
+        });
+        add.await.unwrap().unwrap()
+    }
+
+    async fn claim(store: &Store, source: SourceId, holder: &'static str, ttl_ms: i64) {
+        let claim = store.write(Root::none(), move |tx| {
+            source_lease::claim(tx, source, holder, ttl_ms)
+        });
+        assert!(claim.await.unwrap().is_some());
+    }
+
+    async fn join(store: &Store, name: &str, share: u32, refusals: Refusals, ttl_ms: i64) {
+        let beat = Beat {
+            name: name.to_owned(),
+            nonce: name.to_owned(),
+            version: String::new(),
+            share,
+            was_draining: false,
+            refusals,
+            sources: 0,
+            buckets: 0,
+            ttl_ms,
+        };
+        let joined = store.write(Root::none(), move |tx| member::beat(tx, &beat, false));
+        assert_eq!(joined.await.unwrap(), Beaten::Joined { is_draining: false });
+    }
+
+    async fn view(store: &Store, me: &str, is_member: bool, refusals: &Refusals) -> View {
+        let seen = store.read(Seen::read).await.unwrap();
+        View::new(seen, me, is_member, refusals)
+    }
+
+    fn refusing(sources: &[SourceId]) -> Refusals {
+        Refusals {
+            sources: sources.iter().copied().collect(),
+            ..Refusals::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn only_what_members_can_do_is_shared() {
+        for fresh in databases() {
+            let opened = tokio::task::spawn_blocking(move || Store::open(fresh.target)).await;
+            let store = opened.unwrap().unwrap();
+            let mut ids = Vec::new();
+            for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+                ids.push(add(&store, name).await);
+            }
+            let none = Refusals::default();
+            // No member: all that nobody holds.
+            claim(&store, ids[0], "a command", LONG_MS).await;
+            let alone = view(&store, "one", false, &none).await;
+            assert_eq!((alone.own.len(), alone.members), (7, 0));
+            assert!(alone.is_active && !alone.awaits_end);
+            // "a" is held beside the members, "b" is paused, and neither member can read "c".
+            let (b, c) = (ids[1], ids[2]);
+            let pause = store.write(source::root(b), move |tx| source::set_paused(tx, b, true));
+            pause.await.unwrap();
+            join(&store, "one", 1, none.clone(), LONG_MS).await;
+            join(&store, "two", 1, refusing(&[c, ids[3]]), LONG_MS).await;
+            let mine = refusing(&[c]);
+            let one = view(&store, "one", true, &mine).await;
+            let two = view(&store, "two", true, &refusing(&[c, ids[3]])).await;
+            assert_eq!(one.unable, HashSet::from([c]));
+            // Its own refusals are newer than its row, which others go by.
+            assert_eq!((one.own.len(), one.members), (3, 2));
+            assert!(one.own.contains(&ids[3]) && !two.own.contains(&ids[3]));
+            assert_eq!((one.buckets, two.buckets), (4, 4));
+            // What a dead member holds is waited for.
+            join(&store, "dead", 0, none.clone(), 1).await;
+            for id in &ids[3..] {
+                claim(&store, *id, "dead", LONG_MS).await;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            let one = view(&store, "one", true, &mine).await;
+            assert!(one.awaits_end && one.members == 2 && one.own.len() == 3);
+            assert!(!one.own.iter().any(|id| one.free.contains(id)));
+            store.close().await;
+        }
+    }
+}

@@ -55,19 +55,6 @@ pub fn claim(
     )?)
 }
 
-/// The sources that are neither paused nor held.
-pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
-    let now = now_sql(tx.dialect());
-    Ok(tx.query(
-        &format!(
-            "select id from source
-             where not paused and (lease_holder is null or lease_until_ms <= {now}) order by id"
-        ),
-        &[],
-        |row| from_sql(row.i64("id")?),
-    )?)
-}
-
 /// Lets a lease last `ttl_ms` from now; `None` if it is lost. A lease that has ended is
 /// not lost until another worker has claimed the source.
 pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
