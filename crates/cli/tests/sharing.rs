@@ -1,7 +1,7 @@
 //! Processes on one PostgreSQL share sources and refresh buckets evenly, whoever joins, leaves, dies or
 //! drains.
 //!
-//! `DRIFTLINE_PROCESSES=n` takes that many processes, 3 by default.
+//! `DRIFTLINE_PROCESSES=n` takes that many processes instead of 3, and ends some at each number of them.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
@@ -20,11 +20,11 @@ use driftline_store::{SecretUrl, Store, StoreError, Target, source};
 use serde_json::Value;
 use support::{DataDir, Running, wait_for};
 
-/// Joining one by one, a drain, an orderly end, a sudden end.
+/// Joining one by one, a sudden end, an orderly end, a drain.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_share_forty_sources_evenly() {
-    let processes = std::env::var("DRIFTLINE_PROCESSES");
-    let processes: usize = processes.map_or(3, |text| text.parse().unwrap());
+    let asked = std::env::var("DRIFTLINE_PROCESSES").ok();
+    let processes: usize = asked.as_ref().map_or(3, |text| text.parse().unwrap());
     let cluster = Cluster::start().await;
     let mut running: Vec<Option<Running>> = Vec::new();
     for number in 0..processes {
@@ -33,6 +33,10 @@ async fn processes_share_forty_sources_evenly() {
         let took = cluster.even(all).await;
         eprintln!("{all} processes: even {took:?} after the start");
         assert!(took < SLACK * 10, "{took:?}");
+        if all == processes || all > 1 && asked.is_some() {
+            cluster.ends_one(&mut running, Signal::Kill).await;
+            cluster.ends_one(&mut running, Signal::Term).await;
+        }
     }
     cluster.buckets_are_even(processes);
 
@@ -56,35 +60,10 @@ async fn processes_share_forty_sources_evenly() {
     cluster.data_dirs[0].json(&["node", "undrain", &drained[..drained.len() - 2]]);
     cluster.even(processes).await;
 
-    let killed = running[processes - 1].take().unwrap();
-    let before = cluster.held_by(killed.id()).await;
-    let ended = Instant::now();
-    killed.kill();
-    let took = cluster.taken_over(&before, ended).await;
-    eprintln!("{} sources taken over {took:?} after SIGKILL", before.len());
-    assert!(took < SLACK * 5, "{took:?}");
-    cluster.even(processes - 1).await;
-    running[processes - 1] = Some(cluster.start_process(processes - 1));
-    cluster.even(processes).await;
-
-    let leaving = running[0].take().unwrap();
-    let before = cluster.held_by(leaving.id()).await;
-    let ended = Instant::now();
-    leaving.signal("TERM");
-    let took = cluster.taken_over(&before, ended).await;
-    eprintln!("{} sources taken over {took:?} after SIGTERM", before.len());
-    assert!(took < SLACK / 2, "{took:?}");
-    drop(leaving);
-    cluster.even(processes - 1).await;
-    running[0] = Some(cluster.start_process(0));
-    cluster.even(processes).await;
     cluster.nothing_is_lost_or_doubled().await;
     for mut process in running.into_iter().flatten() {
         process.signal("TERM");
         assert_eq!(process.ended().code(), Some(0));
-    }
-    for data_dir in &cluster.data_dirs {
-        eprintln!("{}", data_dir.log());
     }
     cluster.store.close().await;
 }
@@ -228,6 +207,12 @@ async fn what_nobody_can_do_counts_in_no_share_and_wishes_last() {
     cluster.store.close().await;
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Kill,
+    Term,
+}
+
 struct Cluster {
     data_dirs: Vec<DataDir>,
     sims: Vec<SimServer>,
@@ -354,6 +339,26 @@ impl Cluster {
             );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Ends the last process or the first one, sees others take over, and starts it again.
+    async fn ends_one(&self, running: &mut [Option<Running>], signal: Signal) {
+        let (name, at, bound) = match signal {
+            Signal::Kill => ("KILL", running.len() - 1, SLACK * 5),
+            Signal::Term => ("TERM", 0, SLACK / 2),
+        };
+        let mut process = running[at].take().unwrap();
+        let before = self.held_by(process.id()).await;
+        let ended = Instant::now();
+        process.signal(name);
+        let took = self.taken_over(&before, ended).await;
+        let (sources, all) = (before.len(), running.len());
+        eprintln!("{all} processes: {sources} sources taken over {took:?} after SIG{name}");
+        assert!(took < bound, "{took:?}");
+        process.ended();
+        self.even(running.len() - 1).await;
+        running[at] = Some(self.start_process(at));
+        self.even(running.len()).await;
     }
 
     /// Nothing moves once shares are even.
