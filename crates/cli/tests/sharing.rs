@@ -207,6 +207,36 @@ async fn what_nobody_can_do_counts_in_no_share_and_wishes_last() {
     cluster.store.close().await;
 }
 
+/// An upstream that takes requests and answers none: a drain waits for a while, an end does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_in_flight_holds_nobody_up() {
+    let cluster = Cluster::start_with(0).await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", silent.local_addr().unwrap());
+    cluster.data_dirs[0].json(&["source", "add", &address, "--name", "silent", "--no-check"]);
+    let one = cluster.start_process(0);
+    let _request = silent.accept().unwrap();
+    let two = cluster.start_process(1);
+    let (one_id, two_id) = (one.id(), two.id());
+    wait_for("both take part", || cluster.names().len() == 2);
+    let held = cluster.held_by(one_id).await;
+    let begun = Instant::now();
+    cluster.data_dirs[0].json(&["node", "drain", &held["silent"]]);
+    let took = cluster.taken_over(&held, begun).await;
+    eprintln!("given back {took:?} after the wish");
+    let _request = silent.accept().unwrap();
+    cluster.data_dirs[0].json(&["node", "undrain", &held["silent"]]);
+    wait_for("both take part", || cluster.names().len() == 2);
+    let held = cluster.held_by(two_id).await;
+    let ended = Instant::now();
+    two.signal("TERM");
+    let took = cluster.taken_over(&held, ended).await;
+    eprintln!("taken over {took:?} after SIGTERM");
+    assert!(took < SLACK / 2, "{took:?}");
+    drop((one, two));
+    cluster.store.close().await;
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Kill,

@@ -1,6 +1,7 @@
 //! Keeps stored posts fresh: workers claim the posts that are due, look them up and save the answers.
 //!
-//! Every process that shares a store runs its workers; claims keep them apart. During a request a
+//! Every process that shares a store runs its workers, which look at its part of the shards
+//! ([`crate::Sharing`]); claims keep workers apart. During a request a
 //! worker holds a claim, and no transaction.
 
 mod batch_ability;

@@ -129,7 +129,7 @@ impl Sharing {
         if refusals.sources != sources {
             refusals.sources = sources;
             drop(refusals);
-            self.tell();
+            self.publish();
         }
     }
 
@@ -147,12 +147,12 @@ impl Sharing {
         };
         drop(refusals);
         if has_changed {
-            self.tell();
+            self.publish();
         }
     }
 
-    /// Lets others know of a change here, at once.
-    fn tell(&self) {
+    /// Publishes a change here, at once.
+    fn publish(&self) {
         self.0.has_news.store(true, Ordering::SeqCst);
         self.look_now();
     }

@@ -46,12 +46,14 @@ pub(super) async fn drain(host: &Host, request: DrainNode) -> Result<DrainedNode
     })
 }
 
-/// The process of that name; else the one whose name begins so.
+/// The process of that name; else the one whose name begins so, of those that have not left.
 fn find<'r>(rows: &'r [NodeRow], name: &str) -> Result<&'r NodeRow, CommandError> {
     if let Some(row) = rows.iter().find(|row| row.name == name) {
         return Ok(row);
     }
-    let is_there = |row: &&NodeRow| !name.is_empty() && row.name.starts_with(name);
+    let is_there = |row: &&NodeRow| {
+        !name.is_empty() && row.name.starts_with(name) && row.state != NodeState::Left
+    };
     let found: Vec<&NodeRow> = rows.iter().filter(is_there).collect();
     match found[..] {
         [row] => Ok(row),
