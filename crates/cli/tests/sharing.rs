@@ -237,6 +237,61 @@ async fn a_request_in_flight_holds_nobody_up() {
     cluster.store.close().await;
 }
 
+/// A database file has one process, which can be drained too.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_on_a_database_file_is_the_only_member() {
+    let sim = SimServer::start(world(), 1, Clock::Real).await.unwrap();
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", "[upstream]\nallow_private = true\n");
+    data_dir.json(&["source", "add", &sim.url(), "--name", "sim", "--no-check"]);
+    let shown = data_dir.run(&["node", "list"]);
+    assert!(
+        shown.stdout.contains("no process has shared the work yet"),
+        "{shown:?}"
+    );
+    let (mut server, _) = data_dir.serve(&[]);
+    let row = || data_dir.json(&["node", "list"])[0].clone();
+    wait_for("it reads the source", || {
+        row()["sources"] == 1 && row()["buckets"] == 8
+    });
+    assert_eq!(
+        (&row()["state"], &row()["share"]),
+        (&Value::from("active"), &Value::from(1))
+    );
+    let name = row()["name"].as_str().unwrap().to_owned();
+    let drained = data_dir.run(&["node", "drain", &name]);
+    assert!(
+        drained.stderr.contains("no other process takes part"),
+        "{drained:?}"
+    );
+    wait_for("it has given all up", || {
+        row()["state"] == "drained" && row()["buckets"] == 0
+    });
+    let again = data_dir.run(&["node", "drain", &name]);
+    assert!(again.stdout.contains("drains already"), "{again:?}");
+    data_dir.json(&["node", "undrain", &name]);
+    wait_for("it reads the source again", || row()["sources"] == 1);
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(row()["state"], "left");
+    let gone = data_dir.run(&["node", "undrain", &name]);
+    assert!(
+        gone.status == 2 && gone.stderr.contains("has ended"),
+        "{gone:?}"
+    );
+    let beyond = data_dir.run(&["serve", "--share", "1001"]);
+    assert!(
+        beyond.status == 2 && beyond.stderr.contains("0..=1000"),
+        "{beyond:?}"
+    );
+    data_dir.file("driftline.toml", "[server]\nshare = 1001\n");
+    let beyond = data_dir.run(&["serve"]);
+    assert!(
+        beyond.status == 2 && beyond.stderr.contains("from 0 to 1000"),
+        "{beyond:?}"
+    );
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Kill,
