@@ -29,18 +29,20 @@ pub(crate) const SEEDED: [SeededTest; 3] = [
     },
 ];
 
-/// Other tests that draw more where they are told to: what the store does under leases, and the
-/// codec of the ID service under any bytes.
-pub(crate) const DRAWN: [SeededTest; 3] = [
+/// Other tests that draw more where they are told to: the division of shared work, what the store does
+/// under leases, and the codec of the ID service under any bytes.
+pub(crate) const DRAWN: [SeededTest; 4] = [
+    whole("driftline-core", "sharing"),
     whole("driftline-sim", "refresh_policies"),
     whole("driftline-store", "contract"),
     whole("driftline-id-service", "ids"),
 ];
 
 /// The tests that kill the process.
-pub(crate) const KILLS: [SeededTest; 2] = [
+pub(crate) const KILLS: [SeededTest; 3] = [
     whole("driftline", "kill"),
     whole("driftline", "refresh_kill"),
+    whole("driftline", "sharing"),
 ];
 
 const fn whole(package: &'static str, name: &'static str) -> SeededTest {

@@ -19,6 +19,9 @@ pub(crate) struct SoakArgs {
     /// How many posts the workers refresh that are killed
     #[arg(long, default_value_t = 50_000)]
     posts: u64,
+    /// How many processes share the work, of which some are ended at each number of them
+    #[arg(long, default_value_t = 8)]
+    processes: usize,
     /// How many inputs each test of a codec draws
     #[arg(long, default_value_t = 1_000_000)]
     cases: u32,
@@ -32,6 +35,7 @@ pub(crate) fn run(workspace: &Workspace, args: &SoakArgs) -> Result<(), TaskErro
         ("DRIFTLINE_TIMES", args.times.to_string()),
         ("DRIFTLINE_KILLS", args.kills.to_string()),
         ("DRIFTLINE_POSTS", args.posts.to_string()),
+        ("DRIFTLINE_PROCESSES", args.processes.to_string()),
         ("PROPTEST_CASES", args.cases.to_string()),
     ];
     let mut failed = Vec::new();

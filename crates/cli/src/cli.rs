@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
 use crate::commands::{
-    credential, demo, export, history, id, instance, migrate, mirror, refresh, serve, simulate,
-    source, track, why,
+    credential, demo, export, history, id, instance, migrate, mirror, node, refresh, serve,
+    simulate, source, track, why,
 };
 
 /// Driftline keeps complete copies of timelines.
@@ -66,6 +66,9 @@ pub enum Command {
     Mirror(mirror::Mirror),
     /// Print a source's posts as JSON lines, in order of arrival.
     Export(export::Export),
+    /// List the processes that share the work, and drain them.
+    #[command(subcommand)]
+    Node(node::Node),
     /// Add, list, test and remove the credentials for servers.
     #[command(subcommand)]
     Credential(credential::Credential),

@@ -55,6 +55,8 @@ pub struct ServerSection {
     pub token_env: Option<String>,
     /// The file that holds the operator's token.
     pub token_file: Option<PathBuf>,
+    /// The weight of this process among those that share the work.
+    pub share: Option<u32>,
 }
 
 /// `[store]`.

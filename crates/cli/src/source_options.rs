@@ -62,19 +62,27 @@ impl SourceOptions {
     }
 
     fn settings(&self, config: &Config) -> Result<Settings, CliError> {
-        let mut settings = self.settings.or(config.settings());
-        let second_look_ms = settings.second_look_ms.max(1);
-        settings.second_look_period_ms = settings.second_look_period_ms.min(second_look_ms);
+        let mut settings = checked(self.settings.or(config.settings()))?;
         if !self.rung.is_empty() {
             settings.rungs.clone_from(&self.rung);
         }
         settings.id_order = self.id_order;
         settings.id_layout.clone_from(&self.id_layout);
-        if settings.every_ms == 0 {
-            return Err(CliError::usage(
-                "the time between two polls is zero; write --every 3s, for example",
-            ));
-        }
         Ok(settings)
     }
+}
+
+/// Settings whose times fit each other.
+///
+/// # Errors
+/// [`CliError::Usage`] for invalid times.
+pub fn checked(mut settings: Settings) -> Result<Settings, CliError> {
+    let second_look_ms = settings.second_look_ms.max(1);
+    settings.second_look_period_ms = settings.second_look_period_ms.min(second_look_ms);
+    if settings.every_ms == 0 {
+        return Err(CliError::usage(
+            "the time between two polls is zero; write --every 3s, for example",
+        ));
+    }
+    Ok(settings)
 }

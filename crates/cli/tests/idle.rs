@@ -58,6 +58,21 @@ async fn idle_processes_ask_little() {
         let start: String = query.chars().take(150).collect();
         eprintln!("{:>8.1}  {start}", *calls as f64 / seconds as f64);
     }
+    let own = [
+        "from member",
+        "update member",
+        "from sharing",
+        "from schedule",
+        "from outbox",
+        "set lease_until_ms",
+        "from instance",
+        "clock_timestamp()",
+    ];
+    let is_own = |query: &&(String, i64)| own.iter().any(|text| query.0.contains(text));
+    let besides: i64 = found.iter().filter(is_own).map(|(_, calls)| calls).sum();
+    let besides = besides as f64 / (seconds * processes) as f64;
+    eprintln!("{besides:.1} statements each second and process beside the polls' own");
+    assert!(besides <= BESIDES, "{besides}");
     let each_second = all as f64 / seconds as f64;
     eprintln!("{each_second:.1} statements each second with {processes} processes");
     let bound = POLLS + (10 * processes) as f64;
@@ -114,6 +129,8 @@ fn world() -> ServerConfig {
     }
 }
 
+/// Statements of a process that do not belong to polls, each second.
+const BESIDES: f64 = 7.5;
 /// Statements of the polls themselves, each second.
 const POLLS: f64 = 37.0;
 const SOURCES: u64 = 40;

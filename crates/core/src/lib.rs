@@ -10,6 +10,7 @@ pub mod post;
 pub mod quota;
 pub mod refresh;
 pub mod rng;
+pub mod sharing;
 pub mod text;
 pub mod timeline;
 pub mod tracking;

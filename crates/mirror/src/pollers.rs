@@ -1,11 +1,14 @@
 //! The pollers: a session for each source that this process has a lease on.
 //!
-//! Three loops run next to the sessions. The scanner claims free sources and ends the sessions of
-//! removed ones; the renewer renews the leases of running sessions, identified by their fences; the
-//! third exports the health of sources. A session ends with the first error of the store, and the
-//! scanner releases a lease that the session could not: there is one way to recover from any failure.
+//! Three loops run next to the sessions. The keeper renews the membership of this process and the
+//! leases of running sessions, identified by their fences, and looks at what others change; the scanner
+//! claims this process's share of the sources, and ends the sessions of those that are to be given back
+//! or are removed; the third exports the health of sources. A session ends with the first error of the
+//! store, and the scanner releases a lease that the session could not: there is one way to recover from
+//! any failure.
 
-mod renewer;
+mod keeper;
+mod retries;
 mod running;
 mod scanner;
 
@@ -13,20 +16,21 @@ use std::{sync::Arc, time::Duration};
 
 use driftline_core::timeline::Machine;
 use driftline_runtime::{STORE_RETRY_MS, Weight, now_ms};
-use driftline_store::{SourceId, Store, StoreError, source::Source};
+use driftline_store::{SourceId, Store, StoreError, source::Source, source_lease::Lease};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot, watch},
     task::JoinSet,
 };
 
 use crate::{
     session::SessionError,
+    sharing::{Membership, Sharing},
     source_health::{SourceFault, SourceHealth},
     upstream_access::UpstreamAccess,
 };
-use running::RunningSet;
-use scanner::{Retries, SOURCE_RETRY_MS};
+use retries::{Retries, SOURCE_RETRY_MS};
+use running::{RunningSet, Stop};
 
 /// Options of the pollers.
 #[derive(Debug, Clone)]
@@ -37,8 +41,10 @@ pub struct PollersOptions {
     /// How long a lease lasts without renewal. After this long, other processes take over the sources
     /// of a dead process.
     pub lease: Duration,
-    /// How often to scan for sources that are free, new, paused or removed.
+    /// How often a process that is no member scans for sources that are free, new, paused or removed.
     pub scan: Duration,
+    /// How it shares the sources with other processes; without it, it takes all that nobody holds.
+    pub membership: Option<Membership>,
 }
 
 impl PollersOptions {
@@ -46,8 +52,9 @@ impl PollersOptions {
     pub fn new(holder: impl Into<String>) -> Self {
         Self {
             holder: holder.into(),
-            lease: Duration::from_secs(5),
+            lease: Duration::from_secs(4),
             scan: Duration::from_secs(1),
+            membership: None,
         }
     }
 }
@@ -71,8 +78,12 @@ struct Shared {
     store: Store,
     access: UpstreamAccess,
     options: PollersOptions,
+    sharing: Sharing,
     running: RunningSet,
+    releases: Releases,
     retries: Mutex<Retries>,
+    /// Notifies the scanner of a session that is to be started again after a while.
+    has_failed: Notify,
     health: SourceHealth,
     /// Ends the scanner.
     stop: watch::Sender<bool>,
@@ -82,20 +93,32 @@ struct Shared {
     others: Mutex<JoinSet<()>>,
 }
 
+/// Leases that are to be given back, together.
+#[derive(Default)]
+struct Releases {
+    waiting: Mutex<Vec<Lease>>,
+    turn: tokio::sync::Mutex<()>,
+}
+
 struct FillRequest {
     low: driftline_core::upstream_id::UpstreamId,
     answer: oneshot::Sender<bool>,
 }
 
 impl Pollers {
-    /// Begins to read every source of the store that no other process has a lease on.
+    /// Begins to read this process's share of the sources; all that no other process has a lease on, if
+    /// it is no member.
     pub fn start(store: Store, access: UpstreamAccess, options: PollersOptions) -> Self {
+        let sharing = Sharing::new(options.holder.clone(), options.membership.clone());
         let shared = Arc::new(Shared {
             store,
             access,
             options,
+            sharing,
             running: RunningSet::default(),
+            releases: Releases::default(),
             retries: Mutex::default(),
+            has_failed: Notify::new(),
             health: SourceHealth::default(),
             stop: watch::channel(false).0,
             over: watch::channel(false).0,
@@ -104,8 +127,8 @@ impl Pollers {
         });
         let scanner = scanner::scan(Arc::clone(&shared));
         shared.scanner.lock().spawn(scanner);
-        let renewer = renewer::renew(Arc::clone(&shared));
-        shared.others.lock().spawn(renewer);
+        let keeper = keeper::keep(Arc::clone(&shared));
+        shared.others.lock().spawn(keeper);
         shared.others.lock().spawn(show(Arc::clone(&shared)));
         Self { shared }
     }
@@ -118,6 +141,11 @@ impl Pollers {
     /// The health of the sources that this process is to read.
     pub fn health(&self) -> SourceHealth {
         self.shared.health.clone()
+    }
+
+    /// This process's part in the shared work.
+    pub fn sharing(&self) -> Sharing {
+        self.shared.sharing.clone()
     }
 
     /// Whether this process also refreshes stored posts.
@@ -144,12 +172,18 @@ impl Pollers {
         self.shared.running.end(source).await;
     }
 
-    /// Ends all sessions, each after its current commit, and releases their leases.
+    /// Leaves the members and ends all sessions, each after its current commit, and releases their
+    /// leases. A fetch in flight is dropped.
     pub async fn stop(&self) {
         let shared = &self.shared;
-        // The scanner may be about to start a session, so it ends first.
         shared.stop.send_replace(true);
-        end(&shared.scanner).await;
+        shared.running.signal_all(Stop::Now);
+        let left = tokio::time::timeout(LEAVE_TIMEOUT, shared.sharing.leave(&shared.store));
+        // The scanner may be about to start a session, so it ends first.
+        let (left, ()) = tokio::join!(left, end(&shared.scanner));
+        if !matches!(left, Ok(Ok(()))) {
+            tracing::info!("the membership was not ended; it will expire");
+        }
         shared.running.end_all().await;
         shared.over.send_replace(true);
         end(&shared.others).await;
@@ -159,6 +193,28 @@ impl Pollers {
 impl Shared {
     fn ttl_ms(&self) -> i64 {
         i64::try_from(self.options.lease.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// How often to look whether anything has changed.
+    fn look_every(&self) -> Duration {
+        match self.sharing.is_member() {
+            true => LOOK_EVERY.min(self.options.scan),
+            false => self.options.scan,
+        }
+    }
+
+    /// How often to read everything, whatever has changed.
+    fn read_all_every(&self) -> Duration {
+        match self.sharing.is_member() {
+            true => READ_ALL_EVERY,
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Publishes the sources that this process cannot read.
+    fn publish_refusals(&self) {
+        let refused = self.retries.lock().refused();
+        self.sharing.set_refused_sources(refused);
     }
 
     /// Records why no session reads a source. A fault of the source alone is logged for the source; an
@@ -174,7 +230,9 @@ impl Shared {
                 self.access.store_fault.failed(error);
                 let fault = SourceFault::new(SourceFault::STORE, error);
                 self.health.halted(source, fault, None, now);
-                return self.retries.lock().failed(source, STORE_RETRY_MS, now);
+                let mut retries = self.retries.lock();
+                retries.failed(source, false, STORE_RETRY_MS, now);
+                return self.has_failed.notify_one();
             }
             SessionError::Store(_) => "stored",
             SessionError::Client(_) => "client",
@@ -186,7 +244,11 @@ impl Shared {
     fn halted_by(&self, source: SourceId, fault: SourceFault) {
         let (now, weight) = (now_ms(), Some(Weight::Lasting));
         self.health.halted(source, fault, weight, now);
-        self.retries.lock().failed(source, SOURCE_RETRY_MS, now);
+        self.retries
+            .lock()
+            .failed(source, true, SOURCE_RETRY_MS, now);
+        self.publish_refusals();
+        self.has_failed.notify_one();
     }
 }
 
@@ -211,3 +273,8 @@ async fn show(shared: Arc<Shared>) {
 }
 
 const SHOW_EVERY: Duration = Duration::from_secs(1);
+/// So that what a process gives back as it ends is taken over within half a second.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// What raises no number of changes is noticed within this.
+const READ_ALL_EVERY: Duration = Duration::from_secs(10);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);

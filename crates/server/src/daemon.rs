@@ -52,8 +52,10 @@ impl Daemon {
         ids: Option<RunningIdService>,
     ) -> Self {
         let pollers = Pollers::start(store.clone(), access.clone(), pollers);
-        let refreshers =
-            refresh.map(|options| Refreshers::start(store.clone(), access.clone(), options));
+        let refreshers = refresh.map(|mut options| {
+            options.sharing = Some(pollers.sharing());
+            Refreshers::start(store.clone(), access.clone(), options)
+        });
         Self {
             store,
             access,

@@ -5,10 +5,11 @@
 //! what does not. A commit of an answer ([`commit_page`], [`commit_look_up`]) holds posts, entries,
 //! ledger and machine together, so that nothing is half done; one of a stream's events
 //! ([`commit_events`]) holds posts and entries, and leaves ledger and machine as they are.
-//! [`node_lease`] names no root: each of its writes is one statement that says what it replaces.
+//! [`node_lease`] names no root: each of its writes is one statement that says what it replaces; so do
+//! members ([`sharing::member`]).
 //!
 //! # Order of locks
-//! The root first, then the instance, then the local clock. What sources of an instance share (its
+//! The root first, then the instance, then the local clock, then the number of changes. What sources of an instance share (its
 //! posts, accounts, references and aliases, and their history) is read to be changed, and changed, only
 //! while the instance is held, but for counts; the clock comes last, so that it is held shortly.
 
@@ -24,6 +25,7 @@ pub mod posts;
 pub mod quota;
 pub mod refresh;
 mod schema;
+pub mod sharing;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -21,6 +21,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(13, "absence", 13, include_str!("../migrations/0013_absence.sql")),
     step(14, "references", 14, include_str!("../migrations/0014_references.sql")),
     step(15, "instance locks", 15, include_str!("../migrations/0015_instance_locks.sql")),
+    step(16, "members", 16, include_str!("../migrations/0016_members.sql")),
 ];
 
 const fn step(

@@ -8,6 +8,7 @@ pub mod id;
 pub mod instance;
 pub mod migrate;
 pub mod mirror;
+pub mod node;
 pub mod refresh;
 pub mod serve;
 pub mod simulate;
@@ -33,6 +34,7 @@ pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Command::Instance(instance) => instance.run(&config, json).await,
         Command::Mirror(mirror) => Box::pin(mirror.run(&config, json)).await,
         Command::Export(export) => export.run(&config).await,
+        Command::Node(node) => node.run(&config, json).await,
         Command::Credential(credential) => credential.run(&config, json).await,
         Command::Refresh(refresh) => refresh.run(&config, json).await,
         Command::Track(track) => track.run(&config, json).await,

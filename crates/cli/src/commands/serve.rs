@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use driftline_mirror::PollersOptions;
+use driftline_mirror::{Membership, PollersOptions};
 use driftline_net::Http;
 use driftline_runtime::metrics::{self, Part};
 use driftline_server::{Daemon, HttpOptions};
@@ -45,6 +45,10 @@ pub struct Serve {
     /// The file that holds the operator's token. With one, other machines may be listened to.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// How much of the sources and of refreshing this process takes next to others on the same
+    /// PostgreSQL: twice as much as one with half the number, none with 0 [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_SHARE)))]
+    share: Option<u32>,
     /// Allow sources in private networks and tokens over plain http.
     #[arg(long)]
     allow_private: bool,
@@ -79,6 +83,7 @@ impl Serve {
         let address = listen.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
         let upstreams = config.http(self.allow_private)?;
         let mut http = self.http(config, address)?;
+        let share = self.share(config)?;
         let data_dir = DataDir::new(&config.store)?;
         let lock = data_dir.lock(" already; end it")?;
         let runs_here = |part| part != Part::IdService || config.id.serve;
@@ -86,7 +91,7 @@ impl Serve {
         let listener = listen::bind(address, "--listen").await?;
         let store = data_dir.open(&lock).await?;
         let run = async {
-            let daemon = start(config, &data_dir, &store, upstreams, stop.clone()).await?;
+            let daemon = start(config, share, &data_dir, &store, upstreams, stop.clone()).await?;
             let served = match Listening::start(&data_dir.socket(), daemon.host()) {
                 Ok(socket) => {
                     let announced = announce(&listener, json);
@@ -112,6 +117,16 @@ impl Serve {
         store.close().await;
         drop(lock);
         outcome
+    }
+
+    fn share(&self, config: &Config) -> Result<u32, CliError> {
+        let share = self.share.or(config.server.share).unwrap_or(1);
+        if share > MAX_SHARE {
+            return Err(CliError::usage(format!(
+                "invalid server.share {share}: expected a number from 0 to {MAX_SHARE}"
+            )));
+        }
+        Ok(share)
     }
 
     /// How HTTP requests to that address are answered, without metrics.
@@ -141,6 +156,7 @@ impl Serve {
 /// Starts what is configured: the ID service, the mirror and the refresh of posts.
 async fn start(
     config: &Config,
+    share: u32,
     data_dir: &DataDir,
     store: &Store,
     upstreams: Http,
@@ -156,9 +172,17 @@ async fn start(
     };
     let mut access = config.access(store, upstreams, data_dir.data())?;
     access.refreshes = !config.refresh.off;
-    let refresh = config.refresh.options(holder_name())?;
+    let holder = holder_name();
+    let refresh = config.refresh.options(holder.clone())?;
     let refresh = access.refreshes.then_some(refresh);
-    let pollers = PollersOptions::new(holder_name());
+    let pollers = PollersOptions {
+        membership: Some(Membership {
+            share,
+            refreshes: access.refreshes,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }),
+        ..PollersOptions::new(holder)
+    };
     Ok(Daemon::start(store.clone(), access, pollers, refresh, ids))
 }
 
@@ -217,4 +241,6 @@ pub fn record_metrics(runs_here: impl Fn(Part) -> bool) -> Result<PrometheusHand
 }
 
 const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
+/// Shares are proportions: more says nothing else.
+const MAX_SHARE: u32 = 1_000;
 const UPKEEP: Duration = Duration::from_secs(5);

@@ -2,8 +2,9 @@
 
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
-    AddedSource, FillGap, ListSources, ListUnreadable, PauseSource, PausedSource, RemoveSource,
-    RemovedSource, RequestedFill, SourceRow, UnreadableItem, VerifySource,
+    AddedSource, ChangedSource, FillGap, ListSources, ListUnreadable, PauseSource, PausedSource,
+    RemoveSource, RemovedSource, RequestedFill, SetSource, ShowSettings, SourceRow, UnreadableItem,
+    VerifySource,
 };
 
 use crate::{
@@ -11,9 +12,11 @@ use crate::{
     duration::show_ms,
     error::CliError,
     output, shown,
-    source_options::SourceOptions,
-    store_access::{Missing, once, show},
+    source_options::{SourceOptions, checked},
+    source_settings::SourceSettings,
+    store_access::{Missing, once, show, with},
     table::{self, left, right},
+    token_options::TokenOptions,
 };
 
 /// What can be done with sources.
@@ -23,6 +26,8 @@ pub enum Source {
     Add(Box<Add>),
     /// List the sources.
     List,
+    /// Change a source's settings or its token; who reads it goes on with them within a second.
+    Set(Box<Set>),
     /// Fetch nothing for a source until it is resumed.
     Pause(SourceName),
     /// Fetch for a source again.
@@ -51,6 +56,17 @@ pub struct Add {
     allow_private: bool,
 }
 
+/// What to change of a source.
+#[derive(Debug, Args)]
+pub struct Set {
+    /// The source's name.
+    name: String,
+    #[command(flatten)]
+    settings: SourceSettings,
+    #[command(flatten)]
+    token: TokenOptions,
+}
+
 /// A source's name.
 #[derive(Debug, Args)]
 pub struct SourceName {
@@ -76,6 +92,7 @@ impl Source {
         match self {
             Self::Add(add) => output::reply(json, &add.run(config).await?, added),
             Self::List => show(config, json, ListSources, list).await,
+            Self::Set(set) => output::reply(json, &set.run(config).await?, changed),
             Self::Pause(SourceName { name }) => {
                 let request = PauseSource { name, paused: true };
                 show(config, json, request, paused).await
@@ -169,6 +186,31 @@ fn start_of(text: &str) -> String {
         Some(_) => format!("{shown}… (--json shows all)"),
         None => shown,
     }
+}
+
+impl Set {
+    async fn run(&self, config: &Config) -> Result<ChangedSource, CliError> {
+        let (name, token) = (self.name.clone(), self.token.location()?);
+        with(config, Missing::Refuse, async |access| {
+            let name = name.clone();
+            let before = access.execute(ShowSettings { name }).await?;
+            let set = SetSource {
+                name: self.name.clone(),
+                settings: checked(self.settings.or(before))?,
+                token: token.clone(),
+            };
+            access.execute(set).await
+        })
+        .await
+    }
+}
+
+fn changed(of: &ChangedSource) -> Vec<String> {
+    let what = match of.changed {
+        true => "changed",
+        false => "is so already",
+    };
+    vec![format!("{} {what}", of.name)]
 }
 
 fn added(AddedSource { name, warning, .. }: &AddedSource) -> Vec<String> {

@@ -1,11 +1,18 @@
 //! The running sessions.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use driftline_runtime::now_ms;
 use driftline_store::{
-    SourceId, StoreError,
-    source::{self, Source},
+    Root, SourceId, StoreError,
+    source::Source,
     source_lease::{self, Lease},
 };
 use parking_lot::Mutex;
@@ -24,10 +31,23 @@ use crate::{
 #[derive(Default)]
 pub(super) struct RunningSet(Mutex<HashMap<SourceId, Running>>);
 
+/// Whether a session is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stop {
+    /// It goes on.
+    No,
+    /// When its current request is answered and committed, for which it has some time.
+    AtBoundary,
+    /// Now: a request in flight is dropped, and a commit finishes by itself.
+    Now,
+}
+
 struct Running {
     source: Source,
     lease: Lease,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Stop>,
+    /// Whether its lease is being given back.
+    releases: Arc<AtomicBool>,
     fill_requests: mpsc::Sender<FillRequest>,
     progress: watch::Receiver<Progress>,
     /// Closed when the session has ended, however it did.
@@ -38,7 +58,8 @@ impl RunningSet {
     /// Runs a session under its lease.
     pub(super) fn begin(&self, shared: &Arc<Shared>, session: Session, lease: Lease) {
         let source = session.source().clone();
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(Stop::No);
+        let releases = Arc::new(AtomicBool::new(false));
         let (fill_requests, fill_requests_received) = mpsc::channel(16);
         let (progress_sender, progress) = watch::channel(progress_of(&session));
         let (end, ended) = watch::channel(());
@@ -47,6 +68,7 @@ impl RunningSet {
             source,
             lease,
             stop,
+            releases: Arc::clone(&releases),
             fill_requests,
             progress,
             ended,
@@ -57,7 +79,7 @@ impl RunningSet {
             let ran = run(
                 Arc::clone(&shared),
                 session,
-                lease,
+                (lease, releases),
                 stopped,
                 fill_requests_received,
                 progress_sender,
@@ -79,8 +101,27 @@ impl RunningSet {
     /// The leases of the sessions that have not ended.
     pub(super) fn leases(&self) -> Vec<Lease> {
         let all = self.0.lock();
-        let running = all.values().filter(|running| !running.has_ended());
+        let running = all
+            .values()
+            .filter(|running| !running.has_ended() && !running.releases.load(Ordering::SeqCst));
         running.map(|running| running.lease).collect()
+    }
+
+    /// Lets sessions end when their current requests are committed. Returns how many went on.
+    pub(super) fn give_back(&self, is_given_back: impl Fn(SourceId) -> bool) -> usize {
+        let all = self.0.lock();
+        let given = all.iter().filter(|(id, running)| {
+            is_given_back(**id) && !running.has_ended() && *running.stop.borrow() == Stop::No
+        });
+        let given = given.inspect(|(_, running)| running.signal(Stop::AtBoundary));
+        given.count()
+    }
+
+    /// Lets all sessions end.
+    pub(super) fn signal_all(&self, stop: Stop) {
+        for running in self.0.lock().values() {
+            running.signal(stop);
+        }
     }
 
     pub(super) fn progress(&self) -> Vec<Progress> {
@@ -102,28 +143,20 @@ impl RunningSet {
         let by_id: HashMap<SourceId, &Source> =
             sources.iter().map(|source| (source.id, source)).collect();
         self.0.lock().retain(|id, running| {
-            let is_obsolete = by_id.get(id).is_none_or(|source| {
-                source.paused
-                    || source.settings != running.source.settings
-                    || source.token != running.source.token
-            });
-            if is_obsolete {
-                running.stop.send_replace(true);
+            match by_id.get(id) {
+                None => running.signal(Stop::Now),
+                Some(source) if source.paused => running.signal(Stop::Now),
+                Some(source) => {
+                    let has_changed = source.settings != running.source.settings
+                        || source.token != running.source.token;
+                    if has_changed {
+                        running.signal(Stop::AtBoundary);
+                    }
+                    running.check_lease(source);
+                }
             }
             !running.has_ended()
         });
-    }
-
-    /// Stops the session of a lost lease.
-    pub(super) fn lost(&self, lease: &Lease) {
-        let all = self.0.lock();
-        let Some(running) = all.get(&lease.source) else {
-            return;
-        };
-        if running.lease.fence == lease.fence && !running.has_ended() {
-            tracing::info!(source = %running.source.name, "another process took the source over");
-            running.stop.send_replace(true);
-        }
     }
 
     /// Ends a source's session and waits for it.
@@ -133,7 +166,7 @@ impl RunningSet {
             let Some(running) = all.get(&source) else {
                 return;
             };
-            running.stop.send_replace(true);
+            running.signal(Stop::Now);
             running.ended.clone()
         };
         end_of(ended).await;
@@ -145,11 +178,9 @@ impl RunningSet {
 
     /// Ends all sessions and waits for them.
     pub(super) async fn end_all(&self) {
+        self.signal_all(Stop::Now);
         let ended: Vec<_> = {
             let all = self.0.lock();
-            for running in all.values() {
-                running.stop.send_replace(true);
-            }
             all.values().map(|running| running.ended.clone()).collect()
         };
         for ended in ended {
@@ -160,6 +191,25 @@ impl RunningSet {
 }
 
 impl Running {
+    /// A session that is to end now never goes on to a boundary.
+    fn signal(&self, stop: Stop) {
+        self.stop.send_if_modified(|before| {
+            let is_more = stop > *before;
+            *before = stop.max(*before);
+            is_more
+        });
+    }
+
+    /// Stops the session of a lost lease. What was read may be older than the lease.
+    fn check_lease(&self, source: &Source) {
+        let holding = source.holding.as_ref();
+        let is_lost = holding.is_some_and(|holding| holding.fence > self.lease.fence);
+        if is_lost && !self.has_ended() {
+            tracing::info!(source = %source.name, "another process took the source over");
+            self.signal(Stop::Now);
+        }
+    }
+
     fn has_ended(&self) -> bool {
         self.ended.has_changed().is_err()
     }
@@ -172,8 +222,8 @@ async fn end_of(mut ended: watch::Receiver<()>) {
 async fn run(
     shared: Arc<Shared>,
     session: Session,
-    lease: Lease,
-    stop: watch::Receiver<bool>,
+    (lease, releases): (Lease, Arc<AtomicBool>),
+    stop: watch::Receiver<Stop>,
     fill_requests: mpsc::Receiver<FillRequest>,
     progress_sender: watch::Sender<Progress>,
 ) {
@@ -188,24 +238,28 @@ async fn run(
             shared.halted(lease.source, &error);
         }
     }
+    releases.store(true, Ordering::SeqCst);
     release(&shared, lease).await;
 }
 
 async fn read(
     shared: &Shared,
     mut session: Session,
-    mut stop: watch::Receiver<bool>,
+    mut stop: watch::Receiver<Stop>,
     mut fill_requests: mpsc::Receiver<FillRequest>,
     progress_sender: watch::Sender<Progress>,
 ) -> Result<(), SessionError> {
     let source = session.source().id;
-    while !*stop.borrow() {
+    while *stop.borrow() == Stop::No {
         shared.health.step_begins(source, now_ms());
         // Dropping a request in flight is safe; a commit finishes by itself.
         let done = tokio::select! {
             done = session.step(false) => done?,
-            _ = stop.changed() => break,
+            () = must_drop(&mut stop) => break,
         };
+        if shared.retries.lock().succeeded(source) {
+            shared.publish_refusals();
+        }
         let now = now_ms();
         shared
             .health
@@ -236,20 +290,38 @@ fn progress_of(session: &Session) -> Progress {
     }
 }
 
-/// Releases a lease. If that fails, the lease is not renewed, and the scanner releases it.
+/// Waits until a request in flight is to be dropped.
+async fn must_drop(stop: &mut watch::Receiver<Stop>) {
+    // The sender is kept until the session has ended.
+    let _ = stop.wait_for(|stop| *stop != Stop::No).await;
+    let is_now = stop.wait_for(|stop| *stop == Stop::Now);
+    let _ = tokio::time::timeout(BOUNDARY_TIMEOUT, is_now).await;
+}
+
+/// Releases a lease, together with others that are to be released. If that fails, the lease is not
+/// renewed, and the scanner releases it.
 pub(super) async fn release(shared: &Shared, lease: Lease) {
-    let id = lease.source;
+    shared.releases.waiting.lock().push(lease);
+    let _turn = shared.releases.turn.lock().await;
+    let mut leases = std::mem::take(&mut *shared.releases.waiting.lock());
+    if leases.is_empty() {
+        // Another session's turn has released it.
+        return;
+    }
+    leases.sort_by_key(|lease| lease.source);
     let released = shared
         .store
-        .write(source::root(id), move |tx| {
-            source_lease::release(tx, &lease)
+        .write(Root::none(), move |tx| {
+            source_lease::release_all(tx, &leases)
         })
         .await;
     if let Err(error) = released
         && error != StoreError::NoSource
     {
-        tracing::info!(source = %id, %error, "a lease was not released; it will expire");
+        tracing::info!(%error, "leases were not released; they will expire");
     }
 }
 
 const MAX_WAIT_MS: u64 = 60_000;
+/// How long a request may take whose source is to be given back.
+const BOUNDARY_TIMEOUT: Duration = Duration::from_secs(4);

@@ -1,104 +1,141 @@
-//! Scans for sources to read, and for those to stop reading.
+//! Starts the sessions of this process's share of the sources, and ends those that are no more of it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
-use driftline_runtime::now_ms;
+use driftline_runtime::{
+    metrics::{
+        SHARING_GIVEN_BACK, SHARING_HELD, SHARING_MEMBERS, SHARING_SHARE, SHARING_TAKEN_OVER,
+    },
+    now_ms,
+};
 use driftline_store::{
     SourceId, StoreError,
     source::{self, Source},
     source_lease::{self, Lease},
 };
+use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{Shared, running::release};
 use crate::{
     client::client_of,
     session::{Session, SessionError},
+    sharing::View,
 };
 
-/// When to retry sources whose sessions have failed.
-#[derive(Default)]
-pub(super) struct Retries {
-    by_source: HashMap<SourceId, Retry>,
-}
-
-struct Retry {
-    failures: u32,
-    due_ms: i64,
-}
-
-impl Retries {
-    fn is_due(&self, source: SourceId, now_ms: i64) -> bool {
-        let retry = self.by_source.get(&source);
-        retry.is_none_or(|retry| retry.due_ms <= now_ms)
-    }
-
-    /// Each failure soon after the last try doubles the wait, up to `max_ms`.
-    pub(super) fn failed(&mut self, source: SourceId, max_ms: i64, now_ms: i64) {
-        let retry = self.by_source.entry(source).or_insert(Retry {
-            failures: 0,
-            due_ms: now_ms,
-        });
-        if now_ms.saturating_sub(retry.due_ms) > STEADY_MS {
-            retry.failures = 0;
-        }
-        let wait_ms = MIN_RETRY_MS << retry.failures.min(20);
-        retry.failures += 1;
-        retry.due_ms = now_ms.saturating_add(wait_ms.min(max_ms));
-    }
-
-    fn keep(&mut self, sources: &[Source]) {
-        self.by_source
-            .retain(|id, _| sources.iter().any(|source| source.id == *id));
-    }
-}
-
-/// Scans until `stop` is set.
+/// Acts on each view, and on sources whose time to be tried again has come, until `stop` is set.
 pub(super) async fn scan(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
+    let mut view = shared.sharing.view();
     while !*stop.borrow() {
-        if !shared.access.store_fault.lasts().await
-            && let Err(error) = scan_once(&shared).await
-        {
-            shared.access.store_fault.failed(&error);
-        }
+        let current = view.borrow_and_update().clone();
+        let has_acted = match current {
+            Some(current) if !shared.access.store_fault.lasts().await => {
+                let acted = act(&shared, &current).await;
+                if let Err(error) = &acted {
+                    shared.access.store_fault.failed(error);
+                }
+                acted.is_ok()
+            }
+            _ => false,
+        };
+        let now_ms = now_ms();
+        let next_ms = shared.retries.lock().next_due_ms(now_ms);
+        let wait_ms = next_ms.map_or(MAX_WAIT_MS, |next_ms| next_ms.saturating_sub(now_ms));
+        // Without an act, what was due then still is.
+        let max_ms = if has_acted {
+            MAX_WAIT_MS
+        } else {
+            SKIPPED_WAIT_MS
+        };
+        let wait_ms = wait_ms.clamp(MIN_WAIT_MS, max_ms).unsigned_abs();
         tokio::select! {
             _ = stop.changed() => {}
-            () = tokio::time::sleep(shared.options.scan) => {}
+            _ = view.changed() => {}
+            () = shared.has_failed.notified() => {}
+            () = tokio::time::sleep(Duration::from_millis(wait_ms)) => shared.sharing.look_now(),
         }
     }
 }
 
-async fn scan_once(shared: &Arc<Shared>) -> Result<(), StoreError> {
-    let (sources, free) = shared
-        .store
-        .read(|tx| Ok::<_, StoreError>((source::list(tx)?, source_lease::free(tx)?)))
-        .await?;
-    shared.running.stop_obsolete(&sources);
-    shared.retries.lock().keep(&sources);
-    let ours: Vec<(&Source, Option<Lease>)> = sources
+async fn act(shared: &Arc<Shared>, view: &View) -> Result<(), StoreError> {
+    let sources = &view.sources;
+    shared.running.stop_obsolete(sources);
+    shared.retries.lock().sync(sources, now_ms());
+    retry_refused(shared, view);
+    // What is tried again counts in nobody's share, until it works.
+    let is_on_trial = |id| shared.retries.lock().is_refused(id) && view.unable.contains(&id);
+    let given = shared
+        .running
+        .give_back(|id| view.give_back.contains(&id) && !is_on_trial(id));
+    SHARING_GIVEN_BACK.increment(given as u64);
+    let ours: Vec<&Source> = sources
         .iter()
-        .filter(|source| !source.paused && source.timeline != source::TRACKED)
-        .filter_map(|source| {
-            let left = left_behind(source, &shared.options.holder);
-            let is_ours =
-                left.is_some() || free.contains(&source.id) || shared.running.has(source.id);
-            is_ours.then_some((source, left))
+        .filter(|source| {
+            let id = source.id;
+            let is_ours = view.own.contains(&id) || view.is_active && view.unable.contains(&id);
+            is_ours || shared.running.has(id)
         })
         .collect();
     let names: Vec<_> = ours
         .iter()
-        .map(|(source, _)| (source.id, &*source.name))
+        .map(|source| (source.id, &*source.name))
         .collect();
     shared.health.watch(&names, now_ms());
-    for (source, left) in ours {
-        if *shared.stop.borrow() {
-            break;
+    SHARING_MEMBERS.set(view.members as f64);
+    SHARING_SHARE.with(["sources"]).set(view.own.len() as f64);
+    SHARING_SHARE.with(["buckets"]).set(view.buckets as f64);
+    let (room, mut beginning) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
+    for source in sources {
+        let left = left_behind(source, &shared.options.holder);
+        if *shared.stop.borrow() || shared.running.has(source.id) {
+            continue;
         }
-        if !shared.running.has(source.id) && shared.retries.lock().is_due(source.id, now_ms()) {
-            begin(shared, source, left).await?;
+        let is_free = left.is_some() || view.free.contains(&source.id);
+        if ours.iter().any(|of| of.id == source.id) && is_free {
+            if shared.retries.lock().is_due(source.id, now_ms()) {
+                let (shared, source) = (Arc::clone(shared), source.clone());
+                let room = Arc::clone(&room);
+                beginning.spawn(async move {
+                    let _permit = room.acquire().await;
+                    begin(&shared, &source, left).await
+                });
+            }
+        } else if let Some(left) = left {
+            release(shared, left).await;
         }
     }
-    Ok(())
+    let mut outcome = Ok(());
+    while let Some(began) = beginning.join_next().await {
+        match began {
+            Ok(began) => outcome = outcome.and(began),
+            Err(error) => tracing::error!(%error, "the start of a session panicked"),
+        }
+    }
+    SHARING_HELD
+        .with(["sources"])
+        .set(shared.running.leases().len() as f64);
+    SHARING_HELD.with(["buckets"]).set(view.buckets as f64);
+    outcome
+}
+
+/// Sources that were refused and that others read, or that can be read again as far as can be said
+/// without a request.
+fn retry_refused(shared: &Shared, view: &View) {
+    let now_ms = now_ms();
+    for source in &view.sources {
+        let is_due = {
+            let retries = shared.retries.lock();
+            retries.is_refused(source.id) && retries.is_due(source.id, now_ms)
+        };
+        if !is_due || shared.running.has(source.id) || view.unable.contains(&source.id) {
+            continue;
+        }
+        match client_of(source, &shared.access) {
+            Ok(_) => drop(shared.retries.lock().succeeded(source.id)),
+            Err(error) => shared.halted(source.id, &error.into()),
+        }
+    }
+    shared.publish_refusals();
 }
 
 /// The lease that this process has on a source. If no session runs, the lease could not be released,
@@ -134,7 +171,10 @@ async fn begin(
         .await;
     let lease = match claimed {
         Ok(Some(lease)) => lease,
-        Ok(None) | Err(StoreError::NoSource) => return Ok(()),
+        Ok(None) | Err(StoreError::NoSource) => {
+            shared.sharing.look_now();
+            return Ok(());
+        }
         Err(error) => return failed(shared, id, error.into()),
     };
     let opened = Session::open(
@@ -146,6 +186,10 @@ async fn begin(
     match opened.await {
         Ok(session) => {
             tracing::info!(source = %source.name, fence = lease.fence, "reading started");
+            let before = source.holding.as_ref().map(|holding| &*holding.holder);
+            if before.is_some_and(|before| before != shared.options.holder) {
+                SHARING_TAKEN_OVER.increment(1);
+            }
             shared.running.begin(shared, session, lease);
             Ok(())
         }
@@ -165,31 +209,8 @@ fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), 
     }
 }
 
-/// The longest wait after a fault of the source itself, so that a token that was added is found soon.
-pub(super) const SOURCE_RETRY_MS: i64 = 10_000;
-const MIN_RETRY_MS: i64 = 500;
-/// A session that lived so long resets the backoff.
-const STEADY_MS: i64 = 30_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use driftline_runtime::STORE_RETRY_MS;
-
-    #[test]
-    fn the_wait_of_a_failing_source_doubles_until_a_session_lasts() {
-        let source = SourceId::new(7);
-        let mut retries = Retries::default();
-        assert!(retries.is_due(source, 0));
-        let mut now_ms = 10_000;
-        for wait_ms in [500, 1_000, 2_000, 4_000, 4_000] {
-            retries.failed(source, STORE_RETRY_MS, now_ms);
-            now_ms += wait_ms;
-            assert!(!retries.is_due(source, now_ms - 1));
-            assert!(retries.is_due(source, now_ms));
-        }
-        now_ms += STEADY_MS + 1;
-        retries.failed(source, STORE_RETRY_MS, now_ms);
-        assert!(retries.is_due(source, now_ms + 500));
-    }
-}
+/// Sources whose sessions are opened at a time.
+const AT_ONCE: usize = 8;
+const MIN_WAIT_MS: i64 = 100;
+const MAX_WAIT_MS: i64 = 60_000;
+const SKIPPED_WAIT_MS: i64 = 500;

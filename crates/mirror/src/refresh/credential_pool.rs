@@ -38,8 +38,8 @@ pub(super) async fn choose(
     // Credentials with a token see more and have larger quotas.
     all.sort_by_key(|credential| credential.token.is_none());
     let mut until_ms = i64::MAX;
-    for credential in all {
-        if let Some(lookup_client) = lookup_client(shared, instance, &credential) {
+    for credential in &all {
+        if let Some(lookup_client) = lookup_client(shared, instance, credential) {
             let posts = lookup_client.client.look_up_limit(has_batch);
             match lookup_client.take(posts).await? {
                 Permit::Sent(charge) => return Ok(Ok((lookup_client, charge))),
@@ -47,7 +47,37 @@ pub(super) async fn choose(
             }
         }
     }
+    refuse_if_unusable(shared, instance, &all);
     Ok(Err(until_ms))
+}
+
+/// Leaves the instance to other processes while this one can read none of its tokens.
+fn refuse_if_unusable(shared: &Shared, instance: &Instance, all: &[Credential]) {
+    let Some(sharing) = &shared.options.sharing else {
+        return;
+    };
+    let is_usable = |credential: &Credential| {
+        let token = credential.token.as_ref();
+        let client = shared.access.client(instance.api, &instance.origin, token);
+        client.is_ok()
+    };
+    let refuses = !all.is_empty() && !all.iter().any(is_usable);
+    sharing.refuse_instance(instance.id, refuses);
+}
+
+/// Finds out whether a token of an instance that this process left to others can be read again.
+pub(super) async fn retry_refused(shared: &Shared, instance: &Instance) -> Result<(), StoreError> {
+    let sharing = shared.options.sharing.as_ref();
+    if !sharing.is_some_and(|sharing| sharing.refuses_instance(instance.id)) {
+        return Ok(());
+    }
+    let id = instance.id;
+    let read = shared.store.read(move |tx| credential::of_instance(tx, id));
+    let mut all = read.await?;
+    let named = &shared.options.credentials;
+    all.retain(|credential| named.is_empty() || named.contains(&credential.name));
+    refuse_if_unusable(shared, instance, &all);
+    Ok(())
 }
 
 /// The other credentials that may be used now, whatever their quotas. This includes those of
@@ -166,5 +196,25 @@ mod tests {
             warnings.times("this process can use the credential again"),
             1
         );
+    }
+
+    #[tokio::test]
+    async fn an_instance_is_left_to_others_while_no_token_can_be_read() {
+        let world = World::new().await;
+        world.credential("one").await;
+        world.credential("two").await;
+        let (shared, instance) = (&world.shared, world.instance().await);
+        let sharing = shared.options.sharing.as_ref().unwrap();
+        std::fs::remove_file(world.token_of("one")).unwrap();
+        let chosen = choose(shared, &instance, true).await.unwrap();
+        assert!(chosen.is_ok() && !sharing.refuses_instance(instance.id));
+        std::fs::remove_file(world.token_of("two")).unwrap();
+        let chosen = choose(shared, &instance, true).await.unwrap();
+        assert!(chosen.is_err() && sharing.refuses_instance(instance.id));
+        retry_refused(shared, &instance).await.unwrap();
+        assert!(sharing.refuses_instance(instance.id));
+        std::fs::write(world.token_of("two"), "two").unwrap();
+        retry_refused(shared, &instance).await.unwrap();
+        assert!(!sharing.refuses_instance(instance.id));
     }
 }

@@ -81,6 +81,10 @@ pub(super) async fn look(shared: Arc<Shared>) {
     let mut fault = FaultLog::default();
     while !*stop.borrow() {
         let asleep: Vec<InstanceId> = shared.due_watch.asleep.lock().keys().copied().collect();
+        let with_shards = asleep.into_iter().map(|id| (id, shared.shards(id)));
+        let asleep: Vec<_> = with_shards
+            .filter(|(_, shards)| !shards.is_empty())
+            .collect();
         if !asleep.is_empty() && !shared.access.store_fault.lasts().await {
             let now = now_ms();
             let times = (now, now.saturating_add(AHEAD_MS));
@@ -117,7 +121,7 @@ const MAX_SLEEP_MS: i64 = 300_000;
 #[cfg(test)]
 mod tests {
     use driftline_db::testing::{Fresh, databases};
-    use driftline_store::refresh::next_due_ms;
+    use driftline_store::refresh::{Shards, next_due_ms};
     use tokio::time::timeout;
 
     use super::{super::testing::World, *};
@@ -156,11 +160,13 @@ mod tests {
             let (instance, store) = (world.instance().await.id, &world.shared.store);
             let first = async |until_ms: i64| {
                 let times = (now_ms(), until_ms);
-                let found = store.read(move |tx| due_by(tx, &[instance], times)).await;
+                let found = store
+                    .read(move |tx| due_by(tx, &[(instance, Shards::ALL)], times))
+                    .await;
                 found.unwrap().get(&instance).copied()
             };
             let next = async || {
-                let next = store.read(move |tx| next_due_ms(tx, instance, now_ms()));
+                let next = store.read(move |tx| next_due_ms(tx, instance, Shards::ALL, now_ms()));
                 next.await.unwrap()
             };
             let due_ms = next().await.unwrap();

@@ -162,7 +162,7 @@ async fn finds(
 mod tests {
 
     use driftline_core::refresh::BatchRule;
-    use driftline_store::refresh::{ClaimRequest, Claimed};
+    use driftline_store::refresh::{ClaimRequest, Claimed, Shards};
 
     use super::{super::RefreshOptions, *};
     use crate::absence_proof::testing::{World, post};
@@ -174,6 +174,7 @@ mod tests {
             instance,
             batch_rule: BatchRule::new(100, 0),
             shard: 0,
+            shards: Shards::ALL,
             holder: "test".into(),
             lease_ms: 30_000,
             now_ms: now_ms() + 600_000,

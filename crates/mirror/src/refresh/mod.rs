@@ -1,6 +1,7 @@
 //! Keeps stored posts fresh: workers claim the posts that are due, look them up and save the answers.
 //!
-//! Every process that shares a store runs its workers; claims keep them apart. During a request a
+//! Every process that shares a store runs its workers, which look at its part of the shards
+//! ([`crate::Sharing`]); claims keep workers apart. During a request a
 //! worker holds a claim, and no transaction.
 
 mod batch_ability;
@@ -34,7 +35,7 @@ use driftline_runtime::{
 use driftline_store::{
     CredentialId, InstanceId, Store, StoreError,
     instance::Instance,
-    refresh::{bands, next_due_ms, overdue},
+    refresh::{Shards, bands, next_due_ms, overdue},
     source,
 };
 use due_watch::DueWatch;
@@ -50,7 +51,7 @@ pub use refresh_stats::RefreshStats;
 pub use configured_credentials::ConfiguredCredentials;
 pub(crate) use credential_pool::ANONYMOUS;
 
-use crate::upstream_access::UpstreamAccess;
+use crate::{sharing::Sharing, upstream_access::UpstreamAccess};
 use configured_credentials::UnknownNames;
 use refusals::Refusals;
 use worker_pool::WorkerPool;
@@ -115,6 +116,20 @@ impl Shared {
             refresh_stats: parking_lot::Mutex::default(),
             due_watch: DueWatch::default(),
             stop,
+        }
+    }
+
+    /// The shards of an instance that this process's workers look at.
+    fn shards(&self, instance: InstanceId) -> Shards {
+        let sharing = self.options.sharing.as_ref();
+        sharing.map_or(Shards::ALL, |sharing| sharing.shards(instance))
+    }
+
+    /// Waits until these are no more the shards that this process's workers look at.
+    async fn shards_change(&self, instance: InstanceId, from: Shards) {
+        match &self.options.sharing {
+            None => std::future::pending().await,
+            Some(sharing) => sharing.shards_change(instance, from).await,
         }
     }
 
@@ -186,7 +201,11 @@ async fn scan(
     unknown_names: &mut UnknownNames,
 ) -> Result<(), StoreError> {
     let mut outcome = unknown_names.warn(shared).await;
-    let instances = shared.store.read(source::instances).await?;
+    let known = shared.options.sharing.as_ref();
+    let instances = match known.and_then(Sharing::instances) {
+        Some(instances) => instances,
+        None => shared.store.read(source::instances).await?,
+    };
     let left = shared
         .access
         .outbox_relay
@@ -216,10 +235,14 @@ async fn scan_instance(
     has_left: bool,
 ) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
-    let first_due_ms = match shared.due_watch.is_asleep(id) {
+    credential_pool::retry_refused(shared, instance).await?;
+    let shards = shared.shards(id);
+    let first_due_ms = match shared.due_watch.is_asleep(id) || shards.is_empty() {
         true => None,
         false => {
-            let next = shared.store.read(move |tx| next_due_ms(tx, id, now));
+            let next = shared
+                .store
+                .read(move |tx| next_due_ms(tx, id, shards, now));
             next.await?
         }
     };

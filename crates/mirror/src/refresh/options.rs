@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use crate::sharing::Sharing;
+
 /// How posts are refreshed.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RefreshOptions {
     /// This process's name on its leases: unique among the processes that share a store.
     pub holder: String,
@@ -14,6 +16,8 @@ pub struct RefreshOptions {
     pub workers: usize,
     /// The names of the credentials that posts are refreshed with; empty for all.
     pub credentials: Vec<String>,
+    /// This process's part in the shared work; without it, it looks at every bucket.
+    pub sharing: Option<Sharing>,
     /// How often to scan for new instances, and to export how far behind all are.
     pub scan: Duration,
 }
@@ -27,6 +31,7 @@ impl RefreshOptions {
             lease: Duration::from_secs(30),
             workers: 2,
             credentials: Vec::new(),
+            sharing: None,
             scan: Duration::from_secs(2),
         }
     }

@@ -10,12 +10,12 @@ use driftline_store::{
     credential::{self, NewCredential},
     instance::Instance,
     local_ids,
-    refresh::{Claim, ClaimRequest, Claimed},
+    refresh::{Claim, ClaimRequest, Claimed, Shards},
     source::{self, TokenLocation},
 };
 
 use super::{RefreshOptions, Shared};
-use crate::upstream_access::UpstreamAccess;
+use crate::{sharing::Sharing, upstream_access::UpstreamAccess};
 
 /// The state that workers share, on a store of its own.
 pub(crate) struct World {
@@ -41,6 +41,7 @@ impl World {
         let access = UpstreamAccess::new(&store, http);
         let options = RefreshOptions {
             buffer_ttl: Duration::ZERO,
+            sharing: Some(Sharing::new("test".into(), None)),
             ..RefreshOptions::new("test")
         };
         let shared = Arc::new(Shared::new(store, access, options));
@@ -105,6 +106,7 @@ impl World {
             instance,
             batch_rule: BatchRule::new(100, 0),
             shard: 0,
+            shards: Shards::ALL,
             holder: "test".into(),
             lease_ms: 30_000,
             now_ms: now_ms(),

@@ -17,7 +17,7 @@ use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
     StoreError,
     instance::Instance,
-    refresh::{Claim, ClaimRequest, Claimed, next_due_ms},
+    refresh::{Claim, ClaimRequest, Claimed, Shards, next_due_ms},
 };
 use driftline_upstream::Upstream;
 use tokio::{sync::watch, task::JoinHandle};
@@ -68,6 +68,8 @@ pub(super) struct Worker {
     /// Whether the store may have a claim in its name that it does not know of or could not release.
     may_hold: bool,
     shard: u64,
+    /// The shards of its instance that it looks at in this turn.
+    shards: Shards,
     pub(super) batch: BatchAbility,
     /// Failures of the upstream in a row.
     failures: u32,
@@ -95,6 +97,7 @@ impl Worker {
             holder: format!("{}/{number}", shared.options.holder),
             may_hold: false,
             shard: random(),
+            shards: Shards::NONE,
             batch: BatchAbility::new(instance.api),
             failures: 0,
             paused_until_ms: 0,
@@ -112,6 +115,7 @@ impl Worker {
                     tokio::select! {
                         _ = stop.changed() => {}
                         () = self.shared.due_watch.sleep(self.instance.id, until_ms) => {}
+                        () = self.shared.shards_change(self.instance.id, self.shards) => {}
                     }
                     continue;
                 }
@@ -173,10 +177,15 @@ impl Worker {
         self.release_leftovers().await?;
         let instance = self.instance.id;
         let now = now_ms();
+        self.shards = self.shared.shards(instance);
+        if self.shards.is_empty() {
+            return Ok(Turn::NothingDue(i64::MAX));
+        }
+        let shards = self.shards;
         let first_due_ms = self
             .shared
             .store
-            .read(move |tx| next_due_ms(tx, instance, now))
+            .read(move |tx| next_due_ms(tx, instance, shards, now))
             .await?;
         match first_due_ms {
             None => return Ok(Turn::NothingDue(i64::MAX)),
@@ -336,6 +345,7 @@ impl Worker {
             instance,
             batch_rule: BatchRule::new(size, ms(options.buffer_ttl)),
             shard: self.shard,
+            shards: self.shards,
             holder: self.holder.clone(),
             lease_ms: ms(options.lease),
             now_ms: now_ms(),

@@ -11,7 +11,8 @@ use driftline_core::{
 };
 use driftline_store::block_on;
 use driftline_store::refresh::{
-    AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, next_due_ms,
+    AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, Shards,
+    next_due_ms,
 };
 use rand::RngExt;
 
@@ -60,7 +61,7 @@ impl Simulation {
         let (instance, now_ms) = (self.instance, self.now_ms);
         let first = self
             .store
-            .read_blocking(move |tx| next_due_ms(tx, instance, now_ms))
+            .read_blocking(move |tx| next_due_ms(tx, instance, Shards::ALL, now_ms))
             .unwrap();
         match first {
             None => return self.wait(at, now_ms + SECOND_MS),
@@ -79,6 +80,7 @@ impl Simulation {
             instance,
             batch_rule: BatchRule::new(self.batch, 2 * SECOND_MS),
             shard: worker.shard,
+            shards: Shards::ALL,
             holder: format!("worker {at}"),
             lease_ms: LEASE_MS,
             now_ms,

@@ -11,7 +11,9 @@ use driftline_core::{
 use driftline_sim::Upstream;
 use driftline_store::{
     InstanceId, SourceId, StoreError, block_on,
-    refresh::{AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, Save},
+    refresh::{
+        AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, Save, Shards,
+    },
 };
 
 use crate::{
@@ -99,6 +101,7 @@ impl Refresher {
             instance: self.instance,
             batch_rule: BatchRule::new(20, 2 * SECOND_MS),
             shard: self.shard,
+            shards: Shards::ALL,
             holder: "worker".to_owned(),
             lease_ms: MINUTE_MS,
             now_ms: *now_ms,

@@ -102,6 +102,18 @@ Refresh {
     /// Posts of pending look-ups that were found and stored.
     Counter POSTS_HYDRATED = "driftline_posts_hydrated_total";
 }
+Sharing {
+    /// Processes that share the work, this one included, as it last saw them.
+    Gauge SHARING_MEMBERS = "driftline_sharing_members";
+    /// How much of the work is to be this process's.
+    Gauge SHARING_SHARE = "driftline_sharing_share" { work: Closed(SHARED_WORK) };
+    /// How much of the work this process does: above its share, it gives the rest back.
+    Gauge SHARING_HELD = "driftline_sharing_held" { work: Closed(SHARED_WORK) };
+    /// Sources that this process has given back to others because it had more than its share.
+    Counter SHARING_GIVEN_BACK = "driftline_sharing_given_back_total";
+    /// Sources that this process has taken over from processes that vanished.
+    Counter SHARING_TAKEN_OVER = "driftline_sharing_taken_over_total";
+}
 Credentials {
     /// Requests that are left in the current window of a quota.
     Gauge QUOTA_REMAINING = "driftline_quota_remaining" {
@@ -146,6 +158,7 @@ IdService {
 const SOURCE: &str = "the source's name";
 const INSTANCE: &str = "the server's origin";
 const CREDENTIAL: &str = "the credential's name";
+const SHARED_WORK: &[&str] = &["sources", "buckets"];
 const PURPOSES: &[&str] = &[
     "poll",
     "fill",

@@ -39,6 +39,8 @@ pub enum Part {
     Sources,
     /// The refresh of stored posts.
     Refresh,
+    /// What processes on one store share.
+    Sharing,
     /// Credentials and their quotas.
     Credentials,
     /// The ID service.

@@ -98,6 +98,7 @@ fn page() -> String {
             let title = match metric.part {
                 Part::Sources => "Sources",
                 Part::Refresh => "Refresh",
+                Part::Sharing => "Sharing",
                 Part::Credentials => "Credentials",
                 Part::IdService => "ID service",
             };

@@ -6,6 +6,7 @@ mod export;
 mod growth;
 mod host;
 mod instances;
+mod nodes;
 mod posts;
 mod protocol;
 mod reason;
@@ -13,7 +14,7 @@ mod refresh_status;
 mod sources;
 
 use driftline_core::{
-    timeline::Machine,
+    timeline::{Machine, Settings},
     tracking::{Track, TrackResult, TrackedPosts},
     upstream_id::UpstreamId,
 };
@@ -66,12 +67,16 @@ macro_rules! commands {
 commands! {
     "source_add": AddSource => AddedSource, sources::add;
     "source_list": ListSources => Vec<SourceRow>, sources::list;
+    "source_settings": ShowSettings => Settings, sources::settings;
+    "source_set": SetSource => ChangedSource, sources::set;
     "source_pause": PauseSource => PausedSource, pause;
     "source_remove": RemoveSource => RemovedSource, remove;
     "source_verify": VerifySource => CompletenessReport, verify;
     "source_unreadable": ListUnreadable => Vec<UnreadableItem>, sources::unreadable;
     "source_fill": FillGap => RequestedFill, fill;
     "instance_show": ShowInstance => ShownInstance, instances::show;
+    "node_list": ListNodes => Vec<NodeRow>, nodes::list;
+    "node_drain": DrainNode => DrainedNode, nodes::drain;
     "credential_add": AddCredential => AddedCredential, credentials::add;
     "credential_list": ListCredentials => Vec<CredentialRow>, credentials::list;
     "credential_test": TestCredential => TestedCredential, credentials::test;

@@ -21,7 +21,8 @@ use driftline_store::{
 use driftline_upstream::{Address, ClientPurpose, Timeline, abilities};
 
 use super::{
-    AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, UnreadableItem, find,
+    AddSource, AddedSource, ChangedSource, Host, ListSources, ListUnreadable, SetSource,
+    ShowSettings, SourceRow, UnreadableItem, find,
 };
 
 /// Adds a source.
@@ -42,6 +43,39 @@ pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, Comm
         Err(NameRefused::Taken) => Err(taken(&name)),
         Err(refused) => Err(CommandError::usage(refused)),
     }
+}
+
+/// What the source's operator decided.
+pub(super) async fn settings(host: &Host, request: ShowSettings) -> Result<Settings, CommandError> {
+    Ok(find(&host.store, &request.name).await?.settings)
+}
+
+/// Changes a source's settings. The session that reads it, in whatever process, ends when its request is
+/// answered, and another one goes on.
+pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource, CommandError> {
+    let SetSource {
+        name,
+        settings,
+        token,
+    } = request;
+    let source = find(&host.store, &name).await?;
+    let token = token.filter(|token| source.token.as_ref() != Some(token));
+    let settings = Some(settings).filter(|settings| *settings != source.settings);
+    let changed = token.is_some() || settings.is_some();
+    if changed {
+        let id = source.id;
+        let write = host.store.write(source::root(id), move |tx| {
+            if let Some(settings) = &settings {
+                source::set_settings(tx, id, settings)?;
+            }
+            match &token {
+                Some(token) => source::set_token(tx, id, Some(token)),
+                None => Ok(()),
+            }
+        });
+        write.await?;
+    }
+    Ok(ChangedSource { name, changed })
 }
 
 fn taken(name: &str) -> CommandError {

@@ -10,6 +10,7 @@ use crate::{
     library, local_ids,
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
+    sharing::change,
     text::{from_json, to_json, without_nul},
 };
 
@@ -130,6 +131,7 @@ pub fn add(
         ],
     )?;
     library::add(tx, id)?;
+    change::raise_later(tx)?;
     Ok(Ok(from_sql(id)?))
 }
 
@@ -155,6 +157,9 @@ pub fn set_paused(tx: &mut Tx<'_>, id: SourceId, paused: bool) -> Result<bool, S
         "update source set paused = $2 where id = $1 and paused <> $2",
         &[&sql(id), &paused],
     )?;
+    if changed > 0 {
+        change::raise_later(tx)?;
+    }
     Ok(changed > 0)
 }
 
@@ -176,7 +181,7 @@ fn set(tx: &mut Tx<'_>, id: SourceId, column: &str, value: &dyn ToValue) -> Resu
     let update = format!("update source set {column} = $2 where id = $1");
     match tx.execute(&update, &[&sql(id), value])? {
         0 => Err(StoreError::NoSource),
-        _ => Ok(()),
+        _ => Ok(change::raise_later(tx)?),
     }
 }
 

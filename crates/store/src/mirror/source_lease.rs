@@ -10,6 +10,7 @@ use crate::{
     database_clock::now_sql,
     error::StoreError,
     id_types::{SourceId, from_sql, sql},
+    sharing::change,
 };
 
 /// A claim on a source.
@@ -54,19 +55,6 @@ pub fn claim(
     )?)
 }
 
-/// The sources that are neither paused nor held.
-pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
-    let now = now_sql(tx.dialect());
-    Ok(tx.query(
-        &format!(
-            "select id from source
-             where not paused and (lease_holder is null or lease_until_ms <= {now}) order by id"
-        ),
-        &[],
-        |row| from_sql(row.i64("id")?),
-    )?)
-}
-
 /// Lets a lease last `ttl_ms` from now; `None` if it is lost. A lease that has ended is
 /// not lost until another worker has claimed the source.
 pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
@@ -80,10 +68,7 @@ pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease
 /// giving it back then ends by itself, so that any worker can claim the source.
 pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
     let now = now_sql(tx.dialect());
-    let held = [
-        Column::i64(leases.iter().map(|lease| sql(lease.source))),
-        Column::i64(leases.iter().map(|lease| lease.fence)),
-    ];
+    let held = columns(leases);
     tx.execute_many_later(
         &format!(
             "update source set lease_until_ms = {now} + $1 from {{rows as r(source_id, held_fence)}}
@@ -103,14 +88,52 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
     )?)
 }
 
-/// Gives a lease back; `false` if it was lost.
-pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
-    let changed = tx.execute(
-        "update source set lease_holder = null
-         where id = $1 and lease_fence = $2 and lease_holder is not null",
-        &[&sql(lease.source), &lease.fence],
+/// Lets the leases that a holder has on these sources last `ttl_ms` from now, in one statement and
+/// without an answer: a holder that has lost one is refused its commits, and finds the new fence when
+/// it next reads the source. It passes the sources that it works on, as to [`renew_all`].
+pub fn renew_held_later(
+    tx: &mut Tx<'_>,
+    holder: &str,
+    sources: &[SourceId],
+    ttl_ms: i64,
+) -> Result<(), StoreError> {
+    let now = now_sql(tx.dialect());
+    let ids = Column::i64(sources.iter().map(|source| sql(*source)));
+    tx.execute_later(
+        &format!(
+            "update source set lease_until_ms = {now} + $1
+             where id {{in $2}} and lease_holder = $3"
+        ),
+        &[&ttl_ms, &ids, &holder],
     )?;
-    Ok(changed > 0)
+    Ok(())
+}
+
+/// Gives a lease back; `false` if it was lost. All members are to look again.
+pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
+    Ok(release_all(tx, &[*lease])? > 0)
+}
+
+/// Gives leases back; returns how many were not lost. To be written below
+/// [`driftline_db::Root::none`].
+pub fn release_all(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<u64, StoreError> {
+    let changed = tx.execute_many(
+        "update source set lease_holder = null from {rows as r(source_id, held_fence)}
+         where id = r.source_id and lease_fence = r.held_fence and lease_holder is not null",
+        &[],
+        &columns(leases),
+    )?;
+    if changed > 0 {
+        change::raise_later(tx)?;
+    }
+    Ok(changed)
+}
+
+fn columns(leases: &[Lease]) -> [Column<'static>; 2] {
+    [
+        Column::i64(leases.iter().map(|lease| sql(lease.source))),
+        Column::i64(leases.iter().map(|lease| lease.fence)),
+    ]
 }
 
 /// The columns that [`from_row`] reads.

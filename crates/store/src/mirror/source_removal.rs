@@ -6,7 +6,7 @@ use driftline_db::{Column, DbError, Tx};
 
 use crate::{
     error::StoreError, id_types::SourceId, library, mirror::machine::LockedSource, posts::instance,
-    refresh,
+    refresh, sharing::change,
 };
 
 /// How much was removed with a source.
@@ -60,6 +60,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId) -> Result<Removed, StoreError> 
         tx.execute(sql, &[&held.id])?;
     }
     library::remove(tx, held.id)?;
+    change::raise_later(tx)?;
     Ok(removed)
 }
 

@@ -9,7 +9,7 @@ use driftline_core::{
 use driftline_db::{DbError, Dialect, Root, Tx};
 
 use super::{
-    SHARDS,
+    SHARDS, Shards,
     choice::{self, Choice},
     claim_book::ClaimBook,
     claim_lease::{self, ClaimLock},
@@ -38,6 +38,8 @@ pub struct ClaimRequest {
     /// The shard to begin with, any number: workers that begin with different ones seldom meet.
     /// A worker counts on from claim to claim.
     pub shard: u64,
+    /// The shards to claim of.
+    pub shards: Shards,
     /// The worker's name, which must be unique.
     pub holder: String,
     /// How long the claim lasts, ms.
@@ -416,7 +418,10 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
 fn buckets(request: &ClaimRequest) -> impl Iterator<Item = i64> {
     let base = sql(request.instance) * SHARDS;
     let first = (request.shard % SHARDS as u64) as i64;
-    (0..SHARDS).map(move |step| base + (first + step) % SHARDS)
+    let all = (0..SHARDS).map(move |step| (first + step) % SHARDS);
+    let shards = request.shards;
+    all.filter(move |shard| shards.contains(*shard))
+        .map(move |shard| base + shard)
 }
 
 fn base_bucket(claim: &Claim) -> i64 {

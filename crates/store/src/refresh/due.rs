@@ -6,7 +6,7 @@ use driftline_core::refresh::AgeTable;
 use driftline_db::{Column, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::{SHARDS, claim_lease, schedule};
+use super::{SHARDS, Shards, claim_lease, schedule};
 use crate::{
     database_clock::now_sql,
     error::StoreError,
@@ -30,30 +30,42 @@ pub struct Overdue {
     pub leased: u64,
 }
 
-/// When the first post of an instance is due that is on the schedule, or comes back onto it when a
-/// lease ends: Unix ms by the clock that says `now_ms`.
+/// When the first post of some shards of an instance is due that is on the schedule, or one of any shard
+/// comes back onto it when a lease ends: Unix ms by the clock that says `now_ms`.
 pub fn next_due_ms(
     tx: &mut Tx<'_>,
     instance: InstanceId,
+    shards: Shards,
     now_ms: i64,
 ) -> Result<Option<i64>, StoreError> {
     let base = sql(instance) * SHARDS;
-    let first = schedule::next_due_ms(tx, base..base + SHARDS)?;
+    let first = schedule::next_due_ms(tx, shards.buckets(base))?;
     let left_ms = claim_lease::first_end_ms(tx, base)?;
     let back_ms = left_ms.map(|left_ms| now_ms.saturating_add(left_ms));
     Ok([first, back_ms].into_iter().flatten().min())
 }
 
-/// When the first post of each of these instances is due, of those that are due by `until_ms`; and
-/// when the first of its leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads the
-/// first row of each bucket, in one statement.
+/// When the first post of these shards of each instance is due, of those that are due by `until_ms`; and
+/// when the first of the instance's leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads
+/// the first row of each bucket, in one statement.
 pub fn due_by(
     tx: &mut Tx<'_>,
-    instances: &[InstanceId],
+    instances: &[(InstanceId, Shards)],
     (now_ms, until_ms): (i64, i64),
 ) -> Result<HashMap<InstanceId, i64>, StoreError> {
-    let bases = || instances.iter().map(|instance| sql(*instance) * SHARDS);
-    let buckets = Column::i64(bases().flat_map(|base| base..base + SHARDS));
+    let each = || {
+        instances
+            .iter()
+            .map(|(instance, shards)| (sql(*instance) * SHARDS, shards))
+    };
+    // Each bucket to look in, and the one of the instance's leases once.
+    let mut looks: Vec<(Option<i64>, Option<i64>)> = Vec::new();
+    for (base, shards) in each() {
+        looks.push((None, Some(base)));
+        looks.extend(shards.buckets(base).map(|bucket| (Some(bucket), None)));
+    }
+    let buckets = Column::i64(looks.iter().map(|(bucket, _)| *bucket));
+    let lease_buckets = Column::i64(looks.iter().map(|(_, bucket)| *bucket));
     let clock = now_sql(tx.dialect());
     let query = format!(
         "select bucket, min(due_at_ms) as due_at_ms from (
@@ -61,11 +73,12 @@ pub fn due_by(
                  select bucket, due_at_ms from schedule
                  where bucket = {{row 1}} and due_at_ms <= $1 order by due_at_ms limit 1) as due
              union all
-             select bucket, until_ms - {clock} + $2 from claim_lease where bucket = {{row 1}}
+             select bucket, until_ms - {clock} + $2 from claim_lease where bucket = {{row 2}}
          ) as times group by bucket"
     );
     let mut first: HashMap<InstanceId, i64> = HashMap::new();
-    let rows = tx.query_each(&query, &[&until_ms, &now_ms], &[buckets], |row| {
+    let columns = [buckets, lease_buckets];
+    let rows = tx.query_each(&query, &[&until_ms, &now_ms], &columns, |row| {
         Ok((row.i64("bucket")?, row.i64("due_at_ms")?))
     })?;
     for (bucket, due_at_ms) in rows {

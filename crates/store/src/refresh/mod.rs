@@ -28,6 +28,7 @@ mod recheck;
 mod recount;
 mod save;
 mod schedule;
+mod shards;
 mod stored;
 
 pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
@@ -42,6 +43,7 @@ pub use outbox::{OutboxItem, forget_relayed, outbox, outbox_of, with_outbox};
 pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
+pub use shards::Shards;
 
 pub(crate) use freshness::{insert, revive, set_state_hashes, unschedule};
 pub(crate) use outbox::add_to_outbox;

@@ -16,6 +16,7 @@ mod libraries;
 mod local_ids;
 mod look_up_abilities;
 mod lossless;
+mod members;
 mod node_leases;
 mod order;
 mod pages;

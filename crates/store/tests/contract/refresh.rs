@@ -26,7 +26,7 @@ use driftline_store::{
     InstanceId, LocalId, Root, Store, StoreError, block_on,
     refresh::{
         AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, LookupTarget,
-        RefreshState, Save, Saved, claimed_slots, refresh_state,
+        RefreshState, Save, Saved, Shards, claimed_slots, refresh_state,
     },
     source,
 };
@@ -95,6 +95,7 @@ impl Workers {
             instance: self.instance,
             batch_rule: BatchRule::new(self.size, 2_000),
             shard: self.asked.fetch_add(1, Ordering::Relaxed),
+            shards: Shards::ALL,
             holder: holder.to_owned(),
             lease_ms,
             now_ms,

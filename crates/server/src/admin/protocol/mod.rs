@@ -3,6 +3,7 @@
 
 mod credentials;
 mod instances;
+mod nodes;
 mod posts;
 mod refresh;
 mod sources;
@@ -12,6 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 pub use credentials::*;
 pub use instances::*;
+pub use nodes::*;
 pub use posts::*;
 pub use refresh::*;
 pub use sources::*;

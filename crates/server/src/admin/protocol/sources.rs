@@ -172,3 +172,30 @@ pub struct RequestedFill {
     /// Always true.
     pub wanted: bool,
 }
+
+/// Show what a source's operator decided.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ShowSettings {
+    /// The source's name.
+    pub name: String,
+}
+
+/// Change what a source's operator decided; who reads it goes on with that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetSource {
+    /// The source's name.
+    pub name: String,
+    /// All of its settings.
+    pub settings: Settings,
+    /// The location of another token; `None` leaves it as it is.
+    pub token: Option<TokenLocation>,
+}
+
+/// A source's settings were changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedSource {
+    /// The source's name.
+    pub name: String,
+    /// Whether anything is different.
+    pub changed: bool,
+}

@@ -1,0 +1,4 @@
+//! Work that several processes share.
+
+mod division;
+mod laws;

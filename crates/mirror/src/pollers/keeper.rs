@@ -1,0 +1,100 @@
+//! Keeps this process's membership and the leases of its sessions, and looks at what others change.
+
+use std::{sync::Arc, time::Duration};
+
+use driftline_store::{
+    StoreError,
+    sharing::change::{self, Change},
+};
+use tokio::time::Instant;
+
+use super::Shared;
+use crate::sharing::Seen;
+
+/// When what is next.
+struct Times {
+    beat: Instant,
+    look: Instant,
+    seen: Change,
+}
+
+/// Keeps them until all sessions have ended. The lease of an ended session is not renewed, even if it
+/// could not be released.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    let keeping = async {
+        let now = Instant::now();
+        let mut times = Times {
+            beat: now,
+            look: now,
+            seen: Change::default(),
+        };
+        loop {
+            if let Err(error) = turn(&shared, &mut times).await {
+                shared.access.store_fault.failed(&error);
+            }
+            tokio::select! {
+                () = shared.sharing.poked() => {}
+                () = tokio::time::sleep(shared.look_every()) => {}
+            }
+        }
+    };
+    // A store that does not answer must not delay stopping.
+    let mut over = shared.over.subscribe();
+    tokio::select! {
+        _ = over.wait_for(|over| *over) => {}
+        () = keeping => {}
+    }
+}
+
+async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
+    let (sharing, store) = (&shared.sharing, &shared.store);
+    let now = Instant::now();
+    let mut change = None;
+    if times.beat <= now || sharing.has_news() {
+        times.beat = now + shared.options.lease / BEATS_A_LEASE;
+        // Renewals and releases lock several rows each, so they take turns.
+        let _turn = shared.releases.turn.lock().await;
+        let leases = shared.running.leases();
+        change = sharing.beat(store, leases, shared.options.lease).await?;
+    }
+    if *shared.stop.borrow() || shared.access.store_fault.lasts().await {
+        return Ok(());
+    }
+    let must_look = sharing.takes_look() || times.look <= now;
+    // Should this look fail, the next turn takes another one.
+    if must_look {
+        times.look = now;
+    } else {
+        let change = match change {
+            Some(change) => change,
+            None => store.read(change::current).await?,
+        };
+        if change == times.seen {
+            return Ok(());
+        }
+    }
+    let seen = store.read(Seen::read).await?;
+    times.seen = seen.change;
+    times.look = now + shared.read_all_every();
+    if !sharing.takes_part(&seen) {
+        // Its lease has lapsed: it joins again first.
+        times.beat = now;
+        sharing.look_now();
+        tokio::time::sleep(PAUSE).await;
+        return Ok(());
+    }
+    sharing.see(seen);
+    if sharing
+        .view()
+        .borrow()
+        .as_ref()
+        .is_some_and(|view| view.awaits_end)
+    {
+        times.look = now;
+    }
+    Ok(())
+}
+
+/// Several per lease, so that a failed renewal can be retried in time.
+const BEATS_A_LEASE: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(200);
