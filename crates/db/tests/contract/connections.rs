@@ -97,7 +97,9 @@ fn a_read_leaves_no_transaction_open() {
         let is_idle = || {
             let sql = "select state = 'idle' as is_idle from pg_stat_activity
                  where application_name = 'watched' and datname = current_database()";
-            read(&watcher, |tx| tx.query_one(sql, &[], |row| row.bool("is_idle")))
+            read(&watcher, |tx| {
+                tx.query_one(sql, &[], |row| row.bool("is_idle"))
+            })
         };
         // Nobody has waited for its end.
         while is_idle() != Ok(true) {

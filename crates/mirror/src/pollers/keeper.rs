@@ -84,13 +84,14 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
         return Ok(());
     }
     sharing.see(seen);
-    if sharing
-        .view()
-        .borrow()
-        .as_ref()
-        .is_some_and(|view| view.awaits_end)
-    {
-        times.look = now;
+    let view = sharing.view().borrow().clone();
+    if let Some(view) = view {
+        if view.awaits_end {
+            times.look = now;
+        } else if let Some(end_ms) = view.next_end_ms {
+            let left = Duration::from_millis(end_ms.max(0).unsigned_abs());
+            times.look = times.look.min(now + left);
+        }
     }
     Ok(())
 }

@@ -90,6 +90,8 @@ impl RunningSet {
                 release(&shared, lease).await;
             }
             drop(end);
+            // A look that came before still saw the session.
+            shared.sharing.look_now();
         });
     }
 
@@ -277,7 +279,7 @@ async fn read(
                 let _ = fill_request.answer.send(session.request_fill(&fill_request.low).await?);
             }
             () = session.stream_changed() => {}
-            _ = stop.changed() => break,
+            () = must_stop(&mut stop) => break,
         }
     }
     session.close().await
@@ -290,10 +292,15 @@ fn progress_of(session: &Session) -> Progress {
     }
 }
 
-/// Waits until a request in flight is to be dropped.
-async fn must_drop(stop: &mut watch::Receiver<Stop>) {
+/// Waits until the session is to end. It may have been told while a request was in flight.
+async fn must_stop(stop: &mut watch::Receiver<Stop>) {
     // The sender is kept until the session has ended.
     let _ = stop.wait_for(|stop| *stop != Stop::No).await;
+}
+
+/// Waits until a request in flight is to be dropped.
+async fn must_drop(stop: &mut watch::Receiver<Stop>) {
+    must_stop(stop).await;
     let is_now = stop.wait_for(|stop| *stop == Stop::Now);
     let _ = tokio::time::timeout(BOUNDARY_TIMEOUT, is_now).await;
 }
@@ -325,3 +332,21 @@ pub(super) async fn release(shared: &Shared, lease: Lease) {
 const MAX_WAIT_MS: u64 = 60_000;
 /// How long a request may take whose source is to be given back.
 const BOUNDARY_TIMEOUT: Duration = Duration::from_secs(4);
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_end_that_comes_during_a_request_is_noticed_after_it() {
+        let (sender, mut stop) = watch::channel(Stop::No);
+        sender.send_replace(Stop::AtBoundary);
+        // The request's answer comes before it must be dropped.
+        let dropped = timeout(Duration::from_millis(1), must_drop(&mut stop));
+        assert!(dropped.await.is_err());
+        let stopped = timeout(Duration::from_secs(20), must_stop(&mut stop));
+        stopped.await.unwrap();
+    }
+}

@@ -51,7 +51,8 @@ pub(super) async fn choose(
     Ok(Err(until_ms))
 }
 
-/// Leaves the instance to other processes while this one can read none of its tokens.
+/// Leaves the instance to other processes while this one can read none of its tokens, or has none of
+/// those that it is to use.
 fn refuse_if_unusable(shared: &Shared, instance: &Instance, all: &[Credential]) {
     let Some(sharing) = &shared.options.sharing else {
         return;
@@ -61,7 +62,9 @@ fn refuse_if_unusable(shared: &Shared, instance: &Instance, all: &[Credential]) 
         let client = shared.access.client(instance.api, &instance.origin, token);
         client.is_ok()
     };
-    let refuses = !all.is_empty() && !all.iter().any(is_usable);
+    // Where none is named, the one without a token comes with the first request.
+    let is_first = all.is_empty() && shared.options.credentials.is_empty();
+    let refuses = !is_first && !all.iter().any(is_usable);
     sharing.refuse_instance(instance.id, refuses);
 }
 
@@ -214,6 +217,19 @@ mod tests {
         retry_refused(shared, &instance).await.unwrap();
         assert!(sharing.refuses_instance(instance.id));
         std::fs::write(world.token_of("two"), "two").unwrap();
+        retry_refused(shared, &instance).await.unwrap();
+        assert!(!sharing.refuses_instance(instance.id));
+    }
+
+    #[tokio::test]
+    async fn an_instance_is_left_to_others_by_a_process_that_names_no_credential_of_it() {
+        let world = World::naming(&["another"]).await;
+        world.credential("one").await;
+        let (shared, instance) = (&world.shared, world.instance().await);
+        let sharing = shared.options.sharing.as_ref().unwrap();
+        let chosen = choose(shared, &instance, true).await.unwrap();
+        assert!(chosen.is_err() && sharing.refuses_instance(instance.id));
+        world.credential("another").await;
         retry_refused(shared, &instance).await.unwrap();
         assert!(!sharing.refuses_instance(instance.id));
     }

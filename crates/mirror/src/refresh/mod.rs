@@ -236,8 +236,15 @@ async fn scan_instance(
 ) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
     credential_pool::retry_refused(shared, instance).await?;
-    let shards = shared.shards(id);
-    let first_due_ms = match shared.due_watch.is_asleep(id) || shards.is_empty() {
+    // What is nobody's every process reports.
+    let sharing = shared.options.sharing.as_ref();
+    let is_unrefreshed = sharing.is_some_and(|sharing| sharing.is_unrefreshed(id));
+    let shards = match is_unrefreshed {
+        true => Shards::ALL,
+        false => shared.shards(id),
+    };
+    let is_asleep = shared.due_watch.is_asleep(id) && !is_unrefreshed;
+    let first_due_ms = match is_asleep || shards.is_empty() {
         true => None,
         false => {
             let next = shared

@@ -27,14 +27,21 @@ impl World {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("driftline.db");
-        Self::made(Target::Sqlite { path }, folder).await
+        Self::made(Target::Sqlite { path }, folder, &[]).await
+    }
+
+    /// Of a process that is to refresh with these credentials alone.
+    pub(super) async fn naming(credentials: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("driftline.db");
+        Self::made(Target::Sqlite { path }, folder, credentials).await
     }
 
     pub(super) async fn on(target: Target) -> Self {
-        Self::made(target, tempfile::tempdir().unwrap()).await
+        Self::made(target, tempfile::tempdir().unwrap(), &[]).await
     }
 
-    async fn made(target: Target, folder: tempfile::TempDir) -> Self {
+    async fn made(target: Target, folder: tempfile::TempDir, credentials: &[&str]) -> Self {
         let open = move || Store::open(target).unwrap();
         let store = tokio::task::spawn_blocking(open).await.unwrap();
         let http = Http::new(Options::default()).unwrap();
@@ -42,6 +49,7 @@ impl World {
         let options = RefreshOptions {
             buffer_ttl: Duration::ZERO,
             sharing: Some(Sharing::new("test".into(), None)),
+            credentials: credentials.iter().map(|name| (*name).to_owned()).collect(),
             ..RefreshOptions::new("test")
         };
         let shared = Arc::new(Shared::new(store, access, options));

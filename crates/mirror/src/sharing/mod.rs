@@ -133,6 +133,13 @@ impl Sharing {
         }
     }
 
+    /// Whether no member can refresh an instance's posts.
+    pub(crate) fn is_unrefreshed(&self, instance: InstanceId) -> bool {
+        let view = self.0.view.borrow();
+        view.as_ref()
+            .is_some_and(|view| view.unrefreshed.contains(&instance))
+    }
+
     /// Whether this process cannot refresh an instance's posts.
     pub(crate) fn refuses_instance(&self, instance: InstanceId) -> bool {
         self.0.refusals.lock().instances.contains(&instance)
@@ -199,15 +206,12 @@ impl Sharing {
         let sources: Vec<SourceId> = leases.iter().map(|lease| lease.source).collect();
         let name = state.name.clone();
         let is_news = state.has_news.swap(false, Ordering::SeqCst);
+        // Apart from the leases: whoever holds a source's row for long, as its removal does, must not end
+        // the membership, and nobody may wait for a source while holding the number of changes.
         let written = store.write(Root::none(), move |tx| {
-            let beaten = match &beat {
-                Some(beat) => Some(member::beat(tx, beat, is_news)?),
-                None => None,
-            };
-            if !sources.is_empty() {
-                source_lease::renew_held_later(tx, &name, &sources, ttl_ms)?;
-            }
-            Ok::<_, StoreError>(beaten)
+            beat.as_ref()
+                .map(|beat| member::beat(tx, beat, is_news))
+                .transpose()
         });
         let beaten = match written.await {
             Ok(beaten) => beaten,
@@ -216,6 +220,12 @@ impl Sharing {
                 return Err(error);
             }
         };
+        if !sources.is_empty() {
+            let renewed = store.write(Root::none(), move |tx| {
+                source_lease::renew_held_later(tx, &name, &sources, ttl_ms)
+            });
+            renewed.await?;
+        }
         match beaten {
             Some(Beaten::Renewed {
                 is_draining,
@@ -282,5 +292,82 @@ impl Sharing {
     /// Whether the last look saw this process as a member, or it is none.
     pub(crate) fn takes_part(&self, seen: &Seen) -> bool {
         !self.is_member() || seen.is_live(&self.0.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use driftline_db::testing::Fresh;
+    use driftline_store::{local_ids, source, testing::new_source};
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_member_whose_source_is_locked_stays_one_and_holds_nobody_up() {
+        let target = Fresh::postgres().target;
+        let open = tokio::task::spawn_blocking(move || Store::open(target).unwrap());
+        let store = open.await.unwrap();
+        let add = store.write(local_ids::root(), |tx| {
+            source::add(tx, &new_source("one"), 0)
+        });
+        let id = add.await.unwrap().unwrap();
+        let membership = Membership {
+            share: 1,
+            refreshes: true,
+            version: String::new(),
+        };
+        let sharing = Sharing::new("one".into(), Some(membership));
+        sharing.beat(&store, Vec::new(), TTL).await.unwrap();
+        let claim = store.write(source::root(id), move |tx| {
+            source_lease::claim(tx, id, "one", 60_000)
+        });
+        let lease = claim.await.unwrap().unwrap();
+        // As a removal does, for as long as it takes.
+        let (locked, is_locked) = std::sync::mpsc::channel();
+        let (free, is_free) = std::sync::mpsc::channel::<()>();
+        let is_free = Mutex::new(is_free);
+        let locking = tokio::spawn({
+            let store = store.clone();
+            async move {
+                let lock = store.write(source::root(id), move |tx| {
+                    driftline_store::touch(tx)?;
+                    let _ = locked.send(());
+                    let _ = is_free.lock().recv_timeout(Duration::from_secs(20));
+                    Ok::<_, StoreError>(())
+                });
+                lock.await
+            }
+        });
+        tokio::task::spawn_blocking(move || is_locked.recv().unwrap())
+            .await
+            .unwrap();
+        // News, which raise the number of changes.
+        sharing.refuse_instance(InstanceId::new(9), true);
+        let beating = tokio::spawn({
+            let (sharing, store) = (sharing.clone(), store.clone());
+            async move { sharing.beat(&store, vec![lease], TTL).await }
+        });
+        let refusals = async || {
+            let rows = store.read(member::list).await.unwrap();
+            rows[0].refusals.instances.clone()
+        };
+        let told = async {
+            while refusals().await.is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), told)
+            .await
+            .unwrap();
+        assert!(!beating.is_finished(), "the lease waits for the source");
+        let drain = store.write(Root::none(), |tx| member::set_draining(tx, "one", true));
+        let drained = tokio::time::timeout(Duration::from_secs(10), drain).await;
+        assert_eq!(drained.unwrap().unwrap(), Some(true));
+        free.send(()).unwrap();
+        locking.await.unwrap().unwrap();
+        beating.await.unwrap().unwrap();
+        store.close().await;
     }
 }

@@ -44,10 +44,15 @@ pub(crate) struct View {
     pub(crate) shards: HashMap<InstanceId, Shards>,
     /// How many shards these are.
     pub(crate) buckets: usize,
+    /// Instances whose posts nobody can refresh now.
+    pub(crate) unrefreshed: HashSet<InstanceId>,
     /// How many members have a lease.
     pub(crate) members: usize,
     /// Whether something is this process's as soon as a lease ends, which raises no number.
     pub(crate) awaits_end: bool,
+    /// When the first lease of a source ends whose holder is no live member, ms from the look: nothing
+    /// else tells that it is free then.
+    pub(crate) next_end_ms: Option<i64>,
 }
 
 impl Seen {
@@ -126,6 +131,12 @@ impl View {
             let holding = source.holding.as_ref();
             let holding = holding.filter(|holding| holding.until_ms > seen.now_ms);
             let holder = holding.map(|holding| holding.holder.clone());
+            if let Some(holding) = holding
+                && !members.iter().any(|member| member.name == holding.holder)
+            {
+                let left_ms = holding.until_ms - seen.now_ms;
+                self.next_end_ms = Some(self.next_end_ms.map_or(left_ms, |ms| ms.min(left_ms)));
+            }
             match &holder {
                 None => {
                     self.free.insert(id);
@@ -174,6 +185,12 @@ impl View {
             let refused_by = refusing(refused, |refusals| {
                 refusals.refreshing || refusals.instances.contains(&instance.id)
             });
+            let can = |member: &Member| {
+                member.share > 0 && !member.is_draining && !refused_by.contains(&member.name)
+            };
+            if !members.iter().any(can) {
+                self.unrefreshed.insert(instance.id);
+            }
             work.extend(Shards::ALL.iter().map(|shard| Work {
                 key: (instance.id, shard),
                 holder: None,
