@@ -79,19 +79,37 @@ struct Free {
 
 impl Free {
     fn load(tx: &mut Tx<'_>, asked: &[i64], given: &[i64]) -> Result<Free, DbError> {
-        let mut taken: BTreeSet<i64> = given.iter().copied().collect();
-        taken.extend(tx.query(
+        let mut free = Free {
+            asked: asked.iter().copied().collect(),
+            taken: given.iter().copied().collect(),
+            low: 1,
+            high: 0,
+        };
+        let taken = tx.query(
             "select id from post where id {in $1}
              union all select id from entry_alias where id {in $1}",
             &[&Column::i64(asked.iter().copied())],
             |row| row.i64("id"),
-        )?);
-        Ok(Free {
-            asked: asked.iter().copied().collect(),
-            taken,
-            low: 1,
-            high: 0,
-        })
+        )?;
+        let is_crowded = !taken.is_empty();
+        free.taken.extend(taken);
+        // Another source has imported the same time: all that is taken there is read at once, as far as
+        // it is not too much, since others wait for the clock meanwhile.
+        if is_crowded && let (Some(high), Some(low)) = (asked.first(), asked.last()) {
+            let low = low.saturating_sub(STRETCH).max(0);
+            let taken = tx.query(
+                "select id from (select id from post where id >= $1 and id <= $2
+                     union all select id from entry_alias where id >= $1 and id <= $2) as taken
+                 limit $3",
+                &[&low, high, &MAX_READ],
+                |row| row.i64("id"),
+            )?;
+            if (taken.len() as i64) < MAX_READ {
+                (free.low, free.high) = (low, *high);
+            }
+            free.taken.extend(taken);
+        }
+        Ok(free)
     }
 
     /// The largest free ID at or below `id`; below [`MIN_LOCAL_ID`] if there is none.
@@ -139,6 +157,8 @@ const FOLD_STEP: i64 = 8;
 /// A post that says it is of 1970 leaves so many IDs below it.
 const ROOM: i64 = 1 << 40;
 const STRETCH: i64 = 512;
+/// How many IDs are read at once.
+const MAX_READ: i64 = 5_000;
 
 #[cfg(test)]
 mod tests {

@@ -84,7 +84,7 @@ pub(crate) fn hold_instance(
     });
     let ideal = backdate::ideal_ids(times_ms.rev(), context.now_ms);
     if !ideal.is_empty() {
-        local_ids::take(tx, context.now_ms, 0)?;
+        local_ids::take_later(tx, context.now_ms, 0)?;
     }
     let history = backdate::take_below(tx, source.lowest_id, &ideal, &[], context.now_ms)?;
     let mut history = history.into_iter().rev();
