@@ -9,7 +9,9 @@ use std::{
 use driftline_core::refresh::{BatchRule, LookupOutcome, Policy};
 use driftline_store::{
     InstanceId, Store, block_on,
-    refresh::{AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, Save, Saved},
+    refresh::{
+        AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, Save, Saved, Shards,
+    },
 };
 
 use super::made::{self, NOW_MS};
@@ -49,6 +51,7 @@ impl Worker {
     /// Claims a batch; `None` if nothing is due.
     pub(super) fn claim(&mut self) -> Result<Option<Claim>, Failure> {
         let ask = ClaimRequest {
+            shards: Shards::ALL,
             instance: self.instance,
             batch_rule: BatchRule::new(BATCH, 0),
             shard: self.shard,
