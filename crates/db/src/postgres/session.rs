@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::maybe_done;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Error, Row as ServerRow};
+use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
 
 use super::error::{classify, is_lost_statement};
 use super::param::{Encoded, Param};
@@ -340,7 +340,7 @@ impl Session {
                     false => "",
                 };
                 let marked = format!("{mark}{sql}");
-                let statement = self.ask(async |client| client.prepare(&marked).await)?;
+                let statement = self.prepare_now(&marked)?;
                 if self.statements.len() >= STATEMENTS {
                     self.statements.clear();
                 }
@@ -356,6 +356,19 @@ impl Session {
             return Err(DbError::wrong_count(params, expected));
         }
         Ok(text)
+    }
+
+    /// Prepares a statement, apart from what waits to be sent: no lock is taken before its answer has
+    /// come.
+    fn prepare_now(&mut self, sql: &str) -> Result<Statement, DbError> {
+        // Behind a pooler the transaction's own settings say in which schema names are looked up.
+        let is_unbegun = matches!(self.waiting.first(), Some(Waiting::Begin(_)));
+        if self.traits.is_pooled && is_unbegun {
+            return self.ask(async |client| client.prepare(sql).await);
+        }
+        self.round_trips += 1;
+        let prepared = self.wire.wait(async |client| client.prepare(sql).await);
+        prepared.map_err(|error| self.failed(&error))
     }
 
     fn failed(&mut self, error: &Error) -> DbError {

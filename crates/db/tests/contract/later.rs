@@ -1,6 +1,6 @@
-use driftline_db::{Column, DbError, Dialect};
+use driftline_db::{Column, DbError, Dialect, Root};
 
-use crate::{ids, insert, on_both, read, write};
+use crate::{ids, insert, on_both, on_postgres, read, write};
 
 const INSERT: &str = "insert into post (source_id, id, body) values ($1, $2, $3)";
 
@@ -173,5 +173,29 @@ fn a_query_that_fails_later_fails_the_transaction() {
         });
         assert!(result.is_err(), "{result:?}");
         assert_eq!(ids(db), []);
+    });
+}
+
+#[test]
+fn a_statement_is_prepared_before_a_lock_that_waits_to_be_sent() {
+    on_postgres(|db| {
+        write(db, |tx| {
+            insert(tx, 1)?;
+            insert(tx, 2)
+        })
+        .expect("a write");
+        let other = db.clone();
+        let done = write(db, move |tx| {
+            tx.query_one("select 1 from post where id = 2", &[], |row| row.i64(0))?;
+            tx.lock_later(Root::row("source", "id", 2))?;
+            // It has not been run before on any connection.
+            tx.execute_later(
+                "update post set likes = 7 where id = $1 and likes is null",
+                &[&1],
+            )?;
+            // Were the lock sent along, this would wait for it.
+            other.write_blocking(Root::row("source", "id", 2), |_| Ok::<_, DbError>(()))
+        });
+        assert_eq!(done, Ok(()));
     });
 }
