@@ -83,6 +83,14 @@ pub(super) fn explain(error: &(dyn Error + 'static)) -> Option<String> {
                     "no trusted authority has signed the server's certificate ({tls}); name the \
                      one that has with sslrootcert=FILE"
                 ),
+                rustls::Error::InvalidCertificate(CertificateError::Other(other))
+                    if other.to_string().contains(OLD_FORM) =>
+                {
+                    "TLS failed: the server's certificate is of X.509's first version, as Citus \
+                     makes one for itself; give the server one of version 3, or use \
+                     sslmode=disable"
+                        .to_owned()
+                }
                 tls => format!("TLS failed: {tls}"),
             });
         }
@@ -136,6 +144,10 @@ fn roots(root: Option<&str>) -> Result<RootCertStore, DbError> {
     }
     Ok(roots)
 }
+
+/// How the library calls a certificate that it does not read, so that it cannot check that the server
+/// holds its key. Unchecked, another server could show it and pass what binds a password to it.
+const OLD_FORM: &str = "UnsupportedCertVersion";
 
 /// Accepts any certificate whose key the server holds.
 #[derive(Debug)]
@@ -196,5 +208,21 @@ impl ServerCertVerifier for AnyName {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let algorithms = &self.provider.signature_verification_algorithms;
         algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::OtherError;
+
+    #[test]
+    fn a_certificate_of_the_first_version_is_explained() {
+        // Tests have nothing that makes one.
+        let reason = Arc::new(io::Error::other(OLD_FORM));
+        let reason = CertificateError::Other(OtherError(reason));
+        let failed = io::Error::other(rustls::Error::InvalidCertificate(reason));
+        let text = explain(&failed).expect("an explanation");
+        assert!(text.contains("version 3"), "{text}");
     }
 }
