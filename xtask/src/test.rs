@@ -13,7 +13,7 @@ use clap::Args;
 use crate::error::TaskError;
 use crate::setup::{self, python};
 use crate::workspace::Workspace;
-use cluster::Cluster;
+use cluster::{Cluster, ServerUrl};
 use programs::{Built, Program};
 use scratch::Scratch;
 use times::Times;
@@ -24,6 +24,9 @@ pub(crate) struct TestArgs {
     /// Runs only the tests whose name contains this
     #[arg(long)]
     filter: Option<String>,
+    /// Uses the PostgreSQL server of this URL, and no cluster of the tests' own
+    #[arg(long, value_name = "URL")]
+    database_url: Option<ServerUrl>,
     /// Lists the ten tests that took longest, those of the documentation aside
     #[arg(long)]
     slowest: bool,
@@ -34,11 +37,15 @@ pub(crate) struct TestArgs {
 /// These are the tests of a plain `cargo test --workspace`, built as it builds them; but several
 /// test programs run at a time, those first that took longest before, with more threads where tests
 /// wait for clocks and processes most of their time. Temporary files are kept in memory if there is
-/// room. All share one throw-away PostgreSQL cluster; `DRIFTLINE_TEST_POSTGRES_URL` names one to
-/// use instead.
+/// room. All share one throw-away PostgreSQL cluster, or the server that is named: by the option, or
+/// by `DRIFTLINE_TEST_POSTGRES_URL`.
 pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskError> {
     setup::run(workspace)?;
     let filter = args.filter.as_deref();
+    // Before all is built: it may be of no use.
+    let named = ServerUrl::or_of_environment(args.database_url.as_ref())
+        .map(|url| Cluster::named(&cluster::program(workspace)?, url))
+        .transpose()?;
     let Built {
         mut programs,
         cluster,
@@ -48,13 +55,16 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
     }
     programs.push(Program::documentation(workspace, filter));
     let scratch = Scratch::make(workspace)?;
-    let cluster = Cluster::start(&cluster, scratch.variable())?;
+    let cluster = match named {
+        Some(cluster) => cluster,
+        None => Cluster::start(&cluster, scratch.variable())?,
+    };
     for program in &mut programs {
         let command = &mut program.command;
         command
             .env(python::VARIABLE, python::interpreter(workspace))
             .envs(scratch.variable())
-            .envs(cluster.as_ref().map(Cluster::variable));
+            .envs(cluster.variables());
         if WAITING
             .iter()
             .any(|waiting| program.name.starts_with(waiting))

@@ -1,7 +1,8 @@
 use std::env;
 use std::path::PathBuf;
 
-use xshell::{Cmd, Shell};
+use cargo_metadata::MetadataCommand;
+use xshell::{Cmd, Shell, cmd};
 
 use crate::error::TaskError;
 
@@ -22,6 +23,18 @@ impl Workspace {
         let shell = Shell::new()?;
         shell.change_dir(&root);
         Ok(Workspace { shell, root })
+    }
+
+    /// Builds a target and gives the folder of the workspace's binaries.
+    pub(crate) fn build(&self, target: &[&str]) -> Result<PathBuf, TaskError> {
+        let shell = &self.shell;
+        // Of the whole workspace, so that it shares what the tests are made of.
+        run(cmd!(shell, "cargo build --locked --workspace {target...}"))?;
+        let metadata = MetadataCommand::new()
+            .current_dir(&self.root)
+            .no_deps()
+            .exec()?;
+        Ok(metadata.target_directory.join("debug").into_std_path_buf())
     }
 }
 

@@ -4,12 +4,16 @@ mod cluster;
 mod dump;
 mod fresh;
 mod link;
+mod named;
 mod pooler;
 mod schema;
+mod url;
 
 pub use cluster::{Cluster, ClusterError};
 pub use dump::{dump, load};
 pub use fresh::{Fresh, databases, postgres_database};
 pub use link::{Cuts, Link};
+pub use named::{Dropped, NamedServer, NamedServerError, TEST_RUN};
 pub use pooler::Pooler;
 pub use schema::schema;
+pub use url::with_parameters;

@@ -18,13 +18,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use cargo_metadata::MetadataCommand;
 use clap::{Args, ValueEnum};
-use xshell::cmd;
 
 use crate::error::TaskError;
 use crate::test::cluster::{self, Cluster};
-use crate::workspace::{Workspace, run as run_program};
+use crate::workspace::Workspace;
 use mirror::Mirror;
 use report::Outcome;
 use request_log::RequestLog;
@@ -81,7 +79,7 @@ pub(crate) fn run(workspace: &Workspace, args: &LiveArgs) -> Result<(), TaskErro
     }
     let binary = match &args.binary {
         Some(binary) => std::path::absolute(binary).unwrap_or_else(|_| binary.clone()),
-        None => build(workspace, &["--bin", "driftline"])?.join("driftline"),
+        None => workspace.build(&["--bin", "driftline"])?.join("driftline"),
     };
     let is_postgres = args.database == Database::Postgres;
     let cluster = match is_postgres || args.software.needs_postgres() {
@@ -125,18 +123,6 @@ pub(crate) fn run(workspace: &Workspace, args: &LiveArgs) -> Result<(), TaskErro
     }
 }
 
-/// Builds a target of the workspace and gives the folder of its binaries.
-fn build(workspace: &Workspace, target: &[&str]) -> Result<PathBuf, TaskError> {
-    let shell = &workspace.shell;
-    // Of the whole workspace, so that it shares what the tests are made of.
-    run_program(cmd!(shell, "cargo build --locked --workspace {target...}"))?;
-    let metadata = MetadataCommand::new()
-        .current_dir(&workspace.root)
-        .no_deps()
-        .exec()?;
-    Ok(metadata.target_directory.join("debug").into_std_path_buf())
-}
-
 /// A PostgreSQL cluster for the trial: the one that the environment names, or its own.
 struct TrialCluster {
     url: String,
@@ -148,14 +134,11 @@ impl TrialCluster {
         if let Ok(url) = std::env::var(cluster::VARIABLE) {
             return Ok(TrialCluster { url, _own: None });
         }
-        let folder = build(workspace, &["--example", "cluster"])?.join("examples");
-        let own = Cluster::start(&folder.join("cluster"), None)?;
-        let url = own
-            .as_ref()
-            .map(Cluster::url)
-            .unwrap_or_default()
-            .to_owned();
-        Ok(TrialCluster { url, _own: own })
+        let own = Cluster::start(&cluster::program(workspace)?, None)?;
+        Ok(TrialCluster {
+            url: own.url().to_owned(),
+            _own: Some(own),
+        })
     }
 
     /// Makes a database and gives its URL.

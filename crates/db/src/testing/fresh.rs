@@ -8,7 +8,9 @@ use tempfile::TempDir;
 
 use super::cluster::Cluster;
 use super::link::{Cuts, Link};
+use super::named::{TEST_URL, prefix, run};
 use super::pooler::Pooler;
+use super::url::{parts, with_parameters};
 use crate::db::Db;
 use crate::migrate::Migration;
 use crate::options::{Options, SecretUrl, Target};
@@ -37,7 +39,8 @@ impl Fresh {
     }
 
     /// A new schema in this process's PostgreSQL cluster, which is started for the first of them;
-    /// or in the one of `DRIFTLINE_TEST_POSTGRES_URL`, where it stays behind.
+    /// or on the server of `DRIFTLINE_TEST_POSTGRES_URL`, where it stays behind until somebody drops it
+    /// ([`super::NamedServer::drop_all`]).
     pub fn postgres() -> Fresh {
         let target = Target::Postgres {
             url: SecretUrl::new(shared_url()),
@@ -81,6 +84,18 @@ impl Fresh {
         }
     }
 
+    /// The same PostgreSQL database, by a URL with further parameters (`key=value&key=value`); a SQLite
+    /// file as it is.
+    pub fn with_parameters(&self, further: &str) -> Target {
+        let Target::Postgres { url, schema } = &self.target else {
+            return self.target.clone();
+        };
+        Target::Postgres {
+            url: SecretUrl::new(with_parameters(url.expose(), further)),
+            schema: schema.clone(),
+        }
+    }
+
     /// Options for it.
     pub fn options(&self, migrations: &'static [Migration]) -> Options {
         Options::new(self.target.clone(), migrations)
@@ -108,9 +123,6 @@ pub fn databases() -> Vec<Fresh> {
 /// If PostgreSQL cannot be started, saying how to install it.
 pub fn postgres_database() -> String {
     let name = unused_name();
-    let (server, _) = shared_url()
-        .rsplit_once('/')
-        .expect("a database in the URL");
     let create = format!("create database {name}");
     // On a plain thread, because it may be asked for on one that drives a runtime.
     let created = thread::spawn(move || {
@@ -119,7 +131,7 @@ pub fn postgres_database() -> String {
     });
     let created = created.join().expect("no panic");
     created.expect("a new database");
-    format!("{server}/{name}")
+    parts(shared_url()).with_database(&name)
 }
 
 /// A name that no other test uses, of this process or another.
@@ -129,13 +141,14 @@ fn unused_name() -> String {
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("test_{}_{}_{number}", process::id(), now.as_millis())
+    let prefix = run().map_or_else(|| "test_".to_owned(), |run| prefix(&run));
+    format!("{prefix}{}_{}_{number}", process::id(), now.as_millis())
 }
 
 fn shared_url() -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    URL.get_or_init(|| match std::env::var("DRIFTLINE_TEST_POSTGRES_URL") {
+    URL.get_or_init(|| match std::env::var(TEST_URL) {
         Ok(url) => url,
         Err(_) => {
             let started = Cluster::start().unwrap_or_else(|error| panic!("{error}"));

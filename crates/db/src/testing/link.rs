@@ -4,6 +4,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::url::UrlParts;
+
 /// A link to a PostgreSQL server: a proxy on loopback that passes bytes on later, and may cut
 /// connections. It ends with the process.
 #[derive(Clone, Debug)]
@@ -45,11 +47,12 @@ impl Link {
 
     fn start(url: &str, delay: Duration, cuts: Option<Cuts>) -> io::Result<Link> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "a URL without an address");
-        let (before, rest) = url.split_once('@').ok_or_else(invalid)?;
-        let (host, after) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let server = host.to_socket_addrs()?.next().ok_or_else(invalid)?;
+        let parts = UrlParts::of(url).ok_or_else(invalid)?;
+        let (host, port) = parts.host_and_port();
+        let port: u16 = port.parse().map_err(|_| invalid())?;
+        let server = (host, port).to_socket_addrs()?.next().ok_or_else(invalid)?;
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        let url = format!("{before}@{}{after}", listener.local_addr()?);
+        let url = parts.with_address(listener.local_addr()?);
         thread::spawn(move || {
             for (number, client) in (0..).zip(listener.incoming().flatten()) {
                 // A refused connection ends the client's, as it would without the link.

@@ -7,6 +7,7 @@ use std::{env, fs, thread};
 use super::cluster::{
     Account, ClusterError, POLL, START_TIMEOUT, SUPERUSER, can_connect, keep, output,
 };
+use super::url::{UrlParts, parts};
 
 /// A PgBouncer of this process's own before a PostgreSQL server, on a free loopback port: each
 /// transaction may get another server connection, which knows no prepared statements. It ends as a [`super::Cluster`] does.
@@ -55,13 +56,14 @@ impl Pooler {
         connections: usize,
     ) -> Result<Pooler, ClusterError> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let (server, database) = url.rsplit_once('/').unwrap_or((url, "postgres"));
-        let (_, server_port) = server.rsplit_once(':').unwrap_or((server, "5432"));
+        let parts = parts(url);
         let settings = format!(
-            "[databases]\n* = host=127.0.0.1 port={server_port} user={SUPERUSER}\n\
-             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nauth_type = any\n\
+            "[databases]\n* = {}\n\
+             [pgbouncer]\n{}listen_addr = 127.0.0.1\nlisten_port = {port}\nauth_type = any\n\
              unix_socket_dir =\npool_mode = transaction\nmax_client_conn = 1000\n\
              default_pool_size = {connections}\n{}",
+            server(&parts),
+            encryption(&parts),
             if keeps_statements(program)? {
                 "max_prepared_statements = 0\n"
             } else {
@@ -73,7 +75,10 @@ impl Pooler {
         let mut line = account.command(program);
         line.push(file.into());
         let mut pooler = Pooler {
-            url: format!("postgres://{SUPERUSER}@127.0.0.1:{port}/{database}"),
+            url: format!(
+                "postgres://{SUPERUSER}@127.0.0.1:{port}/{}",
+                parts.database()
+            ),
             keeper: keep(folder, line, "TERM")?,
         };
         pooler.wait_until_ready(folder)?;
@@ -103,6 +108,30 @@ impl Drop for Pooler {
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }
+}
+
+/// The server and the user of each database, whoever asks for it.
+fn server(parts: &UrlParts<'_>) -> String {
+    let (host, port) = parts.host_and_port();
+    let (user, password) = parts.user();
+    let password = password.map(|password| format!(" password={}", quoted(&password)));
+    format!(
+        "host={host} port={port} user={}{}",
+        quoted(&user),
+        password.unwrap_or_default()
+    )
+}
+
+/// How it speaks to the server: as a client of the URL would.
+fn encryption(parts: &UrlParts<'_>) -> String {
+    let mode = parts.parameter("sslmode").unwrap_or("prefer");
+    let root = parts.parameter("sslrootcert");
+    let root = root.map(|file| format!("server_tls_ca_file = {file}\n"));
+    format!("server_tls_sslmode = {mode}\n{}", root.unwrap_or_default())
+}
+
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
 }
 
 /// Whether it does unless told not to: since 1.21 it can.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use driftline_db::testing::postgres_database;
+use driftline_db::testing::{postgres_database, with_parameters};
 use driftline_db::{Db, DbError, Options, SecretUrl, Target, Tx};
 
 use crate::{TABLES, ids, read};
@@ -46,7 +46,7 @@ fn wait_for(watcher: &Db, count: i64) {
 #[test]
 fn they_are_opened_when_needed_and_closed_when_idle() {
     let url = postgres_database();
-    let watched = format!("{url}?application_name=watched");
+    let watched = with_parameters(&url, "application_name=watched");
     let watcher = open(&url, Duration::from_secs(60));
     let db = open(&watched, Duration::from_secs(60));
     wait_for(&watcher, 0);
@@ -88,7 +88,7 @@ fn they_are_opened_when_needed_and_closed_when_idle() {
 #[test]
 fn a_read_leaves_no_transaction_open() {
     let url = postgres_database();
-    let watched = format!("{url}?application_name=watched");
+    let watched = with_parameters(&url, "application_name=watched");
     let watcher = open(&url, Duration::from_secs(60));
     let db = open(&watched, Duration::from_secs(60));
     for _ in 0..20 {

@@ -7,6 +7,7 @@ mod connections;
 mod groups;
 mod later;
 mod migrations;
+mod named;
 mod opening;
 mod pooler;
 mod reconnects;
