@@ -1,6 +1,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -35,6 +36,7 @@ struct Inner {
     /// Every thread holds a receiver to its end.
     alive: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    is_distributed: Arc<AtomicBool>,
 }
 
 impl Db {
@@ -129,6 +131,17 @@ impl Db {
         block_on(self.close());
     }
 
+    /// Says that the tables' rows lie on several nodes, over which no snapshot spans: writes then may use
+    /// [`Tx::apart`] and [`Tx::at_end`], for which there are up to twice as many connections.
+    pub fn set_distributed(&self) {
+        self.0.is_distributed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Db::set_distributed`] was said.
+    pub fn is_distributed(&self) -> bool {
+        self.0.is_distributed.load(Ordering::Relaxed)
+    }
+
     /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         self.0.dialect
@@ -165,6 +178,7 @@ impl Inner {
             counters: Arc::default(),
             alive: watch::Sender::new(()),
             threads: Mutex::default(),
+            is_distributed: Arc::default(),
         };
         match &options.target {
             Target::Sqlite { path } => inner.start_sqlite(options, path)?,
@@ -244,7 +258,13 @@ impl Inner {
             ),
         ] {
             let (queue, counters) = (Arc::clone(queue), Arc::clone(&self.counters));
-            let pool = Arc::new(Pool::new(server.clone(), purpose, queue, counters));
+            let pool = Arc::new(Pool::new(
+                server.clone(),
+                purpose,
+                queue,
+                counters,
+                Arc::clone(&self.is_distributed),
+            ));
             for _ in 0..threads.max(1) {
                 let pool = Arc::clone(&pool);
                 self.start(name, move || pool.run_all())?;

@@ -17,9 +17,12 @@ use crate::error::DbError;
 /// | `{skip_locked}` | | `for update skip locked` |
 /// | `{greatest}` `{least}` | `max` `min` | `greatest` `least` |
 /// | `{in $1}` | `in (select value from rarray($1))` | `= any($1)` |
+/// | `{key a, b + c}` | `a, b` | `a, b, c` |
+/// | `{postgresql …}` | | … |
 ///
 /// `{strict}`, `{clustered}` and `{fillfactor …}` follow the closing parenthesis of a
-/// `create table`. `{greatest}` takes arguments that are never null (the databases treat null
+/// `create table`. `{key …}` is a key's columns, with those that PostgreSQL needs beside them should it
+/// be distributed by them. `{postgresql …}` is for migrations. `{greatest}` takes arguments that are never null (the databases treat null
 /// differently). Batches add `{rows}`: see [`crate::Tx::execute_many`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -97,6 +100,23 @@ impl Dialect {
                     Dialect::Sqlite => format!("in (select value from rarray({parameter}))"),
                     Dialect::Postgres => format!("= any({parameter})"),
                 });
+                return true;
+            }
+            ("key", columns) => {
+                let Some((columns, more)) = columns.split_once(" + ") else {
+                    return false;
+                };
+                out.push_str(columns);
+                if self == Dialect::Postgres {
+                    out.push_str(", ");
+                    out.push_str(more);
+                }
+                return true;
+            }
+            ("postgresql", text) if !text.is_empty() => {
+                if self == Dialect::Postgres {
+                    out.push_str(text);
+                }
                 return true;
             }
             _ => return false,

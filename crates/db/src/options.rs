@@ -117,6 +117,8 @@ pub(crate) struct RootRow {
     pub(crate) table: &'static str,
     pub(crate) key_column: &'static str,
     pub(crate) key: i64,
+    /// A further column of its key.
+    pub(crate) within: Option<(&'static str, i64)>,
 }
 
 impl Root {
@@ -126,7 +128,19 @@ impl Root {
             table,
             key_column,
             key,
+            within: None,
         }))
+    }
+
+    /// The row where another column of its key is `key` too: a distributed database finds it by that.
+    pub const fn within(self, key_column: &'static str, key: i64) -> Root {
+        match self.0 {
+            Some(row) => Root(Some(RootRow {
+                within: Some((key_column, key)),
+                ..row
+            })),
+            None => self,
+        }
     }
 
     /// No root: for writes that cannot lose an update, such as making the root row itself, or a

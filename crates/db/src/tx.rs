@@ -1,3 +1,4 @@
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use crate::batch::{self, Column, Form};
@@ -17,7 +18,25 @@ pub struct Tx<'a> {
     link: Link<'a>,
     poison: Option<DbError>,
     opening: Arc<str>,
+    beside: Option<&'a dyn Beside>,
+    at_end: Option<AtEnd>,
+    number: i64,
 }
+
+/// Where transactions run beside another one.
+pub(crate) trait Beside {
+    /// Whether the database is distributed.
+    fn is_distributed(&self) -> bool;
+
+    /// Runs a job over another connection, and commits it unless it fails.
+    fn apart(&self, job: &mut ApartJob<'_>) -> Result<(), DbError>;
+}
+
+/// A job of [`Tx::apart`].
+pub(crate) type ApartJob<'a> = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + 'a;
+
+/// A job of [`Tx::at_end`].
+pub(crate) type AtEnd = Box<dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + Send>;
 
 /// The rows of a query that a transaction asked, and has not read: see [`Tx::query_later`].
 #[must_use = "the rows are read by `Tx::rows`"]
@@ -208,7 +227,60 @@ impl<'a> Tx<'a> {
             link,
             poison: None,
             opening: "".into(),
+            beside: None,
+            at_end: None,
+            number: (RandomState::new().hash_one(0) >> 1).cast_signed(),
         }
+    }
+
+    pub(crate) fn beside(mut self, beside: &'a dyn Beside) -> Tx<'a> {
+        self.beside = Some(beside);
+        self
+    }
+
+    pub(crate) fn take_at_end(&mut self) -> Option<AtEnd> {
+        self.at_end.take()
+    }
+
+    /// Whether the database is distributed: see [`crate::Db::set_distributed`].
+    pub fn is_distributed(&self) -> bool {
+        self.beside.is_some_and(Beside::is_distributed)
+    }
+
+    /// A random positive number, this transaction's own.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// Runs a job in a transaction of its own, over another connection, which is committed when this
+    /// returns, whatever becomes of this transaction. The locks that this one was to take are taken
+    /// before. For a distributed database only.
+    ///
+    /// The job must not wait for what this transaction has locked: no server would notice.
+    pub fn apart<T>(
+        &mut self,
+        mut job: impl FnMut(&mut Tx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let beside = self.beside;
+        self.guard(|link| {
+            let (Link::Postgres(session), Some(beside)) = (link, beside) else {
+                return Err(DbError::Type("this database has one writer".into()));
+            };
+            session.take_locks()?;
+            let mut done = None;
+            beside.apart(&mut |tx| {
+                done = Some(job(tx)?);
+                Ok(())
+            })?;
+            done.ok_or(DbError::Closed)
+        })
+    }
+
+    /// Runs a job in a transaction of its own when this one has ended, committed or not, and before its
+    /// caller has the answer; not if it is unknown how it has ended. There is one such job: a second one is
+    /// not run. For a distributed database only.
+    pub fn at_end(&mut self, job: impl FnMut(&mut Tx<'_>) -> Result<(), DbError> + Send + 'static) {
+        self.at_end.get_or_insert_with(|| Box::new(job));
     }
 
     /// Locks a row until the commit, as the write's root was locked before it: at the latest before the
@@ -233,19 +305,24 @@ impl<'a> Tx<'a> {
             return Ok(());
         };
         let (table, column) = (root.table, root.key_column);
-        let sql = format!("select 1 from {table} where {column} = $1");
+        let mut sql = format!("select 1 from {table} where {column} = $1");
+        let mut key: Vec<&dyn ToValue> = vec![&root.key];
+        if let Some((column, within)) = &root.within {
+            sql.push_str(&format!(" and {column} = $2"));
+            key.push(within);
+        }
         let missing = DbError::RootMissing(table);
         self.guard(|link| match link {
             Link::Sqlite(connection) => {
                 let mut found = Err(missing);
-                sqlite::each(connection, &sql, &[&root.key], &[], &mut |_| {
+                sqlite::each(connection, &sql, &key, &[], &mut |_| {
                     found = Ok(());
                     Ok(())
                 })?;
                 found
             }
             Link::Postgres(session) => {
-                session.require_later(&format!("{sql} for update"), &[&root.key], missing)
+                session.require_later(&format!("{sql} for update"), &key, missing)
             }
         })
     }

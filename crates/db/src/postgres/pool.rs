@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::error::DbError;
 use crate::job::{Job, Ran};
 use crate::queue::Queue;
 use crate::stats::Counters;
-use crate::tx::Tx;
+use crate::tx::{ApartJob, Beside, Tx};
 
 /// The sessions of one purpose, made when first needed and again when they are lost. There are at
 /// most as many as there are threads that run jobs.
@@ -22,6 +22,7 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Idle>>,
     /// Sessions that were lost and have not been replaced.
     lost: AtomicUsize,
+    is_distributed: Arc<AtomicBool>,
 }
 
 struct Idle {
@@ -35,6 +36,7 @@ impl Pool {
         purpose: SessionPurpose,
         queue: Arc<Queue>,
         counters: Arc<Counters>,
+        is_distributed: Arc<AtomicBool>,
     ) -> Pool {
         Pool {
             server,
@@ -43,6 +45,7 @@ impl Pool {
             counters,
             idle: Mutex::default(),
             lost: AtomicUsize::new(0),
+            is_distributed,
         }
     }
 
@@ -103,6 +106,11 @@ impl Pool {
         if self.purpose == SessionPurpose::Write {
             self.counters.lock().round_trips += session.take_round_trips();
         }
+        self.put_back(session);
+        result
+    }
+
+    fn put_back(&self, session: Session) {
         if session.is_broken() {
             // A connection in an unknown state is not used again.
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -110,7 +118,6 @@ impl Pool {
             let since = Instant::now();
             self.idle().push(Idle { session, since });
         }
-        result
     }
 
     /// The session that was used last, or a new one.
@@ -136,11 +143,25 @@ impl Pool {
 
     fn transact_in(&self, session: &mut Session, job: &mut dyn Job) -> Result<(), DbError> {
         session.begin(match self.purpose {
-            SessionPurpose::Write => "begin isolation level read committed read write",
+            SessionPurpose::Write => WRITE,
             SessionPurpose::Read => "begin isolation level repeatable read read only",
             SessionPurpose::Migrate => "begin",
         });
-        let ran = job.run(&mut Tx::postgres(session));
+        let mut tx = Tx::postgres(session).beside(self);
+        let ran = job.run(&mut tx);
+        let at_end = tx.take_at_end();
+        let ended = self.end(session, ran);
+        if let Some(mut at_end) = at_end
+            && !session.is_broken()
+            && ended != Err(DbError::CommitUnknown)
+            && let Err(error) = self.run_apart(session, &mut *at_end)
+        {
+            tracing::debug!(%error, "what a write leaves behind was not put away");
+        }
+        ended
+    }
+
+    fn end(&self, session: &mut Session, ran: Ran) -> Result<(), DbError> {
         match ran {
             Ran::Commit if self.purpose == SessionPurpose::Read => {
                 session.end_read();
@@ -165,5 +186,34 @@ impl Pool {
     }
 }
 
+impl Beside for Pool {
+    fn is_distributed(&self) -> bool {
+        self.is_distributed.load(Ordering::Relaxed)
+    }
+
+    fn apart(&self, job: &mut ApartJob<'_>) -> Result<(), DbError> {
+        let mut session = self.session()?;
+        let result = self.run_apart(&mut session, job);
+        self.put_back(session);
+        result
+    }
+}
+
+impl Pool {
+    fn run_apart(&self, session: &mut Session, job: &mut ApartJob<'_>) -> Result<(), DbError> {
+        session.begin(WRITE);
+        let mut tx = Tx::postgres(session).beside(self);
+        let done = job(&mut tx).and_then(|()| tx.poison().cloned().map_or(Ok(()), Err));
+        match done {
+            Ok(()) => session.commit(),
+            Err(error) => {
+                session.roll_back();
+                Err(error)
+            }
+        }
+    }
+}
+
+const WRITE: &str = "begin isolation level read committed read write";
 /// How often a transaction is run again, waiting 1, 2, 4 … 64 ms: about half a second in all.
 const RERUNS: u32 = 12;

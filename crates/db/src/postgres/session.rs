@@ -131,6 +131,20 @@ impl Session {
         Ok(ticket)
     }
 
+    /// Takes the locks that wait to be sent.
+    pub(crate) fn take_locks(&mut self) -> Result<(), DbError> {
+        let is_lock = |waiting: &Waiting| {
+            let Waiting::Statement { outcome, .. } = waiting else {
+                return false;
+            };
+            matches!(outcome, Outcome::Required(_))
+        };
+        match self.waiting.iter().any(is_lock) {
+            true => self.ask(async |_| Ok(())),
+            false => Ok(()),
+        }
+    }
+
     /// Reads the rows of a query that was sent along, and sends it first if it waits.
     pub(crate) fn answer(
         &mut self,

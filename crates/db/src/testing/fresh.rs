@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::cluster::Cluster;
 use super::link::{Cuts, Link};
 use super::named::{TEST_URL, prefix, run};
+use super::nodes::{create_on_all, is_distributed};
 use super::pooler::Pooler;
 use super::url::{parts, with_parameters};
 use crate::db::Db;
@@ -123,9 +124,13 @@ pub fn databases() -> Vec<Fresh> {
 /// If PostgreSQL cannot be started, saying how to install it.
 pub fn postgres_database() -> String {
     let name = unused_name();
-    let create = format!("create database {name}");
+    let new = name.clone();
     // On a plain thread, because it may be asked for on one that drives a runtime.
     let created = thread::spawn(move || {
+        if is_distributed() {
+            return create_on_all(shared_url(), &new);
+        }
+        let create = format!("create database {new}");
         let server = Server::new(&SecretUrl::new(shared_url()), None)?;
         server.connect(SessionPurpose::Read)?.script(&create)
     });
