@@ -18,3 +18,13 @@ pub(crate) fn now_sql(dialect: Dialect) -> &'static str {
         Dialect::Postgres => "cast(extract(epoch from clock_timestamp()) * 1000 as bigint)",
     }
 }
+
+/// [`now_sql`] in a statement that changes rows of an instance. A distributed database takes there no
+/// clock but the statement's start, which is earlier if it waited for the row: leases are then shorter,
+/// and fewer count as ended.
+pub(crate) fn modification_now_sql(tx: &Tx<'_>) -> &'static str {
+    match tx.is_distributed() {
+        true => "cast(extract(epoch from statement_timestamp()) * 1000 as bigint)",
+        false => now_sql(tx.dialect()),
+    }
+}

@@ -16,6 +16,10 @@ pub enum StoreError {
     #[error("the store has given every ID that a source may have; begin a new store")]
     NoSourceIds,
 
+    /// Its rows were being distributed when that was stopped.
+    #[error("the store is half distributed: finish it with `driftline migrate --distribute`")]
+    HalfDistributed,
+
     /// Another worker has taken the source over: this one's results must not be stored.
     #[error("the lease on the source was lost to another worker")]
     LeaseLost,

@@ -28,6 +28,45 @@ pub type CredentialId = Id<Credential>;
 /// The ID of an instance.
 pub type InstanceId = Id<Instance>;
 
+/// Names a source's row and what hangs below it: all of it lies with the source's instance, which is
+/// part of every key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceKey {
+    /// The source.
+    pub id: SourceId,
+    /// The instance that it is read from, for good.
+    pub instance: InstanceId,
+}
+
+impl SourceKey {
+    pub(crate) fn id(self) -> i64 {
+        sql(self.id)
+    }
+
+    pub(crate) fn instance_id(self) -> i64 {
+        sql(self.instance)
+    }
+}
+
+/// Names a credential's row and what hangs below it, as a [`SourceKey`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CredentialKey {
+    /// The credential.
+    pub id: CredentialId,
+    /// The instance that it is for.
+    pub instance: InstanceId,
+}
+
+impl CredentialKey {
+    pub(crate) fn id(self) -> i64 {
+        sql(self.id)
+    }
+
+    pub(crate) fn instance_id(self) -> i64 {
+        sql(self.instance)
+    }
+}
+
 /// The integer for SQL. The store gives no ID above [`i64::MAX`], so a larger one, which only a
 /// reader can bring, bounds and finds what the largest does.
 pub(crate) fn sql<T>(id: Id<T>) -> i64 {

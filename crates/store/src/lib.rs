@@ -14,6 +14,8 @@
 //! while the instance is held, but for counts; the clock comes last, so that it is held shortly.
 
 pub mod database_clock;
+mod directory;
+pub mod distribution;
 mod error;
 mod id_types;
 mod library;
@@ -24,6 +26,7 @@ pub mod nodes;
 pub mod posts;
 pub mod quota;
 pub mod refresh;
+pub mod reservation;
 mod schema;
 pub mod sharing;
 mod store;
@@ -35,7 +38,9 @@ pub use driftline_db::{
     MigrationPlan, Options, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on,
 };
 pub use error::StoreError;
-pub use id_types::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
+pub use id_types::{
+    AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalId, SourceId, SourceKey,
+};
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
     ReceivedEvent, commit_events, commit_look_up, commit_machine, commit_page, commit_retried,

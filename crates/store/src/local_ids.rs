@@ -28,17 +28,26 @@ pub const fn root() -> Root {
 /// returns the first. With a count of 0 it only holds the clock.
 pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, DbError> {
     let count = count as i64;
+    let (take, last) = (take_sql(tx), last(tx));
     let last = tx.query_one(
-        &format!("{TAKE} returning last_id"),
+        &format!("{take} returning {last} as last"),
         &[&first(now_ms), &count],
-        |row| row.i64("last_id"),
+        |row| row.i64("last"),
     )?;
     Ok(last - count + 1)
 }
 
+/// IDs that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+}
+
 /// [`take`] without waiting for the answer: later statements read the last ID.
 pub(crate) fn take_later(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(), DbError> {
-    tx.execute_later(TAKE, &[&first(now_ms), &(count as i64)])
+    let take = take_sql(tx);
+    tx.execute_later(&take, &[&first(now_ms), &(count as i64)])
 }
 
 /// No ID that the public timeline ever showed is below this one; `None` if it never showed any. The
@@ -62,10 +71,9 @@ pub(crate) fn lists_below(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
 
 /// Lets later IDs begin above `id`. The clock must be held.
 pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
-    tx.execute_later(
-        "update local_clock set last_id = {greatest}(last_id, $1) where one = 1",
-        &[&id],
-    )
+    let last = last(tx);
+    let raise = format!("update local_clock set {last} = {{greatest}}({last}, $1) where one = 1");
+    tx.execute_later(&raise, &[&id])
 }
 
 /// Takes the ID of a new source. Holds the clock.
@@ -92,11 +100,29 @@ pub(crate) fn take_numbers(
     Ok(last - count + 1)
 }
 
-const TAKE: &str = "update local_clock set
-     last_id = {greatest}($1, last_id + 1) + $2 - 1,
-     lowest_listed_id = coalesce(lowest_listed_id,
-         case when $2 > 0 then {greatest}($1, last_id + 1) end)
-     where one = 1";
+fn take_sql(tx: &Tx<'_>) -> String {
+    let last = last(tx);
+    format!(
+        "update local_clock set {last} = {{greatest}}($1, {last} + 1) + $2 - 1,
+             lowest_listed_id = coalesce(lowest_listed_id,
+                 case when $2 > 0 then {{greatest}}($1, {last} + 1) end)
+         where one = 1"
+    )
+}
+
+/// The column of the last ID. A distributed store has it under another name, so that no process that
+/// opened the store before can take an ID without a reservation.
+pub(crate) fn last(tx: &Tx<'_>) -> &'static str {
+    match tx.is_distributed() {
+        true => LAST_RESERVED,
+        false => LAST,
+    }
+}
+
+/// The name on one server.
+pub(crate) const LAST: &str = "last_id";
+/// The name where IDs are reserved.
+pub(crate) const LAST_RESERVED: &str = "last_reserved_id";
 
 /// The smallest ID that a post or an entry may have: the layout reaches it in its second second,
 /// and history is placed far above it.

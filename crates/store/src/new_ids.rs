@@ -7,7 +7,7 @@
 
 use driftline_db::{Column, DbError, Dialect, Tx};
 
-use crate::local_ids;
+use crate::{local_ids, reservation};
 
 /// IDs that are given and not yet taken. They follow each other and are above every ID that was taken
 /// before. Until then numbers stand for them, which are negative and in the order of the IDs.
@@ -39,12 +39,22 @@ impl NewIds {
         first
     }
 
-    /// Takes what was given from the clock, and holds it. Without any, the clock is not touched.
-    pub(crate) fn take(self, tx: &mut Tx<'_>, now_ms: i64) -> Result<TakenIds, DbError> {
+    /// Takes what was given from the clock, and holds it; on a distributed database reserves it. Without
+    /// any, the clock is not touched. The instance must be held.
+    pub(crate) fn take(
+        self,
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        now_ms: i64,
+    ) -> Result<TakenIds, DbError> {
         let Self(given) = self;
-        let is_counted = tx.dialect() == Dialect::Postgres;
+        let is_distributed = tx.is_distributed();
+        let is_counted = tx.dialect() == Dialect::Postgres && !is_distributed;
         let offset = match given as usize {
             0 => 0,
+            count if is_distributed => {
+                reservation::take(tx, instance_id, now_ms, count)? - Self::FIRST
+            }
             count if is_counted => {
                 local_ids::take_later(tx, now_ms, count)?;
                 1 - given - Self::FIRST

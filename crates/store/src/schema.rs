@@ -2,8 +2,8 @@ use driftline_db::Migration;
 
 /// The schema's history: one file of `migrations` for each version.
 ///
-/// Unique keys of large tables contain the key that would distribute them (a source, a post, an
-/// upstream ID), there are no foreign keys and no sequences: see `docs/sql.md`.
+/// On PostgreSQL the keys of what hangs from an instance contain it, so that it can be distributed by
+/// that; there are no foreign keys and no sequences: see `docs/sql.md`.
 #[rustfmt::skip]
 pub static MIGRATIONS: &[Migration] = &[
     step(1, "timelines", 1, include_str!("../migrations/0001_timelines.sql")),
@@ -22,6 +22,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(14, "references", 14, include_str!("../migrations/0014_references.sql")),
     step(15, "instance locks", 15, include_str!("../migrations/0015_instance_locks.sql")),
     step(16, "members", 16, include_str!("../migrations/0016_members.sql")),
+    step(17, "instance keys", 17, include_str!("../migrations/0017_instance_keys.sql")),
 ];
 
 const fn step(

@@ -2,7 +2,7 @@ use std::ops::Deref;
 
 use driftline_db::{Db, DbError, Dialect, MigrationPlan, Options, Target, Tx};
 
-use crate::{error::StoreError, local_ids, schema::MIGRATIONS};
+use crate::{distribution, error::StoreError, local_ids, schema::MIGRATIONS};
 
 /// An open store: a database with this crate's schema. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -17,9 +17,24 @@ impl Store {
     /// Opens a store with other sizes of pools and queues than the default ones; the options'
     /// migrations must be [`MIGRATIONS`].
     pub fn open_with(options: Options) -> Result<Store, StoreError> {
+        Store::open_in(options, false)
+    }
+
+    /// Opens a store to distribute it: one, too, whose distribution was stopped half-way.
+    pub fn open_to_distribute(options: Options) -> Result<Store, StoreError> {
+        Store::open_in(options, true)
+    }
+
+    fn open_in(options: Options, may_be_begun: bool) -> Result<Store, StoreError> {
         let db = Db::open(options)?;
         if !db.read_blocking(is_named)? {
             db.write_blocking(local_ids::root(), name_store)?;
+        }
+        match db.read_blocking(distribution::state)? {
+            distribution::State::Single => {}
+            distribution::State::Begun if !may_be_begun => return Err(StoreError::HalfDistributed),
+            distribution::State::Begun => {}
+            distribution::State::Distributed => db.set_distributed(),
         }
         Ok(Store(db))
     }

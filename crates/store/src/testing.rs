@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Failure, FailureKind, Listed, LookUp, Page},
@@ -12,12 +13,12 @@ use driftline_core::{
     timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
-use driftline_db::testing::{Fresh, databases};
+use driftline_db::testing::{Fresh, databases, is_distributed};
 
 use crate::{
     CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, HashStored, ReceivedEvent,
-    SourceId, Store, StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export,
-    local_ids, machine,
+    SecretUrl, SourceKey, Store, StoreError, Target, Tx, commit_events, commit_look_up,
+    commit_page, distribution, entry, export, local_ids, machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -48,9 +49,40 @@ pub const EVERYTHING: Range = Range {
 /// # Panics
 /// If it does not open.
 pub fn open(fresh: &Fresh) -> Store {
-    Store::open(fresh.target.clone())
-        .unwrap_or_else(|error| panic!("{} does not open: {error}", fresh.name))
+    let opened = Store::open(fresh.target.clone());
+    let store = opened.unwrap_or_else(|error| panic!("{} does not open: {error}", fresh.name));
+    if is_distributed() && fresh.name != "SQLite" {
+        distribution::distribute(&store, SHARDS, |_| ())
+            .unwrap_or_else(|error| panic!("{} is not distributed: {error}", fresh.name));
+    }
+    store
 }
+
+/// The URL of a new PostgreSQL database, as [`driftline_db::testing::postgres_database`] makes it; with a
+/// distributed store where the tests' are.
+///
+/// # Panics
+/// If there is none, saying why.
+pub fn postgres_database() -> String {
+    let url = driftline_db::testing::postgres_database();
+    if is_distributed() {
+        let target = Target::Postgres {
+            url: SecretUrl::new(&url),
+            schema: None,
+        };
+        // On a plain thread, because it may be asked for on one that drives a runtime.
+        let distributed = thread::spawn(move || {
+            let store = Store::open(target).expect("a store");
+            distribution::distribute(&store, SHARDS, |_| ()).expect("a distributed store");
+            store.close_blocking();
+        });
+        distributed.join().expect("no panic");
+    }
+    url
+}
+
+/// More than there are workers, and few, since each costs time.
+const SHARDS: u32 = 4;
 
 /// Runs a test on a fresh store of each kind.
 ///
@@ -59,10 +91,30 @@ pub fn open(fresh: &Fresh) -> Store {
 pub fn on_both(test: impl Fn(&Store)) {
     for fresh in databases() {
         let store = open(&fresh);
-        let passed = catch_unwind(AssertUnwindSafe(|| test(&store)));
-        assert!(passed.is_ok(), "on {}", fresh.name);
-        store.close_blocking();
+        run(&store, fresh.name, &test);
     }
+    // Where the databases are distributed, so is that one.
+    if !is_distributed() {
+        let store = open_reserving(&Fresh::postgres());
+        run(&store, "PostgreSQL with reservations", &test);
+    }
+}
+
+fn run(store: &Store, name: &str, test: impl Fn(&Store)) {
+    let passed = catch_unwind(AssertUnwindSafe(|| test(store)));
+    assert!(passed.is_ok(), "on {name}");
+    store.close_blocking();
+}
+
+/// Opens a store on one PostgreSQL as one that is distributed: its writes reserve their IDs, and its
+/// readers keep to the bound.
+///
+/// # Panics
+/// If it cannot be opened, saying why.
+pub fn open_reserving(fresh: &Fresh) -> Store {
+    let store = open(fresh);
+    distribution::say_distributed(&store).expect("a store that counts as distributed");
+    store
 }
 
 /// Of a source whose IDs carry no time.
@@ -156,7 +208,7 @@ pub struct Feed {
     /// Where it is stored.
     pub store: Store,
     /// The source.
-    pub source: SourceId,
+    pub source: SourceKey,
     /// Makes the hashes of each post that is committed.
     pub hash: HashPost,
     /// Hashes posts that are stored with hashes of an earlier form.
@@ -189,7 +241,7 @@ impl Feed {
     }
 
     /// A source that is there already.
-    pub fn of(store: &Store, source: SourceId, hash: HashPost) -> Feed {
+    pub fn of(store: &Store, source: SourceKey, hash: HashPost) -> Feed {
         let machine = store.read_blocking(move |tx| machine::load(tx, source));
         Feed {
             store: store.clone(),

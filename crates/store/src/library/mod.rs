@@ -7,68 +7,92 @@
 //! a library names the last one in which it gave a USN, with the first that it gave then. So whoever
 //! remembers an opening and a USN can see that a copy of the store went its own way since.
 
-use driftline_db::{DbError, Row, Tx};
+use driftline_db::{DbError, PendingRows, Row, Tx};
 
-use crate::{database_clock::now_sql, local_ids};
+use crate::{database_clock::now_sql, id_types::SourceKey, local_ids};
 
 /// A library, whose USNs this transaction alone takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Library {
     id: i64,
+    instance_id: i64,
     /// The last USN, this transaction's included.
     pub(crate) update_count: i64,
     /// The last USN before this transaction.
     before: i64,
-    /// Whether this opening of the store is recorded.
-    is_opening_known: bool,
+    /// The last opening of the store, if this one is recorded.
+    pub(crate) last_opening: Option<i64>,
+}
+
+/// The last opening of the store, which is asked for along with what is asked next.
+pub(crate) struct PendingOpening(PendingRows<'static, Option<i64>>);
+
+impl PendingOpening {
+    pub(crate) fn ask(tx: &mut Tx<'_>) -> Result<PendingOpening, DbError> {
+        let opening = tx.opening();
+        // Of few openings the last ones are looked at first.
+        let asked = tx.query_later(
+            "select max(id) as id from opening
+             where (select id from opening where nonce = $1 order by id desc limit 1) is not null",
+            &[&&*opening],
+            |row| row.opt_i64("id"),
+        )?;
+        Ok(PendingOpening(asked))
+    }
+
+    /// `None` where this one is not recorded.
+    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Option<i64>, DbError> {
+        Ok(tx.rows(self.0)?.pop().flatten())
+    }
 }
 
 /// Adds the empty library of a new source. Holds the clock.
-pub(crate) fn add(tx: &mut Tx<'_>, source_id: i64) -> Result<(), DbError> {
+pub(crate) fn add(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
     let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
     tx.execute_later(
-        "insert into library (id, owner_kind, owner_id, update_count, opening_id, first_usn)
-         values ($1, 'source', $2, 0, 0, 1)",
-        &[&id, &source_id],
+        "insert into library
+             (id, instance_id, owner_kind, owner_id, update_count, opening_id, first_usn)
+         values ($1, $3, 'source', $2, 0, 0, 1)",
+        &[&id, &source.id(), &source.instance_id()],
     )
 }
 
 /// Removes a source's library.
-pub(crate) fn remove(tx: &mut Tx<'_>, source_id: i64) -> Result<(), DbError> {
+pub(crate) fn remove(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
     tx.execute_later(
-        "delete from library where owner_id = $1 and owner_kind = 'source'",
-        &[&source_id],
+        "delete from library where owner_id = $1 and owner_kind = 'source' and instance_id = $2",
+        &[&source.id(), &source.instance_id()],
     )
 }
 
 /// The last USN of a source's library; `None` if there is no such source.
-pub(crate) fn update_count(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<i64>, DbError> {
+pub(crate) fn update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<Option<i64>, DbError> {
     tx.query_opt(
-        "select update_count from library where owner_id = $1 and owner_kind = 'source'",
-        &[&source_id],
+        "select update_count from library
+         where owner_id = $1 and owner_kind = 'source' and instance_id = $2",
+        &[&source.id(), &source.instance_id()],
         |row| row.i64("update_count"),
     )
 }
 
-/// The columns that [`Library::from_row`] reads, of a `library l`; `$1` is [`Tx::opening`]. Of few
-/// openings the last ones are looked at first.
-pub(crate) const COLUMNS: &str = "l.id as library_id, l.update_count,
-    (select id from opening where nonce = $1 order by id desc limit 1) is not null
-        as is_opening_known";
+/// The columns that [`Library::from_row`] reads, of a `library l`.
+pub(crate) const COLUMNS: &str = "l.id as library_id, l.instance_id, l.update_count";
 
 /// Joins the libraries `l` of sources `s`.
 pub(crate) const OF_SOURCES: &str =
-    "join library l on l.owner_id = s.id and l.owner_kind = 'source'";
+    "join library l on l.owner_id = s.id and l.owner_kind = 'source'
+         and l.instance_id = s.instance_id";
 
 impl Library {
-    /// Of the [`COLUMNS`] of a row whose owner this transaction has locked.
+    /// Of the [`COLUMNS`] of a row whose owner this transaction has locked; the opening is to be set.
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Library, DbError> {
         let update_count = row.i64("update_count")?;
         Ok(Library {
             id: row.i64("library_id")?,
+            instance_id: row.i64("instance_id")?,
             update_count,
             before: update_count,
-            is_opening_known: row.bool("is_opening_known")?,
+            last_opening: None,
         })
     }
 
@@ -83,21 +107,36 @@ impl Library {
         if self.update_count == self.before {
             return Ok(());
         }
-        if !self.is_opening_known {
-            record_opening(tx)?;
-        }
+        let opening_id = match self.last_opening {
+            Some(known) => known,
+            None => record_opening(tx)?,
+        };
         tx.execute_later(
-            "update library set update_count = $2, opening_id = o.id,
-                 first_usn = case when opening_id < o.id then $3 else first_usn end
-             from (select max(id) as id from opening) o where library.id = $1",
-            &[&self.id, &self.update_count, &(self.before + 1)],
+            "update library set update_count = $2, opening_id = $4,
+                 first_usn = case when opening_id < $4 then $3 else first_usn end
+             where id = $1 and instance_id = $5",
+            &[
+                &self.id,
+                &self.update_count,
+                &(self.before + 1),
+                &opening_id,
+                &self.instance_id,
+            ],
         )
     }
 }
 
-/// Records this opening of the store, unless another transaction has meanwhile. Holds the clock, so
-/// that no two openings take one number.
-fn record_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
+/// Records this opening of the store, unless another transaction has meanwhile; returns the last
+/// one's number. Holds the clock, so that no two openings take one number.
+fn record_opening(tx: &mut Tx<'_>) -> Result<i64, DbError> {
+    let opening = tx.opening();
+    match tx.is_distributed() {
+        true => tx.apart(|tx| record(tx, &opening)),
+        false => record(tx, &opening),
+    }
+}
+
+fn record(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
     local_ids::take_later(tx, 0, 0)?;
     let sql = format!(
         "insert into opening (id, nonce, opened_at_ms)
@@ -105,6 +144,8 @@ fn record_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
          having not exists (select 1 from opening where nonce = $1)",
         now_sql(tx.dialect())
     );
-    let opening = tx.opening();
-    tx.execute_later(&sql, &[&&*opening])
+    tx.execute_later(&sql, &[&opening])?;
+    tx.query_one("select max(id) as id from opening", &[], |row| {
+        row.i64("id")
+    })
 }

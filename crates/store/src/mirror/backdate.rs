@@ -1,11 +1,14 @@
 //! IDs of imported history, from the time of creation and below all that readers have seen.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use driftline_db::{Column, DbError, Tx};
 use driftline_id::Layout;
 
-use crate::local_ids::{self, MIN_LOCAL_ID};
+use crate::{
+    local_ids::{self, MIN_LOCAL_ID, Taken},
+    reservation,
+};
 
 /// The ideal IDs of posts of history, from the times of their creation, Unix ms, the newest post
 /// first. They fall from post to post: a post that claims to be older than those below it gets an
@@ -25,16 +28,17 @@ pub(crate) fn ideal_ids(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec
 /// known. `given` are IDs that this transaction has given and not written yet. The clock must be
 /// held, and stands at or above all of them afterwards, so that later IDs are larger.
 ///
-/// Where there is no room any more, below posts that say they are of 1970, IDs are those of now.
+/// Where there is no room any more, below posts that say they are of 1970, IDs are those of now, which are
+/// returned too.
 pub(crate) fn take_below(
     tx: &mut Tx<'_>,
     lowest: Option<i64>,
     ideal: &[i64],
     given: &[i64],
     now_ms: i64,
-) -> Result<Vec<i64>, DbError> {
+) -> Result<(Vec<i64>, Option<Taken>), DbError> {
     if ideal.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let mut free = Free::load(tx, &falling(lowest, ideal), given)?;
     let mut bound = lowest.unwrap_or(i64::MAX);
@@ -50,11 +54,13 @@ pub(crate) fn take_below(
         local_ids::raise(tx, *largest)?;
     }
     let rest = ideal.len() - ids.len();
-    if rest > 0 {
-        let first = local_ids::take(tx, now_ms, rest)?;
-        ids.extend((first..).take(rest).collect::<Vec<_>>().into_iter().rev());
+    if rest == 0 {
+        return Ok((ids, None));
     }
-    Ok(ids)
+    let first = local_ids::take(tx, now_ms, rest)?;
+    let last = first + rest as i64 - 1;
+    ids.extend((first..=last).rev());
+    Ok((ids, Some(Taken { first, last })))
 }
 
 /// What [`take_below`] gives where nothing is taken.
@@ -72,6 +78,8 @@ struct Free {
     /// IDs that are free if they are not taken.
     asked: BTreeSet<i64>,
     taken: BTreeSet<i64>,
+    /// What other writes on a distributed database have reserved, and may not be visible yet.
+    reserved: Vec<RangeInclusive<i64>>,
     /// From here up to `high` the same is known of every ID.
     low: i64,
     high: i64,
@@ -82,6 +90,8 @@ impl Free {
         let mut free = Free {
             asked: asked.iter().copied().collect(),
             taken: given.iter().copied().collect(),
+            // Read first: what is no longer reserved is visible after that.
+            reserved: reservation::of_others(tx)?,
             low: 1,
             high: 0,
         };
@@ -99,8 +109,9 @@ impl Free {
             let low = low.saturating_sub(STRETCH).max(0);
             let taken = tx.query(
                 "select id from (select id from post where id >= $1 and id <= $2
-                     union all select id from entry_alias where id >= $1 and id <= $2) as taken
-                 limit $3",
+                     order by id limit $3) as posts
+                 union all select id from (select id from entry_alias where id >= $1 and id <= $2
+                     order by id limit $3) as aliases",
                 &[&low, high, &MAX_READ],
                 |row| row.i64("id"),
             )?;
@@ -125,7 +136,8 @@ impl Free {
                     |row| row.i64("id"),
                 )?);
             }
-            if !self.taken.contains(&id) {
+            let is_reserved = self.reserved.iter().any(|range| range.contains(&id));
+            if !is_reserved && !self.taken.contains(&id) {
                 break;
             }
             id -= 1;

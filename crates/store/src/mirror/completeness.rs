@@ -3,12 +3,7 @@
 use driftline_core::upstream_id::Key;
 use driftline_db::Tx;
 
-use crate::{
-    error::StoreError,
-    id_types::{SourceId, sql},
-    library,
-    mirror::quarantine,
-};
+use crate::{error::StoreError, id_types::SourceKey, library, mirror::quarantine};
 
 /// How much of a source is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,9 +29,8 @@ pub struct StoredCounts {
 }
 
 /// Counts the entries of a source. Reads all of them.
-pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreError> {
-    let id = sql(source);
-    let update_count = library::update_count(tx, id)?.ok_or(StoreError::NoSource)?;
+pub fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<StoredCounts, StoreError> {
+    let update_count = library::update_count(tx, source)?.ok_or(StoreError::NoSource)?;
     let unreadable = quarantine::count(tx, source)?;
     Ok(tx.query_one(
         "select count(*) as entries, count(case when not gone then 1 end) as live,
@@ -44,8 +38,8 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreEr
              count(case when not gone and usn <> first_usn then 1 end) as changed,
              count(case when not gone and streamed then 1 end) as streamed,
              min(position) as first, max(position) as last
-         from entry where source_id = $1",
-        &[&id],
+         from entry where source_id = $1 and instance_id = $2",
+        &[&source.id(), &source.instance_id()],
         |row| {
             Ok(StoredCounts {
                 entries: row.i64("entries")?.unsigned_abs(),

@@ -9,11 +9,7 @@ use driftline_core::{
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
-    error::StoreError,
-    id_types::{SourceId, sql},
-    mirror::entry,
-    posts::post,
-    text::without_nul,
+    error::StoreError, id_types::SourceKey, mirror::entry, posts::post, text::without_nul,
 };
 
 /// The posts that show what a look-up that did not find a post is worth.
@@ -32,7 +28,7 @@ pub struct ControlPosts {
 /// The control posts for a post, which may be any of its IDs; `None` if the post is not stored.
 pub fn control_posts(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     id: &UpstreamId,
 ) -> Result<Option<ControlPosts>, StoreError> {
     let id = id.stable();
@@ -61,21 +57,23 @@ struct Subject {
 
 fn subject(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     upstream_id: &str,
 ) -> Result<Option<Subject>, StoreError> {
-    let instance_id = tx.query_opt(
-        "select instance_id from source where id = $1",
-        &[&sql(source)],
-        |row| row.i64("instance_id"),
-    )?;
-    let instance_id = instance_id.ok_or(StoreError::NoSource)?;
+    let instance_id = source.instance_id();
+    tx.query_opt(
+        "select 1 from source where id = $1 and instance_id = $2",
+        &[&source.id(), &instance_id],
+        |_| Ok(()),
+    )?
+    .ok_or(StoreError::NoSource)?;
     let Some(known) = post::known(tx, instance_id, &[upstream_id])?.remove(upstream_id) else {
         return Ok(None);
     };
     let (account, original) = tx.query_one(
-        "select account_id, boost_of_upstream_id from post where id = $1",
-        &[&known.id],
+        "select account_id, boost_of_upstream_id from post
+         where id = $1 and instance_id = $2",
+        &[&known.id, &instance_id],
         |row| {
             Ok((
                 row.opt_i64("account_id")?,
@@ -101,23 +99,28 @@ fn subject(
 /// others matter too, for an author who blocks the reader hides them all.
 fn of_author(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     subject: &Subject,
     account: i64,
 ) -> Result<Vec<UpstreamId>, DbError> {
     let posts = tx.query(
         "select id, upstream_id, visibility from post
          where account_id = $1 and boost_of_upstream_id is null and deleted_at_ms is null
-             and id <> $2
+             and id <> $2 and instance_id = $4
          order by id desc limit $3",
-        &[&account, &subject.id, &AUTHORS_NEWEST],
+        &[
+            &account,
+            &subject.id,
+            &AUTHORS_NEWEST,
+            &source.instance_id(),
+        ],
         |row| {
             let upstream_id = UpstreamId::new(row.str("upstream_id")?);
             Ok((row.i64("id")?, upstream_id, is_open(row)?))
         },
     )?;
     let ids: Vec<i64> = posts.iter().map(|(id, ..)| *id).collect();
-    let entries = entry::of_posts(tx, sql(source), &ids)?.into_iter();
+    let entries = entry::of_posts(tx, source, &ids)?.into_iter();
     let is_listed = |of: &entry::Known| !of.gone && !of.is_absent && !of.streamed;
     let listed: HashSet<i64> = entries.filter(is_listed).map(|of| of.post_id).collect();
     let mut posts = posts;
@@ -130,14 +133,14 @@ fn of_author(
 /// each by another author than the rest and the post in question.
 fn of_others(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     subject: &Subject,
 ) -> Result<Vec<UpstreamId>, DbError> {
     let entries = tx.query(
         "select post_id, absent_at_ms is not null or streamed as is_doubtful from entry
-         where source_id = $1 and not gone
+         where source_id = $1 and instance_id = $3 and not gone
          order by position desc limit $2",
-        &[&sql(source), &REACH],
+        &[&source.id(), &REACH, &source.instance_id()],
         |row| Ok((!row.bool("is_doubtful")?).then_some(row.i64("post_id")?)),
     )?;
     let entries: Vec<i64> = entries.into_iter().flatten().collect();
@@ -145,8 +148,8 @@ fn of_others(
     let posts = tx.query(
         "select id, upstream_id, account_id, visibility,
              boost_of_upstream_id is not null as is_boost
-         from post where id {in $1} and deleted_at_ms is null",
-        &[&ids],
+         from post where id {in $1} and instance_id = $2 and deleted_at_ms is null",
+        &[&ids, &source.instance_id()],
         |row| {
             let is_control = is_open(row)? && PostKind::of(row.bool("is_boost")?) == subject.kind;
             let upstream_id = UpstreamId::new(row.str("upstream_id")?);

@@ -46,23 +46,30 @@ pub(crate) fn take_in(
             return Ok(0);
         }
         if gone.keep {
-            history::keep(tx, &[known.id], EndedBy::Deletion, gone.now_ms)?;
+            history::keep(
+                tx,
+                source.instance_id,
+                &[known.id],
+                EndedBy::Deletion,
+                gone.now_ms,
+            )?;
         }
         tx.execute(
-            "update post set deleted_at_ms = $2, listed = false, raw = null where id = $1",
-            &[&known.id, &gone.received_at_ms],
+            "update post set deleted_at_ms = $2, listed = false, raw = null
+             where id = $1 and instance_id = $3",
+            &[&known.id, &gone.received_at_ms, &source.instance_id],
         )?;
         // Saves lock posts before what hangs on them.
         if !gone.keep {
-            history::erase(tx, &[known.id])?;
+            history::erase(tx, source.instance_id, &[known.id])?;
         }
         known.deleted_at_ms = Some(gone.received_at_ms);
     }
-    let changes: Vec<entry::Change> = entry::of_posts(tx, source.id, &[known.id])?
+    let changes: Vec<entry::Change> = entry::of_posts(tx, source.key, &[known.id])?
         .into_iter()
         .filter(|entry| !entry.gone || entry.is_left())
         .map(|entry| entry.change(&known, None, source.library.next_usn()))
         .collect();
-    entry::change(tx, source.id, &changes, &TakenIds::NONE)?;
+    entry::change(tx, source.key, &changes, &TakenIds::NONE)?;
     Ok(changes.len() as u64)
 }

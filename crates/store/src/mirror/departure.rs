@@ -13,7 +13,7 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 use super::{entry, machine::LockedSource, source::TokenLocation};
 use crate::{
     error::StoreError,
-    id_types::{InstanceId, LocalId, SourceId, from_sql, sql},
+    id_types::{InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
 };
 
 /// An entry that a page should list and does not.
@@ -50,7 +50,7 @@ pub(crate) type PendingLive<'r> = PendingRows<'r, Option<AbsentEntry>>;
 /// Posts that a stream has shown since the page was requested, Unix ms, need not be listed.
 pub(crate) fn live_later<'r>(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     (low, high): (&Key, &Key),
     listed: &'r HashSet<&'r str>,
     asked_at_ms: i64,
@@ -58,10 +58,17 @@ pub(crate) fn live_later<'r>(
     let (low, high) = (low.as_str(), high.as_str());
     tx.query_later(
         "select id, position, post_id, absent_at_ms from entry
-         where source_id = $1 and position >= $2 and position < $3 and not gone
-             and (not streamed or arrived_at_ms < $4)
+         where source_id = $1 and instance_id = $6 and position >= $2 and position < $3
+             and not gone and (not streamed or arrived_at_ms < $4)
          order by position desc limit $5",
-        &[&source_id, &low, &high, &asked_at_ms, &MAX_ABSENT],
+        &[
+            &source.id(),
+            &low,
+            &high,
+            &asked_at_ms,
+            &MAX_ABSENT,
+            &source.instance_id(),
+        ],
         |row| {
             let entry = AbsentEntry {
                 id: row.i64("id")?,
@@ -77,6 +84,7 @@ pub(crate) fn live_later<'r>(
 /// The entries that the ranges' pages lack, with their posts' upstream IDs.
 pub(crate) fn absent(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     ranges: Vec<PendingLive<'_>>,
 ) -> Result<Vec<AbsentEntry>, DbError> {
     let mut absent = Vec::new();
@@ -88,8 +96,8 @@ pub(crate) fn absent(
     }
     let posts = Column::i64(absent.iter().map(|entry| entry.post_id));
     let names = tx.query(
-        "select id, upstream_id from post where id {in $1}",
-        &[&posts],
+        "select id, upstream_id from post where id {in $1} and instance_id = $2",
+        &[&posts, &instance_id],
         |row| Ok((row.i64("id")?, UpstreamId::new(row.str("upstream_id")?))),
     )?;
     let names: std::collections::HashMap<i64, UpstreamId> = names.into_iter().collect();
@@ -116,8 +124,8 @@ pub(crate) fn take_in(
     let first = suspects.iter().filter(|entry| entry.since_ms.is_none());
     tx.execute_many_later(
         "update entry set absent_at_ms = $2 from {rows as r(id)}
-         where entry.source_id = $1 and entry.id = r.id",
-        &[&source.id, &asked_at_ms],
+         where entry.source_id = $1 and entry.instance_id = $3 and entry.id = r.id",
+        &[&source.id, &asked_at_ms, &source.instance_id],
         &[Column::i64(first.map(|entry| entry.id))],
     )?;
     let ids: Vec<i64> = left.iter().map(|entry| entry.id).collect();
@@ -139,8 +147,9 @@ pub(crate) fn end(
     tx.execute_many_later(
         "update entry set usn = r.usn, gone = true, listed = false, left_at_ms = $2,
              absent_at_ms = null, times_left = times_left + 1
-         from {rows as r(id, usn)} where entry.source_id = $1 and entry.id = r.id",
-        &[&source.id, &at_ms],
+         from {rows as r(id, usn)}
+         where entry.source_id = $1 and entry.instance_id = $3 and entry.id = r.id",
+        &[&source.id, &at_ms, &source.instance_id],
         &[
             Column::i64(ids.iter().copied()),
             Column::i64(usns.iter().copied()),
@@ -156,11 +165,11 @@ pub(crate) fn is_listed_for_others(
     post_id: i64,
 ) -> Result<bool, StoreError> {
     let own = tx.query_one(
-        "select token from source where id = $1",
-        &[&source.id],
+        "select token from source where id = $1 and instance_id = $2",
+        &[&source.id, &source.instance_id],
         |row| row.opt_text("token"),
     )?;
-    is_listed(tx, source.instance_id, &[own], post_id)
+    is_listed(tx, source.key.instance, &[own], post_id)
 }
 
 /// Whether a source of the instance lists a post that is read with none of these tokens, which do not
@@ -175,25 +184,25 @@ pub fn is_listed_beyond(
         .iter()
         .map(|token| token.as_ref().map(TokenLocation::to_text));
     let asked: Vec<Option<String>> = asked.collect();
-    is_listed(tx, sql(instance), &asked, sql(post))
+    is_listed(tx, instance, &asked, sql(post))
 }
 
 fn is_listed(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    instance: InstanceId,
     asked: &[Option<String>],
     post_id: i64,
 ) -> Result<bool, StoreError> {
     let sources = tx.query(
         "select id, token from source where instance_id = $1",
-        &[&instance_id],
-        |row| Ok((row.i64("id")?, row.opt_text("token")?)),
+        &[&sql(instance)],
+        |row| Ok((from_sql(row.i64("id")?)?, row.opt_text("token")?)),
     )?;
-    for (source, token) in sources {
+    for (id, token) in sources {
         if asked.contains(&token) {
             continue;
         }
-        let entries = entry::of_posts(tx, source, &[post_id])?;
+        let entries = entry::of_posts(tx, SourceKey { id, instance }, &[post_id])?;
         if entries.iter().any(|entry| !entry.gone) {
             return Ok(true);
         }
@@ -211,13 +220,13 @@ pub fn left(
     let sources = tx.query(
         "select id from source where instance_id = $1 order by id",
         &[&sql(instance)],
-        |row| row.i64("id"),
+        |row| from_sql(row.i64("id")?),
     )?;
     let mut left = Vec::new();
-    for source in sources {
-        let entries = entry::of_posts(tx, source, &[sql(post)])?;
+    for id in sources {
+        let entries = entry::of_posts(tx, SourceKey { id, instance }, &[sql(post)])?;
         if let Some(at_ms) = entries.iter().filter_map(|entry| entry.left_at_ms).max() {
-            left.push((from_sql(source)?, at_ms));
+            left.push((id, at_ms));
         }
     }
     Ok(left)

@@ -11,7 +11,7 @@ use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{InstanceId, SourceId, sql},
+    id_types::SourceKey,
     new_ids::TakenIds,
     posts::{alias, post},
     refresh::Look,
@@ -22,7 +22,7 @@ use crate::{
 /// a stream has shown do not count: pages need not show them.
 pub fn anchor(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     query: &AnchorQuery,
 ) -> Result<Option<Anchor>, StoreError> {
     match query {
@@ -42,7 +42,7 @@ pub fn anchor(
 
 fn nearest(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     (side, bound): (&str, &Key),
     order: &str,
     skip: u32,
@@ -53,7 +53,7 @@ fn nearest(
 
 fn nearest_later(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     (side, bound): (&str, &Key),
     order: &str,
     skip: u32,
@@ -61,10 +61,11 @@ fn nearest_later(
     tx.query_later(
         &format!(
             "select position from entry
-             where source_id = $1 and position {side} $2 and not gone and not streamed
+             where source_id = $1 and instance_id = $4 and position {side} $2
+                 and not gone and not streamed
              order by position {order} limit 2 offset $3"
         ),
-        &[&sql(source), &bound.as_str(), &skip],
+        &[&source.id(), &bound.as_str(), &skip, &source.instance_id()],
         position,
     )
 }
@@ -83,7 +84,7 @@ pub(crate) struct PendingBelow<'k>(&'k Key, PendingRows<'static, Key>);
 impl<'k> PendingBelow<'k> {
     pub(crate) fn ask(
         tx: &mut Tx<'_>,
-        source: SourceId,
+        source: SourceKey,
         high: &'k Key,
     ) -> Result<PendingBelow<'k>, DbError> {
         let found = nearest_later(tx, source, ("<=", high), "desc", 0)?;
@@ -98,22 +99,24 @@ impl<'k> PendingBelow<'k> {
 /// One of a range's entries, by what part of them lies below it: each is as likely as any other.
 fn drawn(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     (low, high): (&Key, &Key),
     per_million: u32,
 ) -> Result<Option<Anchor>, StoreError> {
     let range = "from entry
-         where source_id = $1 and position >= $2 and position < $3 and not gone and not streamed";
-    let (id, low, high) = (sql(source), low.as_str(), high.as_str());
+         where source_id = $1 and instance_id = $4 and position >= $2 and position < $3
+             and not gone and not streamed";
+    let (id, instance_id) = (source.id(), source.instance_id());
+    let (low, high) = (low.as_str(), high.as_str());
     let count = tx.query_one(
         &format!("select count(*) as entries {range}"),
-        &[&id, &low, &high],
+        &[&id, &low, &high, &instance_id],
         |row| row.i64("entries"),
     )?;
     let below = count * i64::from(per_million) / 1_000_000;
     let found = tx.query_opt(
-        &format!("select position {range} order by position limit 1 offset $4"),
-        &[&id, &low, &high, &below],
+        &format!("select position {range} order by position limit 1 offset $5"),
+        &[&id, &low, &high, &instance_id, &below],
         position,
     )?;
     Ok(found.map(|key| Anchor { key, before: None }))
@@ -123,14 +126,14 @@ fn drawn(
 /// entries the newest counts.
 pub fn positions(
     tx: &mut Tx<'_>,
-    (source, instance): (SourceId, InstanceId),
+    source: SourceKey,
     posts: &[UpstreamId],
 ) -> Result<HashMap<UpstreamId, UpstreamId>, StoreError> {
     let upstream_ids: Vec<&str> = posts.iter().map(UpstreamId::as_str).collect();
-    let known = post::known(tx, sql(instance), &upstream_ids)?.into_values();
+    let known = post::known(tx, source.instance_id(), &upstream_ids)?.into_values();
     let names: HashMap<i64, String> = known.map(|post| (post.id, post.upstream_id)).collect();
     let ids: Vec<i64> = names.keys().copied().collect();
-    let entries = of_posts(tx, sql(source), &ids)?.into_iter();
+    let entries = of_posts(tx, source, &ids)?.into_iter();
     let position = |entry: Known| {
         let name = names.get(&entry.post_id)?;
         Some((name.as_str().into(), entry.position.as_str().into()))
@@ -141,11 +144,12 @@ pub fn positions(
 /// The highest position of a source's entries, along with what is asked next: one row.
 pub(crate) fn newest_position_later(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
 ) -> Result<PendingRows<'static, Option<String>>, DbError> {
     tx.query_later(
-        "select max(position) as newest from entry where source_id = $1",
-        &[&source_id],
+        "select max(position) as newest from entry
+         where source_id = $1 and instance_id = $2",
+        &[&source.id(), &source.instance_id()],
         |row| row.opt_text("newest"),
     )
 }
@@ -182,26 +186,29 @@ pub(crate) struct Known {
 /// The entries at those positions, by position.
 pub(crate) fn at(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     positions: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let entries = at_later(tx, source_id, positions)?;
+    let entries = at_later(tx, source, positions)?;
     Ok(by_position(tx.rows(entries)?))
 }
 
 /// The entries at those positions, along with what is asked next.
 pub(crate) fn at_later(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     positions: &[&str],
 ) -> Result<PendingRows<'static, Known>, DbError> {
     tx.query_each_later(
         &format!(
-            "select {COLUMNS}, {} from entry e left join freshness f on f.post_id = e.post_id
-             where e.source_id = $1 and e.position = {{row 1}}",
+            "select {}, {}
+             from entry e
+             left join freshness f on f.post_id = e.post_id and f.instance_id = e.instance_id
+             where e.source_id = $1 and e.instance_id = $2 and e.position = {{row 1}}",
+            columns("$2"),
             Look::COLUMNS
         ),
-        &[&source_id],
+        &[&source.id(), &source.instance_id()],
         &[Column::text(positions.iter().copied())],
         |row| {
             Ok(Known {
@@ -223,20 +230,23 @@ pub(crate) fn by_position(entries: Vec<Known>) -> HashMap<String, Known> {
 /// more than once.
 pub(crate) fn of_posts(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     post_ids: &[i64],
 ) -> Result<Vec<Known>, DbError> {
     let ids = Column::i64(post_ids.iter().copied());
+    let columns = columns("$3");
     tx.query(
         &format!(
-            "select {COLUMNS} from entry e
-             where e.source_id = $1 and e.id {{in $2}} and e.id = e.post_id
+            "select {columns} from entry e
+             where e.source_id = $1 and e.instance_id = $3 and e.id {{in $2}}
+                 and e.id = e.post_id
              union all
-             select {COLUMNS} from entry e
-             where e.source_id = $1 and e.post_id {{in $2}} and e.id <> e.post_id
+             select {columns} from entry e
+             where e.source_id = $1 and e.instance_id = $3 and e.post_id {{in $2}}
+                 and e.id <> e.post_id
              order by 1"
         ),
-        &[&source_id, &ids],
+        &[&source.id(), &ids, &source.instance_id()],
         from_row,
     )
 }
@@ -276,18 +286,19 @@ pub(crate) struct NewEntry<'a> {
 /// Stores entries that are new, whose IDs may be of `ids`.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     arrived_at_ms: i64,
     new: &[NewEntry<'_>],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     let states = || new.iter().map(|new| &new.state);
     tx.execute_many_later(
-        "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
+        "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn, arrived_at_ms,
              content_hash, gone, listed, streamed, returns) {rows}",
         &[],
         &[
-            Column::i64(new.iter().map(|_| source_id)),
+            Column::i64(new.iter().map(|_| source.id())),
+            Column::i64(new.iter().map(|_| source.instance_id())),
             ids.column(states().map(|state| state.id)),
             ids.column(states().map(|state| state.post_id)),
             Column::text(new.iter().map(|d| d.position)),
@@ -301,12 +312,13 @@ pub(crate) fn insert(
             Column::i64(states().map(|state| state.returns)),
         ],
     )?;
-    add_aliases(tx, new.iter().map(|new| &new.state), ids)
+    add_aliases(tx, source, new.iter().map(|new| &new.state), ids)
 }
 
 /// Lets the IDs of entries find their posts.
 fn add_aliases<'a>(
     tx: &mut Tx<'_>,
+    source: SourceKey,
     entries: impl Iterator<Item = &'a EntryState>,
     ids: &TakenIds,
 ) -> Result<(), DbError> {
@@ -314,7 +326,7 @@ fn add_aliases<'a>(
     let aliases: Vec<_> = aliases
         .map(|entry| (entry.id, Some(entry.post_id)))
         .collect();
-    alias::add(tx, &aliases, ids)
+    alias::add(tx, source.instance_id(), &aliases, ids)
 }
 
 /// A change of a stored entry; it moves if its ID changes.
@@ -358,7 +370,7 @@ impl Known {
 /// Notifies a source's library of new versions of its posts. The IDs to which they move may be of `ids`.
 pub(crate) fn change(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     changes: &[Change],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
@@ -368,8 +380,8 @@ pub(crate) fn change(
              listed = r.listed, left_at_ms = null,
              left_before_ms = case when r.gone then coalesce(left_at_ms, left_before_ms) end
          from {rows as r(id, usn, content_hash, gone, listed)}
-         where entry.source_id = $1 and entry.id = r.id",
-        &[&source_id],
+         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &[&source.id(), &source.instance_id()],
         &[
             Column::i64(stay.iter().map(|c| c.id)),
             Column::i64(stay.iter().map(|c| c.new.usn)),
@@ -383,8 +395,8 @@ pub(crate) fn change(
              gone = r.gone, listed = r.listed, returns = r.returns, left_at_ms = null,
              left_before_ms = null, absent_at_ms = null
          from {rows as r(id, new_id, usn, content_hash, gone, listed, returns)}
-         where entry.source_id = $1 and entry.id = r.id",
-        &[&source_id],
+         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &[&source.id(), &source.instance_id()],
         &[
             Column::i64(moved.iter().map(|c| c.id)),
             ids.column(moved.iter().map(|c| c.new.id)),
@@ -395,20 +407,21 @@ pub(crate) fn change(
             Column::i64(moved.iter().map(|c| c.new.returns)),
         ],
     )?;
-    add_aliases(tx, moved.iter().map(|change| &change.new), ids)
+    add_aliases(tx, source, moved.iter().map(|change| &change.new), ids)
 }
 
 /// Notifies a source's library that the deleted posts of entries which had left before have returned:
 /// these have left as before. Each entry comes with its USN.
 pub(crate) fn leave_as_before(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     entries: &[(i64, i64)],
 ) -> Result<(), DbError> {
     tx.execute_many_later(
         "update entry set usn = r.usn, left_at_ms = left_before_ms, left_before_ms = null
-         from {rows as r(id, usn)} where entry.source_id = $1 and entry.id = r.id",
-        &[&source_id],
+         from {rows as r(id, usn)}
+         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &[&source.id(), &source.instance_id()],
         &[
             Column::i64(entries.iter().map(|(id, _)| *id)),
             Column::i64(entries.iter().map(|(_, usn)| *usn)),
@@ -419,13 +432,13 @@ pub(crate) fn leave_as_before(
 /// Records the hashes of entries that were of an earlier form, each by its entry's ID.
 pub(crate) fn set_hashes(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     hashes: &[(i64, i64)],
 ) -> Result<(), DbError> {
     tx.execute_many_later(
         "update entry set content_hash = r.content_hash from {rows as r(id, content_hash)}
-         where entry.source_id = $1 and entry.id = r.id",
-        &[&source_id],
+         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &[&source.id(), &source.instance_id()],
         &[
             Column::i64(hashes.iter().map(|(id, _)| *id)),
             Column::i64(hashes.iter().map(|(_, hash)| *hash)),
@@ -434,11 +447,11 @@ pub(crate) fn set_hashes(
 }
 
 /// Records that a page has shown entries that only a stream had shown before, or that a page lacked.
-pub(crate) fn mark_shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result<(), DbError> {
+pub(crate) fn mark_shown(tx: &mut Tx<'_>, source: SourceKey, ids: &[i64]) -> Result<(), DbError> {
     tx.execute_many_later(
         "update entry set streamed = false, absent_at_ms = null from {rows as r(id)}
-         where entry.source_id = $1 and entry.id = r.id",
-        &[&source_id],
+         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &[&source.id(), &source.instance_id()],
         &[Column::i64(ids.iter().copied())],
     )
 }
@@ -465,10 +478,15 @@ fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
     })
 }
 
-/// The columns of `entry e` that [`from_row`] reads. Few posts are deleted or ever return, and their
-/// index is small.
-const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
-    e.left_at_ms, e.left_before_ms, e.absent_at_ms, e.times_left,
-    case when e.gone then -1 else e.returns end <> coalesce(
-        (select case when p.deleted_at_ms is null then p.returns else -1 end from post p
-         where p.id = e.post_id and (p.returns > 0 or p.deleted_at_ms is not null)), 0) as stale";
+/// The columns of `entry e` that [`from_row`] reads, where that parameter is its instance. Few posts are
+/// deleted or ever return, and their index is small.
+fn columns(instance: &str) -> String {
+    format!(
+        "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
+         e.left_at_ms, e.left_before_ms, e.absent_at_ms, e.times_left,
+         case when e.gone then -1 else e.returns end <> coalesce(
+             (select case when p.deleted_at_ms is null then p.returns else -1 end from post p
+              where p.id = e.post_id and p.instance_id = {instance}
+                  and (p.returns > 0 or p.deleted_at_ms is not null)), 0) as stale"
+    )
+}

@@ -8,22 +8,24 @@ use driftline_core::{
 };
 use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
-use crate::error::StoreError;
+use crate::{error::StoreError, id_types::SourceKey};
 
 /// A source's ranges, in order.
-pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError> {
-    let gaps = load_later(tx, source_id)?;
+pub(crate) fn load(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Gap>, DbError> {
+    let gaps = load_later(tx, source)?;
     tx.rows(gaps)
 }
 
 /// [`load`], along with what is asked next.
 pub(crate) fn load_later(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
 ) -> Result<PendingRows<'static, Gap>, DbError> {
     tx.query_later(
-        &format!("select {COLUMNS} from gap where source_id = $1 order by low"),
-        &[&source_id],
+        &format!(
+            "select {COLUMNS} from gap where source_id = $1 and instance_id = $2 order by low"
+        ),
+        &[&source.id(), &source.instance_id()],
         from_row,
     )
 }
@@ -35,7 +37,7 @@ pub(crate) fn load_later(
 /// also changes its ledger when it chooses its next step.
 pub(crate) fn save(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     stored: Vec<Gap>,
     gaps: &[Gap],
 ) -> Result<(), StoreError> {
@@ -50,8 +52,9 @@ pub(crate) fn save(
         .collect::<Result<Vec<_>, serde_json::Error>>()
         .map_err(|error| StoreError::unreadable("a gap", &error))?;
     tx.execute_many_later(
-        "delete from gap where source_id = $1 and low in (select low from {rows as r(low)})",
-        &[&source_id],
+        "delete from gap where source_id = $1 and instance_id = $2
+             and low in (select low from {rows as r(low)})",
+        &[&source.id(), &source.instance_id()],
         &[Column::text(stored.keys().map(Key::as_str))],
     )?;
     // What its kind does not have holds zero.
@@ -64,14 +67,14 @@ pub(crate) fn save(
     };
     tx.execute_many_later(
         &format!(
-            "insert into gap (source_id, {COLUMNS})
-             select $1, {COLUMNS} from {{rows as r({COLUMNS})}} where true
-             on conflict (source_id, low) do update set high = excluded.high, kind = excluded.kind,
+            "insert into gap (source_id, instance_id, {COLUMNS})
+             select $1, $2, {COLUMNS} from {{rows as r({COLUMNS})}} where true
+             on conflict ({{key source_id, low + instance_id}}) do update set high = excluded.high, kind = excluded.kind,
                  history = excluded.history, fill_requested = excluded.fill_requested,
                  tries = excluded.tries, read_age_ms = excluded.read_age_ms,
                  from_ms = excluded.from_ms, until_ms = excluded.until_ms"
         ),
-        &[&source_id],
+        &[&source.id(), &source.instance_id()],
         &[
             Column::text(changed.iter().map(|(gap, _)| gap.low.as_str())),
             Column::text(changed.iter().map(|(gap, _)| gap.high.as_str())),

@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    local_ids,
     new_ids::NewIds,
     posts::{account, instance, post},
+    reservation::{self, Placed},
     text::without_nul,
 };
 
@@ -83,10 +83,18 @@ pub(crate) fn hold_instance(
         created_at_ms.unwrap_or(context.now_ms)
     });
     let ideal = backdate::ideal_ids(times_ms.rev(), context.now_ms);
-    if !ideal.is_empty() {
-        local_ids::take_later(tx, context.now_ms, 0)?;
-    }
-    let history = backdate::take_below(tx, source.lowest_id, &ideal, &[], context.now_ms)?;
+    let now_ms = context.now_ms;
+    let history = match ideal.is_empty() {
+        true => Vec::new(),
+        false => reservation::place_history(tx, source.instance_id, now_ms, |tx| {
+            let (value, of_now) = backdate::take_below(tx, source.lowest_id, &ideal, &[], now_ms)?;
+            Ok(Placed {
+                value,
+                of_now,
+                listed_id: None,
+            })
+        })?,
+    };
     let mut history = history.into_iter().rev();
     let mut new_ids = NewIds::default();
     let first_reference_id = new_ids.give_run(named.len());

@@ -27,6 +27,7 @@ use crate::{
         rehash::{HashStored, rehash},
     },
     refresh::{self, RefreshState},
+    reservation::{self, Placed},
     text::without_nul,
 };
 
@@ -125,8 +126,13 @@ pub(crate) fn take_in_held(
     context: IntakeContext<'_>,
     mut held: HeldInstance,
 ) -> Result<CommitSummary, StoreError> {
-    let updated = rehash(tx, held.stored.posts.values_mut(), context.hash_stored)?;
-    refresh::set_state_hashes(tx, &updated)?;
+    let updated = rehash(
+        tx,
+        source.instance_id,
+        held.stored.posts.values_mut(),
+        context.hash_stored,
+    )?;
+    refresh::set_state_hashes(tx, source.instance_id, &updated)?;
     let mut ids = held.entry_ids.into_iter();
     let stored = held.stored.posts.into_iter();
     let mut intake = Intake {
@@ -376,24 +382,28 @@ impl<'a> Intake<'_, 'a> {
             return Ok(());
         }
         self.changes.new_history.reverse();
-        let lowest = local_ids::lowest_listed(tx)?;
         let ids = &self.changes.new_history;
-        let public_ids = match lowest {
-            Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
-                let given = self.changes.new_entries.iter().map(|new| new.state.id);
-                backdate::take_below(
-                    tx,
-                    Some(lowest),
-                    ids,
-                    &given.collect::<Vec<_>>(),
-                    self.context.now_ms,
-                )?
+        let given = self.changes.new_entries.iter().map(|new| new.state.id);
+        let given: Vec<i64> = given.collect();
+        let (instance_id, now_ms) = (self.source.instance_id, self.context.now_ms);
+        let public_ids = reservation::place_history(tx, instance_id, now_ms, |tx| {
+            let lowest = local_ids::lowest_listed(tx)?;
+            let (public_ids, of_now) = match lowest {
+                Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
+                    backdate::take_below(tx, Some(lowest), ids, &given, now_ms)?
+                }
+                _ => (ids.clone(), None),
+            };
+            if let Some(lowest) = public_ids.iter().min() {
+                local_ids::lists_below(tx, *lowest)?;
             }
-            _ => ids.clone(),
-        };
-        if let Some(lowest) = public_ids.iter().min() {
-            local_ids::lists_below(tx, *lowest)?;
-        }
+            let is_below = |id: &&i64| of_now.is_none_or(|taken| **id < taken.first);
+            Ok(Placed {
+                listed_id: public_ids.iter().filter(is_below).max().copied(),
+                value: public_ids,
+                of_now,
+            })
+        })?;
         let pairs = ids.iter().copied().zip(public_ids);
         self.changes.relisted_posts = pairs.filter(|(id, public_id)| id != public_id).collect();
         Ok(())
@@ -423,14 +433,20 @@ impl<'a> Intake<'_, 'a> {
                 references.name(&id, self.posts.get(&*id).map(|post| &post.known));
             }
         }
-        history::keep(tx, &changes.edited_posts, EndedBy::Edit, now_ms)?;
-        post::replace(tx, &changes.replaced_posts)?;
-        refresh::revive(tx, policy, asked_at_ms, &changes.revived_posts)?;
+        history::keep(
+            tx,
+            instance_id,
+            &changes.edited_posts,
+            EndedBy::Edit,
+            now_ms,
+        )?;
+        post::replace(tx, instance_id, &changes.replaced_posts)?;
+        refresh::revive(tx, instance_id, policy, asked_at_ms, &changes.revived_posts)?;
         // Other sources that have them move their entries below their own roots.
         let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
         // Here the clock is held, if it was not for history, and from here on nothing is awaited.
-        let ids = self.new_ids.take(tx, now_ms)?;
+        let ids = self.new_ids.take(tx, instance_id, now_ms)?;
         post::insert(
             tx,
             (instance_id, source.id),
@@ -439,14 +455,14 @@ impl<'a> Intake<'_, 'a> {
             &ids,
         )?;
         references.write(tx, instance_id, &ids)?;
-        refresh::insert(tx, &changes.new_freshness, &ids)?;
-        post::list_at(tx, &changes.returned_posts, true, &ids)?;
-        post::list_at(tx, &changes.relisted_posts, false, &ids)?;
+        refresh::insert(tx, instance_id, &changes.new_freshness, &ids)?;
+        post::list_at(tx, instance_id, &changes.returned_posts, true, &ids)?;
+        post::list_at(tx, instance_id, &changes.relisted_posts, false, &ids)?;
         let new_entries = changes.new_entries.iter().map(|new| new.state.id);
         source.shows(tx, new_entries, &ids)?;
-        entry::insert(tx, source.id, now_ms, &changes.new_entries, &ids)?;
-        entry::change(tx, source.id, &changes.changed_entries, &ids)?;
-        entry::set_hashes(tx, source.id, &changes.entry_hashes)?;
+        entry::insert(tx, source.key, now_ms, &changes.new_entries, &ids)?;
+        entry::change(tx, source.key, &changes.changed_entries, &ids)?;
+        entry::set_hashes(tx, source.key, &changes.entry_hashes)?;
         Ok(self.summary)
     }
 }

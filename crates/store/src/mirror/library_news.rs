@@ -7,7 +7,7 @@ use driftline_db::Tx;
 use super::{entry, machine::LockedSource};
 use crate::{
     error::StoreError,
-    id_types::{LocalId, SourceId, from_sql, sql},
+    id_types::{LocalId, SourceKey, from_sql, sql},
     new_ids::NewIds,
     posts::{instance, post},
     refresh::OutboxItem,
@@ -17,10 +17,10 @@ use crate::{
 /// whose counts have changed, takes the next USN. An entry whose post has returned moves to a new
 /// ID, above all that readers have seen, unless it had left the source before. To be written below [`crate::mirror::source::root`] of the source.
 /// Returns how many entries took a USN.
-pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result<u64, StoreError> {
+pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
     let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
-    let entries = entry::of_posts(tx, held.id, &ids)?;
+    let entries = entry::of_posts(tx, held.key, &ids)?;
     if entries.is_empty() {
         return Ok(0);
     }
@@ -32,7 +32,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
     if entries.iter().any(may_move) {
         instance::hold(tx, held.instance_id)?;
     }
-    let posts = post::by_ids(tx, &ids)?;
+    let posts = post::by_ids(tx, held.instance_id, &ids)?;
     let recounted = items.iter().filter(|item| item.counts);
     let recounted: HashSet<i64> = recounted.map(|item| sql(item.post)).collect();
     let (mut changes, mut left) = (Vec::new(), Vec::new());
@@ -56,9 +56,9 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
             changes.push(entry.change(post, new_id, held.library.next_usn()));
         }
     }
-    let ids = new_ids.take(tx, now_ms)?;
-    entry::change(tx, held.id, &changes, &ids)?;
-    entry::leave_as_before(tx, held.id, &left)?;
+    let ids = new_ids.take(tx, held.instance_id, now_ms)?;
+    entry::change(tx, held.key, &changes, &ids)?;
+    entry::leave_as_before(tx, held.key, &left)?;
     held.library.save(tx)?;
     Ok((changes.len() + left.len()) as u64)
 }
@@ -66,11 +66,11 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
 /// Which of these posts a source lists, so that it is to be notified of them.
 pub fn listed_in(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     items: &[OutboxItem],
 ) -> Result<HashSet<LocalId>, StoreError> {
     let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
-    let entries = entry::of_posts(tx, sql(source), &ids)?;
+    let entries = entry::of_posts(tx, source, &ids)?;
     entries
         .iter()
         .map(|entry| Ok(from_sql(entry.post_id)?))

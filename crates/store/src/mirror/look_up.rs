@@ -9,7 +9,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    id_types::SourceId,
+    id_types::SourceKey,
     mirror::{
         commit_summary::CommitSummary,
         deletion::{self, Gone},
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct CommitLookUp<'a> {
     /// The source; the write's root is [`crate::mirror::source::root`] of it.
-    pub source: SourceId,
+    pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
     /// The machine as it stands before the look-up.
@@ -128,7 +128,7 @@ fn hidden(
     commit: &CommitLookUp<'_>,
     summary: &mut CommitSummary,
 ) -> Result<LookUpOutcome, StoreError> {
-    let entries = entry::of_posts(tx, source.id, &[known.id])?.into_iter();
+    let entries = entry::of_posts(tx, source.key, &[known.id])?.into_iter();
     let live: Vec<i64> = entries.filter(|e| !e.gone).map(|e| e.id).collect();
     departure::end(tx, source, &live, commit.headers.received_at_ms)?;
     summary.left += live.len() as u64;
@@ -145,7 +145,7 @@ fn found(
     known: &post::Known,
     commit: &CommitLookUp<'_>,
 ) -> Result<CommitSummary, StoreError> {
-    let entries = entry::of_posts(tx, source.id, &[known.id])?.into_iter();
+    let entries = entry::of_posts(tx, source.key, &[known.id])?.into_iter();
     let entries = entries.filter(|entry| !entry.is_left());
     let is_leaving = |entry: &entry::Known| entry.is_absent && entry.times_left == 0;
     let (leaving, staying): (Vec<_>, Vec<_>) = entries.partition(is_leaving);
@@ -170,7 +170,7 @@ fn found(
     let mut summary = intake::take_in(tx, source, &observations, context)?;
     let mut leaving: Vec<i64> = leaving.iter().map(|entry| entry.id).collect();
     if !had_left.is_empty() {
-        let entries = entry::of_posts(tx, source.id, &[known.id])?.into_iter();
+        let entries = entry::of_posts(tx, source.key, &[known.id])?.into_iter();
         let is_back = |e: &entry::Known| !e.gone && had_left.contains(&e.position);
         leaving.extend(entries.filter(is_back).map(|entry| entry.id));
     }

@@ -5,41 +5,37 @@ use driftline_db::{Column, PendingRows, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{InstanceId, SourceId, sql},
-    library::{self, Library},
+    id_types::{InstanceId, SourceKey, sql},
+    library::{self, Library, PendingOpening},
     mirror::gap,
     new_ids::TakenIds,
     text::{from_json, to_json},
 };
 
 /// A source's machine, with the ranges of its ledger.
-pub fn load(tx: &mut Tx<'_>, source: SourceId) -> Result<Machine, StoreError> {
+pub fn load(tx: &mut Tx<'_>, source: SourceKey) -> Result<Machine, StoreError> {
     let json = tx
         .query_opt(
-            "select machine from source where id = $1",
-            &[&sql(source)],
+            "select machine from source where id = $1 and instance_id = $2",
+            &[&source.id(), &source.instance_id()],
             |row| row.text("machine"),
         )?
         .ok_or(StoreError::NoSource)?;
     let mut machine: Machine = from_json("a source's machine", &json)?;
-    machine.restore_gaps(gap::load(tx, sql(source))?);
+    machine.restore_gaps(gap::load(tx, source)?);
     Ok(machine)
 }
 
 /// The lateness that other sources of an instance have measured, the source with the most posts
 /// first.
-pub fn lateness_of_others(
-    tx: &mut Tx<'_>,
-    source: SourceId,
-    instance: InstanceId,
-) -> Result<Vec<Lateness>, StoreError> {
+pub fn lateness_of_others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Lateness>, StoreError> {
     let machines = tx.query(
         &format!(
-            "select machine from source s {} where instance_id = $1 and s.id <> $2
+            "select machine from source s {} where s.instance_id = $1 and s.id <> $2
              order by update_count desc limit 3",
             library::OF_SOURCES
         ),
-        &[&sql(instance), &sql(source)],
+        &[&source.instance_id(), &source.id()],
         |row| {
             let machine = from_json("a source's machine", row.str("machine")?);
             Ok(machine.map(|machine: Machine| machine.lateness().clone()))
@@ -56,7 +52,7 @@ pub fn honoured_by(
 ) -> Result<Vec<(String, HonouredAbilities)>, StoreError> {
     let machines = tx.query(
         &format!(
-            "select timeline, machine from source s {} where instance_id = $1
+            "select timeline, machine from source s {} where s.instance_id = $1
              order by update_count desc, s.id",
             library::OF_SOURCES
         ),
@@ -74,7 +70,7 @@ pub fn honoured_by(
 #[derive(Clone, Copy, Debug)]
 pub struct CommitMachine<'a> {
     /// The source; the write's root is [`crate::mirror::source::root`] of it.
-    pub source: SourceId,
+    pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
     /// The machine.
@@ -84,7 +80,7 @@ pub struct CommitMachine<'a> {
 /// Stores a machine.
 pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
     let held = LockedSource::load_later(tx, commit.source)?;
-    let gaps = gap::load_later(tx, sql(commit.source))?;
+    let gaps = gap::load_later(tx, commit.source)?;
     let held = held.check(tx, commit.fence)?;
     let gaps = tx.rows(gaps)?;
     held.save_over(tx, gaps, commit.machine)
@@ -94,6 +90,8 @@ pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(),
 pub(crate) struct LockedSource {
     pub(crate) id: i64,
     pub(crate) instance_id: i64,
+    /// Both.
+    pub(crate) key: SourceKey,
     /// The lowest ID that it ever showed, this transaction's included; `None` if it never had an
     /// entry. The largest number stands for one that is known at the commit, after which none of
     /// history may follow in the same transaction.
@@ -103,7 +101,10 @@ pub(crate) struct LockedSource {
 }
 
 /// A source whose row was asked for, with whether it is leased and its fencing number.
-pub(crate) struct PendingSource(PendingRows<'static, (LockedSource, bool, i64)>);
+pub(crate) struct PendingSource {
+    row: PendingRows<'static, (LockedSource, bool, i64)>,
+    opening: PendingOpening,
+}
 
 impl PendingSource {
     /// The source; checks the fencing number.
@@ -112,8 +113,10 @@ impl PendingSource {
         tx: &mut Tx<'_>,
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
-        let row = tx.rows(self.0)?.pop();
-        let (held, is_leased, last_fence) = row.ok_or(StoreError::NoSource)?;
+        let last_opening = self.opening.read(tx)?;
+        let row = tx.rows(self.row)?.pop();
+        let (mut held, is_leased, last_fence) = row.ok_or(StoreError::NoSource)?;
+        held.library.last_opening = last_opening;
         match fence {
             Some(fence) if !is_leased || fence != last_fence => Err(StoreError::LeaseLost),
             _ => Ok(held),
@@ -125,7 +128,7 @@ impl LockedSource {
     /// Reads the row that the write's root has locked, and checks the fencing number.
     pub(crate) fn load(
         tx: &mut Tx<'_>,
-        source: SourceId,
+        source: SourceKey,
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
         LockedSource::load_later(tx, source)?.check(tx, fence)
@@ -134,28 +137,29 @@ impl LockedSource {
     /// [`LockedSource::load`], along with what is asked next.
     pub(crate) fn load_later(
         tx: &mut Tx<'_>,
-        source: SourceId,
+        source: SourceKey,
     ) -> Result<PendingSource, StoreError> {
-        let opening = tx.opening();
+        let opening = PendingOpening::ask(tx)?;
         let row = tx.query_later(
             &format!(
-                "select instance_id, lowest_id, lease_holder is not null as is_leased, lease_fence,
-                     {} from source s {} where s.id = $2",
+                "select lowest_id, lease_holder is not null as is_leased, lease_fence, {}
+                 from source s {} where s.id = $1 and s.instance_id = $2",
                 library::COLUMNS,
                 library::OF_SOURCES
             ),
-            &[&&*opening, &sql(source)],
+            &[&source.id(), &source.instance_id()],
             move |row| {
                 let held = LockedSource {
-                    id: sql(source),
-                    instance_id: row.i64("instance_id")?,
+                    id: source.id(),
+                    instance_id: source.instance_id(),
+                    key: source,
                     lowest_id: row.opt_i64("lowest_id")?,
                     library: Library::from_row(row)?,
                 };
                 Ok((held, row.bool("is_leased")?, row.i64("lease_fence")?))
             },
         )?;
-        Ok(PendingSource(row))
+        Ok(PendingSource { row, opening })
     }
 
     /// Stores the lowest ID if it is one of these new entries, which may be of `ids`.
@@ -177,8 +181,8 @@ impl LockedSource {
         self.lowest_id = Some(known);
         tx.execute_many_later(
             "update source set lowest_id = r.lowest_id from {rows as r(id, lowest_id)}
-             where source.id = r.id",
-            &[],
+             where source.id = r.id and source.instance_id = $1",
+            &[&self.instance_id],
             &[Column::i64([self.id]), ids.column([lowest])],
         )?;
         Ok(())
@@ -186,7 +190,7 @@ impl LockedSource {
 
     /// Stores the machine and the USNs.
     pub(crate) fn save(&self, tx: &mut Tx<'_>, machine: &Machine) -> Result<(), StoreError> {
-        let gaps = gap::load(tx, self.id)?;
+        let gaps = gap::load(tx, self.key)?;
         self.save_over(tx, gaps, machine)
     }
 
@@ -199,10 +203,11 @@ impl LockedSource {
     ) -> Result<(), StoreError> {
         let json = to_json("a source's machine", machine)?;
         tx.execute_later(
-            "update source set machine = $2, readable = (readable or $3) where id = $1",
-            &[&self.id, &json, &machine.is_readable()],
+            "update source set machine = $2, readable = (readable or $3)
+             where id = $1 and instance_id = $4",
+            &[&self.id, &json, &machine.is_readable(), &self.instance_id],
         )?;
         self.library.save(tx)?;
-        gap::save(tx, self.id, stored, machine.ledger().gaps())
+        gap::save(tx, self.key, stored, machine.ledger().gaps())
     }
 }

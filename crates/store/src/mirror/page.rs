@@ -11,7 +11,7 @@ use driftline_db::{PendingRows, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{SourceId, sql},
+    id_types::SourceKey,
     mirror::{
         commit_summary::CommitSummary,
         departure::{self, Departures},
@@ -30,7 +30,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct CommitPage<'a> {
     /// The source; the write's root is [`crate::mirror::source::root`] of it.
-    pub source: SourceId,
+    pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
     /// The machine as it stands before the page.
@@ -82,18 +82,19 @@ pub fn commit_page(
     listed.extend(earlier);
     let listed: HashSet<&str> = listed.iter().map(Key::as_str).collect();
     // The root, and all that is read of the source itself: one round trip.
-    let source_id = sql(commit.source);
     let source = LockedSource::load_later(tx, commit.source)?;
-    let gaps = gap::load_later(tx, source_id)?;
+    let gaps = gap::load_later(tx, commit.source)?;
     let entries = PendingEntries::ask(tx, commit, is_history)?;
     let live = ranges
         .iter()
-        .map(|(low, high)| departure::live_later(tx, source_id, (low, high), &listed, asked_at_ms))
+        .map(|(low, high)| {
+            departure::live_later(tx, commit.source, (low, high), &listed, asked_at_ms)
+        })
         .collect::<Result<_, _>>()?;
     let mut source = source.check(tx, commit.fence)?;
     let gaps = tx.rows(gaps)?;
     let listing = listing(tx, commit, entries)?;
-    let absent = departure::absent(tx, live)?;
+    let absent = departure::absent(tx, source.instance_id, live)?;
     let context = IntakeContext::answered(
         asked_at_ms,
         commit.now_ms,
@@ -109,9 +110,9 @@ pub fn commit_page(
     };
     // From here on the instance may be held, and at the end the local clock, for which other sources
     // wait: all reads that can be done before are done, or travel along.
-    entry::mark_shown(tx, source.id, &listing.shown)?;
+    entry::mark_shown(tx, source.key, &listing.shown)?;
     let proves = range.as_ref().filter(|_| is_proven);
-    quarantine::take_in(tx, source.id, page, reading, proves)?;
+    quarantine::take_in(tx, source.key, page, reading, proves)?;
     let departures = match is_proven {
         true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
         false => Departures::suspected(absent),
@@ -224,7 +225,7 @@ impl PendingEntries {
         commit: &CommitPage<'_>,
         is_history: bool,
     ) -> Result<PendingEntries, StoreError> {
-        let source_id = sql(commit.source);
+        let source = commit.source;
         let keys = &commit.reading.keys;
         let mut once = HashSet::with_capacity(keys.len());
         let is_once: Vec<bool> = keys.iter().map(|key| once.insert(key)).collect();
@@ -232,12 +233,12 @@ impl PendingEntries {
         // A first page of history may hold posts above what a stream has shown already: those are new.
         let is_first = matches!(commit.request.purpose, RequestPurpose::Poll);
         let newest = match is_history && is_first {
-            true => Some(entry::newest_position_later(tx, source_id)?),
+            true => Some(entry::newest_position_later(tx, source)?),
             false => None,
         };
         Ok(PendingEntries {
             is_once,
-            entries: entry::at_later(tx, source_id, &positions)?,
+            entries: entry::at_later(tx, source, &positions)?,
             newest,
             is_history,
         })

@@ -17,11 +17,11 @@ use driftline_core::{
     timeline::{IdScheme, Reading},
     upstream_id::{Key, UpstreamId},
 };
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, Row, ToValue, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{SourceId, sql as sql_id},
+    id_types::SourceKey,
     mirror::{
         commit_summary::CommitSummary,
         entry,
@@ -50,31 +50,43 @@ pub struct Quarantined {
 }
 
 /// How many items a source has in quarantine.
-pub fn count(tx: &mut Tx<'_>, source: SourceId) -> Result<u64, StoreError> {
-    let count = "select count(*) as items from quarantine where source_id = $1";
-    let items = tx.query_one(count, &[&sql_id(source)], |row| row.i64("items"))?;
+pub fn count(tx: &mut Tx<'_>, source: SourceKey) -> Result<u64, StoreError> {
+    let count = "select count(*) as items from quarantine
+         where source_id = $1 and instance_id = $2";
+    let key: [&dyn ToValue; 2] = [&source.id(), &source.instance_id()];
+    let items = tx.query_one(count, &key, |row| row.i64("items"))?;
     Ok(items.unsigned_abs())
 }
 
 /// The items that a source has in quarantine, in order of their arrival. Where they are many, each
 /// has only so many of its first bytes that all together have about [`LISTED_BYTES`].
-pub fn list(tx: &mut Tx<'_>, source: SourceId) -> Result<Vec<Quarantined>, StoreError> {
+pub fn list(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, StoreError> {
     let items = i64::try_from(count(tx, source)?).unwrap_or(i64::MAX);
     let max = (LISTED_BYTES / items.max(1)).max(MIN_LISTED_BYTES);
-    let condition = format!("source_id = $1 {IN_ORDER}");
-    Ok(tx.query(&select(max, &condition), &[&sql_id(source)], from_row)?)
+    let condition = format!("source_id = $1 and instance_id = $2 {IN_ORDER}");
+    Ok(tx.query(
+        &select(max, &condition),
+        &[&source.id(), &source.instance_id()],
+        from_row,
+    )?)
 }
 
 /// Items of a source that no program of this version has tried to read, in order of their arrival:
 /// one, or more of [`PORTION_BYTES`] together. None are left once each was passed to
 /// [`commit_retried`].
-pub fn untried(tx: &mut Tx<'_>, source: SourceId) -> Result<Vec<Quarantined>, StoreError> {
+pub fn untried(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, StoreError> {
     let sizes = tx.query(
         &format!(
             "select item, {SIZE} as size from quarantine
-             where source_id = $1 and program <> $2 and length(bytes) > 0 {IN_ORDER} limit $3"
+             where source_id = $1 and instance_id = $4 and program <> $2 and length(bytes) > 0
+             {IN_ORDER} limit $3"
         ),
-        &[&sql_id(source), &PROGRAM, &PORTION_ITEMS],
+        &[
+            &source.id(),
+            &PROGRAM,
+            &PORTION_ITEMS,
+            &source.instance_id(),
+        ],
         |row| Ok((row.text("item")?, row.i64("size")?)),
     )?;
     let mut room = PORTION_BYTES;
@@ -87,17 +99,21 @@ pub fn untried(tx: &mut Tx<'_>, source: SourceId) -> Result<Vec<Quarantined>, St
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let condition = format!("source_id = $1 and item {{in $2}} {IN_ORDER}");
+    let condition = format!("source_id = $1 and instance_id = $3 and item {{in $2}} {IN_ORDER}");
     let keys = Column::text(keys);
     let sql = select(MAX_BYTES, &condition);
-    Ok(tx.query(&sql, &[&sql_id(source), &keys], from_row)?)
+    Ok(tx.query(
+        &sql,
+        &[&source.id(), &keys, &source.instance_id()],
+        from_row,
+    )?)
 }
 
 /// Items that were read again, to commit.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitRetried<'a> {
     /// The source; the write's root is [`crate::mirror::source::root`] of it.
-    pub source: SourceId,
+    pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
     /// How the source orders its IDs.
@@ -128,21 +144,21 @@ pub fn commit_retried(
         let (position, post) = match read {
             Ok((position, post)) => (position, post),
             Err(reason) => {
-                retain(tx, source.id, &quarantined.key, reason)?;
+                retain(tx, source.key, &quarantined.key, reason)?;
                 continue;
             }
         };
         let Ok(key) = commit.scheme.key(position) else {
             let reason = format!("{position} is no ID as the source's others are");
-            retain(tx, source.id, &quarantined.key, &reason)?;
+            retain(tx, source.key, &quarantined.key, &reason)?;
             continue;
         };
         tx.execute_later(
-            "delete from quarantine where source_id = $1 and item = $2",
-            &[&source.id, &quarantined.key],
+            "delete from quarantine where source_id = $1 and item = $2 and instance_id = $3",
+            &[&source.id, &quarantined.key, &source.instance_id],
         )?;
         let Some(post) = post else { continue };
-        let entry = entry::at(tx, source.id, &[key.as_str()])?.remove(key.as_str());
+        let entry = entry::at(tx, source.key, &[key.as_str()])?.remove(key.as_str());
         let position_ms = commit.scheme.time_ms(&key);
         let observation = PostObservation::new(post, key.as_str(), position_ms, entry);
         let context = IntakeContext::answered(
@@ -163,10 +179,17 @@ pub fn commit_retried(
     Ok(summary)
 }
 
-fn retain(tx: &mut Tx<'_>, source_id: i64, key: &str, reason: &str) -> Result<(), StoreError> {
+fn retain(tx: &mut Tx<'_>, source: SourceKey, key: &str, reason: &str) -> Result<(), StoreError> {
     tx.execute_later(
-        "update quarantine set program = $3, reason = $4 where source_id = $1 and item = $2",
-        &[&source_id, &key, &PROGRAM, &&*without_nul(reason)],
+        "update quarantine set program = $3, reason = $4
+         where source_id = $1 and item = $2 and instance_id = $5",
+        &[
+            &source.id(),
+            &key,
+            &PROGRAM,
+            &&*without_nul(reason),
+            &source.instance_id(),
+        ],
     )?;
     Ok(())
 }
@@ -176,7 +199,7 @@ fn retain(tx: &mut Tx<'_>, source_id: i64, key: &str, reason: &str) -> Result<()
 /// it `proves`, a range.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
-    source_id: i64,
+    source: SourceKey,
     page: &Page,
     reading: &Reading,
     proves: Option<&(Key, Key)>,
@@ -185,33 +208,47 @@ pub(crate) fn take_in(
     let listed: Vec<String> = listed.collect();
     if !listed.is_empty() {
         tx.execute_later(
-            "delete from quarantine where source_id = $1 and item {in $2}",
-            &[&source_id, &Column::text(listed.iter().map(|key| &**key))],
+            "delete from quarantine where source_id = $1 and item {in $2} and instance_id = $3",
+            &[
+                &source.id(),
+                &Column::text(listed.iter().map(|key| &**key)),
+                &source.instance_id(),
+            ],
         )?;
     }
     if !page.unreadable.is_empty() {
-        return keep(tx, source_id, page, reading);
+        return keep(tx, source, page, reading);
     }
     let Some((low, high)) = proves else {
         return Ok(());
     };
     // An item next to one neighbour only was at an end of its page.
     tx.execute_later(
-        "delete from quarantine where source_id = $1 and position is null
+        "delete from quarantine where source_id = $1 and instance_id = $4 and position is null
              and coalesce(below_key >= $2, above_key > $2)
              and coalesce(above_key <= $3, below_key < $3)",
-        &[&source_id, &low.as_str(), &high.as_str()],
+        &[
+            &source.id(),
+            &low.as_str(),
+            &high.as_str(),
+            &source.instance_id(),
+        ],
     )?;
     Ok(())
 }
 
-fn keep(tx: &mut Tx<'_>, source_id: i64, page: &Page, reading: &Reading) -> Result<(), StoreError> {
-    let mut room = Room::left(tx, source_id, &page.unreadable)?;
+fn keep(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    page: &Page,
+    reading: &Reading,
+) -> Result<(), StoreError> {
+    let mut room = Room::left(tx, source, &page.unreadable)?;
     for item in &page.unreadable {
         let key = key_of_item(item);
         let Some(bytes) = room.take(&key, &item.bytes) else {
             tracing::warn!(
-                source = source_id,
+                source = source.id(),
                 "the quarantine is full; an unreadable item is dropped"
             );
             continue;
@@ -231,15 +268,15 @@ fn keep(tx: &mut Tx<'_>, source_id: i64, page: &Page, reading: &Reading) -> Resu
         };
         tx.execute_later(
             "insert into quarantine (source_id, item, position, above, below, above_key, below_key,
-                 bytes, reason, program, first_seen_at_ms, last_seen_at_ms)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
-             on conflict (source_id, item) do update set above = excluded.above,
+                 bytes, reason, program, first_seen_at_ms, last_seen_at_ms, instance_id)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)
+             on conflict ({key source_id, item + instance_id}) do update set above = excluded.above,
                  below = excluded.below, above_key = excluded.above_key,
                  below_key = excluded.below_key, bytes = excluded.bytes,
                  reason = excluded.reason, program = excluded.program,
                  last_seen_at_ms = excluded.last_seen_at_ms",
             &[
-                &source_id,
+                &source.id(),
                 &key,
                 &id(&item.position),
                 &id(&item.above),
@@ -250,6 +287,7 @@ fn keep(tx: &mut Tx<'_>, source_id: i64, page: &Page, reading: &Reading) -> Resu
                 &reason,
                 &PROGRAM,
                 &page.headers.sent_at_ms,
+                &source.instance_id(),
             ],
         )?;
     }
@@ -265,20 +303,24 @@ struct Room {
 }
 
 impl Room {
-    fn left(tx: &mut Tx<'_>, source_id: i64, items: &[Unreadable]) -> Result<Self, DbError> {
+    fn left(tx: &mut Tx<'_>, source: SourceKey, items: &[Unreadable]) -> Result<Self, DbError> {
         let keys: Vec<String> = items.iter().map(key_of_item).collect();
         let known = tx.query(
             &format!(
                 "select item, {SIZE} as size from quarantine
-                 where source_id = $1 and item {{in $2}}"
+                 where source_id = $1 and item {{in $2}} and instance_id = $3"
             ),
-            &[&source_id, &Column::text(keys.iter().map(|key| &**key))],
+            &[
+                &source.id(),
+                &Column::text(keys.iter().map(|key| &**key)),
+                &source.instance_id(),
+            ],
             |row| Ok((row.text("item")?, row.i64("size")?)),
         )?;
         let (items, bytes) = tx.query_one(
             "select count(*) as items, coalesce(sum(length(bytes)), 0) as bytes
-             from quarantine where source_id = $1",
-            &[&source_id],
+             from quarantine where source_id = $1 and instance_id = $2",
+            &[&source.id(), &source.instance_id()],
             |row| Ok((row.i64("items")?, row.i64("bytes")?)),
         )?;
         Ok(Self {

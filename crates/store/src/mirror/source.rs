@@ -5,8 +5,9 @@ use driftline_db::{Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    directory::{self, Kind},
     error::StoreError,
-    id_types::{SourceId, from_sql, sql},
+    id_types::{SourceId, SourceKey, from_sql, sql},
     library, local_ids,
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
@@ -20,8 +21,8 @@ pub use crate::{
 };
 
 /// The root of writes to a source and what hangs below it.
-pub fn root(source: SourceId) -> Root {
-    Root::row("source", "id", sql(source))
+pub fn root(source: SourceKey) -> Root {
+    Root::row("source", "id", source.id()).within("instance_id", source.instance_id())
 }
 
 /// An upstream timeline that is mirrored.
@@ -52,6 +53,16 @@ pub struct Source {
     pub created_at_ms: i64,
     /// Who fetches for it, or did last.
     pub holding: Option<SourceHolder>,
+}
+
+impl Source {
+    /// What its row and all below it go by.
+    pub fn key(&self) -> SourceKey {
+        SourceKey {
+            id: self.id,
+            instance: self.instance.id,
+        }
+    }
 }
 
 /// Where a token is kept; the store never holds the token itself as it is sent.
@@ -104,7 +115,7 @@ pub fn add(
     tx: &mut Tx<'_>,
     new: &NewSource,
     now_ms: i64,
-) -> Result<Result<SourceId, NameRefused>, StoreError> {
+) -> Result<Result<SourceKey, NameRefused>, StoreError> {
     if !is_name(&new.name) {
         return Ok(Err(NameRefused::Bad));
     }
@@ -130,32 +141,48 @@ pub fn add(
             &(new.timeline == TRACKED),
         ],
     )?;
-    library::add(tx, id)?;
+    let key = SourceKey {
+        id: from_sql(id)?,
+        instance: from_sql(instance)?,
+    };
+    directory::add(tx, Kind::Source, &new.name, (id, instance))?;
+    library::add(tx, key)?;
     change::raise_later(tx)?;
-    Ok(Ok(from_sql(id)?))
+    Ok(Ok(key))
 }
 
 /// Every source, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
-    select(tx, "order by s.id", &[])
+    select(tx, "", "order by s.id", &[])
 }
 
 /// The source of that name.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
     let name = without_nul(name);
-    Ok(select(tx, "where s.name = $1", &[&&*name])?.pop())
+    Ok(select(tx, &join(), "where d.name = $1", &[&&*name])?.pop())
 }
 
 /// The source of that ID.
 pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError> {
-    Ok(select(tx, "where s.id = $1", &[&sql(id)])?.pop())
+    Ok(select(tx, &join(), "where d.id = $1", &[&sql(id)])?.pop())
+}
+
+/// What the source of that ID goes by.
+pub fn key(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<SourceKey>, StoreError> {
+    let instance = directory::instance_of(tx, Kind::Source, sql(id))?;
+    let instance = instance.map(from_sql).transpose()?;
+    Ok(instance.map(|instance| SourceKey { id, instance }))
+}
+
+fn join() -> String {
+    Kind::Source.join("s", "instance_id")
 }
 
 /// Stops fetching for a source, or fetches again; `false` if it was so already.
-pub fn set_paused(tx: &mut Tx<'_>, id: SourceId, paused: bool) -> Result<bool, StoreError> {
+pub fn set_paused(tx: &mut Tx<'_>, source: SourceKey, paused: bool) -> Result<bool, StoreError> {
     let changed = tx.execute(
-        "update source set paused = $2 where id = $1 and paused <> $2",
-        &[&sql(id), &paused],
+        "update source set paused = $2 where id = $1 and instance_id = $3 and paused <> $2",
+        &[&source.id(), &paused, &source.instance_id()],
     )?;
     if changed > 0 {
         change::raise_later(tx)?;
@@ -164,22 +191,31 @@ pub fn set_paused(tx: &mut Tx<'_>, id: SourceId, paused: bool) -> Result<bool, S
 }
 
 /// Replaces a source's settings.
-pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Result<(), StoreError> {
-    set(tx, id, "settings", &to_json(SETTINGS, settings)?)
+pub fn set_settings(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    settings: &Settings,
+) -> Result<(), StoreError> {
+    set(tx, source, "settings", &to_json(SETTINGS, settings)?)
 }
 
 /// Sets where a source's token is.
 pub fn set_token(
     tx: &mut Tx<'_>,
-    id: SourceId,
+    source: SourceKey,
     token: Option<&TokenLocation>,
 ) -> Result<(), StoreError> {
-    set(tx, id, "token", &token.map(TokenLocation::to_text))
+    set(tx, source, "token", &token.map(TokenLocation::to_text))
 }
 
-fn set(tx: &mut Tx<'_>, id: SourceId, column: &str, value: &dyn ToValue) -> Result<(), StoreError> {
-    let update = format!("update source set {column} = $2 where id = $1");
-    match tx.execute(&update, &[&sql(id), value])? {
+fn set(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    column: &str,
+    value: &dyn ToValue,
+) -> Result<(), StoreError> {
+    let update = format!("update source set {column} = $2 where id = $1 and instance_id = $3");
+    match tx.execute(&update, &[&source.id(), value, &source.instance_id()])? {
         0 => Err(StoreError::NoSource),
         _ => Ok(change::raise_later(tx)?),
     }
@@ -228,9 +264,14 @@ impl TokenLocation {
     }
 }
 
-fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<Source>, StoreError> {
+fn select(
+    tx: &mut Tx<'_>,
+    join: &str,
+    rest: &str,
+    params: &[&dyn ToValue],
+) -> Result<Vec<Source>, StoreError> {
     let sql = format!(
-        "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {rest}",
+        "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {join} {rest}",
         library::OF_SOURCES
     );
     // Each row's own result: the database fails with its own errors alone.

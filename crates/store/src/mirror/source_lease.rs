@@ -7,9 +7,9 @@
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
-    database_clock::now_sql,
+    database_clock::modification_now_sql,
     error::StoreError,
-    id_types::{SourceId, from_sql, sql},
+    id_types::{SourceKey, from_sql},
     sharing::change,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The source.
-    pub source: SourceId,
+    pub source: SourceKey,
     /// The fencing number to commit with.
     pub fence: i64,
     /// When it ends unless it is renewed, Unix ms by the database's clock.
@@ -38,19 +38,20 @@ pub struct SourceHolder {
 /// Claims a source, paused or not; `None` if another lease on it has not ended.
 pub fn claim(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     holder: &str,
     ttl_ms: i64,
 ) -> Result<Option<Lease>, StoreError> {
-    let now = now_sql(tx.dialect());
+    let now = modification_now_sql(tx);
     Ok(tx.query_opt(
         &format!(
             "update source set lease_holder = $2, lease_fence = lease_fence + 1,
                  lease_until_ms = {now} + $3
-             where id = $1 and (lease_holder is null or lease_until_ms <= {now})
+             where id = $1 and instance_id = $4
+                 and (lease_holder is null or lease_until_ms <= {now})
              returning {COLUMNS}"
         ),
-        &[&sql(source), &holder, &ttl_ms],
+        &[&source.id(), &holder, &ttl_ms, &source.instance_id()],
         from_row,
     )?)
 }
@@ -67,25 +68,31 @@ pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease
 /// A holder passes the leases that it still works under: the lease of work that has ended without
 /// giving it back then ends by itself, so that any worker can claim the source.
 pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
-    let now = now_sql(tx.dialect());
+    let now = modification_now_sql(tx);
     let held = columns(leases);
     tx.execute_many_later(
         &format!(
-            "update source set lease_until_ms = {now} + $1 from {{rows as r(source_id, held_fence)}}
-             where id = r.source_id and lease_fence = r.held_fence and lease_holder is not null"
+            "update source set lease_until_ms = {now} + $1
+             from {{rows as r(source_id, held_in, held_fence)}}
+             where id = r.source_id and instance_id = r.held_in and lease_fence = r.held_fence and lease_holder is not null"
         ),
         &[&ttl_ms],
         &held,
     )?;
-    Ok(tx.query_each(
+    let [ids, instances, _] = held;
+    let renewed = tx.query(
         &format!(
             "select {COLUMNS} from source
-             where id = {{row 1}} and lease_fence = {{row 2}} and lease_holder is not null"
+             where id {{in $1}} and instance_id {{in $2}} and lease_holder is not null"
         ),
-        &[],
-        &held,
+        &[&ids, &instances],
         from_row,
-    )?)
+    )?;
+    let is_held = |lease: &Lease| {
+        let mut held = leases.iter();
+        held.any(|held| (held.source, held.fence) == (lease.source, lease.fence))
+    };
+    Ok(renewed.into_iter().filter(is_held).collect())
 }
 
 /// Lets the leases that a holder has on these sources last `ttl_ms` from now, in one statement and
@@ -94,17 +101,18 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
 pub fn renew_held_later(
     tx: &mut Tx<'_>,
     holder: &str,
-    sources: &[SourceId],
+    sources: &[SourceKey],
     ttl_ms: i64,
 ) -> Result<(), StoreError> {
-    let now = now_sql(tx.dialect());
-    let ids = Column::i64(sources.iter().map(|source| sql(*source)));
+    let now = modification_now_sql(tx);
+    let ids = Column::i64(sources.iter().map(|source| source.id()));
+    let instances = Column::i64(sources.iter().map(|source| source.instance_id()));
     tx.execute_later(
         &format!(
             "update source set lease_until_ms = {now} + $1
-             where id {{in $2}} and lease_holder = $3"
+             where id {{in $2}} and instance_id {{in $4}} and lease_holder = $3"
         ),
-        &[&ttl_ms, &ids, &holder],
+        &[&ttl_ms, &ids, &holder, &instances],
     )?;
     Ok(())
 }
@@ -118,8 +126,8 @@ pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
 /// [`driftline_db::Root::none`].
 pub fn release_all(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<u64, StoreError> {
     let changed = tx.execute_many(
-        "update source set lease_holder = null from {rows as r(source_id, held_fence)}
-         where id = r.source_id and lease_fence = r.held_fence and lease_holder is not null",
+        "update source set lease_holder = null from {rows as r(source_id, held_in, held_fence)}
+         where id = r.source_id and instance_id = r.held_in and lease_fence = r.held_fence and lease_holder is not null",
         &[],
         &columns(leases),
     )?;
@@ -129,19 +137,23 @@ pub fn release_all(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<u64, StoreError>
     Ok(changed)
 }
 
-fn columns(leases: &[Lease]) -> [Column<'static>; 2] {
+fn columns(leases: &[Lease]) -> [Column<'static>; 3] {
     [
-        Column::i64(leases.iter().map(|lease| sql(lease.source))),
+        Column::i64(leases.iter().map(|lease| lease.source.id())),
+        Column::i64(leases.iter().map(|lease| lease.source.instance_id())),
         Column::i64(leases.iter().map(|lease| lease.fence)),
     ]
 }
 
 /// The columns that [`from_row`] reads.
-const COLUMNS: &str = "id, lease_fence, lease_until_ms";
+const COLUMNS: &str = "id, instance_id, lease_fence, lease_until_ms";
 
 fn from_row(row: &Row<'_>) -> Result<Lease, DbError> {
     Ok(Lease {
-        source: from_sql(row.i64("id")?)?,
+        source: SourceKey {
+            id: from_sql(row.i64("id")?)?,
+            instance: from_sql(row.i64("instance_id")?)?,
+        },
         fence: row.i64("lease_fence")?,
         until_ms: row.i64("lease_until_ms")?,
     })

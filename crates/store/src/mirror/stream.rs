@@ -9,7 +9,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    id_types::SourceId,
+    id_types::SourceKey,
     mirror::{
         commit_summary::CommitSummary,
         deletion::{self, Gone},
@@ -33,7 +33,7 @@ pub struct ReceivedEvent {
 #[derive(Clone, Copy, Debug)]
 pub struct CommitEvents<'a> {
     /// The source; the write's root is [`crate::mirror::source::root`] of it.
-    pub source: SourceId,
+    pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
     /// How the source orders its IDs.
@@ -116,7 +116,7 @@ fn take_in(
         return Ok(());
     };
     let positions: Vec<&str> = shown.iter().map(|shown| shown.key.as_str()).collect();
-    let mut entries = entry::at(tx, source.id, &positions)?;
+    let mut entries = entry::at(tx, source.key, &positions)?;
     let observations: Vec<PostObservation<'_>> = shown
         .iter()
         .filter_map(|shown| {
@@ -170,11 +170,11 @@ fn delete(
     let Ok(key) = commit.scheme.key(id) else {
         return Ok(ended);
     };
-    let Some(entry) = entry::at(tx, source.id, &[key.as_str()])?.remove(key.as_str()) else {
+    let Some(entry) = entry::at(tx, source.key, &[key.as_str()])?.remove(key.as_str()) else {
         return Ok(ended);
     };
     // An unboost is no deletion.
-    let posts = post::by_ids(tx, &[entry.post_id])?;
+    let posts = post::by_ids(tx, source.instance_id, &[entry.post_id])?;
     if posts.values().any(|post| post.kind == PostKind::Boost) {
         if !entry.gone {
             departure::end(tx, source, &[entry.id], received_at_ms)?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use driftline_core::{post::Post, refresh::Policy, upstream_id::UpstreamId};
-use driftline_db::Tx;
+use driftline_db::{ToValue, Tx};
 
 use super::{
     entry::{self, EntryState},
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::{SourceId, sql},
+    id_types::SourceKey,
     new_ids::NewIds,
     posts::{instance, post, rehash::HashStored},
     refresh::{self, AnsweredLookup, LookupAnswer, LookupTarget, pending_lookup},
@@ -48,7 +48,7 @@ pub struct TrackedCounts {
 /// To be written below [`crate::mirror::source::root`] of the source.
 pub fn add_lookups(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     upstream_ids: &[String],
     once: bool,
     policy: &Policy,
@@ -67,7 +67,7 @@ pub fn add_lookups(
         let alive = stored.values().filter(|post| !post.is_gone());
         let alive: Vec<i64> = alive.map(|post| post.id).collect();
         // No request was sent, so their last answers stay the last.
-        refresh::revive(tx, policy, i64::MIN, &alive)?;
+        refresh::revive(tx, instance_id, policy, i64::MIN, &alive)?;
     }
     adopt(tx, &mut held, &stored, now_ms)?;
     let mut once_each = HashSet::new();
@@ -99,7 +99,7 @@ fn adopt(
         return Ok(());
     }
     let ids: Vec<i64> = stored.values().map(|post| post.id).collect();
-    let known = entry::of_posts(tx, held.id, &ids)?;
+    let known = entry::of_posts(tx, held.key, &ids)?;
     let known: HashSet<i64> = known.iter().map(|entry| entry.post_id).collect();
     let mut missing: Vec<(&String, &post::Known)> = stored
         .iter()
@@ -118,9 +118,9 @@ fn adopt(
             streamed: false,
         })
         .collect();
-    let ids = new_ids.take(tx, now_ms)?;
+    let ids = new_ids.take(tx, held.instance_id, now_ms)?;
     held.shows(tx, new.iter().map(|new| new.state.id), &ids)?;
-    entry::insert(tx, held.id, now_ms, &new, &ids)?;
+    entry::insert(tx, held.key, now_ms, &new, &ids)?;
     Ok(held.library.save(tx)?)
 }
 
@@ -129,7 +129,7 @@ fn adopt(
 /// have.
 pub fn hydrate(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     answers: &[AnsweredLookup],
     policy: &Policy,
     hash_stored: HashStored,
@@ -141,7 +141,7 @@ pub fn hydrate(
         LookupTarget::Stored(_) => None,
     };
     let ids: Vec<i64> = answers.iter().filter_map(lookup_id).collect();
-    let lookups = pending_lookup::by_ids(tx, &ids)?;
+    let lookups = pending_lookup::by_ids(tx, held.instance_id, &ids)?;
     let (mut new, mut done) = (0, Vec::new());
     let mut found: BTreeMap<(bool, i64), Vec<&Post>> = BTreeMap::new();
     for answered in answers {
@@ -159,7 +159,7 @@ pub fn hydrate(
     };
     for ((once, asked_at_ms), posts) in found {
         let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
-        let mut known = entry::at(tx, held.id, &positions)?;
+        let mut known = entry::at(tx, held.key, &positions)?;
         let observations: Vec<PostObservation<'_>> = posts
             .iter()
             .map(|post| {
@@ -173,20 +173,22 @@ pub fn hydrate(
         new += intake::take_in(tx, &mut held, &observations, context)?.new;
     }
     held.library.save(tx)?;
-    pending_lookup::remove(tx, &done)?;
+    pending_lookup::remove(tx, held.instance_id, &done)?;
     Ok(new)
 }
 
 /// Counts the rows of a source of tracked posts.
-pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
-    let id = sql(source);
+pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<TrackedCounts, StoreError> {
+    let key: [&dyn ToValue; 2] = [&source.id(), &source.instance_id()];
     let mut count = |what: &str| {
         let sql = format!("select count(*) as found from {what}");
-        tx.query_one(&sql, &[&id], |row| row.i64("found"))
+        tx.query_one(&sql, &key, |row| row.i64("found"))
     };
     Ok(TrackedCounts {
-        waiting: count("pending_lookup where source_id = $1 and waits")?.cast_unsigned(),
-        missing: count("pending_lookup where source_id = $1 and not waits")?.cast_unsigned(),
-        found: count("entry where source_id = $1")?.cast_unsigned(),
+        waiting: count("pending_lookup where source_id = $1 and instance_id = $2 and waits")?
+            .cast_unsigned(),
+        missing: count("pending_lookup where source_id = $1 and instance_id = $2 and not waits")?
+            .cast_unsigned(),
+        found: count("entry where source_id = $1 and instance_id = $2")?.cast_unsigned(),
     })
 }

@@ -168,7 +168,7 @@ pub(crate) fn store<'a>(
         }
         ids.insert(upstream_id, names.id);
     }
-    update(tx, &changed)?;
+    update(tx, instance_id, &changed)?;
     let new: Vec<(String, Fields<'a>)> = unstored.into_iter().collect();
     insert(tx, instance_id, &new, &mut ids)?;
     Ok(ids)
@@ -200,12 +200,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn update(tx: &mut Tx<'_>, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError> {
+fn update(tx: &mut Tx<'_>, instance_id: i64, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError> {
     let fields = || changed.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "update account set acct = r.acct, display_name = r.display_name, url = r.url, raw = r.raw
-         from {rows as r(id, acct, display_name, url, raw)} where account.id = r.id",
-        &[],
+         from {rows as r(id, acct, display_name, url, raw)}
+         where account.id = r.id and account.instance_id = $1",
+        &[&instance_id],
         &[
             Column::i64(changed.iter().map(|(id, _)| *id)),
             Column::text(fields().map(|f| &*f.acct)),

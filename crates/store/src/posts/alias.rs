@@ -8,14 +8,16 @@ use crate::new_ids::TakenIds;
 /// `ids`. The instance must be held.
 pub(crate) fn add(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     aliases: &[(i64, Option<i64>)],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     // A post that returns may take the ID of the entry that shows it.
     tx.execute_many_later(
-        "insert into entry_alias (id, post_id) {rows}
-         on conflict (id) do update set post_id = excluded.post_id",
-        &[],
+        "insert into entry_alias (id, instance_id, post_id)
+         select r.id, $1, r.post_id from {rows as r(id, post_id)} where true
+         on conflict ({key id + instance_id}) do update set post_id = excluded.post_id",
+        &[&instance_id],
         &[
             ids.column(aliases.iter().map(|(id, _)| *id)),
             ids.column(aliases.iter().map(|(_, post_id)| *post_id)),

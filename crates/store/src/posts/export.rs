@@ -7,7 +7,8 @@ use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{LocalId, SourceId, from_sql, sql},
+    id_types::{LocalId, SourceKey, from_sql, sql},
+    posts::find,
 };
 
 /// An entry with its post, to export.
@@ -52,9 +53,12 @@ pub struct ExportPost {
 
 /// A stored post; a deleted one as its tombstone.
 pub fn post(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<ExportPost>, StoreError> {
+    let Some(instance) = find::instance_of(tx, id)? else {
+        return Ok(None);
+    };
     let found = tx.query_opt(
-        &format!("select {COLUMNS} from post where id = $1"),
-        &[&sql(id)],
+        &format!("select {COLUMNS} from post where id = $1 and instance_id = $2"),
+        &[&sql(id), &sql(instance)],
         from_row,
     )?;
     Ok(found.map(|(_, post)| post))
@@ -63,14 +67,20 @@ pub fn post(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<ExportPost>, StoreErr
 /// Entries of a source that arrived after `after_first_usn`, in order of arrival.
 pub fn rows(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     after_first_usn: i64,
     limit: u32,
 ) -> Result<Vec<ExportRow>, StoreError> {
     let entries = tx.query(
         "select id, post_id, first_usn, usn, arrived_at_ms, left_at_ms from entry
-         where source_id = $1 and first_usn > $2 order by first_usn limit $3",
-        &[&sql(source), &after_first_usn, &limit],
+         where source_id = $1 and instance_id = $4 and first_usn > $2
+         order by first_usn limit $3",
+        &[
+            &source.id(),
+            &after_first_usn,
+            &limit,
+            &source.instance_id(),
+        ],
         |row| {
             Ok((
                 from_sql(row.i64("id")?)?,
@@ -85,8 +95,8 @@ pub fn rows(
     let ids = Column::i64(entries.iter().map(|(_, post_id, ..)| *post_id));
     let posts: HashMap<i64, ExportPost> = tx
         .query(
-            &format!("select {COLUMNS} from post where id {{in $1}}"),
-            &[&ids],
+            &format!("select {COLUMNS} from post where id {{in $1}} and instance_id = $2"),
+            &[&ids, &source.instance_id()],
             from_row,
         )?
         .into_iter()

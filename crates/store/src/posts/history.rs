@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
+    posts::find,
 };
 
 /// A version of a post that is no longer shown.
@@ -33,9 +34,13 @@ pub enum EndedBy {
 
 /// A post's earlier versions, the oldest first.
 pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreError> {
+    let Some(instance) = find::instance_of(tx, post)? else {
+        return Ok(Vec::new());
+    };
     Ok(tx.query(
-        "select seq, kind, at_ms, raw from post_history where post_id = $1 order by seq",
-        &[&sql(post)],
+        "select seq, kind, at_ms, raw from post_history
+         where post_id = $1 and instance_id = $2 order by seq",
+        &[&sql(post), &sql(instance)],
         |row| {
             Ok(Version {
                 seq: row.i64("seq")?,
@@ -54,6 +59,7 @@ pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreErr
 /// Copies the present versions of posts into their history. The instance must be held.
 pub(crate) fn keep(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     posts: &[i64],
     ended_by: EndedBy,
     at_ms: i64,
@@ -63,26 +69,26 @@ pub(crate) fn keep(
         EndedBy::Deletion => "deletion",
     };
     tx.execute_many_later(
-        "insert into post_history (post_id, seq, kind, at_ms, raw)
-         select p.id, coalesce((select max(h.seq) from post_history h where h.post_id = p.id), 0) + 1,
-             $1, $2, p.raw
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, raw)
+         select p.id, p.instance_id, coalesce((select max(h.seq) from post_history h
+             where h.post_id = p.id and h.instance_id = $3), 0) + 1, $1, $2, p.raw
          from {rows as r(id)} join post p on p.id = r.id
-         where p.raw is not null",
-        &[&kind, &at_ms],
+         where p.instance_id = $3 and p.raw is not null",
+        &[&kind, &at_ms, &instance_id],
         &[Column::i64(posts.iter().copied())],
     )
 }
 
 /// Erases the history of posts, their counts over time included.
-pub(crate) fn erase(tx: &mut Tx<'_>, posts: &[i64]) -> Result<(), DbError> {
+pub(crate) fn erase(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
     if posts.is_empty() {
         return Ok(());
     }
     for sql in [
-        "delete from post_history where post_id {in $1}",
-        "delete from count_history where post_id {in $1}",
+        "delete from post_history where post_id {in $1} and instance_id = $2",
+        "delete from count_history where post_id {in $1} and instance_id = $2",
     ] {
-        tx.execute_later(sql, &[&Column::i64(posts.iter().copied())])?;
+        tx.execute_later(sql, &[&Column::i64(posts.iter().copied()), &instance_id])?;
     }
     Ok(())
 }

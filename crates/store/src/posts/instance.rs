@@ -4,6 +4,7 @@ use driftline_core::api::Api;
 use driftline_db::{DbError, Root, Row, Tx};
 
 use crate::{
+    directory::{self, Kind},
     error::StoreError,
     id_types::{InstanceId, from_sql, sql},
     local_ids,
@@ -42,6 +43,7 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
         "insert into instance (id, origin, api) values ($1, $2, $3)",
         &[&id, &origin, &api.name()],
     )?;
+    directory::add(tx, Kind::Instance, origin, (id, id))?;
     Ok(id)
 }
 
@@ -59,8 +61,11 @@ pub fn by_id(tx: &mut Tx<'_>, id: InstanceId) -> Result<Option<Instance>, StoreE
 
 /// The instance of that origin.
 pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, StoreError> {
-    let sql = "select id, origin, api from instance where origin = $1";
-    Ok(tx.query_opt(sql, &[&origin], from_row)?)
+    let sql = format!(
+        "select i.id, origin, api from instance i {} where d.name = $1",
+        Kind::Instance.join("i", "id")
+    );
+    Ok(tx.query_opt(&sql, &[&origin], from_row)?)
 }
 
 fn from_row(row: &Row<'_>) -> Result<Instance, DbError> {

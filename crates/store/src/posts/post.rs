@@ -63,8 +63,7 @@ pub(crate) fn known(
     Ok(stored(tx, instance_id, upstream_ids)?.posts)
 }
 
-/// What is stored of those upstream IDs. Their rows come first, since a distributed database joins
-/// no tables of different keys.
+/// What is stored of those upstream IDs.
 pub(crate) fn stored(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -75,7 +74,10 @@ pub(crate) fn stored(
 }
 
 /// The rows of upstream IDs that were asked for: for [`read_stored`].
-pub(crate) type PendingStored = PendingRows<'static, UpstreamRow>;
+pub(crate) struct PendingStored {
+    instance_id: i64,
+    rows: PendingRows<'static, UpstreamRow>,
+}
 
 /// What is stored of those upstream IDs, along with what is asked next.
 pub(crate) fn stored_later(
@@ -83,13 +85,14 @@ pub(crate) fn stored_later(
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<PendingStored, DbError> {
-    tx.query_each_later(
+    let rows = tx.query_each_later(
         "select upstream_id, post_id, reference_id from upstream_post
          where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
         upstream_row,
-    )
+    )?;
+    Ok(PendingStored { instance_id, rows })
 }
 
 /// An upstream ID, its post's ID (0 without a post) and the ID by which it is named.
@@ -105,7 +108,8 @@ fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
 
 /// Reads what was asked for by [`stored_later`], and its posts.
 pub(crate) fn read_stored(tx: &mut Tx<'_>, pending: PendingStored) -> Result<Stored, DbError> {
-    let rows = tx.rows(pending)?;
+    let PendingStored { instance_id, rows } = pending;
+    let rows = tx.rows(rows)?;
     let mut stored = Stored::default();
     let mut ids = Vec::new();
     for (upstream_id, post_id, reference_id) in rows {
@@ -115,20 +119,25 @@ pub(crate) fn read_stored(tx: &mut Tx<'_>, pending: PendingStored) -> Result<Sto
         }
     }
     if !ids.is_empty() {
-        let posts = by_ids(tx, &ids)?.into_values();
+        let posts = by_ids(tx, instance_id, &ids)?.into_values();
         stored.posts = posts.map(|post| (post.upstream_id.clone(), post)).collect();
     }
     Ok(stored)
 }
 
-/// Stored posts by their IDs here.
-pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Known>, DbError> {
+/// Stored posts of an instance by their IDs here.
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    ids: &[i64],
+) -> Result<HashMap<i64, Known>, DbError> {
     let found = tx.query(
         &format!(
-            "select {COLUMNS} from post p left join freshness f on f.post_id = p.id
-             where p.id {{in $1}}"
+            "select {COLUMNS} from post p
+             left join freshness f on f.post_id = p.id and f.instance_id = p.instance_id
+             where p.id {{in $1}} and p.instance_id = $2"
         ),
-        &[&Column::i64(ids.iter().copied())],
+        &[&Column::i64(ids.iter().copied()), &instance_id],
         from_row,
     )?;
     Ok(found.into_iter().map(|post| (post.id, post)).collect())
@@ -248,7 +257,11 @@ pub(crate) fn insert(
 }
 
 /// Replaces stored versions by newer ones, which are not deleted. The instance must be held.
-pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(), DbError> {
+pub(crate) fn replace(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    versions: &[PostVersion<'_>],
+) -> Result<(), DbError> {
     // All writes lock posts in one order.
     let mut versions: Vec<&PostVersion<'_>> = versions.iter().collect();
     versions.sort_unstable_by_key(|version| version.id);
@@ -260,8 +273,8 @@ pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(
              former_hash = null, hash_form = $1, deleted_at_ms = null, listed = r.listed, raw = r.raw
          from {rows as r(id, uri, url, edited_at_ms, read_at_ms, visibility, content_hash, listed,
              raw)}
-         where post.id = r.id",
-        &[&PostHashes::FORM],
+         where post.id = r.id and post.instance_id = $2",
+        &[&PostHashes::FORM, &instance_id],
         &[
             Column::i64(versions.iter().map(|version| version.id)),
             Column::text(texts.iter().map(|t| t.uri.as_deref())),
@@ -281,14 +294,15 @@ pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(
 /// every source that has one of them then moves its entry when it is notified. The instance must be held.
 pub(crate) fn list_at(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     posts: &[(i64, i64)],
     returned: bool,
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     tx.execute_many_later(
         "update post set public_id = r.public_id, returns = returns + $1
-         from {rows as r(id, public_id)} where post.id = r.id",
-        &[&i64::from(returned)],
+         from {rows as r(id, public_id)} where post.id = r.id and post.instance_id = $2",
+        &[&i64::from(returned), &instance_id],
         &[
             Column::i64(posts.iter().map(|(id, _)| *id)),
             ids.column(posts.iter().map(|(_, public_id)| *public_id)),
@@ -298,5 +312,5 @@ pub(crate) fn list_at(
         .iter()
         .map(|(id, public)| (*public, Some(*id)))
         .collect();
-    alias::add(tx, &aliases, ids)
+    alias::add(tx, instance_id, &aliases, ids)
 }

@@ -60,7 +60,8 @@ impl PendingLocalIds {
             posts: tx.query_each_later(
                 "select upstream_id, coalesce(
                      (select coalesce(p.public_id, p.id) from post p
-                      where p.id = upstream_post.post_id and p.listed),
+                      where p.id = upstream_post.post_id
+                          and p.instance_id = $1 and p.listed),
                      reference_id) as local_id
                  from upstream_post where upstream_id = {row 1} and instance_id = $1",
                 &[&instance_id],
@@ -170,7 +171,7 @@ pub(crate) fn assign(
     new_ids.give_run(new.new.len());
     let known = account::Known::load(tx, instance_id, &references.accounts)?;
     account::store(tx, instance_id, known, [], &references.accounts)?;
-    let ids = new_ids.take(tx, now_ms)?;
+    let ids = new_ids.take(tx, instance_id, now_ms)?;
     new.write(tx, instance_id, &ids)?;
     Ok(())
 }
@@ -251,6 +252,6 @@ impl NewReferences {
         )?;
         let mut aliases = self.arrived;
         aliases.extend(new.iter().map(|new| (new.id, new.post_id)));
-        alias::add(tx, &aliases, ids)
+        alias::add(tx, instance_id, &aliases, ids)
     }
 }

@@ -15,6 +15,7 @@ pub type HashStored = fn(&str) -> Option<PostHashes>;
 /// instance must be held.
 pub(crate) fn rehash<'k>(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     posts: impl IntoIterator<Item = &'k mut Known>,
     hash_stored: HashStored,
 ) -> Result<Vec<(i64, PostHashes)>, DbError> {
@@ -31,8 +32,8 @@ pub(crate) fn rehash<'k>(
     }
     tx.execute_many_later(
         "update post set content_hash = r.content_hash, former_hash = r.former_hash, hash_form = $1
-         from {rows as r(id, content_hash, former_hash)} where post.id = r.id",
-        &[&PostHashes::FORM],
+         from {rows as r(id, content_hash, former_hash)} where post.id = r.id and post.instance_id = $2",
+        &[&PostHashes::FORM, &instance_id],
         &[
             Column::i64(updated.iter().map(|(id, _)| *id)),
             Column::i64(updated.iter().map(|(_, hashes)| hashes.content)),

@@ -7,7 +7,8 @@ use driftline_db::{Column, DbError, Row, ToValue, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{AccountId, InstanceId, LocalId, SourceId, from_sql, sql},
+    id_types::{AccountId, InstanceId, LocalId, SourceKey, from_sql, sql},
+    reservation::Bound,
 };
 
 /// A part of a timeline, with Mastodon's bounds.
@@ -70,12 +71,13 @@ pub struct TimelinePost {
 
 /// The public timeline of all sources.
 pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, StoreError> {
-    let places = "select coalesce(public_id, id) as place, id as post_id,
+    let bound = Bound::read(tx)?;
+    let places = "select coalesce(public_id, id) as place, id as post_id, instance_id,
              cast(null as {i64}) as returns
          from post
          where listed and coalesce(public_id, id) > $1 and coalesce(public_id, id) < $2
          order by coalesce(public_id, id)";
-    read(tx, range, places, &[], |found| {
+    read(tx, range, bound, places, &[], |found| {
         found.listed && found.post.visibility == Visibility::Public
     })
 }
@@ -83,17 +85,20 @@ pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, Store
 /// The timeline of a source; empty if there is no such source.
 pub fn source(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     range: &Range,
     viewer: Viewer,
 ) -> Result<Vec<TimelinePost>, StoreError> {
     let is_operator = viewer == Viewer::Operator;
     let which = if is_operator { "not gone" } else { "listed" };
     let places = format!(
-        "select id as place, post_id, returns from entry
-         where source_id = $4 and {which} and id > $1 and id < $2 order by id"
+        "select id as place, post_id, instance_id, returns from entry
+         where source_id = $4 and instance_id = $5 and {which} and id > $1 and id < $2
+         order by id"
     );
-    read(tx, range, &places, &[&sql(source)], |found| {
+    let key: [&dyn ToValue; 2] = [&source.id(), &source.instance_id()];
+    // One instance's rows lie on one node.
+    read(tx, range, Bound::NONE, &places, &key, |found| {
         is_operator || found.post.visibility == Visibility::Public
     })
 }
@@ -106,7 +111,7 @@ pub fn status(
     viewer: Viewer,
 ) -> Result<Option<TimelinePost>, StoreError> {
     let raw_id = sql(id);
-    let mut found = posts(tx, &[raw_id])?.remove(&raw_id);
+    let mut found = posts(tx, &[raw_id], None)?.remove(&raw_id);
     if found.is_none() {
         let post_id = tx.query_opt(
             "select post_id from entry_alias where id = $1",
@@ -114,7 +119,7 @@ pub fn status(
             |row| row.opt_i64("post_id"),
         )?;
         if let Some(post_id) = post_id.flatten() {
-            found = posts(tx, &[post_id])?.remove(&post_id);
+            found = posts(tx, &[post_id], None)?.remove(&post_id);
         }
     }
     Ok(found
@@ -126,6 +131,7 @@ pub fn status(
 struct Place {
     id: i64,
     post_id: i64,
+    instance_id: i64,
     /// In a source: how often the post had returned when it took this place. After another return
     /// it is no longer shown there.
     returns: Option<i64>,
@@ -136,6 +142,7 @@ impl Place {
         Ok(Place {
             id: row.i64("place")?,
             post_id: row.i64("post_id")?,
+            instance_id: row.i64("instance_id")?,
             returns: row.opt_i64("returns")?,
         })
     }
@@ -157,12 +164,14 @@ struct Found {
 fn read(
     tx: &mut Tx<'_>,
     range: &Range,
+    bound: Bound,
     places: &str,
     params: &[&dyn ToValue],
     may_show: impl Fn(&Found) -> bool,
 ) -> Result<Vec<TimelinePost>, StoreError> {
-    let mut above = range.since.max(range.min).map_or(i64::MIN, sql);
-    let mut below = range.max.map_or(i64::MAX, sql);
+    let above = range.since.max(range.min).map_or(i64::MIN, sql);
+    let mut above = above.max(bound.from.saturating_sub(1));
+    let mut below = range.max.map_or(i64::MAX, sql).min(bound.below);
     let is_upward = range.min.is_some();
     let order = if is_upward { "asc" } else { "desc" };
     let mut shown = Vec::with_capacity(usize::from(range.limit));
@@ -175,7 +184,10 @@ fn read(
         let Some(last) = places.last() else { break };
         *(if is_upward { &mut above } else { &mut below }) = last.id;
         let post_ids: Vec<i64> = places.iter().map(|place| place.post_id).collect();
-        let posts = posts(tx, &post_ids)?;
+        let mut instance_ids: Vec<i64> = places.iter().map(|place| place.instance_id).collect();
+        instance_ids.sort_unstable();
+        instance_ids.dedup();
+        let posts = posts(tx, &post_ids, Some(&instance_ids))?;
         for place in &places {
             if let Some(found) = posts.get(&place.post_id)
                 && place.returns.is_none_or(|returns| returns == found.returns)
@@ -197,13 +209,24 @@ fn read(
     Ok(shown)
 }
 
-/// Posts that are not deleted, by the IDs that the store knows them by.
-fn posts(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Found>, DbError> {
-    let found = tx.query(
-        &format!("select {COLUMNS} from post where id {{in $1}} and deleted_at_ms is null"),
-        &[&Column::i64(ids.iter().copied())],
-        from_row,
-    )?;
+/// Posts that are not deleted, by the IDs that the store knows them by; of these instances, if they are
+/// known, so that a distributed database asks no other nodes.
+fn posts(
+    tx: &mut Tx<'_>,
+    ids: &[i64],
+    instance_ids: Option<&[i64]>,
+) -> Result<HashMap<i64, Found>, DbError> {
+    let ids = Column::i64(ids.iter().copied());
+    let mut sql =
+        format!("select {COLUMNS} from post where id {{in $1}} and deleted_at_ms is null");
+    let found = match instance_ids {
+        Some(instance_ids) => {
+            sql.push_str(" and instance_id {in $2}");
+            let instance_ids = Column::i64(instance_ids.iter().copied());
+            tx.query(&sql, &[&ids, &instance_ids], from_row)?
+        }
+        None => tx.query(&sql, &[&ids], from_row)?,
+    };
     Ok(found.into_iter().collect())
 }
 

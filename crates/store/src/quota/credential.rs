@@ -4,8 +4,9 @@ use driftline_core::api::Api;
 use driftline_db::{Root, Row, ToValue, Tx};
 
 use crate::{
+    directory::{self, Kind},
     error::StoreError,
-    id_types::{CredentialId, InstanceId, from_sql, sql},
+    id_types::{CredentialId, CredentialKey, InstanceId, from_sql, sql},
     local_ids,
     mirror::source::{self, NameRefused, TokenLocation},
     posts::instance,
@@ -26,6 +27,16 @@ pub struct Credential {
     pub monthly_posts: Option<i64>,
     /// Its quarantine, if it is in one.
     pub quarantine: Option<Quarantine>,
+}
+
+impl Credential {
+    /// What its row and all below it go by.
+    pub fn key(&self) -> CredentialKey {
+        CredentialKey {
+            id: self.id,
+            instance: self.instance,
+        }
+    }
 }
 
 /// Why and how long a credential is not used.
@@ -55,8 +66,8 @@ pub struct NewCredential {
 }
 
 /// The root of writes to a credential and its quotas.
-pub fn root(credential: CredentialId) -> Root {
-    Root::row("credential", "id", sql(credential))
+pub fn root(credential: CredentialKey) -> Root {
+    Root::row("credential", "id", credential.id()).within("instance_id", credential.instance_id())
 }
 
 /// Adds a credential. To be written below [`local_ids::root`].
@@ -64,7 +75,7 @@ pub fn add(
     tx: &mut Tx<'_>,
     new: &NewCredential,
     now_ms: i64,
-) -> Result<Result<CredentialId, NameRefused>, StoreError> {
+) -> Result<Result<CredentialKey, NameRefused>, StoreError> {
     if !source::is_name(&new.name) {
         return Ok(Err(NameRefused::Bad));
     }
@@ -73,8 +84,8 @@ pub fn add(
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
     let (token, monthly_posts) = (new.token.as_ref(), new.monthly_posts);
-    let id = insert(tx, instance, &new.name, token, monthly_posts, now_ms)?;
-    Ok(Ok(id))
+    let key = insert(tx, instance, &new.name, token, monthly_posts, now_ms)?;
+    Ok(Ok(key))
 }
 
 /// The credential that a source is read with: the one of its instance with the same token. Added if
@@ -94,8 +105,8 @@ pub fn find_or_add(
         number += 1;
         free_name = format!("{name}-{number}");
     }
-    let id = insert(tx, sql(instance), &free_name, token, None, now_ms)?;
-    by_id(tx, id)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
+    let key = insert(tx, sql(instance), &free_name, token, None, now_ms)?;
+    by_key(tx, key)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
 }
 
 /// The credential of an instance with that token.
@@ -110,63 +121,70 @@ pub fn find(
 
 /// Every credential, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Credential>, StoreError> {
-    select(tx, "order by id", &[])
+    select(tx, "", "order by c.id", &[])
 }
 
 /// The credentials of an instance, in order of their IDs.
 pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<Credential>, StoreError> {
-    select(tx, "where instance_id = $1 order by id", &[&sql(instance)])
+    let which = "where c.instance_id = $1 order by c.id";
+    select(tx, "", which, &[&sql(instance)])
 }
 
 /// The credential of that name.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Credential>, StoreError> {
     let name = crate::text::without_nul(name);
-    Ok(select(tx, "where name = $1", &[&&*name])?.pop())
+    let join = Kind::Credential.join("c", "instance_id");
+    Ok(select(tx, &join, "where d.name = $1", &[&&*name])?.pop())
 }
 
-/// The credential of that ID.
-pub fn by_id(tx: &mut Tx<'_>, id: CredentialId) -> Result<Option<Credential>, StoreError> {
-    Ok(select(tx, "where id = $1", &[&sql(id)])?.pop())
+/// The credential that goes by that.
+pub fn by_key(tx: &mut Tx<'_>, key: CredentialKey) -> Result<Option<Credential>, StoreError> {
+    let which = "where c.id = $1 and c.instance_id = $2";
+    Ok(select(tx, "", which, &[&key.id(), &key.instance_id()])?.pop())
 }
 
 /// Removes a credential with its quotas; `false` if there is none. To be written below
 /// [`local_ids::root`].
-pub fn remove(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
+pub fn remove(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreError> {
+    let key: [&dyn ToValue; 2] = [&credential.id(), &credential.instance_id()];
     for table in ["quota", "look_up_ability"] {
-        let rows = format!("delete from {table} where credential_id = $1");
-        tx.execute(&rows, &[&sql(id)])?;
+        let rows = format!("delete from {table} where credential_id = $1 and instance_id = $2");
+        tx.execute(&rows, &key)?;
     }
-    Ok(tx.execute("delete from credential where id = $1", &[&sql(id)])? > 0)
+    directory::remove(tx, Kind::Credential, credential.id())?;
+    let row = "delete from credential where id = $1 and instance_id = $2";
+    Ok(tx.execute(row, &key)? > 0)
 }
 
 /// Puts a credential into quarantine, or prolongs it.
 pub fn quarantine(
     tx: &mut Tx<'_>,
-    id: CredentialId,
+    credential: CredentialKey,
     quarantine: &Quarantine,
 ) -> Result<(), StoreError> {
     let reason = crate::text::without_nul(&quarantine.reason);
     tx.execute(
         "update credential set quarantined_at_ms = coalesce(quarantined_at_ms, $2),
              quarantine_until_ms = $3, quarantine_reason = $4
-         where id = $1",
+         where id = $1 and instance_id = $5",
         &[
-            &sql(id),
+            &credential.id(),
             &quarantine.since_ms,
             &quarantine.until_ms,
             &&*reason,
+            &credential.instance_id(),
         ],
     )?;
     Ok(())
 }
 
 /// Ends a credential's quarantine; `false` if it was in none.
-pub fn restore(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
+pub fn restore(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "update credential set quarantined_at_ms = null, quarantine_until_ms = null,
              quarantine_reason = null
-         where id = $1 and quarantined_at_ms is not null",
-        &[&sql(id)],
+         where id = $1 and instance_id = $2 and quarantined_at_ms is not null",
+        &[&credential.id(), &credential.instance_id()],
     )?;
     Ok(changed > 0)
 }
@@ -178,7 +196,7 @@ fn insert(
     token: Option<&TokenLocation>,
     monthly_posts: Option<i64>,
     now_ms: i64,
-) -> Result<CredentialId, StoreError> {
+) -> Result<CredentialKey, StoreError> {
     let id = local_ids::take_numbers(tx, "last_credential_id", 1)?;
     tx.execute(
         "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms)
@@ -192,21 +210,26 @@ fn insert(
             &now_ms,
         ],
     )?;
-    Ok(from_sql(id)?)
+    directory::add(tx, Kind::Credential, name, (id, instance_id))?;
+    Ok(CredentialKey {
+        id: from_sql(id)?,
+        instance: from_sql(instance_id)?,
+    })
 }
 
 fn select(
     tx: &mut Tx<'_>,
+    join: &str,
     rest: &str,
     params: &[&dyn ToValue],
 ) -> Result<Vec<Credential>, StoreError> {
-    let sql = format!("select {COLUMNS} from credential {rest}");
+    let sql = format!("select {COLUMNS} from credential c {join} {rest}");
     let rows = tx.query(&sql, params, |row| Ok(from_row(row)))?;
     rows.into_iter().collect()
 }
 
 /// The columns that [`from_row`] reads.
-const COLUMNS: &str = "id, instance_id, name, place, monthly_posts, quarantined_at_ms,
+const COLUMNS: &str = "c.id, c.instance_id, c.name, place, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason";
 
 fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {

@@ -9,19 +9,20 @@ use driftline_db::{Row, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{CredentialId, from_sql, sql},
+    id_types::{CredentialId, CredentialKey, from_sql},
     text::{from_json, to_json},
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
 pub fn load(
     tx: &mut Tx<'_>,
-    credential: CredentialId,
+    credential: CredentialKey,
     scope: &str,
 ) -> Result<QuotaLedger, StoreError> {
     let json = tx.query_opt(
-        "select ledger from quota where credential_id = $1 and scope = $2",
-        &[&sql(credential), &scope],
+        "select ledger from quota
+         where credential_id = $1 and scope = $2 and instance_id = $3",
+        &[&credential.id(), &scope, &credential.instance_id()],
         |row| row.text("ledger"),
     )?;
     json.map_or_else(
@@ -33,15 +34,20 @@ pub fn load(
 /// Stores a ledger. To be written below [`crate::quota::credential::root`].
 pub fn store(
     tx: &mut Tx<'_>,
-    credential: CredentialId,
+    credential: CredentialKey,
     scope: &str,
     ledger: &QuotaLedger,
 ) -> Result<(), StoreError> {
     let json = to_json(LEDGER, ledger)?;
     tx.execute(
-        "insert into quota (credential_id, scope, ledger) values ($1, $2, $3)
-         on conflict (credential_id, scope) do update set ledger = excluded.ledger",
-        &[&sql(credential), &scope, &json],
+        "insert into quota (credential_id, scope, ledger, instance_id) values ($1, $2, $3, $4)
+         on conflict ({key credential_id, scope + instance_id}) do update set ledger = excluded.ledger",
+        &[
+            &credential.id(),
+            &scope,
+            &json,
+            &credential.instance_id(),
+        ],
     )?;
     Ok(())
 }

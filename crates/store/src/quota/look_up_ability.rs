@@ -5,14 +5,14 @@ use driftline_db::{DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{CredentialId, InstanceId, from_sql, sql},
+    id_types::{CredentialKey, InstanceId, from_sql, sql},
 };
 
 /// What look-ups with a credential have shown of a kind of posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookUpAbility {
     /// The credential.
-    pub credential: CredentialId,
+    pub credential: CredentialKey,
     /// The kind.
     pub kind: PostKind,
     /// Whether they find live posts of the kind; else they answered 404 for posts that a page had
@@ -25,12 +25,12 @@ pub struct LookUpAbility {
 /// What is known of look-ups with a credential, by kind.
 pub fn of_credential(
     tx: &mut Tx<'_>,
-    credential: CredentialId,
+    credential: CredentialKey,
 ) -> Result<Vec<LookUpAbility>, StoreError> {
     Ok(tx.query(
-        "select credential_id, kind, finds, at_ms from look_up_ability
-         where credential_id = $1 order by kind",
-        &[&sql(credential)],
+        "select credential_id, instance_id, kind, finds, at_ms from look_up_ability
+         where credential_id = $1 and instance_id = $2 order by kind",
+        &[&credential.id(), &credential.instance_id()],
         from_row,
     )?)
 }
@@ -41,9 +41,8 @@ pub fn of_instance(
     instance: InstanceId,
 ) -> Result<Vec<LookUpAbility>, StoreError> {
     Ok(tx.query(
-        "select credential_id, kind, finds, at_ms from look_up_ability
-         where credential_id in (select id from credential where instance_id = $1)
-         order by credential_id, kind",
+        "select credential_id, instance_id, kind, finds, at_ms from look_up_ability
+         where instance_id = $1 order by credential_id, kind",
         &[&sql(instance)],
         from_row,
     )?)
@@ -52,15 +51,17 @@ pub fn of_instance(
 /// Keeps what a look-up has shown, unless something later is known.
 pub fn learn(tx: &mut Tx<'_>, ability: &LookUpAbility) -> Result<(), StoreError> {
     tx.execute(
-        "insert into look_up_ability (credential_id, kind, finds, at_ms) values ($1, $2, $3, $4)
-         on conflict (credential_id, kind) do update
+        "insert into look_up_ability (credential_id, kind, finds, at_ms, instance_id)
+         values ($1, $2, $3, $4, $5)
+         on conflict ({key credential_id, kind + instance_id}) do update
          set finds = excluded.finds, at_ms = excluded.at_ms
          where look_up_ability.at_ms <= excluded.at_ms",
         &[
-            &sql(ability.credential),
+            &ability.credential.id(),
             &ability.kind.name(),
             &ability.finds,
             &ability.at_ms,
+            &ability.credential.instance_id(),
         ],
     )?;
     Ok(())
@@ -69,7 +70,10 @@ pub fn learn(tx: &mut Tx<'_>, ability: &LookUpAbility) -> Result<(), StoreError>
 fn from_row(row: &Row<'_>) -> Result<LookUpAbility, DbError> {
     let kind = row.str("kind")?.parse();
     Ok(LookUpAbility {
-        credential: from_sql(row.i64("credential_id")?)?,
+        credential: CredentialKey {
+            id: from_sql(row.i64("credential_id")?)?,
+            instance: from_sql(row.i64("instance_id")?)?,
+        },
         kind: kind.map_err(|_| DbError::invalid("look-ups of an unknown kind of posts"))?,
         finds: row.bool("finds")?,
         at_ms: row.i64("at_ms")?,

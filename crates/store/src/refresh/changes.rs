@@ -67,9 +67,9 @@ impl RefreshChanges<'_> {
         instance_id: i64,
         now_ms: i64,
     ) -> Result<(), DbError> {
-        stored::recount(tx, &self.recounted)?;
-        count_history::keep(tx, &self.counts)?;
-        freshness::update(tx, &self.fresh)?;
+        stored::recount(tx, instance_id, &self.recounted)?;
+        count_history::keep(tx, instance_id, &self.counts)?;
+        freshness::update(tx, instance_id, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;
         outbox::add_to_outbox(tx, instance_id, now_ms, &self.outbox)
     }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::{InstanceId, LocalId, SourceId, from_sql, sql},
+    id_types::{InstanceId, LocalId, SourceKey, from_sql, sql},
     store::Store,
 };
 
@@ -99,7 +99,7 @@ pub enum LookupTarget {
         /// The pending look-up's ID.
         lookup_id: i64,
         /// The source to store it in.
-        source: SourceId,
+        source: SourceKey,
     },
 }
 
@@ -325,7 +325,7 @@ fn take(
     slots: &[Slot],
     is_free: impl Fn(&Slot) -> bool,
 ) -> Result<Claim, StoreError> {
-    let (due, idle) = posts(tx, slots)?;
+    let (due, idle) = posts(tx, request.instance, slots)?;
     let size = request.batch_rule.size();
     // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
     let turn = request.shard / SHARDS as u64;
@@ -360,7 +360,7 @@ fn more(
     let all: Vec<i64> = buckets(request).collect();
     let mut next = schedule::after(tx, &all, request.now_ms, each)?;
     next.retain(is_free);
-    let (next, _) = posts(tx, &next)?;
+    let (next, _) = posts(tx, request.instance, &next)?;
     Ok(choice::most_valuable(
         &request.policy,
         next,
@@ -370,10 +370,14 @@ fn more(
 }
 
 /// The posts of slots, and the slots whose post needs no look-up.
-fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
+fn posts(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    slots: &[Slot],
+) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
-    let mut known = stored::by_ids(tx, &ids)?;
-    let mut lookups = pending_lookup::by_ids(tx, &ids)?;
+    let mut known = stored::by_ids(tx, sql(instance), &ids)?;
+    let mut lookups = pending_lookup::by_ids(tx, sql(instance), &ids)?;
     let mut posts = Vec::with_capacity(slots.len());
     let mut idle = Vec::new();
     for slot in slots {
@@ -383,7 +387,10 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
             (Some(lookup), _) => {
                 let what = LookupTarget::Pending {
                     lookup_id: id,
-                    source: from_sql(lookup.source_id)?,
+                    source: SourceKey {
+                        id: from_sql(lookup.source_id)?,
+                        instance,
+                    },
                 };
                 Some((what, lookup.upstream_id, true, PostKind::Post))
             }

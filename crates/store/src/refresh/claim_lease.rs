@@ -2,8 +2,11 @@
 
 use driftline_db::{DbError, Dialect, ToValue, Tx};
 
-use super::schedule::{self, Slot};
-use crate::database_clock::now_sql;
+use super::{
+    instance_of,
+    schedule::{self, Slot},
+};
+use crate::database_clock::{modification_now_sql, now_sql};
 
 /// How a claim locks an instance against other claims until its transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,22 +46,24 @@ pub(crate) fn take(
     let until_ms = now_ms.saturating_add(lease_ms);
     tx.execute_many_later(
         "insert into claim_lease
-             (bucket, id, holder, until_ms, buckets, due_times_ms, post_ids)
-         select $1, $2, $3, $4, array_agg(bucket), array_agg(due_at_ms), array_agg(post_id)
-         from {rows as r(bucket, due_at_ms, post_id)}",
-        &[&bucket, &id, &holder, &until_ms],
+             (bucket, id, holder, until_ms, instance_id, buckets, due_times_ms, post_ids)
+         select $1, $2, $3, $4, $5, array_agg(bucket), array_agg(due_at_ms), array_agg(post_id)
+         from {rows as r(bucket, due_at_ms, post_id, instance_id)}",
+        &[&bucket, &id, &holder, &until_ms, &instance_of(bucket)],
         &schedule::columns(slots),
     )?;
     Ok((id, until_ms))
 }
 
-/// A query for the claimed slots: `lease_bucket`, which is that of their lease, `due_at_ms` and
-/// `post_id`.
+/// A query for the claimed slots: `lease_bucket`, which is that of their lease, `instance_id`,
+/// `due_at_ms` and `post_id`.
 pub fn claimed_slots(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Sqlite => "select 0 as lease_bucket, 0 as due_at_ms, 0 as post_id where 1 = 0",
+        Dialect::Sqlite => {
+            "select 0 as lease_bucket, 0 as instance_id, 0 as due_at_ms, 0 as post_id where 1 = 0"
+        }
         Dialect::Postgres => {
-            "select bucket as lease_bucket, slot.* from claim_lease,
+            "select bucket as lease_bucket, instance_id, slot.* from claim_lease,
                  unnest(due_times_ms, post_ids) as slot(due_at_ms, post_id)"
         }
     }
@@ -67,37 +72,41 @@ pub fn claimed_slots(dialect: Dialect) -> &'static str {
 /// Ends a lease, for its holder only and only before its time is over; `false` if it is lost. Its
 /// posts are then the caller's.
 pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError> {
-    let now = now_sql(tx.dialect());
+    let now = modification_now_sql(tx);
     let ended = tx.execute(
-        &format!("delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}"),
-        &[&bucket, &id],
+        &format!(
+            "delete from claim_lease
+             where bucket = $1 and id = $2 and instance_id = $3 and until_ms > {now}"
+        ),
+        &[&bucket, &id, &instance_of(bucket)],
     )?;
     Ok(ended > 0)
 }
 
 /// Puts the posts of ended leases back onto the schedule; returns how many.
 pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<u64, DbError> {
-    let now = now_sql(tx.dialect());
+    let now = modification_now_sql(tx);
     let ended = format!(
         "id in (select id from claim_lease
-             where bucket = $1 and until_ms <= {now} {{skip_locked}})"
+             where bucket = $1 and instance_id = $2 and until_ms <= {now} {{skip_locked}})"
     );
-    put_back(tx, &ended, &[&bucket])
+    put_back(tx, &ended, &[&bucket, &instance_of(bucket)])
 }
 
 /// Puts the posts of all leases of a holder back onto the schedule; returns how many.
 pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<u64, DbError> {
-    put_back(tx, "holder = $2", &[&bucket, &holder])
+    put_back(tx, "holder = $3", &[&bucket, &instance_of(bucket), &holder])
 }
 
-/// Puts the posts of those leases of the bucket `$1` back onto the schedule; returns how many.
+/// Puts the posts of those leases of the bucket `$1` of the instance `$2` back onto the schedule; returns how many.
 fn put_back(tx: &mut Tx<'_>, which: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
     tx.execute(
         &format!(
-            "with ended as (delete from claim_lease where bucket = $1 and {which}
+            "with ended as (delete from claim_lease
+                 where bucket = $1 and instance_id = $2 and {which}
                  returning buckets, due_times_ms, post_ids)
-             insert into schedule (bucket, due_at_ms, post_id)
-             select slot.* from ended, unnest(buckets, due_times_ms, post_ids) as slot"
+             insert into schedule (bucket, due_at_ms, post_id, instance_id)
+             select slot.*, $2 from ended, unnest(buckets, due_times_ms, post_ids) as slot"
         ),
         params,
     )
@@ -109,9 +118,9 @@ pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, 
     let left_ms = tx.query_opt(
         &format!(
             "select until_ms - {now} as left_ms from claim_lease
-             where bucket = $1 order by until_ms limit 1"
+             where bucket = $1 and instance_id = $2 order by until_ms limit 1"
         ),
-        &[&bucket],
+        &[&bucket, &instance_of(bucket)],
         |row| row.i64("left_ms"),
     )?;
     Ok(left_ms.map(|left_ms| left_ms.max(0)))

@@ -8,6 +8,7 @@ use super::freshness;
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
+    posts::find,
 };
 
 /// A post's counts as an answer showed them.
@@ -23,20 +24,28 @@ pub struct CountsAt {
 /// A post's counts after each change, the oldest first; the first row is from when it was stored.
 /// Empty if they never changed.
 pub fn count_history(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<CountsAt>, StoreError> {
-    let text = format!("select {COLUMNS} from count_history where post_id = $1 order by at_ms");
-    let history = tx.query(&text, &[&sql(post)], from_row)?;
+    let Some(instance) = find::instance_of(tx, post)? else {
+        return Ok(Vec::new());
+    };
+    let text = format!(
+        "select {COLUMNS} from count_history
+         where post_id = $1 and instance_id = $2 order by at_ms"
+    );
+    let history = tx.query(&text, &[&sql(post), &sql(instance)], from_row)?;
     Ok(history.into_iter().map(|(_, counts)| counts).collect())
 }
 
 /// The histories of posts, each as [`count_history`] gives it, one after the other.
 pub(crate) fn of_posts(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     post_ids: impl Iterator<Item = i64>,
 ) -> Result<Vec<(i64, CountsAt)>, DbError> {
     let sql = format!(
-        "select {COLUMNS} from count_history where post_id {{in $1}} order by post_id, at_ms"
+        "select {COLUMNS} from count_history
+         where post_id {{in $1}} and instance_id = $2 order by post_id, at_ms"
     );
-    tx.query(&sql, &[&Column::i64(post_ids)], from_row)
+    tx.query(&sql, &[&Column::i64(post_ids), &instance_id], from_row)
 }
 
 /// The rows to keep when one look-up follows another.
@@ -56,14 +65,19 @@ pub(crate) fn between(before: &Freshness, after: &Freshness) -> Vec<CountsAt> {
     rows
 }
 
-pub(crate) fn keep(tx: &mut Tx<'_>, rows: &[(i64, CountsAt)]) -> Result<(), DbError> {
+pub(crate) fn keep(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    rows: &[(i64, CountsAt)],
+) -> Result<(), DbError> {
     let counts = || rows.iter().map(|(_, row)| row.counts);
     tx.execute_many_later(
         &format!(
-            "insert into count_history ({COLUMNS}) select {COLUMNS} from {{rows as r({COLUMNS})}}
-             where true on conflict (post_id, at_ms) do nothing"
+            "insert into count_history (instance_id, {COLUMNS})
+             select $1, {COLUMNS} from {{rows as r({COLUMNS})}}
+             where true on conflict ({{key post_id, at_ms + instance_id}}) do nothing"
         ),
-        &[],
+        &[&instance_id],
         &[
             Column::i64(rows.iter().map(|(post_id, _)| *post_id)),
             Column::i64(rows.iter().map(|(_, row)| row.at_ms)),

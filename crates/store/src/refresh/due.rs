@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use driftline_core::refresh::AgeTable;
-use driftline_db::{Column, Tx};
+use driftline_db::{Column, PendingRows, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::{SHARDS, Shards, claim_lease, schedule};
+use super::{SHARDS, Shards, claim_lease, instance_of, schedule};
 use crate::{
     database_clock::now_sql,
     error::StoreError,
@@ -53,41 +53,72 @@ pub fn due_by(
     instances: &[(InstanceId, Shards)],
     (now_ms, until_ms): (i64, i64),
 ) -> Result<HashMap<InstanceId, i64>, StoreError> {
-    let each = || {
-        instances
-            .iter()
-            .map(|(instance, shards)| (sql(*instance) * SHARDS, shards))
+    // A distributed database reads one node in a statement.
+    let together = if tx.is_distributed() {
+        1
+    } else {
+        instances.len().max(1)
     };
-    // Each bucket to look in, and the one of the instance's leases once.
-    let mut looks: Vec<(Option<i64>, Option<i64>)> = Vec::new();
-    for (base, shards) in each() {
-        looks.push((None, Some(base)));
-        looks.extend(shards.buckets(base).map(|bucket| (Some(bucket), None)));
+    let asked = instances
+        .chunks(together)
+        .map(|some| due_by_later(tx, some, (now_ms, until_ms)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut first: HashMap<InstanceId, i64> = HashMap::new();
+    for rows in asked {
+        for (bucket, due_at_ms) in tx.rows(rows)? {
+            let instance = from_sql(instance_of(bucket))?;
+            let due_ms = first.entry(instance).or_insert(due_at_ms);
+            *due_ms = due_at_ms.min(*due_ms);
+        }
     }
-    let buckets = Column::i64(looks.iter().map(|(bucket, _)| *bucket));
-    let lease_buckets = Column::i64(looks.iter().map(|(_, bucket)| *bucket));
+    first.retain(|_, due_ms| *due_ms <= until_ms);
+    Ok(first)
+}
+
+/// Buckets of some instances and their leases, each with when its first post is due.
+fn due_by_later(
+    tx: &mut Tx<'_>,
+    instances: &[(InstanceId, Shards)],
+    (now_ms, until_ms): (i64, i64),
+) -> Result<PendingRows<'static, (i64, i64)>, StoreError> {
+    // Each bucket to look in, and the one of the instance's leases once.
+    let mut looks: Vec<(Option<i64>, Option<i64>, i64)> = Vec::new();
+    for (instance, shards) in instances {
+        let (id, base) = (sql(*instance), sql(*instance) * SHARDS);
+        looks.push((None, Some(base), id));
+        let buckets = shards.buckets(base);
+        looks.extend(buckets.map(|bucket| (Some(bucket), None, id)));
+    }
+    let mut columns = vec![
+        Column::i64(looks.iter().map(|(bucket, ..)| *bucket)),
+        Column::i64(looks.iter().map(|(_, bucket, _)| *bucket)),
+    ];
+    let mut params: Vec<&dyn ToValue> = vec![&until_ms, &now_ms];
+    // An instance that is named once says which node is read.
+    let (single, id);
+    if let [(instance, _)] = instances {
+        id = sql(*instance);
+        params.push(&id);
+        single = "$3";
+    } else {
+        columns.push(Column::i64(looks.iter().map(|(.., id)| *id)));
+        single = "{row 3}";
+    }
     let clock = now_sql(tx.dialect());
     let query = format!(
         "select bucket, min(due_at_ms) as due_at_ms from (
              select bucket, due_at_ms from (
                  select bucket, due_at_ms from schedule
-                 where bucket = {{row 1}} and due_at_ms <= $1 order by due_at_ms limit 1) as due
+                 where bucket = {{row 1}} and instance_id = {single} and due_at_ms <= $1
+                 order by due_at_ms limit 1) as due
              union all
-             select bucket, until_ms - {clock} + $2 from claim_lease where bucket = {{row 2}}
+             select bucket, until_ms - {clock} + $2 from claim_lease
+             where bucket = {{row 2}} and instance_id = {single}
          ) as times group by bucket"
     );
-    let mut first: HashMap<InstanceId, i64> = HashMap::new();
-    let columns = [buckets, lease_buckets];
-    let rows = tx.query_each(&query, &[&until_ms, &now_ms], &columns, |row| {
+    Ok(tx.query_each_later(&query, &params, &columns, |row| {
         Ok((row.i64("bucket")?, row.i64("due_at_ms")?))
-    })?;
-    for (bucket, due_at_ms) in rows {
-        let instance = from_sql(bucket.div_euclid(SHARDS))?;
-        let due_ms = first.entry(instance).or_insert(due_at_ms);
-        *due_ms = due_at_ms.min(*due_ms);
-    }
-    first.retain(|_, due_ms| *due_ms <= until_ms);
-    Ok(first)
+    })?)
 }
 
 /// How much of an instance is overdue. Reads every row of its schedule once.
@@ -101,13 +132,15 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
              cast(sum(leased) as {{i64}}) as leased, min(due_at_ms) as first_due_ms
          from (select post_id < 0 as is_pending, due_at_ms, 0 as leased,
                  case when due_at_ms <= $3 then 1 else 0 end as late
-             from schedule where bucket >= $1 and bucket < $2
+             from schedule where bucket >= $1 and bucket < $2 and instance_id = $4
              union all
              select post_id < 0, due_at_ms, 1, case when due_at_ms <= $3 then 1 else 0 end
-             from ({claimed}) as claimed where lease_bucket = $1) as due
+             from ({claimed}) as claimed
+             where lease_bucket = $1 and instance_id = $4) as due
          group by is_pending"
     );
-    tx.query(&sql, &[&base, &(base + SHARDS), &now_ms], |row| {
+    let params: [&dyn ToValue; 4] = [&base, &(base + SHARDS), &now_ms, &instance_of(base)];
+    tx.query(&sql, &params, |row| {
         let posts = row.i64("posts")?.cast_unsigned();
         found.leased += row.i64("leased")?.cast_unsigned();
         if row.bool("is_pending")? {
@@ -159,11 +192,12 @@ pub fn bands(
              from (select {case} as band, $2 - refreshed_at_ms as stale,
                      case when due_at_ms <= $2 then 1 else 0 end as late
                  from freshness
-                 where bucket >= $1 and bucket < $3 and due_at_ms is not null
+                 where bucket >= $1 and bucket < $3 and instance_id = $4
+                     and due_at_ms is not null
                      and post_created_at_ms is not null and post_id > 0) as aged
              group by band"
         ),
-        &[&base, &now_ms, &(base + SHARDS)],
+        &[&base, &now_ms, &(base + SHARDS), &sql(instance)],
         |row| {
             let state = BandState {
                 posts: row.i64("posts")?.cast_unsigned(),

@@ -16,6 +16,7 @@ use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
     new_ids::TakenIds,
+    posts::find,
 };
 
 /// The state of a post in the refresh pipeline.
@@ -83,27 +84,33 @@ pub(crate) fn time_of(due: Due) -> Option<i64> {
 
 /// The state of a post; `None` if it is not stored or was never scheduled.
 pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
-    Ok(by_ids(tx, &[sql(post)])?.remove(&sql(post)))
+    let Some(instance) = find::instance_of(tx, post)? else {
+        return Ok(None);
+    };
+    Ok(by_ids(tx, sql(instance), &[sql(post)])?.remove(&sql(post)))
 }
 
-/// The states of posts and pending look-ups.
+/// The states of an instance's posts and pending look-ups.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     post_ids: &[i64],
 ) -> Result<HashMap<i64, RefreshState>, DbError> {
-    let found = stored::by_ids(tx, post_ids)?.into_iter();
+    let found = stored::by_ids(tx, instance_id, post_ids)?.into_iter();
     Ok(found.map(|(id, (state, _))| (id, state)).collect())
 }
 
 /// Stores rows that are new, whose IDs may be of `ids`, and schedules them.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     rows: &[RefreshState],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
-    let sql = format!("insert into freshness ({COLUMNS}) {{rows}}");
-    let mut columns = columns(rows);
+    let sql = format!("insert into freshness ({COLUMNS}, instance_id) {{rows}}");
+    let mut columns = columns(rows).to_vec();
     columns[0] = ids.column(rows.iter().map(|state| state.post_id));
+    columns.push(Column::i64(rows.iter().map(|_| instance_id)));
     tx.execute_many_later(&sql, &[], &columns)?;
     let due: Vec<Slot> = rows.iter().filter_map(RefreshState::slot).collect();
     schedule::insert_new(tx, &due, ids)
@@ -112,6 +119,7 @@ pub(crate) fn insert(
 /// Schedules posts that were deleted and have returned.
 pub(crate) fn revive(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     policy: &Policy,
     asked_at_ms: i64,
     post_ids: &[i64],
@@ -120,7 +128,7 @@ pub(crate) fn revive(
         return Ok(());
     }
     let mut slots = Vec::new();
-    for state in by_ids(tx, post_ids)?.into_values() {
+    for state in by_ids(tx, instance_id, post_ids)?.into_values() {
         let freshness = Freshness {
             refreshed_ms: asked_at_ms.max(state.freshness.refreshed_ms),
             missing: false,
@@ -133,8 +141,9 @@ pub(crate) fn revive(
     }
     tx.execute_many_later(
         "update freshness set due_at_ms = r.due_at_ms, missing = false
-         from {rows as r(post_id, due_at_ms)} where freshness.post_id = r.post_id",
-        &[],
+         from {rows as r(post_id, due_at_ms)}
+         where freshness.post_id = r.post_id and freshness.instance_id = $1",
+        &[&instance_id],
         &[
             Column::i64(slots.iter().map(|slot| slot.post_id)),
             Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
@@ -144,22 +153,34 @@ pub(crate) fn revive(
 }
 
 /// Forgets the freshness of posts and takes them off the schedule.
-pub(crate) fn unschedule(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<(), DbError> {
+pub(crate) fn unschedule(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    post_ids: &[i64],
+) -> Result<(), DbError> {
     if post_ids.is_empty() {
         return Ok(());
     }
     let ids = || Column::i64(post_ids.iter().copied());
     tx.execute(
-        "delete from schedule where (bucket, due_at_ms, post_id) in
-             (select bucket, due_at_ms, post_id from freshness where post_id {in $1})",
-        &[&ids()],
+        "delete from schedule where instance_id = $2 and (bucket, due_at_ms, post_id) in
+             (select bucket, due_at_ms, post_id from freshness
+              where post_id {in $1} and instance_id = $2)",
+        &[&ids(), &instance_id],
     )?;
-    tx.execute("delete from freshness where post_id {in $1}", &[&ids()])?;
+    tx.execute(
+        "delete from freshness where post_id {in $1} and instance_id = $2",
+        &[&ids(), &instance_id],
+    )?;
     Ok(())
 }
 
 /// Writes changes of rows that this transaction has read.
-pub(crate) fn update(tx: &mut Tx<'_>, changes: &[RefreshState]) -> Result<(), DbError> {
+pub(crate) fn update(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    changes: &[RefreshState],
+) -> Result<(), DbError> {
     let moving: Vec<&str> = COLUMNS.split(',').map(str::trim).skip(FIXED).collect();
     let set: Vec<String> = moving
         .iter()
@@ -167,24 +188,26 @@ pub(crate) fn update(tx: &mut Tx<'_>, changes: &[RefreshState]) -> Result<(), Db
         .collect();
     let sql = format!(
         "update freshness set {} from {{rows as r(post_id, {})}}
-         where freshness.post_id = r.post_id",
+         where freshness.post_id = r.post_id and freshness.instance_id = $1",
         set.join(", "),
         moving.join(", ")
     );
     let mut columns = columns(changes).to_vec();
     columns.drain(1..FIXED);
-    tx.execute_many_later(&sql, &[], &columns)
+    tx.execute_many_later(&sql, &[&instance_id], &columns)
 }
 
 /// Replaces hashes that were of an earlier form.
 pub(crate) fn set_state_hashes(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     hashes: &[(i64, PostHashes)],
 ) -> Result<(), DbError> {
     tx.execute_many_later(
         "update freshness set state_hash = r.state_hash from {rows as r(post_id, state_hash)}
-         where freshness.post_id = r.post_id and freshness.state_hash is not null",
-        &[],
+         where freshness.post_id = r.post_id and freshness.instance_id = $1
+             and freshness.state_hash is not null",
+        &[&instance_id],
         &[
             Column::i64(hashes.iter().map(|(id, _)| *id)),
             Column::i64(hashes.iter().map(|(_, hashes)| hashes.state)),

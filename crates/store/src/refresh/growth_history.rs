@@ -37,7 +37,8 @@ pub fn growth_histories(
     let base = sql(instance) * super::SHARDS;
     let mut posts = tx.query(
         "select post_id, post_created_at_ms, first_at_ms from freshness
-         where post_id > $1 and bucket >= $2 and bucket < $3 and post_created_at_ms >= $4
+         where post_id > $1 and instance_id = $6 and bucket >= $2 and bucket < $3
+             and post_created_at_ms >= $4
          order by post_id limit $5",
         &[
             &sql(after),
@@ -45,6 +46,7 @@ pub fn growth_histories(
             &(base + super::SHARDS),
             &since_ms,
             &i64::from(limit),
+            &sql(instance),
         ],
         |row| {
             Ok(GrowthHistory {
@@ -57,7 +59,7 @@ pub fn growth_histories(
     )?;
     let mut totals: HashMap<i64, Vec<(i64, i64)>> = HashMap::new();
     let ids = posts.iter().map(|grown| sql(grown.post));
-    for (post_id, at) in count_history::of_posts(tx, ids)? {
+    for (post_id, at) in count_history::of_posts(tx, sql(instance), ids)? {
         let total = at.counts.total();
         totals.entry(post_id).or_default().push((at.at_ms, total));
     }

@@ -57,3 +57,8 @@ pub const SHARDS: i64 = 8;
 pub(crate) fn bucket(instance_id: i64, number: i64) -> i64 {
     instance_id * SHARDS + number.rem_euclid(SHARDS)
 }
+
+/// The instance of a bucket.
+pub(crate) fn instance_of(bucket: i64) -> i64 {
+    bucket.div_euclid(SHARDS)
+}

@@ -44,7 +44,8 @@ pub fn pending_post(tx: &mut Tx<'_>, text: &str) -> Result<Option<PendingPost>, 
         let Some((lookup_id, waits)) = found else {
             continue;
         };
-        let refresh_state = freshness::by_ids(tx, &[lookup_id])?.remove(&lookup_id);
+        let refresh_state =
+            freshness::by_ids(tx, sql(instance.id), &[lookup_id])?.remove(&lookup_id);
         return Ok(refresh_state.map(|refresh_state| PendingPost {
             origin: instance.origin,
             upstream_id: upstream_id.to_owned(),
@@ -64,7 +65,13 @@ pub(crate) fn insert(
     once: bool,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let first = local_ids::take_numbers(tx, "last_lookup_id", upstream_ids.len())?;
+    let count = upstream_ids.len();
+    let take = move |tx: &mut Tx<'_>| local_ids::take_numbers(tx, "last_lookup_id", count);
+    // Its commit and this one's are one only where one server has both.
+    let first = match tx.is_distributed() {
+        true => tx.apart(take)?,
+        false => take(tx)?,
+    };
     let lookup_ids: Vec<i64> = (first..)
         .take(upstream_ids.len())
         .map(|lookup_id| -lookup_id)
@@ -91,29 +98,33 @@ pub(crate) fn insert(
         RefreshState::first((bucket, lookup_id), freshness, Due::At(now_ms), None)
     });
     let rows: Vec<_> = rows.collect();
-    Ok(freshness::insert(tx, &rows, &TakenIds::NONE)?)
+    Ok(freshness::insert(tx, instance_id, &rows, &TakenIds::NONE)?)
 }
 
 /// Removes look-ups that have found their posts.
-pub(crate) fn remove(tx: &mut Tx<'_>, lookup_ids: &[i64]) -> Result<(), DbError> {
+pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, lookup_ids: &[i64]) -> Result<(), DbError> {
     for sql in [
-        "delete from pending_lookup where (upstream_id, instance_id) in
-             (select upstream_id, instance_id from pending_lookup where lookup_id {in $1})",
-        "delete from freshness where post_id {in $1}",
+        "delete from pending_lookup where lookup_id {in $1} and instance_id = $2",
+        "delete from freshness where post_id {in $1} and instance_id = $2",
     ] {
-        tx.execute_later(sql, &[&Column::i64(lookup_ids.iter().copied())])?;
+        let ids = Column::i64(lookup_ids.iter().copied());
+        tx.execute_later(sql, &[&ids, &instance_id])?;
     }
     Ok(())
 }
 
 /// Marks look-ups as failed, so that they are no longer due.
-pub(crate) fn give_up(tx: &mut Tx<'_>, lookup_ids: &[i64]) -> Result<(), DbError> {
+pub(crate) fn give_up(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    lookup_ids: &[i64],
+) -> Result<(), DbError> {
     if lookup_ids.is_empty() {
         return Ok(());
     }
     tx.execute_later(
-        "update pending_lookup set waits = false where lookup_id {in $1}",
-        &[&Column::i64(lookup_ids.iter().copied())],
+        "update pending_lookup set waits = false where lookup_id {in $1} and instance_id = $2",
+        &[&Column::i64(lookup_ids.iter().copied()), &instance_id],
     )
 }
 
@@ -127,6 +138,7 @@ pub(crate) struct PendingLookup {
 /// The look-ups among these IDs, which may be posts' too.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     lookup_ids: &[i64],
 ) -> Result<HashMap<i64, PendingLookup>, DbError> {
     let negative: Vec<i64> = lookup_ids.iter().copied().filter(|id| *id < 0).collect();
@@ -134,8 +146,9 @@ pub(crate) fn by_ids(
         return Ok(HashMap::new());
     }
     let rows = tx.query(
-        "select lookup_id, upstream_id, source_id, once from pending_lookup where lookup_id {in $1}",
-        &[&Column::i64(negative)],
+        "select lookup_id, upstream_id, source_id, once from pending_lookup
+         where lookup_id {in $1} and instance_id = $2",
+        &[&Column::i64(negative), &instance_id],
         |row| {
             let lookup = PendingLookup {
                 upstream_id: row.text("upstream_id")?,

@@ -7,7 +7,7 @@ use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{LocalId, SourceId, from_sql, sql},
+    id_types::{LocalId, SourceKey, from_sql},
     refresh::recount::{Look, RECOUNT_PAUSE_MS},
 };
 
@@ -25,18 +25,20 @@ pub struct RecheckAfter {
 /// longer refreshed.
 pub fn rechecks_after(
     tx: &mut Tx<'_>,
-    source: SourceId,
+    source: SourceKey,
     reading: &Reading,
     page: &Page,
 ) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
     let found = tx.query_each(
         &format!(
             "select e.position, e.post_id, {}
-             from entry e join freshness f on f.post_id = e.post_id
-             where e.source_id = $1 and e.position = {{row 1}} and f.due_at_ms is not null",
+             from entry e
+             join freshness f on f.post_id = e.post_id and f.instance_id = e.instance_id
+             where e.source_id = $1 and e.instance_id = $2 and e.position = {{row 1}}
+                 and f.due_at_ms is not null",
             Look::COLUMNS
         ),
-        &[&sql(source)],
+        &[&source.id(), &source.instance_id()],
         &[Column::text(reading.keys.iter().map(|key| key.as_str()))],
         |row| {
             let post: LocalId = from_sql(row.i64("post_id")?)?;

@@ -88,10 +88,10 @@ impl<'p> RecountContext<'p> {
         let named = named_by(candidates.iter().map(|(_, post)| *post));
         // A due time that is locked holds the post: a save that is under way has moved it. So the state
         // is read after it.
-        let free = schedule::lock_free_later(tx, ids.iter().copied())?;
+        let free = schedule::lock_free_later(tx, self.instance_id, ids.iter().copied())?;
         let states = match ids.is_empty() {
             true => None,
-            false => Some(stored::by_ids_later(tx, &ids)?),
+            false => Some(stored::by_ids_later(tx, self.instance_id, &ids)?),
         };
         Ok(PendingRecounts {
             named: PendingLocalIds::ask(tx, self.instance_id, &named)?,

@@ -124,13 +124,13 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     }
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
-    let mut known = stored::by_ids(tx, &ids)?;
+    let mut known = stored::by_ids(tx, instance_id, &ids)?;
     if may_change_content(save, &known) {
         // What sources share is decided while the instance is held, so that no poll changes it
         // meanwhile: neither a post's content nor whether it exists.
         instance::hold(tx, instance_id)?;
-        known = stored::by_ids(tx, &ids)?;
-        stored::update_hashes(tx, &mut known, save.hash_stored)?;
+        known = stored::by_ids(tx, instance_id, &ids)?;
+        stored::update_hashes(tx, instance_id, &mut known, save.hash_stored)?;
     }
     let mut changes = Changes::default();
     for slot in &save.claim.idle {
@@ -382,32 +382,32 @@ impl<'a> Changes<'a> {
         reference::hold_missing(tx, instance_id, &mut named)?;
         reference::add(&mut named, &named_by(&self.versions));
         let edited: Vec<i64> = self.versions.iter().map(|version| version.id).collect();
-        history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
+        history::keep(tx, instance_id, &edited, EndedBy::Edit, save.now_ms)?;
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();
         if save.keep_deleted {
-            history::keep(tx, &deleted, EndedBy::Deletion, save.now_ms)?;
+            history::keep(tx, instance_id, &deleted, EndedBy::Deletion, save.now_ms)?;
         } else {
-            history::erase(tx, &deleted)?;
+            history::erase(tx, instance_id, &deleted)?;
         }
-        post::replace(tx, &self.versions)?;
+        post::replace(tx, instance_id, &self.versions)?;
         tx.execute_many_later(
             "update post set deleted_at_ms = r.at_ms, listed = false, raw = null
-             from {rows as r(id, at_ms)} where post.id = r.id",
-            &[],
+             from {rows as r(id, at_ms)} where post.id = r.id and post.instance_id = $1",
+            &[&instance_id],
             &[
                 Column::i64(deleted.iter().copied()),
                 Column::i64(self.deleted.iter().map(|(_, at_ms)| *at_ms)),
             ],
         )?;
-        pending_lookup::give_up(tx, &self.given_up)?;
+        pending_lookup::give_up(tx, instance_id, &self.given_up)?;
         self.refreshed.write(tx, instance_id, save.now_ms)?;
         // What follows holds the clock if it gives an ID.
         reference::assign(tx, instance_id, &named, save.now_ms)?;
         let mut new_ids = NewIds::default();
         let first_id = new_ids.give_run(self.returned.len());
         let places: Vec<_> = self.returned.iter().copied().zip(first_id..).collect();
-        let ids = new_ids.take(tx, save.now_ms)?;
-        post::list_at(tx, &places, true, &ids)?;
+        let ids = new_ids.take(tx, instance_id, save.now_ms)?;
+        post::list_at(tx, instance_id, &places, true, &ids)?;
         Ok(self.saved)
     }
 }

@@ -2,6 +2,7 @@
 
 use driftline_db::{Column, DbError, Dialect, PendingRows, Row, ToValue, Tx};
 
+use super::instance_of;
 use crate::{database_clock::now_sql, new_ids::TakenIds};
 
 /// A row of the schedule.
@@ -12,8 +13,10 @@ pub(crate) struct Slot {
     pub(crate) post_id: i64,
 }
 
-/// The columns of a [`Slot`].
+/// The columns that [`Slot::from_row`] reads.
 pub(crate) const COLUMNS: &str = "bucket, due_at_ms, post_id";
+/// The columns that [`columns`] are of.
+const ROW: &str = "bucket, due_at_ms, post_id, instance_id";
 
 impl Slot {
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Slot, DbError> {
@@ -25,12 +28,13 @@ impl Slot {
     }
 }
 
-/// The [`COLUMNS`] of a batch.
-pub(crate) fn columns(slots: &[Slot]) -> [Column<'static>; 3] {
+/// The rows of a batch: bucket, due time, post and instance.
+pub(crate) fn columns(slots: &[Slot]) -> [Column<'static>; 4] {
     [
         Column::i64(slots.iter().map(|slot| slot.bucket)),
         Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
         Column::i64(slots.iter().map(|slot| slot.post_id)),
+        Column::i64(slots.iter().map(|slot| instance_of(slot.bucket))),
     ]
 }
 
@@ -40,46 +44,62 @@ pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
 
 /// [`insert`] of posts whose IDs may be of `ids`.
 pub(crate) fn insert_new(tx: &mut Tx<'_>, slots: &[Slot], ids: &TakenIds) -> Result<(), DbError> {
-    let sql = format!("insert into schedule ({COLUMNS}) {{rows}}");
-    let [bucket, due_at_ms, _] = columns(slots);
+    let sql = format!("insert into schedule ({ROW}) {{rows}}");
+    let [bucket, due_at_ms, _, instance_id] = columns(slots);
     let post_id = ids.column(slots.iter().map(|slot| slot.post_id));
-    tx.execute_many_later(&sql, &[], &[bucket, due_at_ms, post_id])
+    tx.execute_many_later(&sql, &[], &[bucket, due_at_ms, post_id, instance_id])
 }
 
 /// Removes rows one by one, the fastest way on SQLite.
 pub(crate) fn remove(tx: &mut Tx<'_>, slots: impl Iterator<Item = Slot>) -> Result<(), DbError> {
     for slot in slots {
         tx.execute(
-            "delete from schedule where bucket = $1 and due_at_ms = $2 and post_id = $3",
-            &[&slot.bucket, &slot.due_at_ms, &slot.post_id],
+            "delete from schedule
+             where bucket = $1 and due_at_ms = $2 and post_id = $3 and instance_id = $4",
+            &[
+                &slot.bucket,
+                &slot.due_at_ms,
+                &slot.post_id,
+                &instance_of(slot.bucket),
+            ],
         )?;
     }
     Ok(())
 }
 
-/// Removes rows that this transaction has locked, so that they exist.
+/// Removes rows of one instance that this transaction has locked, so that they exist.
 pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
+    let Some(first) = slots.first() else {
+        return Ok(());
+    };
     let sql = format!(
-        "delete from schedule where ({COLUMNS}) in
-             (select {COLUMNS} from {{rows as r({COLUMNS})}})"
+        "delete from schedule where instance_id = $1 and ({COLUMNS}) in
+             (select {COLUMNS} from {{rows as r({ROW})}})"
     );
-    tx.execute_many_later(&sql, &[], &columns(slots))
+    tx.execute_many_later(&sql, &[&instance_of(first.bucket)], &columns(slots))
 }
 
 /// Locks the due times of posts, but for those that another transaction holds, along with what is
 /// asked next. Whoever reads a post's refresh state after it reads one that nobody changes meanwhile.
 pub(crate) fn lock_free_later(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     post_ids: impl Iterator<Item = i64>,
 ) -> Result<PendingRows<'static, Slot>, DbError> {
     let sql = format!(
-        "select {COLUMNS} from schedule where ({COLUMNS}) =
-             (select {COLUMNS} from freshness where post_id = {{row 1}}) {{skip_locked}}"
+        "select {COLUMNS} from schedule where instance_id = $1 and ({COLUMNS}) =
+             (select {COLUMNS} from freshness where post_id = {{row 1}} and instance_id = $1)
+         {{skip_locked}}"
     );
-    tx.query_each_later(&sql, &[], &[Column::i64(post_ids)], Slot::from_row)
+    tx.query_each_later(
+        &sql,
+        &[&instance_id],
+        &[Column::i64(post_ids)],
+        Slot::from_row,
+    )
 }
 
-/// The first rows of some buckets due by then, bucket by bucket, of each the earliest first and
+/// The first rows of some buckets of one instance due by then, bucket by bucket, of each the earliest first and
 /// `limit` in all, without those that others are claiming. On PostgreSQL they stay locked, and each comes
 /// with the time by the database's clock, Unix ms.
 pub(crate) fn first(
@@ -103,7 +123,7 @@ pub(crate) fn first(
     })
 }
 
-/// The first rows of each of some buckets due after then, `limit` of each, without those that others
+/// The first rows of each of some buckets of one instance due after then, `limit` of each, without those that others
 /// are claiming. On PostgreSQL they stay locked.
 pub(crate) fn after(
     tx: &mut Tx<'_>,
@@ -115,14 +135,15 @@ pub(crate) fn after(
     query_each_bucket(tx, &sql, buckets, after_ms, limit, Slot::from_row)
 }
 
-/// A query for the first `$2` rows of each of as many buckets as there are, `$3` and so on.
+/// A query for the first `$2` rows of each of as many buckets as there are, `$4` and so on, of the
+/// instance `$3`.
 fn of_each(buckets: &[i64], condition: &str) -> String {
     let of_one = |index: usize| {
         format!(
             "select {COLUMNS} from (select {COLUMNS} from schedule
-                 where bucket = ${} and {condition}
+                 where bucket = ${} and instance_id = $3 and {condition}
                  order by due_at_ms, post_id limit $2 {{skip_locked}}) as of_{index}",
-            index + 3
+            index + 4
         )
     };
     let all: Vec<String> = (0..buckets.len()).map(of_one).collect();
@@ -138,12 +159,13 @@ fn query_each_bucket<T>(
     row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
 ) -> Result<Vec<T>, DbError> {
     let limit = limit as i64;
-    let mut params: Vec<&dyn ToValue> = vec![&bound_ms, &limit];
+    let instance_id = buckets.first().map_or(0, |bucket| instance_of(*bucket));
+    let mut params: Vec<&dyn ToValue> = vec![&bound_ms, &limit, &instance_id];
     params.extend(buckets.iter().map(|bucket| bucket as &dyn ToValue));
     tx.query(sql, &params, row)
 }
 
-/// How many rows of some buckets are due by then, those that others are claiming included; of each
+/// How many rows of some buckets of one instance are due by then, those that others are claiming included; of each
 /// bucket at most `limit` are counted. For PostgreSQL, in one round trip.
 pub(crate) fn count_due(
     tx: &mut Tx<'_>,
@@ -151,26 +173,36 @@ pub(crate) fn count_due(
     until_ms: i64,
     limit: usize,
 ) -> Result<usize, DbError> {
+    let (buckets, instance_id) = of_instance(buckets);
     let counts = tx.query_each(
         "select count(*) as posts from (select 1 from schedule
-             where bucket = {row 1} and due_at_ms <= $1 limit $2) as due",
-        &[&until_ms, &(limit as i64)],
-        &[Column::i64(buckets)],
+             where bucket = {row 1} and instance_id = $3 and due_at_ms <= $1 limit $2) as due",
+        &[&until_ms, &(limit as i64), &instance_id],
+        &[buckets],
         |row| row.i64("posts"),
     )?;
     Ok(counts.into_iter().sum::<i64>().unsigned_abs() as usize)
 }
 
-/// When the first post of some buckets is due, Unix ms.
+/// When the first post of some buckets of one instance is due, Unix ms.
 pub(crate) fn next_due_ms(
     tx: &mut Tx<'_>,
     buckets: impl Iterator<Item = i64>,
 ) -> Result<Option<i64>, DbError> {
+    let (buckets, instance_id) = of_instance(buckets);
     let first = tx.query_each(
-        "select due_at_ms from schedule where bucket = {row 1} order by due_at_ms",
-        &[],
-        &[Column::i64(buckets)],
+        "select due_at_ms from schedule
+         where bucket = {row 1} and instance_id = $1 order by due_at_ms",
+        &[&instance_id],
+        &[buckets],
         |row| row.i64("due_at_ms"),
     )?;
     Ok(first.into_iter().min())
+}
+
+/// Buckets with their instance.
+fn of_instance(buckets: impl Iterator<Item = i64>) -> (Column<'static>, i64) {
+    let buckets: Vec<i64> = buckets.collect();
+    let instance_id = buckets.first().map_or(0, |bucket| instance_of(*bucket));
+    (Column::i64(buckets), instance_id)
 }

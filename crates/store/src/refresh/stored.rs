@@ -17,8 +17,12 @@ use crate::{
 pub(crate) type States = HashMap<i64, (RefreshState, Option<post::Known>)>;
 
 /// The states of those IDs.
-pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<States, DbError> {
-    let states = by_ids_later(tx, post_ids)?;
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    post_ids: &[i64],
+) -> Result<States, DbError> {
+    let states = by_ids_later(tx, instance_id, post_ids)?;
     Ok(tx.rows(states)?.into_iter().collect())
 }
 
@@ -26,15 +30,21 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<States, DbErro
 pub(crate) type PendingStates = PendingRows<'static, (i64, (RefreshState, Option<post::Known>))>;
 
 /// [`by_ids`], along with what is asked next.
-pub(crate) fn by_ids_later(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<PendingStates, DbError> {
+pub(crate) fn by_ids_later(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    post_ids: &[i64],
+) -> Result<PendingStates, DbError> {
     tx.query_later(
         &format!(
             "select {}, {}, first_source_id
-             from freshness f left join post p on p.id = f.post_id where f.post_id {{in $1}}",
+             from freshness f
+             left join post p on p.id = f.post_id and p.instance_id = f.instance_id
+             where f.post_id {{in $1}} and f.instance_id = $2",
             freshness::COLUMNS,
             post::COLUMNS
         ),
-        &[&Column::i64(post_ids.iter().copied())],
+        &[&Column::i64(post_ids.iter().copied()), &instance_id],
         |row| {
             let mut state = freshness::from_row(row)?;
             let source = row.opt_i64("first_source_id")?;
@@ -51,12 +61,13 @@ pub(crate) fn by_ids_later(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<PendingS
 /// Brings the hashes of these states up to date. The instance must be held.
 pub(crate) fn update_hashes(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     states: &mut States,
     hash_stored: HashStored,
 ) -> Result<(), DbError> {
     let posts = states.values_mut().filter_map(|(_, post)| post.as_mut());
-    let updated = rehash(tx, posts, hash_stored)?;
-    freshness::set_state_hashes(tx, &updated)?;
+    let updated = rehash(tx, instance_id, posts, hash_stored)?;
+    freshness::set_state_hashes(tx, instance_id, &updated)?;
     for (id, hashes) in updated {
         if let Some((state, _)) = states.get_mut(&id)
             && let Some(hash) = &mut state.state_hash
@@ -69,7 +80,11 @@ pub(crate) fn update_hashes(
 
 /// Replaces versions that differ in counts alone. The instance need not be held: a version that a poll
 /// has stored meanwhile, newer or with other content, stays.
-pub(crate) fn recount(tx: &mut Tx<'_>, posts: &[PostVersion<'_>]) -> Result<(), DbError> {
+pub(crate) fn recount(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: &[PostVersion<'_>],
+) -> Result<(), DbError> {
     // All writes lock posts in one order.
     let mut posts: Vec<&PostVersion<'_>> = posts.iter().collect();
     posts.sort_unstable_by_key(|version| version.id);
@@ -80,9 +95,9 @@ pub(crate) fn recount(tx: &mut Tx<'_>, posts: &[PostVersion<'_>]) -> Result<(), 
     tx.execute_many_later(
         "update post set raw = r.raw, read_at_ms = r.read_at_ms
          from {rows as r(id, content_hash, read_at_ms, raw)}
-         where post.id = r.id and post.content_hash = r.content_hash
+         where post.id = r.id and post.instance_id = $1 and post.content_hash = r.content_hash
              and post.read_at_ms <= r.read_at_ms and post.deleted_at_ms is null",
-        &[],
+        &[&instance_id],
         &[
             Column::i64(posts.iter().map(|version| version.id)),
             Column::i64(posts.iter().map(|version| version.post.hashes.content)),

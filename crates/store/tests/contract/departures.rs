@@ -84,7 +84,7 @@ fn a_post_that_two_pages_lack_leaves_that_source_alone() {
         let workers = Workers::of(&home);
         let instance = workers.instance;
         let left = home.read(move |tx| departure::left(tx, instance, row.post_id));
-        assert_eq!(left, [(home.source, left_at_ms)]);
+        assert_eq!(left, [(home.source.id, left_at_ms)]);
 
         // It is missed no more, and what it says is no news of the source.
         home.now_ms += MINUTE_MS;

@@ -99,7 +99,8 @@ fn an_answer_that_means_the_same_moves_no_usn() {
         assert_eq!((home.usns(), local.usns()), before);
         assert_eq!(versions(&home), 0);
         let outdated = home.read(|tx| {
-            let count = "select count(*) as n from post p join entry e on e.post_id = p.id
+            let count = "select count(*) as n from post p
+                 join entry e on e.post_id = p.id and e.instance_id = p.instance_id
                  where p.hash_form <> 1 or e.content_hash <> p.content_hash";
             Ok(tx.query_one(count, &[], |row| row.i64("n"))?)
         });

@@ -265,7 +265,7 @@ fn where_there_is_no_room_below_history_is_above_and_still_in_order() {
     on_both(|store| {
         let mut world = importing(store, "home");
         world.poll(of_yesterday(8..=9));
-        let source = world.source.raw() as i64;
+        let source = world.source.id.raw() as i64;
         world.write(move |tx| {
             let set = "update source set lowest_id = $2 where id = $1";
             tx.execute(set, &[&source, &(MIN_LOCAL_ID + 1)])?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use driftline_db::testing::databases;
 use driftline_store::{
-    SourceId, StoreError,
+    StoreError,
     local_ids::{self, MIN_LOCAL_ID},
     source,
     timeline::Viewer,
@@ -114,8 +114,8 @@ fn no_source_gets_an_id_that_a_post_may_have() {
             let new = new_source(name);
             store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS))
         };
-        let last = SourceId::new(MIN_LOCAL_ID as u64 - 1);
-        assert_eq!(add("last"), Ok(Ok(last)));
+        let last = add("last").map(|added| added.map(|key| key.id.raw()));
+        assert_eq!(last, Ok(Ok(MIN_LOCAL_ID as u64 - 1)));
         for _ in 0..2 {
             assert_eq!(add("one_more"), Err(StoreError::NoSourceIds));
         }

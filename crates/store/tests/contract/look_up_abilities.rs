@@ -2,7 +2,7 @@
 
 use driftline_core::{api::Api, post::PostKind};
 use driftline_store::{
-    CredentialId, StoreError,
+    CredentialKey, StoreError,
     credential::{self, NewCredential},
     local_ids,
     look_up_ability::{self, LookUpAbility},
@@ -10,7 +10,7 @@ use driftline_store::{
 
 use crate::world::on_both;
 
-fn ability(credential: CredentialId, kind: PostKind, finds: bool, at_ms: i64) -> LookUpAbility {
+fn ability(credential: CredentialKey, kind: PostKind, finds: bool, at_ms: i64) -> LookUpAbility {
     LookUpAbility {
         credential,
         kind,
@@ -57,7 +57,7 @@ fn what_was_seen_last_of_a_kind_and_a_credential_is_kept() {
         assert_eq!(known(one), of_one);
         let all = store
             .read_blocking(move |tx| {
-                let found = credential::by_id(tx, one)?;
+                let found = credential::by_key(tx, one)?;
                 let found = found.ok_or(StoreError::NoSource)?;
                 look_up_ability::of_instance(tx, found.instance)
             })

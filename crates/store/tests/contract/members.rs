@@ -225,7 +225,7 @@ fn leases_are_given_back_and_renewed_together() {
             lease.expect("a free source")
         });
         let until = |at: usize| {
-            let source = write(store, move |tx| source::by_id(tx, ids[at]));
+            let source = write(store, move |tx| source::by_id(tx, ids[at].id));
             source
                 .expect("a source")
                 .holding

@@ -15,80 +15,94 @@ use std::{
 use driftline_core::{answer::LookUp, post::Post, timeline::Backfill};
 use driftline_db::testing::Cluster;
 use driftline_store::{
-    SecretUrl, SourceId, Store, Target, export, source,
+    SecretUrl, SourceId, SourceKey, Store, Target, export, local_ids,
+    source::{self, NewSource},
     timeline::{self, Viewer},
 };
 
-use crate::world::{EVERYTHING, START_MS, World, on_both, page, post};
+use crate::world::{EVERYTHING, START_MS, World, new_source, on_both, page, post};
 
 const SOURCES: usize = 3;
 const PAGES: u64 = 60;
 
 #[test]
 fn threads_keep_the_order_that_readers_saw() {
-    on_both(|store| {
-        let sources = sources(store);
-        let readers = readers(store, &sources);
-        let writers: Vec<JoinHandle<()>> = sources
-            .iter()
-            .enumerate()
-            .map(|(n, source)| {
-                let (store, source) = (store.clone(), *source);
-                thread::spawn(move || write(&store, source, n as u64))
-            })
-            .collect();
-        for writer in writers {
-            writer.join().expect("a writer");
-        }
-        settle(store, &sources);
-        readers.stop();
-        check_whole(store, &sources);
-        assert_eq!(store.stats().retries, 0, "writers locked each other out");
-    });
+    on_both(|store| threads_keep_the_order(store, Instances::One));
+}
+
+#[test]
+fn threads_of_several_instances_keep_the_order_that_readers_saw() {
+    on_both(|store| threads_keep_the_order(store, Instances::Own));
+}
+
+fn threads_keep_the_order(store: &Store, instances: Instances) {
+    let sources = sources(store, instances);
+    let readers = readers(store, &sources);
+    let writers: Vec<JoinHandle<()>> = sources
+        .iter()
+        .enumerate()
+        .map(|(n, source)| {
+            let (store, source) = (store.clone(), *source);
+            thread::spawn(move || write(&store, source, n as u64))
+        })
+        .collect();
+    for writer in writers {
+        writer.join().expect("a writer");
+    }
+    settle(store, &sources);
+    readers.stop();
+    check_whole(store, &sources);
+    assert_eq!(store.stats().retries, 0, "writers locked each other out");
 }
 
 #[test]
 fn history_in_work_is_never_put_between_what_readers_saw() {
-    on_both(|store| {
-        let live = sources(store);
-        let importing: Vec<SourceId> = (0..2)
-            .map(|n| World::new(store, &format!("importing{n}")).source)
-            .collect();
-        let all = [&live[..], &importing[..]].concat();
-        let readers = readers(store, &all);
-        let mut writers: Vec<JoinHandle<()>> = Vec::new();
-        for (n, source) in live.iter().copied().enumerate() {
-            let store = store.clone();
-            writers.push(thread::spawn(move || write(&store, source, n as u64)));
-        }
-        for (n, source) in importing.iter().copied().enumerate() {
-            let store = store.clone();
-            writers.push(thread::spawn(move || import(&store, source, n as u64)));
-        }
-        for writer in writers {
-            writer.join().expect("a writer");
-        }
-        readers.stop();
-        for source in importing {
-            let posts = store.read_blocking(move |tx| {
-                timeline::source(tx, source, &EVERYTHING, Viewer::Anonymous)
-            });
-            let posts = posts.expect("a timeline");
-            assert_eq!(posts.len() as u64, FIRST + FILLS * 5 + FILLS);
-            let ids = posts.iter().map(|post| &post.upstream_id);
-            assert!(
-                ids.is_sorted_by(|a, b| a > b),
-                "a list is in its source's order"
-            );
-        }
-    });
+    on_both(|store| history_is_below(store, Instances::One));
+}
+
+#[test]
+fn history_of_several_instances_is_never_put_between_what_readers_saw() {
+    on_both(|store| history_is_below(store, Instances::Own));
+}
+
+fn history_is_below(store: &Store, instances: Instances) {
+    let live = sources(store, instances);
+    let importing: Vec<SourceKey> = (0..2)
+        .map(|n| added(store, &format!("importing{n}"), instances))
+        .collect();
+    let all = [&live[..], &importing[..]].concat();
+    let readers = readers(store, &all);
+    let mut writers: Vec<JoinHandle<()>> = Vec::new();
+    for (n, source) in live.iter().copied().enumerate() {
+        let store = store.clone();
+        writers.push(thread::spawn(move || write(&store, source, n as u64)));
+    }
+    for (n, source) in importing.iter().copied().enumerate() {
+        let store = store.clone();
+        writers.push(thread::spawn(move || import(&store, source, n as u64)));
+    }
+    for writer in writers {
+        writer.join().expect("a writer");
+    }
+    readers.stop();
+    for source in importing {
+        let posts = store
+            .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Viewer::Anonymous));
+        let posts = posts.expect("a timeline");
+        assert_eq!(posts.len() as u64, FIRST + FILLS * 5 + FILLS);
+        let ids = posts.iter().map(|post| &post.upstream_id);
+        assert!(
+            ids.is_sorted_by(|a, b| a > b),
+            "a list is in its source's order"
+        );
+    }
 }
 
 #[test]
 fn processes_keep_the_order_that_readers_saw() {
     let cluster = Cluster::start().expect("a cluster");
     let store = open(cluster.url());
-    let sources = sources(&store);
+    let sources = sources(&store, Instances::One);
     let readers = readers(&store, &sources);
     let children: Vec<Child> = sources
         .iter()
@@ -97,7 +111,7 @@ fn processes_keep_the_order_that_readers_saw() {
             Command::new(env::current_exe().expect("this program"))
                 .args(["--exact", "order::a_process_that_writes"])
                 .env(URL, cluster.url())
-                .env(SOURCE, source.to_string())
+                .env(SOURCE, source.id.to_string())
                 .env(NUMBER, n.to_string())
                 .stdout(Stdio::null())
                 .spawn()
@@ -123,7 +137,10 @@ fn a_process_that_writes() {
             .expect("a number")
     };
     let store = open(&url);
-    write(&store, SourceId::new(var(SOURCE)), var(NUMBER));
+    let id = SourceId::new(var(SOURCE));
+    let source = store.read_blocking(move |tx| source::key(tx, id));
+    let source = source.expect("a read").expect("the source");
+    write(&store, source, var(NUMBER));
     assert_eq!(store.stats().retries, 0, "writers locked each other out");
     store.close_blocking();
 }
@@ -136,15 +153,41 @@ fn open(url: &str) -> Store {
     .expect("a store")
 }
 
-fn sources(store: &Store) -> Vec<SourceId> {
+fn sources(store: &Store, instances: Instances) -> Vec<SourceKey> {
     (0..SOURCES)
-        .map(|n| World::readable(store, &format!("source{n}")).source)
+        .map(|n| {
+            let source = added(store, &format!("source{n}"), instances);
+            World::of(store, source).poll(Vec::new());
+            source
+        })
         .collect()
+}
+
+/// Which instances sources are of.
+#[derive(Clone, Copy)]
+enum Instances {
+    /// All of one: their writers hold it one after the other.
+    One,
+    /// Each of its own: their writers meet at the clock only.
+    Own,
+}
+
+fn added(store: &Store, name: &str, instances: Instances) -> SourceKey {
+    let origin = match instances {
+        Instances::One => "https://sim.example".to_owned(),
+        Instances::Own => format!("https://{name}.example"),
+    };
+    let new = NewSource {
+        origin,
+        ..new_source(name)
+    };
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
+    added.expect("a write").expect("a source")
 }
 
 /// Polls a source whose pages overlap with those of the others and among themselves, and edits and
 /// deletes posts on the way, of which some return; each writer's clock is seconds away from the others'.
-fn write(store: &Store, source: SourceId, number: u64) {
+fn write(store: &Store, source: SourceKey, number: u64) {
     let mut world = World::of(store, source);
     let mut random = number + 1;
     let mut roll = move |below: u64| {
@@ -177,7 +220,7 @@ fn write(store: &Store, source: SourceId, number: u64) {
 
 /// Reads a history backward while new posts come; some posts say that they are older or newer than
 /// they are.
-fn import(store: &Store, source: SourceId, number: u64) {
+fn import(store: &Store, source: SourceKey, number: u64) {
     let mut world = World::of(store, source);
     world.settings.backfill = Backfill::All;
     let base = number * 10_000 + 15_000;
@@ -202,7 +245,7 @@ fn import(store: &Store, source: SourceId, number: u64) {
 }
 
 /// Each source shows everything at the end, what was deleted too.
-fn settle(store: &Store, sources: &[SourceId]) {
+fn settle(store: &Store, sources: &[SourceKey]) {
     for turn in 0..2 {
         for source in sources.iter().copied() {
             let mut world = World::of(store, source);
@@ -226,7 +269,7 @@ impl Readers {
     }
 }
 
-fn readers(store: &Store, sources: &[SourceId]) -> Readers {
+fn readers(store: &Store, sources: &[SourceKey]) -> Readers {
     let stop = Arc::new(AtomicBool::new(false));
     let has_history = sources.len() > SOURCES;
     let public = "the public timeline";
@@ -299,7 +342,7 @@ fn reader(
     })
 }
 
-fn check_whole(store: &Store, sources: &[SourceId]) {
+fn check_whole(store: &Store, sources: &[SourceKey]) {
     let all: BTreeSet<String> = (1..=PAGES * 4).map(|id| id.to_string()).collect();
     for id in sources.iter().copied() {
         let posts = store
@@ -309,7 +352,7 @@ fn check_whole(store: &Store, sources: &[SourceId]) {
         assert_eq!(names, all);
         assert_eq!(posts.len(), all.len());
         let found = store
-            .read_blocking(move |tx| source::by_id(tx, id))
+            .read_blocking(move |tx| source::by_id(tx, id.id))
             .expect("a read")
             .expect("the source");
         let rows = store
@@ -322,7 +365,8 @@ fn check_whole(store: &Store, sources: &[SourceId]) {
     let public = store
         .read_blocking(|tx| timeline::public(tx, &EVERYTHING))
         .expect("a timeline");
-    assert_eq!(public.len(), all.len());
+    let instances: BTreeSet<_> = sources.iter().map(|source| source.instance).collect();
+    assert_eq!(public.len(), all.len() * instances.len());
 }
 
 const FIRST: u64 = 8;

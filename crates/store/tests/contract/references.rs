@@ -6,7 +6,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    InstanceId, LocalId, Store, Tx, account, find, local_ids,
+    InstanceId, LocalId, Store, Tx, account, find,
     reference::{self, LocalIds},
     refresh::LookupAnswer,
     source,
@@ -238,7 +238,9 @@ fn what_a_recount_names_is_mapped_as_it_is_saved() {
 
 fn map(store: &Store, instance: InstanceId, references: References) {
     let job = move |tx: &mut Tx<'_>| reference::map(tx, instance, &references, START_MS);
-    store.write_blocking(local_ids::root(), job).expect("a map");
+    store
+        .write_blocking(driftline_store::instance::root(instance), job)
+        .expect("a map");
 }
 
 #[test]

@@ -28,7 +28,6 @@ use driftline_store::{
         AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, LookupTarget,
         RefreshState, Save, Saved, Shards, claimed_slots, refresh_state,
     },
-    source,
 };
 
 use crate::world::{World, hashed, post};
@@ -73,8 +72,7 @@ pub(crate) struct Workers {
 impl Workers {
     pub(crate) fn of(world: &World) -> Workers {
         let source = world.source;
-        let instance =
-            world.read(move |tx| Ok(source::by_id(tx, source)?.expect("it").instance.id));
+        let instance = source.instance;
         Workers {
             store: world.store.clone(),
             claims: world.claims.clone(),

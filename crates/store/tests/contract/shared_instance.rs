@@ -8,7 +8,7 @@ use std::{
 
 use driftline_core::{post::Post, timeline::Backfill};
 use driftline_db::testing::databases;
-use driftline_store::{SourceId, Store, export, local_ids, source, timeline};
+use driftline_store::{SourceKey, Store, export, local_ids, source, timeline};
 
 use crate::world::{EVERYTHING, START_MS, World, new_source, open, page, post};
 
@@ -44,7 +44,7 @@ fn number(post: &Post) -> u64 {
     post.id.as_str().parse().expect("a number")
 }
 
-fn write(store: &Store, source: SourceId, writer: u64) {
+fn write(store: &Store, source: SourceKey, writer: u64) {
     let mut world = World::of(store, source);
     for turn in 0..TURNS {
         world.now_ms = START_MS + turn as i64 * 5000 + writer as i64;
@@ -61,7 +61,7 @@ fn writers_of_one_instance_store_each_post_and_each_edit_once() {
             _ => (0..4).map(|_| open(&fresh)).collect(),
         };
         let first = &stores[0];
-        let sources: Vec<SourceId> = (0..WRITERS)
+        let sources: Vec<SourceKey> = (0..WRITERS)
             .map(|n| World::readable(first, &format!("source{n}")).source)
             .collect();
         thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn writers_of_one_instance_store_each_post_and_each_edit_once() {
 fn imports_of_one_time_take_different_ids() {
     for fresh in databases() {
         let store = open(&fresh);
-        let sources: Vec<SourceId> = (0..4)
+        let sources: Vec<SourceKey> = (0..4)
             .map(|n| {
                 let mut new = new_source(&format!("source{n}"));
                 new.origin = format!("https://{n}.example");
@@ -120,7 +120,7 @@ fn imports_of_one_time_take_different_ids() {
 }
 
 /// Reads a history of which all posts were written in the same ms.
-fn import(store: &Store, source: SourceId) {
+fn import(store: &Store, source: SourceKey) {
     let mut world = World::of(store, source);
     world.settings.backfill = Backfill::All;
     let mut newest = 10 * POSTS;
@@ -140,9 +140,9 @@ fn import(store: &Store, source: SourceId) {
 }
 
 /// That each writer's posts are stored once, as they were shown last.
-pub(crate) fn check(store: &Store, sources: &[SourceId]) {
+pub(crate) fn check(store: &Store, sources: &[SourceKey]) {
     let mut ids: HashMap<String, BTreeSet<u64>> = HashMap::new();
-    let mut all: HashMap<u64, (SourceId, String)> = HashMap::new();
+    let mut all: HashMap<u64, (SourceKey, String)> = HashMap::new();
     for (writer, id) in (0..).zip(sources.iter().copied()) {
         let shown = (0..TURNS).flat_map(|turn| posts_of(writer, turn));
         let shown: BTreeSet<String> = shown.map(|post| post.id.to_string()).collect();

@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use driftline_store::{
-    CommitMachine, Root, SourceId, StoreError, commit_machine, database_clock, source,
+    CommitMachine, Root, SourceKey, StoreError, commit_machine, database_clock, source,
     source_lease::{self, Lease},
 };
 
@@ -117,7 +117,7 @@ fn only_leases_with_their_current_fence_are_renewed() {
         let next = claim(&worlds[1], "two", LONG_MS).expect("it was not renewed");
         assert_eq!(next.fence, over.fence + 1);
         let now_ms = worlds[2].write(|tx| Ok(database_clock::now_ms(tx)?));
-        let held = worlds[2].read(move |tx| source::by_id(tx, taken.source));
+        let held = worlds[2].read(move |tx| source::by_id(tx, taken.source.id));
         let held = held.expect("a source").holding.expect("held");
         assert_eq!(
             (held.holder.as_str(), held.until_ms),
@@ -138,7 +138,7 @@ fn each_free_source_is_claimed_once() {
             .map(|_| {
                 let store = store.clone();
                 thread::spawn(move || {
-                    let claim = |source: &SourceId| {
+                    let claim = |source: &SourceKey| {
                         let source = *source;
                         store
                             .write_blocking(Root::none(), move |tx| {

@@ -8,7 +8,7 @@ pub(crate) use driftline_store::testing::{
     EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
     posts, settings,
 };
-use driftline_store::{SourceId, Store, testing::Feed};
+use driftline_store::{SourceKey, Store, testing::Feed};
 
 /// A feed of statuses of Mastodon.
 pub(crate) struct World(Feed);
@@ -20,7 +20,7 @@ impl World {
     }
 
     /// [`Feed::of`].
-    pub(crate) fn of(store: &Store, source: SourceId) -> World {
+    pub(crate) fn of(store: &Store, source: SourceKey) -> World {
         World::with(Feed::of(store, source, post_hashes))
     }
 

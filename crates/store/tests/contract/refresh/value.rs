@@ -143,7 +143,7 @@ fn a_post_that_several_sources_show_grows_like_the_first_of_them() {
         two.claims = one.claims.clone();
         one.poll(vec![liked(2, 0), liked(1, 0)]);
         two.poll(vec![liked(3, 0), liked(2, 0)]);
-        let of = |world: &World| Some(u64::from(world.source));
+        let of = |world: &World| Some(u64::from(world.source.id));
         let first = HashMap::from([("1", of(&one)), ("2", of(&one)), ("3", of(&two))]);
         let workers = Workers::of(&one);
         let now_ms = START_MS + 10 * MINUTE_MS;

@@ -1,0 +1,286 @@
+//! Reservations: IDs that a write on a distributed database has taken and may not show yet.
+//!
+//! There no snapshot spans the nodes, and what a write has committed may be seen on one node before
+//! another. So a write takes its IDs in a transaction of its own on the coordinator ([`Tx::apart`]),
+//! which also says that it has them, while it holds its instance. Readers of what several instances
+//! share first read a bound there, and nothing beyond it.
+//!
+//! A reservation ends when its write is known to have ended: whoever holds the row of the instance
+//! after it knows that, since the write held it to its end, be it prepared on a node or not. So no
+//! reservation needs a fence, and none that a dead process left behind stays for long:
+//! [`end_expired`]. The argument is in `docs/distribution.md`, its model in `tests/order_model`.
+//!
+//! Of imported history only one reservation is open at a time, so that it becomes visible in the order
+//! in which it was placed.
+
+use std::{ops::RangeInclusive, thread, time::Duration};
+
+use driftline_db::{Column, DbError, Root, Tx};
+
+use crate::{
+    database_clock::now_sql,
+    error::StoreError,
+    local_ids::{self, Taken},
+    posts::instance,
+    store::Store,
+};
+
+/// What a reader of several instances may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// Only IDs from here on.
+    pub(crate) from: i64,
+    /// Only IDs below this one.
+    pub(crate) below: i64,
+}
+
+impl Bound {
+    /// Where one server has all rows: everything that is visible.
+    pub(crate) const NONE: Bound = Bound {
+        from: i64::MIN,
+        below: i64::MAX,
+    };
+
+    /// To be read before what it bounds, in one transaction.
+    pub(crate) fn read(tx: &mut Tx<'_>) -> Result<Bound, DbError> {
+        if !tx.is_distributed() {
+            return Ok(Bound::NONE);
+        }
+        let last = local_ids::last(tx);
+        tx.query_one(
+            &format!(
+                "select coalesce((select min(first_id) from reservation), {last} + 1) as below,
+                     coalesce((select max(listed_id) + 1 from reservation), lowest_listed_id, $1)
+                         as start
+                 from local_clock where one = 1"
+            ),
+            &[&i64::MIN],
+            |row| {
+                Ok(Bound {
+                    from: row.i64("start")?,
+                    below: row.i64("below")?,
+                })
+            },
+        )
+    }
+}
+
+/// The IDs of now that open reservations may have.
+pub(crate) fn of_others(tx: &mut Tx<'_>) -> Result<Vec<RangeInclusive<i64>>, DbError> {
+    if !tx.is_distributed() {
+        return Ok(Vec::new());
+    }
+    tx.query(
+        "select first_id, last_id from reservation where first_id is not null",
+        &[],
+        |row| Ok(row.i64("first_id")?..=row.i64("last_id")?),
+    )
+}
+
+/// Takes `count` IDs of now that follow each other, above every ID given before; returns the first. Holds
+/// the instance.
+pub(crate) fn take(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    now_ms: i64,
+    count: usize,
+) -> Result<i64, DbError> {
+    let write_id = tx.number();
+    let earlier = hold(tx, instance_id)?;
+    tx.apart(|tx| {
+        end(tx, &earlier)?;
+        let first = local_ids::take(tx, now_ms, count)?;
+        let taken = Taken {
+            first,
+            last: first + count as i64 - 1,
+        };
+        add(tx, (write_id, instance_id), Some(taken), None)?;
+        Ok(first)
+    })
+}
+
+/// What [`place_history`] has taken.
+pub(crate) struct Placed<T> {
+    /// What its caller wants to know.
+    pub(crate) value: T,
+    /// IDs of now among what was taken, where there was no room below.
+    pub(crate) of_now: Option<Taken>,
+    /// The highest ID that the public timeline is to show.
+    pub(crate) listed_id: Option<i64>,
+}
+
+/// Takes IDs of history by `place`, which runs while the clock is held. The instance must be held. On a
+/// distributed database it waits for a second at most until no other write has history that is not visible yet.
+pub(crate) fn place_history<T>(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    now_ms: i64,
+    mut place: impl FnMut(&mut Tx<'_>) -> Result<Placed<T>, DbError>,
+) -> Result<T, DbError> {
+    if !tx.is_distributed() {
+        local_ids::take_later(tx, now_ms, 0)?;
+        return Ok(place(tx)?.value);
+    }
+    let write_id = tx.number();
+    let earlier = hold(tx, instance_id)?;
+    for turn in 1..=MAX_TURNS {
+        let placed = tx.apart(|tx| {
+            local_ids::take_later(tx, now_ms, 0)?;
+            end(tx, &earlier)?;
+            let others = tx.query_one(
+                "select count(*) as others from reservation where is_history and write_id <> $1",
+                &[&write_id],
+                |row| row.i64("others"),
+            )?;
+            match others {
+                0 => {}
+                // The write is run again, and holds nothing until then.
+                _ if turn == MAX_TURNS => return Err(DbError::Deadlock),
+                _ => return Ok(None),
+            }
+            let placed = place(tx)?;
+            let history = Some(placed.listed_id);
+            add(tx, (write_id, instance_id), placed.of_now, history)?;
+            Ok(Some(placed.value))
+        })?;
+        if let Some(value) = placed {
+            return Ok(value);
+        }
+        tx.apart(end_expired_of_all)?;
+        thread::sleep(TURN);
+    }
+    Err(DbError::Deadlock)
+}
+
+/// Ends reservations that their writes have outlived, as those of dead processes; returns how many are
+/// still open. A write that goes on keeps its own, however long it takes.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database failed.
+pub async fn end_expired(store: &Store) -> Result<u64, StoreError> {
+    if !store.is_distributed() {
+        return Ok(0);
+    }
+    store.write(Root::none(), end_expired_of_all).await?;
+    let open = |tx: &mut Tx<'_>| {
+        let count = "select count(*) as open from reservation";
+        tx.query_one(count, &[], |row| row.i64("open"))
+    };
+    Ok(store.read(open).await?.unsigned_abs())
+}
+
+fn end_expired_of_all(tx: &mut Tx<'_>) -> Result<(), DbError> {
+    let now = now_sql(tx.dialect());
+    let instances = tx.query(
+        &format!("select distinct instance_id from reservation where until_ms < {now}"),
+        &[],
+        |row| row.i64("instance_id"),
+    )?;
+    for instance_id in instances {
+        end_unheld(tx, instance_id)?;
+    }
+    Ok(())
+}
+
+/// Holds the instance; returns the open reservations of its earlier writes, which have ended: each of them
+/// held the instance when it reserved, and this write holds it after they were read.
+fn hold(tx: &mut Tx<'_>, instance_id: i64) -> Result<Vec<i64>, DbError> {
+    let write_id = tx.number();
+    let earlier = tx.query_later(
+        "select write_id from reservation where instance_id = $1 and write_id <> $2",
+        &[&instance_id, &write_id],
+        |row| row.i64("write_id"),
+    )?;
+    instance::hold(tx, instance_id)?;
+    tx.at_end(move |tx| {
+        for _ in 0..END_TRIES {
+            let is_held = end_unheld(tx, instance_id)?;
+            if is_held || !is_open(tx, write_id)? {
+                break;
+            }
+            thread::sleep(END_PAUSE);
+        }
+        Ok(())
+    });
+    tx.rows(earlier)
+}
+
+/// Ends the reservations of an instance, unless a write holds it; returns whether none does. What was
+/// reserved before the instance was locked is of writes that have ended.
+fn end_unheld(tx: &mut Tx<'_>, instance_id: i64) -> Result<bool, DbError> {
+    let reserved = tx.query(
+        "select write_id from reservation where instance_id = $1",
+        &[&instance_id],
+        |row| row.i64("write_id"),
+    )?;
+    let held = tx.query_opt(
+        "select 1 from instance where id = $1 {skip_locked}",
+        &[&instance_id],
+        |_| Ok(()),
+    )?;
+    if held.is_some() {
+        end(tx, &reserved)?;
+    }
+    Ok(held.is_some())
+}
+
+fn end(tx: &mut Tx<'_>, write_ids: &[i64]) -> Result<(), DbError> {
+    if write_ids.is_empty() {
+        return Ok(());
+    }
+    tx.execute_later(
+        "delete from reservation where write_id {in $1}",
+        &[&Column::i64(write_ids.iter().copied())],
+    )
+}
+
+fn is_open(tx: &mut Tx<'_>, write_id: i64) -> Result<bool, DbError> {
+    let open = tx.query_opt(
+        "select 1 from reservation where write_id = $1",
+        &[&write_id],
+        |_| Ok(()),
+    )?;
+    Ok(open.is_some())
+}
+
+/// Adds to a write's reservation; `history` with what is to be listed of it, if anything is known of that.
+fn add(
+    tx: &mut Tx<'_>,
+    (write_id, instance_id): (i64, i64),
+    of_now: Option<Taken>,
+    history: Option<Option<i64>>,
+) -> Result<(), DbError> {
+    let now = now_sql(tx.dialect());
+    tx.execute_later(
+        &format!(
+            "insert into reservation
+                 (write_id, instance_id, first_id, last_id, is_history, listed_id, until_ms)
+             values ($1, $2, $3, $4, $5, $6, {now} + $7)
+             on conflict (write_id) do update set
+                 first_id = coalesce(reservation.first_id, excluded.first_id),
+                 last_id = coalesce(excluded.last_id, reservation.last_id),
+                 is_history = reservation.is_history or excluded.is_history,
+                 listed_id = coalesce(reservation.listed_id, excluded.listed_id)"
+        ),
+        &[
+            &write_id,
+            &instance_id,
+            &of_now.map(|taken| taken.first),
+            &of_now.map(|taken| taken.last),
+            &history.is_some(),
+            &history.flatten(),
+            &LEASE_MS,
+        ],
+    )
+}
+
+/// Longer than a page's commit takes; a write that is slower loses nothing.
+const LEASE_MS: i64 = 3_000;
+/// How often a write of history looks whether another one's has ended: for a second, since it holds its
+/// source and its instance. Then it is run again.
+const MAX_TURNS: u32 = 200;
+const TURN: Duration = Duration::from_millis(5);
+/// How often a write tries to end its reservation while others hold the instance. One of them that takes
+/// IDs ends it too; what is left is ended by [`end_expired`].
+const END_TRIES: u32 = 20;
+const END_PAUSE: Duration = Duration::from_millis(5);

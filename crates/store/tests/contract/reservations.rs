@@ -1,0 +1,109 @@
+//! Reservations: what readers are shown while a write may not be visible everywhere, and who ends it.
+
+use driftline_db::testing::Fresh;
+use driftline_store::{
+    Root, SourceKey, Store, StoreError, Tx, block_on, database_clock, instance, local_ids,
+    reservation,
+    source::{self, NewSource},
+    testing::open_reserving,
+};
+
+use crate::world::{START_MS, World, names, new_source, posts};
+
+/// A source of another instance.
+fn elsewhere(store: &Store) -> SourceKey {
+    let new = NewSource {
+        origin: "https://elsewhere.example".to_owned(),
+        ..new_source("elsewhere")
+    };
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
+    added.expect("a write").expect("a source")
+}
+
+/// Leaves the reservation of a write that has taken the next ID and then died.
+fn leak(store: &Store, of: SourceKey, is_history: bool) {
+    let instance_id = i64::try_from(of.instance).expect("an ID");
+    let leave = move |tx: &mut Tx<'_>| {
+        tx.execute(
+            "insert into reservation
+                 (write_id, instance_id, first_id, last_id, is_history, listed_id, until_ms)
+             select 7, $1, case when not $2 then last_reserved_id + 1 end,
+                 case when not $2 then last_reserved_id + 1 end, $2,
+                 case when $2 then lowest_listed_id end, 0 from local_clock",
+            &[&instance_id, &is_history],
+        )
+    };
+    let left = store.write_blocking(Root::none(), leave);
+    assert_eq!(left, Ok(1));
+}
+
+#[test]
+fn what_is_above_an_open_reservation_waits_for_its_end() {
+    let store = open_reserving(&Fresh::postgres());
+    let mut home = World::readable(&store, "home");
+    let other = elsewhere(&store);
+    home.poll(posts([1]));
+    leak(&store, other, false);
+    home.now_ms += 1_000;
+    home.poll(posts([2, 1]));
+    assert_eq!(
+        names(&home.timeline()),
+        ["2", "1"],
+        "one source waits for none"
+    );
+    assert_eq!(names(&home.public()), ["1"]);
+    assert_eq!(block_on(reservation::end_expired(&store)), Ok(0));
+    assert_eq!(names(&home.public()), ["2", "1"]);
+    store.close_blocking();
+}
+
+#[test]
+fn a_reservation_whose_instance_is_held_is_left() {
+    let fresh = Fresh::postgres();
+    let store = open_reserving(&fresh);
+    let mut home = World::readable(&store, "home");
+    let other = elsewhere(&store);
+    leak(&store, other, false);
+    home.poll(posts([1]));
+    let looking = store.clone();
+    let look = move |tx: &mut Tx<'_>| {
+        // The root is locked before this is answered.
+        database_clock::now_ms(tx).map_err(StoreError::from)?;
+        block_on(reservation::end_expired(&looking))
+    };
+    let open = store.write_blocking(instance::root(other.instance), look);
+    assert_eq!(open, Ok(1), "the write that has it may be under way");
+    assert_eq!(names(&home.public()), [""; 0]);
+    assert_eq!(block_on(reservation::end_expired(&store)), Ok(0));
+    assert_eq!(names(&home.public()), ["1"]);
+    store.close_blocking();
+}
+
+#[test]
+fn a_later_write_of_the_instance_ends_it() {
+    let store = open_reserving(&Fresh::postgres());
+    let mut home = World::readable(&store, "home");
+    home.poll(posts([1]));
+    leak(&store, home.source, false);
+    home.now_ms += 1_000;
+    home.poll(posts([2, 1]));
+    assert_eq!(names(&home.public()), ["2", "1"]);
+    store.close_blocking();
+}
+
+#[test]
+fn what_history_lies_below_waits_too() {
+    let store = open_reserving(&Fresh::postgres());
+    let mut home = World::readable(&store, "home");
+    let other = elsewhere(&store);
+    home.poll(posts([2, 1]));
+    leak(&store, other, true);
+    assert_eq!(
+        names(&home.public()),
+        ["2"],
+        "the lowest one is being placed"
+    );
+    assert_eq!(block_on(reservation::end_expired(&store)), Ok(0));
+    assert_eq!(names(&home.public()), ["2", "1"]);
+    store.close_blocking();
+}
