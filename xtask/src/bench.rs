@@ -22,6 +22,8 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Benchmark {
     Ingest,
+    Commits,
+    Distributed,
     Read,
     Sources,
     Fetched,

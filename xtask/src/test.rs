@@ -27,6 +27,9 @@ pub(crate) struct TestArgs {
     /// Uses the PostgreSQL server of this URL, and no cluster of the tests' own
     #[arg(long, value_name = "URL")]
     database_url: Option<ServerUrl>,
+    /// Distributes the tests' stores: the server is the coordinator of a Citus cluster
+    #[arg(long, requires = "database_url")]
+    distribute: bool,
     /// Lists the ten tests that took longest, those of the documentation aside
     #[arg(long)]
     slowest: bool,
@@ -65,6 +68,9 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
             .env(python::VARIABLE, python::interpreter(workspace))
             .envs(scratch.variable())
             .envs(cluster.variables());
+        if args.distribute {
+            command.env(DISTRIBUTE, "1");
+        }
         if WAITING
             .iter()
             .any(|waiting| program.name.starts_with(waiting))
@@ -208,6 +214,8 @@ impl Tally {
     }
 }
 
+/// Tells the tests to distribute their stores.
+const DISTRIBUTE: &str = "DRIFTLINE_TEST_DISTRIBUTED";
 /// Programs at a time beyond the number of cores.
 const MORE_LANES: usize = 1;
 /// The packages whose tests wait for clocks and processes most of their time, and how many of their

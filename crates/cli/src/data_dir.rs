@@ -214,10 +214,25 @@ impl DataDir {
     }
 
     async fn open_store(&self) -> Result<Store, CliError> {
+        self.open_by(Store::open_with).await
+    }
+
+    /// Opens the store, whose distribution may have been stopped half-way, to distribute it.
+    ///
+    /// # Errors
+    /// [`CliError`] if it cannot be opened.
+    pub async fn open_to_distribute(&self) -> Result<Store, CliError> {
+        self.open_by(Store::open_to_distribute).await
+    }
+
+    async fn open_by(
+        &self,
+        open: impl FnOnce(Options) -> Result<Store, StoreError> + Send + 'static,
+    ) -> Result<Store, CliError> {
         let connections = self.connections;
         self.blocking(move |target| {
             let options = Options::new(target, MIGRATIONS);
-            Store::open_with(match connections {
+            open(match connections {
                 Some(connections) => options.with_connections(connections),
                 None => options,
             })
@@ -257,9 +272,10 @@ fn without_secrets(url: &SecretString) -> Result<String, CliError> {
 /// else has a lease is dead.
 fn end_leases_of_the_dead(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     for source in source::list(tx)? {
+        let key = source.key();
         if let Some(holding) = source.holding {
             let lease = Lease {
-                source: source.id,
+                source: key,
                 fence: holding.fence,
                 until_ms: holding.until_ms,
             };

@@ -208,10 +208,10 @@ fn is_hopeless(session: &Session, done: &Done) -> bool {
 async fn claim(store: &Store, source: &Source, holder: &str) -> Result<Lease, CliError> {
     let deadline = Instant::now() + 2 * LEASE;
     loop {
-        let (id, holder) = (source.id, holder.to_owned());
+        let (key, holder) = (source.key(), holder.to_owned());
         let lease = store
-            .write(source::root(id), move |tx| {
-                source_lease::claim(tx, id, &holder, LEASE_MS)
+            .write(source::root(key), move |tx| {
+                source_lease::claim(tx, key, &holder, LEASE_MS)
             })
             .await?;
         if let Some(lease) = lease {

@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use driftline_db::testing::postgres_database;
 use driftline_sim::{
     Lateness, SpanMs, TruePost, Truth, WorldConfig, content_hash,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
+use driftline_store::testing::postgres_database;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;

@@ -9,11 +9,11 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use driftline_db::testing::postgres_database;
 use driftline_sim::{
     FaultsConfig, Growth, ThrottleRule, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
+use driftline_store::testing::postgres_database;
 use driftline_store::{SecretUrl, Store, StoreError, Target, refresh::claimed_slots};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

@@ -11,11 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_db::testing::postgres_database;
 use driftline_sim::{
     WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
+use driftline_store::testing::postgres_database;
 use driftline_store::{SecretUrl, Store, StoreError, Target, source};
 use serde_json::Value;
 use support::{DataDir, Running, wait_for};

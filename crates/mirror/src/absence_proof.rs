@@ -13,7 +13,7 @@ use driftline_core::{
 };
 use driftline_runtime::now_ms;
 use driftline_store::{
-    GoneProof, SourceId, Store, StoreError,
+    GoneProof, SourceKey, Store, StoreError,
     control_posts::{ControlPosts, control_posts},
 };
 use driftline_upstream::Upstream;
@@ -31,7 +31,7 @@ pub(crate) struct AbsenceProof<'a> {
     pub(crate) quota: &'a Quota,
     pub(crate) abilities: &'a LookUpAbilities,
     /// The source whose posts serve as controls.
-    pub(crate) source: SourceId,
+    pub(crate) source: SourceKey,
 }
 
 impl AbsenceProof<'_> {
@@ -49,7 +49,7 @@ impl AbsenceProof<'_> {
         let Some(controls) = controls.await? else {
             return Ok(Ok(GoneProof::Nothing));
         };
-        let credential = self.quota.credential.id;
+        let credential = self.quota.credential.key();
         let known = self.abilities.finds(self.store, credential, controls.kind);
         let known = known.await?;
         if known == Some(false) {
@@ -128,7 +128,7 @@ impl AbsenceProof<'_> {
     }
 
     async fn learn(self, kind: PostKind, finds: bool) -> Result<(), StoreError> {
-        let credential = self.quota.credential.id;
+        let credential = self.quota.credential.key();
         self.abilities
             .learn(self.store, credential, kind, finds)
             .await

@@ -240,7 +240,7 @@ impl Follower {
         if events.is_empty() {
             return Ok(());
         }
-        let (source, fence) = (self.source.id, self.fence);
+        let (source, fence) = (self.source.key(), self.fence);
         let policy = self.access.policies.of(self.source.instance.id);
         let keep_deleted = self.access.keep_deleted;
         let summary = self

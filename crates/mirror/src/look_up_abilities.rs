@@ -3,7 +3,7 @@ use std::{collections::HashMap, sync::Arc};
 use driftline_core::post::PostKind;
 use driftline_runtime::now_ms;
 use driftline_store::{
-    CredentialId, Store, StoreError, credential,
+    CredentialKey, Store, StoreError, credential,
     look_up_ability::{self, LookUpAbility},
 };
 use parking_lot::Mutex;
@@ -14,14 +14,14 @@ use parking_lot::Mutex;
 /// What was seen counts for a day, because servers and their settings change, and that nothing was
 /// found for an hour, because the controls may have been deleted.
 #[derive(Debug, Clone, Default)]
-pub struct LookUpAbilities(Arc<Mutex<HashMap<(CredentialId, PostKind), LookUpAbility>>>);
+pub struct LookUpAbilities(Arc<Mutex<HashMap<(CredentialKey, PostKind), LookUpAbility>>>);
 
 impl LookUpAbilities {
     /// Whether look-ups find live posts of the kind; `None` while that is unknown.
     pub(crate) async fn finds(
         &self,
         store: &Store,
-        credential: CredentialId,
+        credential: CredentialKey,
         kind: PostKind,
     ) -> Result<Option<bool>, StoreError> {
         let now = now_ms();
@@ -44,7 +44,7 @@ impl LookUpAbilities {
     pub(crate) async fn learn(
         &self,
         store: &Store,
-        credential: CredentialId,
+        credential: CredentialKey,
         kind: PostKind,
         finds: bool,
     ) -> Result<(), StoreError> {

@@ -21,9 +21,9 @@ pub(crate) async fn retry(
     (client, timeline): (&Upstream, &Timeline),
     scheme: IdScheme,
 ) -> Result<(), StoreError> {
-    let id = source.id;
+    let key = source.key();
     loop {
-        let untried = store.read(move |tx| quarantine::untried(tx, id)).await?;
+        let untried = store.read(move |tx| quarantine::untried(tx, key)).await?;
         if untried.is_empty() {
             return Ok(());
         }
@@ -41,7 +41,7 @@ async fn portion(
     scheme: IdScheme,
     untried: Vec<Quarantined>,
 ) -> Result<(), StoreError> {
-    let id = source.id;
+    let key = source.key();
     let read = untried.into_iter().map(|quarantined| {
         let read = client.read_item(timeline, &quarantined.item.bytes);
         (quarantined, read)
@@ -50,11 +50,11 @@ async fn portion(
     let tried = items.len();
     let policy = access.policies.of(source.instance.id);
     let summary: CommitSummary = store
-        .write(source::root(id), move |tx| {
+        .write(source::root(key), move |tx| {
             commit_retried(
                 tx,
                 &CommitRetried {
-                    source: id,
+                    source: key,
                     fence,
                     scheme: &scheme,
                     items: &items,

@@ -64,10 +64,10 @@ impl Quotas {
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
     pub async fn restore(&self, credential: &Credential) -> Result<(), StoreError> {
-        let id = credential.id;
-        let restore = self
-            .store
-            .write(credential::root(id), move |tx| credential::restore(tx, id));
+        let key = credential.key();
+        let restore = self.store.write(credential::root(key), move |tx| {
+            credential::restore(tx, key)
+        });
         restore.await.map(drop)
     }
 
@@ -77,15 +77,15 @@ impl Quotas {
             credential = %credential.name,
             "the upstream rejects the credential; it is not used for an hour, or until `driftline credential test`: {reason}",
         );
-        let (id, now) = (credential.id, now_ms());
+        let (key, now) = (credential.key(), now_ms());
         let quarantine = Quarantine {
             since_ms: now,
             until_ms: now.saturating_add(QUARANTINE_MS),
             reason: reason.to_owned(),
         };
         self.store
-            .write(credential::root(id), move |tx| {
-                credential::quarantine(tx, id, &quarantine)
+            .write(credential::root(key), move |tx| {
+                credential::quarantine(tx, key, &quarantine)
             })
             .await
     }

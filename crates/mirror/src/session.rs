@@ -114,14 +114,14 @@ impl Session {
             let (quotas, scope) = (&access.quotas, client.scope(purpose));
             quotas.of(&credential, scope, QuotaPurpose::Poll)
         };
-        let (id, instance, kind) = (source.id, source.instance.id, timeline.kind());
+        let (key, kind) = (source.key(), timeline.kind());
         let machine: Machine = store
             .read(move |tx| {
-                let mut machine = machine::load(tx, id)?;
-                for lateness in machine::lateness_of_others(tx, id, instance)? {
+                let mut machine = machine::load(tx, key)?;
+                for lateness in machine::lateness_of_others(tx, key)? {
                     machine.assume(&lateness);
                 }
-                for (other, honoured) in machine::honoured_by(tx, instance)? {
+                for (other, honoured) in machine::honoured_by(tx, key.instance)? {
                     if other.parse().is_ok_and(|of: Timeline| of.kind() == kind) {
                         machine.assume_honoured(&honoured);
                     }
@@ -318,7 +318,7 @@ impl Session {
             }
             return Ok(Done::Read(CommitSummary::default()));
         }
-        let (source, fence) = (self.source.id, self.fence);
+        let (source, fence) = (self.source.key(), self.fence);
         let abilities = self.abilities();
         let settings = self.settings.clone();
         let before = self.machine.clone();
@@ -453,7 +453,7 @@ impl Session {
     }
 
     async fn save(&mut self) -> Result<(), SessionError> {
-        let (source, fence) = (self.source.id, self.fence);
+        let (source, fence) = (self.source.key(), self.fence);
         let machine = self.machine.clone();
         self.store
             .write(source::root(source), move |tx| {
@@ -492,7 +492,7 @@ impl Session {
         let Some(query) = fetch.anchor_query().cloned() else {
             return Ok(None);
         };
-        let source = self.source.id;
+        let source = self.source.key();
         Ok(self
             .store
             .read(move |tx| entry::anchor(tx, source, &query))

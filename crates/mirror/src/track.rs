@@ -31,11 +31,11 @@ pub async fn track(
     let (ids, bad) = usable(track.ids, source.instance.api);
     let distinct = ids.len();
     let once = track.once;
-    let id = source.id;
+    let key = source.key();
     let policy = policies.of(source.instance.id);
     let added = store
-        .write(source::root(id), move |tx| {
-            add_lookups(tx, id, &ids, once, &policy, now_ms())
+        .write(source::root(key), move |tx| {
+            add_lookups(tx, key, &ids, once, &policy, now_ms())
         })
         .await?;
     Ok(TrackResult {
@@ -59,7 +59,7 @@ pub async fn tracked_posts(store: &Store, instance: &str) -> Result<TrackedPosts
         let Some(source) = tracked_at(tx, &origin)? else {
             return Ok(None);
         };
-        let counts = tracked_counts(tx, source.id)?;
+        let counts = tracked_counts(tx, source.key())?;
         Ok::<_, StoreError>(Some((source, counts)))
     });
     let Some((source, state)) = found.await? else {
@@ -155,7 +155,7 @@ fn find_or_add(
             new.name.push_str(&format!("-{number}"));
         }
         match source::add(tx, &new, now_ms())? {
-            Ok(id) => return Ok(source::by_id(tx, id)?.map(Ok)),
+            Ok(key) => return Ok(source::by_id(tx, key.id)?.map(Ok)),
             Err(NameRefused::Taken) => {}
             Err(refused) => return Ok(Some(Err(refused))),
         }

@@ -16,14 +16,18 @@ use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
-use driftline_store::{Root, SourceId, Store, StoreError, completeness, source, testing};
+use driftline_store::{
+    Root, SourceKey, Store, StoreError, completeness,
+    source::{self, Source},
+    testing,
+};
 
 struct World {
     _sim: SimServer,
     _fresh: Fresh,
     store: Store,
     pollers: Pollers,
-    sources: Vec<SourceId>,
+    sources: Vec<SourceKey>,
 }
 
 impl World {
@@ -50,7 +54,7 @@ impl World {
             add.execute(&Host::of(&store)).await.unwrap();
         }
         let all = store.read(source::list).await.unwrap();
-        let sources = all.iter().map(|source| source.id).collect();
+        let sources = all.iter().map(Source::key).collect();
         let access = UpstreamAccess::new(&store, http_client());
         Self {
             _sim: sim,
@@ -69,24 +73,24 @@ impl World {
         done.await.unwrap();
     }
 
-    async fn stored(&self, source: SourceId) -> u64 {
+    async fn stored(&self, source: SourceKey) -> u64 {
         let counts = self.store.read(move |tx| completeness::counts(tx, source));
         counts.await.unwrap().entries
     }
 
-    async fn fence(&self, source: SourceId) -> i64 {
-        let source = self.store.read(move |tx| source::by_id(tx, source));
+    async fn fence(&self, source: SourceKey) -> i64 {
+        let source = self.store.read(move |tx| source::by_id(tx, source.id));
         let holding = source.await.unwrap().unwrap().holding;
         holding.map_or(0, |holding| holding.fence)
     }
 
-    fn fault(&self, source: SourceId) -> Option<String> {
-        let fault = self.pollers.health().fault(source)?;
+    fn fault(&self, source: SourceKey) -> Option<String> {
+        let fault = self.pollers.health().fault(source.id)?;
         Some(fault.kind.into_owned())
     }
 
     /// Waits until more of a source is stored than now.
-    async fn goes_on(&self, source: SourceId) {
+    async fn goes_on(&self, source: SourceKey) {
         let before = self.stored(source).await;
         until("it goes on", async || self.stored(source).await > before).await;
     }
@@ -115,7 +119,7 @@ async fn what_the_store_refuses_of_one_source_halts_that_one_alone() {
     world.goes_on(good).await;
     assert_eq!(world.fault(good), None);
     assert_eq!(world.stored(bad).await, stored);
-    let message = world.pollers.health().fault(bad).unwrap().message;
+    let message = world.pollers.health().fault(bad.id).unwrap().message;
     assert!(message.contains("not this one"), "{message}");
     world.execute("drop trigger refused").await;
     world.goes_on(bad).await;
@@ -160,7 +164,7 @@ async fn a_lease_that_is_somebody_elses_ends_the_session_and_is_not_renewed() {
         .await;
     let reads = async || {
         let all = world.pollers.progress().await;
-        all.iter().any(|progress| progress.source.id == source)
+        all.iter().any(|progress| progress.source.key() == source)
     };
     until("its session ends", async || !reads().await).await;
     assert_eq!(world.fault(source), None, "nothing is wrong with it");

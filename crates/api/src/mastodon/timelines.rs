@@ -65,10 +65,11 @@ fn source_page(
     id: SourceId,
     range: &Range,
 ) -> Result<(Option<Page>, Unmapped), StoreError> {
-    if !source::by_id(tx, id)?.is_some_and(|source| source.readable) {
+    let source = source::by_id(tx, id)?;
+    let Some(source) = source.filter(|source| source.readable) else {
         return Ok((None, Vec::new()));
-    }
-    let posts = timeline::source(tx, id, range, Viewer::Anonymous)?;
+    };
+    let posts = timeline::source(tx, source.key(), range, Viewer::Anonymous)?;
     let (page, unmapped) = Page::write(tx, &posts)?;
     Ok((Some(page), unmapped))
 }

@@ -18,7 +18,7 @@ use driftline_core::{
 use driftline_net::testing::http_client;
 use driftline_runtime::now_ms;
 use driftline_store::{
-    GoneProof, SourceId, Store, Target,
+    GoneProof, SourceKey, Store, Target,
     credential::{self, Credential},
     local_ids,
     source::{self, NewSource, TokenLocation},
@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) access: UpstreamAccess,
     pub(crate) posts: Arc<Mutex<Posts>>,
-    pub(crate) source: SourceId,
+    pub(crate) source: SourceKey,
     pub(crate) credential: Credential,
     pub(crate) origin: String,
     _folder: tempfile::TempDir,
@@ -77,11 +77,10 @@ impl World {
             let store = Store::open(Target::Sqlite { path }).unwrap();
             let (source, credential) = store
                 .write_blocking(local_ids::root(), move |tx| {
-                    let id = source::add(tx, &new, 1)?.unwrap();
-                    let instance = source::by_id(tx, id)?.unwrap().instance.id;
-                    let token = token.as_ref();
+                    let source = source::add(tx, &new, 1)?.unwrap();
+                    let (instance, token) = (source.instance, token.as_ref());
                     let credential = credential::find_or_add(tx, instance, token, "mine", 1)?;
-                    Ok::<_, driftline_store::StoreError>((id, credential))
+                    Ok::<_, driftline_store::StoreError>((source, credential))
                 })
                 .unwrap();
             let mut feed = Feed::of(&store, source, |_| PostHashes::default());

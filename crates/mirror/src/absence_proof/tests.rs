@@ -18,10 +18,10 @@ fn listed() -> Vec<driftline_core::post::Post> {
 }
 
 async fn known(world: &World) -> Vec<(PostKind, bool)> {
-    let id = world.credential.id;
+    let key = world.credential.key();
     let known = world
         .store
-        .read(move |tx| look_up_ability::of_credential(tx, id))
+        .read(move |tx| look_up_ability::of_credential(tx, key))
         .await;
     let known = known.unwrap().into_iter();
     known.map(|of| (of.kind, of.finds)).collect()

@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use driftline_runtime::metrics::OPEN_RESERVATIONS;
 use driftline_store::{
-    StoreError,
+    StoreError, reservation,
     sharing::change::{self, Change},
 };
 use tokio::time::Instant;
@@ -15,6 +16,7 @@ use crate::sharing::Seen;
 struct Times {
     beat: Instant,
     look: Instant,
+    reservations: Instant,
     seen: Change,
 }
 
@@ -26,6 +28,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         let mut times = Times {
             beat: now,
             look: now,
+            reservations: now,
             seen: Change::default(),
         };
         loop {
@@ -50,6 +53,14 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
     let (sharing, store) = (&shared.sharing, &shared.store);
     let now = Instant::now();
     let mut change = None;
+    if times.reservations <= now {
+        times.reservations = now + RESERVATIONS_EVERY;
+        // What fails for one instance must not stop the rest.
+        match reservation::end_expired(store).await {
+            Ok(open) => OPEN_RESERVATIONS.set(open as f64),
+            Err(error) => tracing::debug!(%error, "open reservations were not looked at"),
+        }
+    }
     if times.beat <= now || sharing.has_news() {
         times.beat = now + shared.options.lease / BEATS_A_LEASE;
         // Renewals and releases lock several rows each, so they take turns.
@@ -98,4 +109,6 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
 
 /// Several per lease, so that a failed renewal can be retried in time.
 const BEATS_A_LEASE: u32 = 4;
+/// An open reservation of a dead process keeps readers of all instances from what is newer.
+const RESERVATIONS_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(200);

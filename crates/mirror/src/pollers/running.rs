@@ -73,7 +73,7 @@ impl RunningSet {
             progress,
             ended,
         };
-        self.0.lock().insert(lease.source, running);
+        self.0.lock().insert(lease.source.id, running);
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
             let ran = run(
@@ -86,7 +86,7 @@ impl RunningSet {
             );
             if let Err(error) = tokio::spawn(ran).await {
                 // A panic, which is a bug of this program.
-                shared.halted_by(lease.source, SourceFault::new("bug", &error));
+                shared.halted_by(lease.source.id, SourceFault::new("bug", &error));
                 release(&shared, lease).await;
             }
             drop(end);
@@ -234,10 +234,10 @@ async fn run(
     let read = read(&shared, session, stop, fill_requests, progress_sender).await;
     following.end().await;
     match read {
-        Ok(()) => shared.health.ended(lease.source, now_ms()),
+        Ok(()) => shared.health.ended(lease.source.id, now_ms()),
         Err(error) => {
             tracing::info!(source = %name, %error, "reading stopped");
-            shared.halted(lease.source, &error);
+            shared.halted(lease.source.id, &error);
         }
     }
     releases.store(true, Ordering::SeqCst);

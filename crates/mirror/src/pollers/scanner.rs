@@ -143,7 +143,7 @@ fn retry_refused(shared: &Shared, view: &View) {
 fn left_behind(source: &Source, holder: &str) -> Option<Lease> {
     let holding = source.holding.as_ref()?;
     (holding.holder == holder).then_some(Lease {
-        source: source.id,
+        source: source.key(),
         fence: holding.fence,
         until_ms: holding.until_ms,
     })
@@ -159,14 +159,14 @@ async fn begin(
     if let Err(error) = client_of(source, &shared.access) {
         return failed(shared, source.id, error.into());
     }
-    let (id, holder, ttl_ms) = (source.id, shared.options.holder.clone(), shared.ttl_ms());
+    let (key, holder, ttl_ms) = (source.key(), shared.options.holder.clone(), shared.ttl_ms());
     let claimed = shared
         .store
-        .write(source::root(id), move |tx| {
+        .write(source::root(key), move |tx| {
             if let Some(left) = &left {
                 source_lease::release(tx, left)?;
             }
-            source_lease::claim(tx, id, &holder, ttl_ms)
+            source_lease::claim(tx, key, &holder, ttl_ms)
         })
         .await;
     let lease = match claimed {
@@ -175,7 +175,7 @@ async fn begin(
             shared.sharing.look_now();
             return Ok(());
         }
-        Err(error) => return failed(shared, id, error.into()),
+        Err(error) => return failed(shared, key.id, error.into()),
     };
     let opened = Session::open(
         shared.store.clone(),
@@ -195,7 +195,7 @@ async fn begin(
         }
         Err(error) => {
             release(shared, lease).await;
-            failed(shared, id, error)
+            failed(shared, key.id, error)
         }
     }
 }

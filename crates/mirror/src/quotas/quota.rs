@@ -75,7 +75,7 @@ impl Quota {
         let taken = self
             .quotas
             .store
-            .write(credential::root(self.credential.id), move |tx| {
+            .write(credential::root(self.credential.key()), move |tx| {
                 quota.take_block(tx, posts, is_held, now_ms())
             })
             .await;
@@ -109,11 +109,11 @@ impl Quota {
         is_held: bool,
         now_ms: i64,
     ) -> Result<(Grant, QuotaLedger, Option<Charged>), StoreError> {
-        let (id, scope, purpose) = (self.credential.id, self.scope, self.purpose);
+        let (key, scope, purpose) = (self.credential.key(), self.scope, self.purpose);
         let share = self.quotas.polling_share;
-        let mut ledger = quota::load(tx, id, scope)?;
+        let mut ledger = quota::load(tx, key, scope)?;
         let mut month = match self.credential.monthly_posts {
-            Some(cap) => Some(capped(quota::load(tx, id, MONTH)?, cap, now_ms)),
+            Some(cap) => Some(capped(quota::load(tx, key, MONTH)?, cap, now_ms)),
             None => None,
         };
         if let Some(month) = &month {
@@ -135,11 +135,11 @@ impl Quota {
         if let Grant::Until(_) = grant {
             return Ok((grant, ledger, None));
         }
-        quota::store(tx, id, scope, &ledger)?;
+        quota::store(tx, key, scope, &ledger)?;
         let mut charged = None;
         if let Some(month) = &mut month {
             month.take(1, posts, purpose, share, now_ms);
-            quota::store(tx, id, MONTH, month)?;
+            quota::store(tx, key, MONTH, month)?;
             charged = month.cap().map(|cap| Charged {
                 posts,
                 ends_at_ms: cap.reset_at_ms,
@@ -269,14 +269,14 @@ impl Quota {
         scope: &'static str,
         mut change: impl FnMut(&mut QuotaLedger) + Send + 'static,
     ) -> Result<(), StoreError> {
-        let id = self.credential.id;
+        let key = self.credential.key();
         let ledger = self
             .quotas
             .store
-            .write(credential::root(id), move |tx| {
-                let mut ledger = quota::load(tx, id, scope)?;
+            .write(credential::root(key), move |tx| {
+                let mut ledger = quota::load(tx, key, scope)?;
                 change(&mut ledger);
-                quota::store(tx, id, scope, &ledger)?;
+                quota::store(tx, key, scope, &ledger)?;
                 Ok::<_, StoreError>(ledger)
             })
             .await?;

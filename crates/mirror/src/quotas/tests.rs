@@ -20,9 +20,9 @@ impl World {
     /// A credential with a cap, that polls: what it takes of a month is not spent evenly.
     async fn new() -> Self {
         let world = testing::World::new().await;
-        let id = world.capped_credential("capped", Some(CAP.into())).await;
+        let key = world.capped_credential("capped", Some(CAP.into())).await;
         let store = &world.shared.store;
-        let found = store.read(move |tx| credential::by_id(tx, id)).await;
+        let found = store.read(move |tx| credential::by_key(tx, key)).await;
         let credential = found.unwrap().unwrap();
         Self { world, credential }
     }
@@ -56,9 +56,9 @@ impl World {
     }
 
     async fn ledger(&self, scope: &'static str) -> QuotaLedger {
-        let id = self.credential.id;
+        let key = self.credential.key();
         let store = &self.world.shared.store;
-        let ledger = store.read(move |tx| quota::load(tx, id, scope));
+        let ledger = store.read(move |tx| quota::load(tx, key, scope));
         ledger.await.unwrap()
     }
 

@@ -77,7 +77,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_loses_its_credential_is_warned_about_once() {
         let mut world = World::new().await;
-        let id = world.credential("one").await;
+        let key = world.credential("one").await;
         let shared = Arc::get_mut(&mut world.shared).unwrap();
         shared.options.credentials = vec!["nope".into(), "one".into()];
         let instance = world.instance().await.id;
@@ -89,7 +89,7 @@ mod tests {
         assert!(unknown_names.take(configured.unknown()).is_empty());
         let store = &world.shared.store;
         let removed = store.write(driftline_store::local_ids::root(), move |tx| {
-            credential::remove(tx, id)
+            credential::remove(tx, key)
         });
         removed.await.unwrap();
         let configured = ConfiguredCredentials::read(&world.shared).await.unwrap();

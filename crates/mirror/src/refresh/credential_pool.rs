@@ -151,12 +151,13 @@ mod tests {
         quota::QuotaPurpose,
     };
     use driftline_runtime::testing::Warnings;
+    use driftline_store::CredentialKey;
 
     use super::{super::testing::World, *};
 
-    async fn names(world: &World, than: CredentialId) -> Vec<String> {
+    async fn names(world: &World, than: CredentialKey) -> Vec<String> {
         let instance = world.instance().await;
-        let others = others(&world.shared, &instance, than).await.unwrap();
+        let others = others(&world.shared, &instance, than.id).await.unwrap();
         others
             .iter()
             .map(|of| of.credential().name.clone())
@@ -169,7 +170,7 @@ mod tests {
         let (first, second) = (world.credential("one").await, world.credential("two").await);
         assert_eq!(names(&world, first).await, ["two"]);
         let store = &world.shared.store;
-        let two = store.read(move |tx| credential::by_id(tx, second)).await;
+        let two = store.read(move |tx| credential::by_key(tx, second)).await;
         let two = two.unwrap().unwrap();
         let quotas = &world.shared.access.quotas;
         let refused = Failure::new(FailureKind::Unauthorized, "no");

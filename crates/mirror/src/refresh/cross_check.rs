@@ -201,15 +201,15 @@ mod tests {
     #[tokio::test]
     async fn after_the_deadline_nothing_is_charged_and_nothing_is_final() {
         let world = World::new().await;
-        let mut ids = Vec::new();
+        let mut credentials = Vec::new();
         for name in ["one", "two", "three"] {
-            ids.push(world.credential(name).await);
+            credentials.push(world.credential(name).await);
         }
         world.name_posts(&["5", "6"]).await;
         let mut claim = world.claim().await;
         claim.posts[1].freshness.missing = true;
         let (shared, instance) = (&world.shared, world.instance().await);
-        let others = others(shared, &instance, ids[1]).await.unwrap();
+        let others = others(shared, &instance, credentials[1].id).await.unwrap();
         let first = others.first().expect("a look-up client");
         let answers: Vec<AnsweredLookup> = claim
             .posts

@@ -3,7 +3,7 @@
 use driftline_core::{api::Api, post::PostKind, upstream_id::UpstreamId};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    GoneProof, LocalId, SourceId, StoreError, Tx, departure,
+    GoneProof, LocalId, SourceId, SourceKey, StoreError, Tx, departure,
     refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget},
     source::TokenLocation,
 };
@@ -58,7 +58,7 @@ pub(super) async fn learn(
             });
         if found.any(|found| found == kind) {
             let (abilities, store) = (&shared.access.look_up_abilities, &shared.store);
-            let credential = lookup_client.credential().id;
+            let credential = lookup_client.credential().key();
             abilities.learn(store, credential, kind, true).await?;
         }
     }
@@ -123,9 +123,11 @@ async fn proof(
     due: &DuePost,
     deadlines: Deadlines,
 ) -> Result<Option<GoneProof>, StoreError> {
-    let Some(source) = due.freshness.source.map(SourceId::from) else {
+    let Some(id) = due.freshness.source.map(SourceId::from) else {
         return Ok(Some(GoneProof::Nothing));
     };
+    let instance = lookup_client.credential().instance;
+    let source = SourceKey { id, instance };
     if deadlines.have_passed() {
         return Ok(None);
     }
@@ -153,7 +155,7 @@ async fn finds(
 ) -> Result<Option<bool>, StoreError> {
     let (abilities, credential) = (
         &shared.access.look_up_abilities,
-        lookup_client.credential().id,
+        lookup_client.credential().key(),
     );
     abilities.finds(&shared.store, credential, kind).await
 }

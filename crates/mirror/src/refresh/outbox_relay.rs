@@ -115,7 +115,7 @@ impl OutboxRelay {
         let sources = self.store.read(source::list).await?;
         let (mut received, mut kept) = (Vec::new(), HashSet::new());
         for source in sources.into_iter().filter(|s| s.instance.id == instance) {
-            let (id, mut news) = (source.id, notes.clone());
+            let (id, key, mut news) = (source.id, source.key(), notes.clone());
             {
                 let delivered = self.delivered.lock();
                 news.retain(|note| !delivered.contains(&(id, note.post, note.since_ms)));
@@ -128,7 +128,7 @@ impl OutboxRelay {
             let written = {
                 let news = Arc::clone(&news);
                 self.store
-                    .write(source::root(id), move |tx| notify(tx, id, &news))
+                    .write(source::root(key), move |tx| notify(tx, key, &news))
                     .await
             };
             match written {
@@ -144,7 +144,7 @@ impl OutboxRelay {
                     if self.faults.failed(id, Weight::Lasting, now_ms()) {
                         tracing::warn!(source = %source.name, %error, "its library could not be notified of refreshes; trying again");
                     }
-                    kept.extend(self.store.read(move |tx| listed_in(tx, id, &news)).await?);
+                    kept.extend(self.store.read(move |tx| listed_in(tx, key, &news)).await?);
                 }
             }
         }
@@ -211,9 +211,10 @@ mod tests {
                      content_hash, listed)
                  select i, instance_id, 'p' || i, id, 1, 'public', 1, false
                  from n, source where name = 'broken'",
-                "entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
+                "entry (source_id, instance_id, id, post_id, position, first_usn, usn, arrived_at_ms,
                      content_hash, gone, listed, streamed)
-                 select id, i, i, 'p' || i, i, i, 1, 0, false, true, false from n, source",
+                 select id, instance_id, i, i, 'p' || i, i, i, 1, 0, false, true, false
+                 from n, source",
                 "outbox (instance_id, post_id, since_ms, counts)
                  select instance_id, i, 1, true from n, source where name = 'broken'",
             ] {

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_store::{
-    SourceId, StoreError,
+    SourceKey, StoreError,
     instance::Instance,
     refresh::{AnsweredLookup, Claim, LookupAnswer, LookupTarget, Save},
     source,
@@ -68,7 +68,7 @@ async fn hydrate(
     instance: &Instance,
     answers: &[AnsweredLookup],
 ) -> Result<(), StoreError> {
-    let mut by_source: HashMap<SourceId, Vec<AnsweredLookup>> = HashMap::new();
+    let mut by_source: HashMap<SourceKey, Vec<AnsweredLookup>> = HashMap::new();
     for answered in answers {
         if let (LookupTarget::Pending { source, .. }, LookupAnswer::Found(_)) =
             (answered.what, &answered.answer)

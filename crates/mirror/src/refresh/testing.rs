@@ -6,7 +6,7 @@ use driftline_core::{api::Api, refresh::BatchRule, tracking::Track};
 use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    CredentialId, Store, Target,
+    CredentialKey, Store, Target,
     credential::{self, NewCredential},
     instance::Instance,
     local_ids,
@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Adds a credential with its token in a file.
-    pub(super) async fn credential(&self, name: &str) -> CredentialId {
+    pub(super) async fn credential(&self, name: &str) -> CredentialKey {
         self.capped_credential(name, None).await
     }
 
@@ -66,7 +66,7 @@ impl World {
         &self,
         name: &str,
         monthly_posts: Option<i64>,
-    ) -> CredentialId {
+    ) -> CredentialKey {
         let path = self.token_of(name);
         std::fs::write(&path, name).unwrap();
         let new = NewCredential {

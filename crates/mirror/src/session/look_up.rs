@@ -29,7 +29,7 @@ impl Session {
         let proof = match &look_up {
             LookUp::Found(post) => {
                 tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
-                let credential = self.look_up_quota.credential.id;
+                let credential = self.look_up_quota.credential.key();
                 let abilities = &self.access.look_up_abilities;
                 abilities
                     .learn(&self.store, credential, post.kind(), true)
@@ -42,7 +42,7 @@ impl Session {
                 Err(failure) => return self.look_up_failed(&id, &failure).await,
             },
         };
-        let (source, fence) = (self.source.id, self.fence);
+        let (source, fence) = (self.source.key(), self.fence);
         let before = self.machine.clone();
         let policy = self.access.policies.of(self.source.instance.id);
         let keep_deleted = self.access.keep_deleted;
@@ -82,7 +82,7 @@ impl Session {
             client: &self.client,
             quota: &self.look_up_quota,
             abilities: &self.access.look_up_abilities,
-            source: self.source.id,
+            source: self.source.key(),
         }
     }
 

@@ -17,7 +17,7 @@ impl Session {
         if movable.is_empty() {
             return Ok(());
         }
-        let source = (self.source.id, self.source.instance.id);
+        let source = self.source.key();
         let stored = self
             .store
             .read(move |tx| entry::positions(tx, source, &movable))

@@ -18,7 +18,7 @@ use std::{
 
 use driftline_runtime::random;
 use driftline_store::{
-    InstanceId, Root, SourceId, Store, StoreError,
+    InstanceId, Root, SourceId, SourceKey, Store, StoreError,
     instance::Instance,
     refresh::Shards,
     sharing::{
@@ -203,7 +203,7 @@ impl Sharing {
         }
         // In one order in every process.
         leases.sort_by_key(|lease| lease.source);
-        let sources: Vec<SourceId> = leases.iter().map(|lease| lease.source).collect();
+        let sources: Vec<SourceKey> = leases.iter().map(|lease| lease.source).collect();
         let name = state.name.clone();
         let is_news = state.has_news.swap(false, Ordering::SeqCst);
         // Apart from the leases: whoever holds a source's row for long, as its removal does, must not end

@@ -217,7 +217,7 @@ fn refusing(refused: &[(&str, &Refusals)], is_refused: impl Fn(&Refusals) -> boo
 mod tests {
     use driftline_db::testing::databases;
     use driftline_store::{
-        Root, Store, local_ids,
+        Root, SourceKey, Store, local_ids,
         sharing::member::{Beat, Beaten},
         source_lease,
         testing::new_source,
@@ -227,14 +227,14 @@ mod tests {
 
     const LONG_MS: i64 = 3_600_000;
 
-    async fn add(store: &Store, name: &'static str) -> SourceId {
+    async fn add(store: &Store, name: &'static str) -> SourceKey {
         let add = store.write(local_ids::root(), move |tx| {
             source::add(tx, &new_source(name), 0)
         });
         add.await.unwrap().unwrap()
     }
 
-    async fn claim(store: &Store, source: SourceId, holder: &'static str, ttl_ms: i64) {
+    async fn claim(store: &Store, source: SourceKey, holder: &'static str, ttl_ms: i64) {
         let claim = store.write(Root::none(), move |tx| {
             source_lease::claim(tx, source, holder, ttl_ms)
         });
@@ -274,18 +274,19 @@ mod tests {
         for fresh in databases() {
             let opened = tokio::task::spawn_blocking(move || Store::open(fresh.target)).await;
             let store = opened.unwrap().unwrap();
-            let mut ids = Vec::new();
+            let mut keys = Vec::new();
             for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-                ids.push(add(&store, name).await);
+                keys.push(add(&store, name).await);
             }
             let none = Refusals::default();
             // No member: all that nobody holds.
-            claim(&store, ids[0], "a command", LONG_MS).await;
+            claim(&store, keys[0], "a command", LONG_MS).await;
             let alone = view(&store, "one", false, &none).await;
             assert_eq!((alone.own.len(), alone.members), (7, 0));
             assert!(alone.is_active && !alone.awaits_end);
             // "a" is held beside the members, "b" is paused, and neither member can read "c".
-            let (b, c) = (ids[1], ids[2]);
+            let ids: Vec<SourceId> = keys.iter().map(|key| key.id).collect();
+            let (b, c) = (keys[1], ids[2]);
             let pause = store.write(source::root(b), move |tx| source::set_paused(tx, b, true));
             pause.await.unwrap();
             join(&store, "one", 1, none.clone(), LONG_MS).await;
@@ -300,8 +301,8 @@ mod tests {
             assert_eq!((one.buckets, two.buckets), (4, 4));
             // What a dead member holds is waited for.
             join(&store, "dead", 0, none.clone(), 1).await;
-            for id in &ids[3..] {
-                claim(&store, *id, "dead", LONG_MS).await;
+            for key in &keys[3..] {
+                claim(&store, *key, "dead", LONG_MS).await;
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             let one = view(&store, "one", true, &mine).await;

@@ -37,7 +37,7 @@ use driftline_sim::{
     WorldConfig, quirks::Quirk, seeds,
 };
 use driftline_store::{
-    CredentialId, InstanceId, SourceId, Store, StoreError, Target, credential, local_ids,
+    CredentialKey, SourceKey, Store, StoreError, Target, credential, local_ids,
     refresh::{Claims, SHARDS},
     source,
     tracked::add_lookups,
@@ -128,9 +128,8 @@ struct Simulation {
     run_ms: i64,
     /// How many posts were put off because the price rose.
     postponed: u64,
-    source: SourceId,
-    instance: InstanceId,
-    credential: CredentialId,
+    source: SourceKey,
+    credential: CredentialKey,
     workers: Vec<Worker>,
     now_ms: i64,
     /// From when and until when things go wrong.
@@ -235,12 +234,12 @@ impl Simulation {
             settings: Settings::default(),
             token: None,
         };
-        let (source, instance, credential) = store
+        let (source, credential) = store
             .write_blocking(local_ids::root(), move |tx| {
-                let id = source::add(tx, &new, now_ms)?.unwrap();
-                let instance = source::by_id(tx, id)?.unwrap().instance.id;
+                let source = source::add(tx, &new, now_ms)?.unwrap();
+                let instance = source.instance;
                 let credential = credential::find_or_add(tx, instance, None, "none", now_ms)?;
-                Ok::<_, StoreError>((id, instance, credential.id))
+                Ok::<_, StoreError>((source, credential.key()))
             })
             .unwrap();
         let workers = (0..rng.random_range(1..5)).map(|number| Worker {
@@ -270,7 +269,6 @@ impl Simulation {
             run_ms: RUN_MS + more_ms,
             postponed: 0,
             source,
-            instance,
             credential,
             workers,
             now_ms,

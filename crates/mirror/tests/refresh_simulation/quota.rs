@@ -22,13 +22,13 @@ impl Simulation {
             self.held.0 -= 1;
             return Grant::Requests(1);
         }
-        let (id, now_ms, posts) = (self.credential, self.now_ms, self.batch as u32);
+        let (key, now_ms, posts) = (self.credential, self.now_ms, self.batch as u32);
         let (grant, is_blind) = self
             .store
-            .write_blocking(credential::root(id), move |tx| {
-                let mut ledger = quota::load(tx, id, "requests")?;
+            .write_blocking(credential::root(key), move |tx| {
+                let mut ledger = quota::load(tx, key, "requests")?;
                 let grant = ledger.take(1, posts, QuotaPurpose::Refresh, 0.2, now_ms);
-                quota::store(tx, id, "requests", &ledger)?;
+                quota::store(tx, key, "requests", &ledger)?;
                 Ok::<_, StoreError>((grant, ledger.windows().is_empty()))
             })
             .unwrap();
@@ -40,12 +40,12 @@ impl Simulation {
         &mut self,
         mut change: impl FnMut(&mut QuotaLedger, i64) + Send + 'static,
     ) {
-        let (id, now_ms) = (self.credential, self.now_ms);
+        let (key, now_ms) = (self.credential, self.now_ms);
         self.store
-            .write_blocking(credential::root(id), move |tx| {
-                let mut ledger = quota::load(tx, id, "requests")?;
+            .write_blocking(credential::root(key), move |tx| {
+                let mut ledger = quota::load(tx, key, "requests")?;
                 change(&mut ledger, now_ms);
-                quota::store(tx, id, "requests", &ledger)
+                quota::store(tx, key, "requests", &ledger)
             })
             .unwrap();
     }

@@ -58,7 +58,7 @@ impl Simulation {
 
     /// Takes a request from the quota and a batch from the schedule, and asks.
     fn begin(&mut self, at: usize) {
-        let (instance, now_ms) = (self.instance, self.now_ms);
+        let (instance, now_ms) = (self.source.instance, self.now_ms);
         let first = self
             .store
             .read_blocking(move |tx| next_due_ms(tx, instance, Shards::ALL, now_ms))

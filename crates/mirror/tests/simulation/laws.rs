@@ -27,7 +27,7 @@ use driftline_core::{
     upstream_id::{Key, UpstreamId},
 };
 use driftline_sim::{Found, TruePost, Upstream, content_hash};
-use driftline_store::{SourceId, Store, export, machine};
+use driftline_store::{SourceKey, Store, export, machine};
 
 use crate::{
     ledger::{is_covered, is_listed, sound},
@@ -94,7 +94,7 @@ pub(crate) struct Late {
 }
 
 pub(crate) struct Laws {
-    source: SourceId,
+    source: SourceKey,
     drawn: Drawn,
     /// Posts that were shown and are not stored.
     pending: BTreeMap<String, UpstreamId>,
@@ -121,7 +121,7 @@ pub(crate) struct Laws {
 }
 
 impl Laws {
-    pub(crate) fn new(source: SourceId, drawn: &Drawn) -> Self {
+    pub(crate) fn new(source: SourceKey, drawn: &Drawn) -> Self {
         Self {
             source,
             drawn: drawn.clone(),

@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_sim::Upstream;
 use driftline_store::{
-    GoneProof, SourceId, Store, StoreError,
+    GoneProof, SourceId, SourceKey, Store, StoreError,
     control_posts::control_posts,
     refresh::{AnsweredLookup, DuePost, LookupAnswer, LookupTarget},
 };
@@ -26,7 +26,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) store: &'a Store,
     pub(crate) upstream: &'a mut Upstream,
     pub(crate) access: Access,
-    pub(crate) source: SourceId,
+    pub(crate) source: SourceKey,
     /// Goes on with each answer.
     pub(crate) now_ms: i64,
 }
@@ -157,8 +157,8 @@ impl Proofs {
                 continue;
             };
             let proof = match due.freshness.source.map(SourceId::from) {
-                Some(source) => {
-                    asker.source = source;
+                Some(id) => {
+                    asker.source.id = id;
                     self.of(asker, &id_of(due))
                 }
                 None => Ok(GoneProof::Nothing),

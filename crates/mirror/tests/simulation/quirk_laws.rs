@@ -13,7 +13,7 @@ use driftline_sim::{
     quirks::{BoostLookUps, LeaveCause, Quirk},
 };
 
-use driftline_store::{SourceId, Store, export::ExportRow, quarantine};
+use driftline_store::{SourceKey, Store, export::ExportRow, quarantine};
 
 use crate::{
     laws::Violation,
@@ -130,7 +130,7 @@ pub(crate) fn has_no_order(drawn: &Drawn, machine: &Machine) -> bool {
 /// Posts that cannot be read are kept as they came.
 pub(crate) fn check_quarantined(
     store: &Store,
-    source: SourceId,
+    source: SourceKey,
     upstream: &mut Upstream,
     unreadable: &[TruePost],
 ) -> Result<(), Violation> {

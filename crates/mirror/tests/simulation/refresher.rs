@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_sim::Upstream;
 use driftline_store::{
-    InstanceId, SourceId, StoreError, block_on,
+    SourceKey, StoreError, block_on,
     refresh::{
         AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, Save, Shards,
     },
@@ -27,8 +27,7 @@ use crate::{
 pub(crate) struct Refresher {
     pub(crate) claims: Claims,
     pub(crate) policy: Arc<Policy>,
-    instance: InstanceId,
-    source: SourceId,
+    source: SourceKey,
     shard: u64,
     next_ms: i64,
     asking: Option<Asking>,
@@ -45,7 +44,7 @@ struct Asking {
 }
 
 impl Refresher {
-    pub(crate) fn new(source: SourceId, instance: InstanceId, drawn: &Drawn) -> Self {
+    pub(crate) fn new(source: SourceKey, drawn: &Drawn) -> Self {
         let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
         let bands = vec![
             band(10 * MINUTE_MS, MINUTE_MS),
@@ -60,7 +59,6 @@ impl Refresher {
         Self {
             claims: Claims::default(),
             policy: Arc::new(policy),
-            instance,
             source,
             shard: 0,
             next_ms: if drawn.refreshes { 0 } else { i64::MAX },
@@ -98,7 +96,7 @@ impl Refresher {
         self.next_ms = *now_ms + 5 * SECOND_MS;
         self.shard += 1;
         let ask = ClaimRequest {
-            instance: self.instance,
+            instance: self.source.instance,
             batch_rule: BatchRule::new(20, 2 * SECOND_MS),
             shard: self.shard,
             shards: Shards::ALL,

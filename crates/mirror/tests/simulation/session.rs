@@ -244,7 +244,7 @@ impl Simulation {
         if movable.is_empty() {
             return Ok(page);
         }
-        let source = (self.source, self.instance);
+        let source = self.source;
         let stored = self
             .store
             .read(&mut self.now_ms, Operation::Anchor, move |tx| {

@@ -5,8 +5,8 @@ use driftline_core::timeline::Machine;
 use driftline_db::testing::Fresh;
 use driftline_sim::Upstream;
 use driftline_store::{
-    CommitSummary, InstanceId, SourceId, StoreError, Target, local_ids, machine, source,
-    source_lease, testing::new_source,
+    CommitSummary, SourceKey, StoreError, Target, local_ids, machine, source, source_lease,
+    testing::new_source,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -28,8 +28,7 @@ pub(crate) struct Simulation {
     pub(crate) upstream: Upstream,
     pub(crate) store: FaultyStore,
     pub(crate) laws: Laws,
-    pub(crate) source: SourceId,
-    pub(crate) instance: InstanceId,
+    pub(crate) source: SourceKey,
     pub(crate) session: Option<Session>,
     /// `None` without a stream.
     pub(crate) feed: Option<Feed>,
@@ -104,12 +103,10 @@ impl Simulation {
             settings: drawn.settings.clone(),
             ..new_source("sim")
         };
-        let (source, instance) = store
+        let source = store
             .plain()
             .write_blocking(local_ids::root(), move |tx| {
-                let id = source::add(tx, &new, now_ms)?.unwrap();
-                let instance = source::by_id(tx, id)?.unwrap().instance.id;
-                Ok::<_, StoreError>((id, instance))
+                Ok::<_, StoreError>(source::add(tx, &new, now_ms)?.unwrap())
             })
             .unwrap();
         store.set_faults(drawn.faults.clone());
@@ -118,11 +115,10 @@ impl Simulation {
             store,
             laws: Laws::new(source, &drawn),
             source,
-            instance,
             session: None,
             feed: drawn.streams.then(|| Feed::new(&drawn, now_ms)),
             streamed: CommitSummary::default(),
-            refresher: Refresher::new(source, instance, &drawn),
+            refresher: Refresher::new(source, &drawn),
             now_ms,
             waits_in_a_row: 0,
             rng,

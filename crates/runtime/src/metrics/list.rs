@@ -113,6 +113,8 @@ Sharing {
     Counter SHARING_GIVEN_BACK = "driftline_sharing_given_back_total";
     /// Sources that this process has taken over from processes that vanished.
     Counter SHARING_TAKEN_OVER = "driftline_sharing_taken_over_total";
+    /// Writes on a distributed database whose posts may not be visible on all nodes yet; readers of all instances are shown nothing newer than the first of them.
+    Gauge OPEN_RESERVATIONS = "driftline_open_reservations";
 }
 Credentials {
     /// Requests that are left in the current window of a quota.

@@ -59,7 +59,11 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredenti
         })
         .await?;
     match added {
-        Ok(id) => Ok(AddedCredential { name, id, warning }),
+        Ok(key) => Ok(AddedCredential {
+            name,
+            id: key.id,
+            warning,
+        }),
         Err(Refused::Known(known)) => Err(CommandError::usage(format!(
             "the credential {known:?} has the same token, or none too, for that server: two would count its limits apart; use that one, or remove it first"
         ))),
@@ -242,7 +246,7 @@ pub(super) async fn remove(
 ) -> Result<RemovedCredential, CommandError> {
     let RemoveCredential { name } = request;
     let credential = named(&host.store, "credential", &name, credential::by_name).await?;
-    let id = credential.id;
+    let key = credential.key();
     // In the same transaction: a source that is added meanwhile finds the credential gone.
     let used = host
         .store
@@ -254,7 +258,7 @@ pub(super) async fn remove(
                     && source.timeline != source::TRACKED
             });
             if user.is_none() {
-                credential::remove(tx, id)?;
+                credential::remove(tx, key)?;
             }
             Ok::<_, StoreError>(user.map(|source| source.name))
         })

@@ -15,10 +15,10 @@ pub(super) async fn page(host: &Host, request: ExportPosts) -> Result<ExportPage
         since_ms,
         limit,
     } = request;
-    let id = find(&host.store, &name).await?.id;
+    let key = find(&host.store, &name).await?.key();
     let rows = host
         .store
-        .read(move |tx| export::rows(tx, id, after, limit))
+        .read(move |tx| export::rows(tx, key, after, limit))
         .await?;
     let next = rows.last().map(|row| row.first_usn);
     let rows = rows

@@ -25,7 +25,7 @@ pub(super) async fn show(
         .read(move |tx| {
             let sources = source::list(tx)?.into_iter();
             let sources = sources.filter(|source| source.instance.origin == origin);
-            let with_machine = |source: Source| Ok((machine::load(tx, source.id)?, source));
+            let with_machine = |source: Source| Ok((machine::load(tx, source.key())?, source));
             sources
                 .map(with_machine)
                 .collect::<Result<Vec<_>, StoreError>>()
@@ -63,7 +63,7 @@ fn look_ups(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<CredentialLookU
     let of_credential = |credential: credential::Credential| {
         let of = |kind: PostKind| {
             let mut seen = seen.iter();
-            let of_kind = seen.find(|of| of.credential == credential.id && of.kind == kind)?;
+            let of_kind = seen.find(|of| of.credential == credential.key() && of.kind == kind)?;
             Some(LookUpsSeen {
                 found: of_kind.finds,
                 at_ms: of_kind.at_ms,

@@ -23,7 +23,7 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, SourceId, Store, StoreError, Tx, commit_machine, credential, database_clock,
+    CommitMachine, SourceKey, Store, StoreError, Tx, commit_machine, credential, database_clock,
     machine, quota,
     source::{self, Source},
     source_lease,
@@ -150,7 +150,7 @@ pub async fn report_on(
     let (of, now, is_here) = (source.clone(), now_ms(), running.is_some());
     let (counts, machine, database_ms) = store
         .read(move |tx| {
-            let counts = driftline_store::completeness::counts(tx, of.id)?;
+            let counts = driftline_store::completeness::counts(tx, of.key())?;
             let machine = match &running {
                 Some(progress) => (*progress.machine).clone(),
                 None => stored_machine(tx, &of, now)?,
@@ -173,27 +173,27 @@ pub async fn report_on(
 
 /// The machine of a source that no session reads here, with what its quota leaves.
 fn stored_machine(tx: &mut Tx<'_>, source: &Source, now_ms: i64) -> Result<Machine, StoreError> {
-    let mut machine = machine::load(tx, source.id)?;
+    let mut machine = machine::load(tx, source.key())?;
     let instance = &source.instance;
     let credential = credential::find(tx, instance.id, source.token.as_ref())?;
     if let (Some(credential), Ok(timeline)) = (credential, source.timeline.parse()) {
         let scope = scope(instance.api, ClientPurpose::Page(&timeline));
-        machine.set_quota(quota::load(tx, credential.id, scope)?.view(now_ms));
+        machine.set_quota(quota::load(tx, credential.key(), scope)?.view(now_ms));
     }
     Ok(machine)
 }
 
 async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, CommandError> {
     let PauseSource { name, paused } = request;
-    let id = find(&host.store, &name).await?.id;
+    let key = find(&host.store, &name).await?.key();
     let changed = host
         .store
-        .write(source::root(id), move |tx| {
-            source::set_paused(tx, id, paused)
+        .write(source::root(key), move |tx| {
+            source::set_paused(tx, key, paused)
         })
         .await?;
     if paused && let Some(pollers) = &host.pollers {
-        pollers.release(id).await;
+        pollers.release(key.id).await;
     }
     Ok(PausedSource {
         name,
@@ -206,10 +206,10 @@ async fn remove(host: &Host, request: RemoveSource) -> Result<RemovedSource, Com
     let RemoveSource { name } = request;
     let paused = true;
     let PausedSource { name, .. } = pause(host, PauseSource { name, paused }).await?;
-    let id = find(&host.store, &name).await?.id;
+    let key = find(&host.store, &name).await?.key();
     let removed = host
         .store
-        .write(source::root(id), move |tx| source::remove(tx, id))
+        .write(source::root(key), move |tx| source::remove(tx, key))
         .await?;
     Ok(RemovedSource {
         name,
@@ -224,15 +224,15 @@ async fn verify(host: &Host, request: VerifySource) -> Result<CompletenessReport
 
 async fn fill(host: &Host, request: FillGap) -> Result<RequestedFill, CommandError> {
     let FillGap { name, gap } = request;
-    let id = find(&host.store, &name).await?.id;
+    let key = find(&host.store, &name).await?.key();
     let low = UpstreamId::new(gap.as_str());
     let requested = match &host.pollers {
-        Some(pollers) => pollers.fill(id, low.clone()).await,
+        Some(pollers) => pollers.fill(key.id, low.clone()).await,
         None => None,
     };
     let wanted = match requested {
         Some(requested) => requested,
-        None => request_fill_in_store(&host.store, id, low).await?,
+        None => request_fill_in_store(&host.store, key, low).await?,
     };
     if wanted {
         Ok(RequestedFill { name, gap, wanted })
@@ -246,21 +246,21 @@ async fn fill(host: &Host, request: FillGap) -> Result<RequestedFill, CommandErr
 /// Under a lease of its own, so that no session overwrites the request.
 async fn request_fill_in_store(
     store: &Store,
-    id: SourceId,
+    key: SourceKey,
     low: UpstreamId,
 ) -> Result<bool, CommandError> {
     let requested = store
-        .write(source::root(id), move |tx| {
-            let Some(lease) = source_lease::claim(tx, id, "command line", 1)? else {
+        .write(source::root(key), move |tx| {
+            let Some(lease) = source_lease::claim(tx, key, "command line", 1)? else {
                 return Ok(None);
             };
-            let mut machine = machine::load(tx, id)?;
+            let mut machine = machine::load(tx, key)?;
             let requested = request_fill(&mut machine, &low);
             if requested {
                 commit_machine(
                     tx,
                     &CommitMachine {
-                        source: id,
+                        source: key,
                         fence: Some(lease.fence),
                         machine: &machine,
                     },

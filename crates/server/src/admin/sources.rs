@@ -39,7 +39,11 @@ pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, Comm
         .write(local_ids::root(), move |tx| source::add(tx, &row, now_ms()))
         .await?;
     match added {
-        Ok(id) => Ok(AddedSource { name, id, warning }),
+        Ok(key) => Ok(AddedSource {
+            name,
+            id: key.id,
+            warning,
+        }),
         Err(NameRefused::Taken) => Err(taken(&name)),
         Err(refused) => Err(CommandError::usage(refused)),
     }
@@ -63,13 +67,13 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
     let settings = Some(settings).filter(|settings| *settings != source.settings);
     let changed = token.is_some() || settings.is_some();
     if changed {
-        let id = source.id;
-        let write = host.store.write(source::root(id), move |tx| {
+        let key = source.key();
+        let write = host.store.write(source::root(key), move |tx| {
             if let Some(settings) = &settings {
-                source::set_settings(tx, id, settings)?;
+                source::set_settings(tx, key, settings)?;
             }
             match &token {
-                Some(token) => source::set_token(tx, id, Some(token)),
+                Some(token) => source::set_token(tx, key, Some(token)),
                 None => Ok(()),
             }
         });
@@ -181,10 +185,10 @@ pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, 
             let sources = source::list(tx)?;
             let (mut machines, mut unreadable) = (HashMap::new(), HashMap::new());
             for source in sources.iter().filter(|source| is_read(source)) {
-                machines.insert(source.id, machine::load(tx, source.id)?);
+                machines.insert(source.id, machine::load(tx, source.key())?);
             }
             for source in &sources {
-                unreadable.insert(source.id, quarantine::count(tx, source.id)?);
+                unreadable.insert(source.id, quarantine::count(tx, source.key())?);
             }
             let now_ms = database_clock::now_ms(tx)?;
             Ok::<_, StoreError>((sources, machines, unreadable, now_ms))
@@ -267,8 +271,8 @@ pub(super) async fn unreadable(
     host: &Host,
     request: ListUnreadable,
 ) -> Result<Vec<UnreadableItem>, CommandError> {
-    let id = find(&host.store, &request.name).await?.id;
-    let items = host.store.read(move |tx| quarantine::list(tx, id)).await?;
+    let key = find(&host.store, &request.name).await?.key();
+    let items = host.store.read(move |tx| quarantine::list(tx, key)).await?;
     let items = items.into_iter().map(|quarantined| {
         let (item, id) = (quarantined.item, |id: UpstreamId| id.to_string());
         // One that is cut may end in the middle of a character.

@@ -46,10 +46,10 @@ impl Client {
 
 /// The names across servers of all posts that a Driftline mirrors.
 pub(crate) async fn uris(driftline: &Driftline) -> BTreeSet<String> {
-    let id = driftline.source().await.id;
+    let source = driftline.source().await.key();
     let rows = driftline
         .store()
-        .read(move |tx| export::rows(tx, id, 0, 100_000))
+        .read(move |tx| export::rows(tx, source, 0, 100_000))
         .await
         .unwrap();
     rows.into_iter().map(|row| row.post.uri.unwrap()).collect()

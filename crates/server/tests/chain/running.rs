@@ -15,7 +15,7 @@ use driftline_sim::{
     http::{Clock, SimServer},
 };
 use driftline_store::{
-    LocalId, SourceId, Store, StoreError, completeness, machine,
+    LocalId, Store, StoreError, completeness, machine,
     source::{self, TokenLocation},
     testing, timeline,
 };
@@ -99,10 +99,10 @@ impl Driftline {
     /// Whether nothing is open and every rung has read what is older than now.
     pub(crate) async fn is_settled(&self) -> bool {
         let source = self.source().await;
-        let id = source.id;
+        let key = source.key();
         let machine = self
             .store
-            .read(move |tx| machine::load(tx, id))
+            .read(move |tx| machine::load(tx, key))
             .await
             .unwrap();
         let is_empty = machine.ledger().frontier().is_none();
@@ -110,10 +110,10 @@ impl Driftline {
     }
 
     pub(crate) async fn stored(&self) -> usize {
-        let id: SourceId = self.source().await.id;
+        let key = self.source().await.key();
         let counts = self
             .store
-            .read(move |tx| completeness::counts(tx, id))
+            .read(move |tx| completeness::counts(tx, key))
             .await
             .unwrap();
         usize::try_from(counts.entries).unwrap()
@@ -147,10 +147,10 @@ impl Driftline {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         while !condition().await {
             if Instant::now() >= deadline {
-                let id = self.source().await.id;
+                let key = self.source().await.key();
                 let machine = self
                     .store
-                    .read(move |tx| machine::load(tx, id))
+                    .read(move |tx| machine::load(tx, key))
                     .await
                     .unwrap();
                 panic!(

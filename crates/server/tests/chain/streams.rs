@@ -43,10 +43,10 @@ fn steady(publish_for_ms: i64) -> WorldConfig {
 }
 
 async fn rows(driftline: &Driftline) -> Vec<export::ExportRow> {
-    let id = driftline.source().await.id;
+    let source = driftline.source().await.key();
     driftline
         .store()
-        .read(move |tx| export::rows(tx, id, 0, u32::MAX))
+        .read(move |tx| export::rows(tx, source, 0, u32::MAX))
         .await
         .unwrap()
 }
@@ -151,7 +151,7 @@ async fn whatever_a_stream_loses_repeats_and_delays_polls_prove_the_copy_complet
     assert!(traffic.events > 50, "{traffic:?}");
     let machine = driftline
         .store()
-        .read(move |tx| machine::load(tx, source.id))
+        .read(move |tx| machine::load(tx, source.key()))
         .await
         .unwrap();
     assert_eq!(machine.ledger().gaps(), [], "complete");

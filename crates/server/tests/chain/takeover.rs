@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use driftline_db::testing::postgres_database;
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
 use driftline_net::testing::http_client;
 use driftline_server::admin::{self, AddSource, Request as _};
 use driftline_sim::http::Timeline as SimTimeline;
+use driftline_store::testing::postgres_database;
 use driftline_store::{SecretUrl, Store, StoreError, Target, completeness, machine, source};
 use tokio::time::{Instant, sleep};
 
@@ -125,8 +125,8 @@ async fn state(store: &Store) -> State {
     store
         .read(|tx| {
             let source = source::by_name(tx, "shared")?.unwrap();
-            let machine = machine::load(tx, source.id)?;
-            let entries = completeness::counts(tx, source.id)?.entries;
+            let machine = machine::load(tx, source.key())?;
+            let entries = completeness::counts(tx, source.key())?.entries;
             let holding = source.holding.clone();
             Ok::<_, StoreError>(State {
                 holder: holding

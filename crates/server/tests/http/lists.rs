@@ -10,13 +10,13 @@ async fn sources_are_lists() {
     let world = World::new().await;
     let feed = world.feed("home").await;
     let list = json!({
-        "id": feed.source.to_string(),
+        "id": feed.source.id.to_string(),
         "title": "home",
         "replies_policy": "list",
         "exclusive": false,
     });
     assert_eq!(world.json("/api/v1/lists").await, json!([list]));
-    let path = format!("/api/v1/lists/{}", feed.source);
+    let path = format!("/api/v1/lists/{}", feed.source.id);
     assert_eq!(world.json(&path).await, list);
 }
 
@@ -24,7 +24,7 @@ async fn sources_are_lists() {
 async fn a_source_is_a_list_from_its_first_page_on() {
     let world = World::new().await;
     let mut feed = world.new_feed("home").await;
-    let paths = [feed.path(), format!("/api/v1/lists/{}", feed.source)];
+    let paths = [feed.path(), format!("/api/v1/lists/{}", feed.source.id)];
     for path in &paths {
         assert_eq!(world.answer(path).await.status(), StatusCode::NOT_FOUND);
     }

@@ -90,7 +90,7 @@ async fn a_slash_at_the_end_changes_nothing() {
         (&post, ""),
         (&format!("{post}/history"), ""),
         ("/api/v1/lists", ""),
-        (&format!("/api/v1/lists/{}", feed.source), ""),
+        (&format!("/api/v1/lists/{}", feed.source.id), ""),
         ("/api/v1/track", "?instance=sim.example"),
         ("/api/openapi.json", ""),
         ("/livez", ""),

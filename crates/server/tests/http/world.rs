@@ -128,7 +128,7 @@ impl DerefMut for Feed {
 
 impl Feed {
     pub(crate) fn path(&self) -> String {
-        format!("/api/v1/timelines/list/{}", self.source)
+        format!("/api/v1/timelines/list/{}", self.source.id)
     }
 
     /// Takes in a newest page of these statuses, in whatever order they are given.

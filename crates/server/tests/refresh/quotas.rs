@@ -179,7 +179,7 @@ async fn a_quota_of_one_request_a_window_is_enough_to_begin_with() {
         let found = credential::by_name(tx, "one")?.expect("it was added");
         let mut ledger = QuotaLedger::default();
         ledger.answered(QuotaPurpose::Refresh, Some(&throttle), now_ms);
-        quota::store(tx, found.id, "requests", &ledger)?;
+        quota::store(tx, found.key(), "requests", &ledger)?;
         Ok::<_, StoreError>(())
     });
     store.await.unwrap();

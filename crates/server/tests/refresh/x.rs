@@ -61,8 +61,8 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
         .await;
         pollers.stop().await;
         let source = admin::find(&world.store, "mirrored").await.unwrap();
-        let id = source.id;
-        let machine = world.store.read(move |tx| machine::load(tx, id)).await;
+        let key = source.key();
+        let machine = world.store.read(move |tx| machine::load(tx, key)).await;
         let abilities = Abilities {
             page_limit,
             min_id: api == Api::Mastodon,

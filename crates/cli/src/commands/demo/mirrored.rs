@@ -10,7 +10,7 @@ use driftline_mirror::{
 use driftline_net::Http;
 use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _, report_on};
 use driftline_store::{
-    SourceId, Store, StoreError, Target, Tx, export,
+    SourceKey, Store, StoreError, Target, Tx, export,
     refresh::refresh_state,
     source::{Source, TokenLocation},
 };
@@ -68,7 +68,7 @@ pub(super) async fn mirror(
         ..RefreshOptions::new(NAME)
     };
     let refreshers = Refreshers::start(store.clone(), access.clone(), options);
-    let (id, instance) = (source.id, source.instance.id);
+    let (key, instance) = (source.key(), source.instance.id);
     let until = ReadUntil {
         // Nothing is published after this.
         at_ms: Some(begun_ms + scene.publish_ms() + 500),
@@ -82,7 +82,7 @@ pub(super) async fn mirror(
     let closed = reader.close().await;
     refreshers.stop().await;
     let report = report_on(&store, None, NAME).await;
-    let stored = store.read(move |tx| stored(tx, id)).await;
+    let stored = store.read(move |tx| stored(tx, key)).await;
     store.close().await;
     read?;
     closed?;
@@ -129,7 +129,7 @@ async fn add(store: &Store, url: &str, scene: Scene, folder: &Path) -> Result<So
 }
 
 /// When each post was stored, and its counts: the store says it, not the machine.
-fn stored(tx: &mut Tx<'_>, source: SourceId) -> Result<Stored, StoreError> {
+fn stored(tx: &mut Tx<'_>, source: SourceKey) -> Result<Stored, StoreError> {
     let (mut stored_at_ms, mut counts) = (HashMap::new(), HashMap::new());
     for row in export::rows(tx, source, 0, u32::MAX)? {
         let id = UpstreamId::new(row.post.upstream_id);
