@@ -20,7 +20,7 @@ use crate::{
 
 /// How many writers there are, and what they share.
 #[derive(Clone, Copy)]
-struct Writers {
+pub(crate) struct Writers {
     processes: usize,
     sources: usize,
     /// Whether all sources are of one instance, and so have each post in common.
@@ -39,7 +39,7 @@ const MEASURED: [Writers; 4] = [
 ];
 
 impl Writers {
-    const fn new(processes: usize, sources: usize) -> Self {
+    pub(crate) const fn new(processes: usize, sources: usize) -> Self {
         Self {
             processes,
             sources,
@@ -87,7 +87,11 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
         };
         let mut measure = |writers| {
             schema += 1;
-            commits(&url, &format!("commits_{schema}"), writers, &pages)
+            let target = Target::Postgres {
+                url: SecretUrl::new(&url),
+                schema: Some(format!("commits_{schema}")),
+            };
+            commits(&target, writers, &pages)
         };
         let mut alone = Vec::new();
         let mut measured = vec![Vec::new(); MEASURED.len()];
@@ -120,24 +124,19 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
 }
 
 #[derive(Clone, Copy)]
-struct Commits {
-    per_s: f64,
+pub(crate) struct Commits {
+    pub(crate) per_s: f64,
     /// Of each, those of preparing statements included.
     round_trips: f64,
 }
 
-fn commits(
-    url: &str,
-    schema: &str,
+/// Has new writers commit these pages, each those of a source of its own.
+pub(crate) fn commits(
+    target: &Target,
     writers: Writers,
     pages: &[RawPage],
 ) -> Result<Commits, Failure> {
-    let open = || {
-        Store::open(Target::Postgres {
-            url: SecretUrl::new(url),
-            schema: Some(schema.to_owned()),
-        })
-    };
+    let open = || Store::open(target.clone());
     let first_ms = pages.first().map_or(0, |page| page.at_ms);
     let mut stores = Vec::new();
     let mut intakes = Vec::new();

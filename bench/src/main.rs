@@ -7,6 +7,7 @@
 
 mod commits;
 mod cpu;
+mod distributed;
 mod failure;
 mod fetched;
 mod id;
@@ -71,6 +72,8 @@ enum Name {
     Ingest,
     /// Pages that several processes commit to one PostgreSQL, next to one that does so alone
     Commits,
+    /// Commits and the public timeline on a Citus cluster, next to one PostgreSQL
+    Distributed(distributed::Options),
     /// Pages of timelines over HTTP, next to a bare handler
     Read(read::Options),
     /// What 200 sources cost, next to a bare loop that stores nothing
@@ -126,6 +129,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
     match name {
         Name::Ingest => ingest::run(effort)?,
         Name::Commits => commits::run(effort)?,
+        Name::Distributed(options) => distributed::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,

@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    CommitPage, SourceId, Store, Target, commit_page, local_ids,
+    CommitPage, SourceKey, Store, Target, commit_page, local_ids,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};
@@ -41,14 +41,14 @@ pub(super) fn ingest(target: Target, pages: &[RawPage]) -> Result<Speed, Failure
 /// A source that takes pages in, with its machine.
 pub(crate) struct Intake {
     store: Store,
-    source: SourceId,
+    source: SourceKey,
     settings: Arc<Settings>,
     machine: Machine,
 }
 
 impl Intake {
     /// Begins with a timeline that was seen empty: what comes after is news, not history.
-    pub(crate) fn start(store: &Store, source: SourceId, first_ms: i64) -> Result<Self, Failure> {
+    pub(crate) fn start(store: &Store, source: SourceKey, first_ms: i64) -> Result<Self, Failure> {
         let mut intake = Self {
             store: store.clone(),
             source,
@@ -88,17 +88,17 @@ pub(crate) fn page(raw: &RawPage) -> Result<Page, Failure> {
 }
 
 /// Adds the source that the posts belong to; the peers need it too.
-pub(crate) fn add_source(store: &Store) -> Result<SourceId, Failure> {
+pub(crate) fn add_source(store: &Store) -> Result<SourceKey, Failure> {
     add_source_named(store, "bench")
 }
 
 /// Adds one of several sources.
-pub(crate) fn add_source_named(store: &Store, name: &str) -> Result<SourceId, Failure> {
+pub(crate) fn add_source_named(store: &Store, name: &str) -> Result<SourceKey, Failure> {
     add_source_of(store, name, "https://sim.example")
 }
 
 /// Adds one of several sources, of that instance.
-pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<SourceId, Failure> {
+pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<SourceKey, Failure> {
     let new = NewSource {
         name: name.to_owned(),
         origin: origin.to_owned(),
@@ -114,7 +114,7 @@ pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<S
 
 fn take(
     store: &Store,
-    source: SourceId,
+    source: SourceKey,
     settings: &Arc<Settings>,
     mut machine: Machine,
     mut page: Page,

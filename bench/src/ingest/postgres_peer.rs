@@ -170,9 +170,9 @@ impl Statements {
                      as r(i, u, ri, rl, a, c, e, v, b, h, r)",
             )?,
             entries: prepare(
-                "insert into entry (source_id, id, post_id, position, first_usn, usn,
+                "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
                      arrived_at_ms, content_hash, gone, listed)
-                 select {source}, i, i, p, u, u, $6, h, false, l
+                 select {source}, 1, i, i, p, u, u, $6, h, false, l
                  from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[])
                      as r(i, p, u, h, l)",
             )?,
@@ -186,22 +186,22 @@ impl Statements {
             source: prepare("update source set machine = $1 where id = {source}")?,
             library: prepare("update library set update_count = $1 where owner_id = {source}")?,
             gap: prepare(
-                "insert into gap (source_id, low, high, kind, history, fill_requested, tries, read_age_ms, from_ms,
-                     until_ms)
-                 values ({source}, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
-                 on conflict (source_id, low) do update set high = excluded.high",
+                "insert into gap (source_id, instance_id, low, high, kind, history, fill_requested,
+                     tries, read_age_ms, from_ms, until_ms)
+                 values ({source}, 1, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
+                 on conflict (source_id, low, instance_id) do update set high = excluded.high",
             )?,
             fresh: prepare(
-                "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
-                     due_at_ms, refreshes, failures, missing, state_hash, replies, boosts,
-                     favourites, before_total, notified_at_ms, notified_total)
-                 select i, 8 + i % 8, b, $1, $1, $2, 0, 0, false, h, c, d, e, 0, $1, t
+                "insert into freshness (post_id, instance_id, bucket, post_created_at_ms, first_at_ms,
+                     refreshed_at_ms, due_at_ms, refreshes, failures, missing, state_hash, replies,
+                     boosts, favourites, before_total, notified_at_ms, notified_total)
+                 select i, 1, 8 + i % 8, b, $1, $1, $2, 0, 0, false, h, c, d, e, 0, $1, t
                  from unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
                      $8::bigint[], $9::bigint[]) as r(i, b, h, c, d, e, t)",
             )?,
             schedule: prepare(
-                "insert into schedule (bucket, due_at_ms, post_id)
-                 select 8 + i % 8, $1, i from unnest($2::bigint[]) as r(i)",
+                "insert into schedule (bucket, due_at_ms, post_id, instance_id)
+                 select 8 + i % 8, $1, i, 1 from unnest($2::bigint[]) as r(i)",
             )?,
         })
     }

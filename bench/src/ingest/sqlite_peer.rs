@@ -127,9 +127,9 @@ fn insert(
         row.raw,
     ])?;
     tx.prepare_cached(
-        "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-             content_hash, gone, listed)
-         values (1, ?1, ?1, ?2, ?3, ?3, ?4, ?5, 0, ?6)",
+        "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
+             arrived_at_ms, content_hash, gone, listed)
+         values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?5, 0, ?6)",
     )?
     .execute(params![
         next.id,
@@ -151,10 +151,10 @@ fn schedule(
 ) -> rusqlite::Result<()> {
     let (bucket, due_at_ms) = (8 + post_id % 8, now_ms + bare::EVERY_MS);
     tx.prepare_cached(
-        "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
-             due_at_ms, refreshes, failures, missing, state_hash, replies, boosts, favourites,
-             before_total, notified_at_ms, notified_total)
-         values (?1, ?2, ?3, ?4, ?4, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, 0, ?4, ?10)",
+        "insert into freshness (post_id, instance_id, bucket, post_created_at_ms, first_at_ms,
+             refreshed_at_ms, due_at_ms, refreshes, failures, missing, state_hash, replies, boosts,
+             favourites, before_total, notified_at_ms, notified_total)
+         values (?1, 1, ?2, ?3, ?4, ?4, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, 0, ?4, ?10)",
     )?
     .execute(params![
         post_id,
@@ -168,8 +168,10 @@ fn schedule(
         row.favourites,
         row.total(),
     ])?;
-    tx.prepare_cached("insert into schedule (bucket, due_at_ms, post_id) values (?1, ?2, ?3)")?
-        .execute([bucket, due_at_ms, post_id])?;
+    tx.prepare_cached(
+        "insert into schedule (bucket, due_at_ms, post_id, instance_id) values (?1, ?2, ?3, 1)",
+    )?
+    .execute([bucket, due_at_ms, post_id])?;
     Ok(())
 }
 
@@ -214,8 +216,9 @@ fn finish(
     // Ranges grow over some pages before the next begins.
     let low = format!("{:06}", number / 5);
     tx.prepare_cached(
-        "insert into gap (source_id, low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms)
-         values (1, ?1, ?2, 'provisional', 0, 0, 0, 0, 1, 2)
+        "insert into gap (source_id, instance_id, low, high, kind, history, fill_requested, tries,
+             read_age_ms, from_ms, until_ms)
+         values (1, 1, ?1, ?2, 'provisional', 0, 0, 0, 0, 1, 2)
          on conflict (source_id, low) do update set high = excluded.high",
     )?
     .execute(params![low, rows.last().map_or("", |row| &row.position)])?;

@@ -109,9 +109,9 @@ fn insert(tx: &Transaction<'_>, number: usize, template: &Template) -> Result<i6
     )?
     .execute(params![upstream_id, id])?;
     tx.prepare_cached(
-        "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-             content_hash, gone, listed)
-         values (1, ?1, ?1, ?2, ?3, ?3, ?4, ?1, 0, 1)",
+        "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
+             arrived_at_ms, content_hash, gone, listed)
+         values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?1, 0, 1)",
     )?
     .execute(params![
         id,

@@ -1,6 +1,6 @@
 //! Stores with many due posts, multiplied from some that were taken in.
 
-use driftline_store::{InstanceId, Root, Store, StoreError, Tx, local_ids, source};
+use driftline_store::{InstanceId, Root, Store, StoreError, Tx, local_ids};
 
 use super::made::{self, FIRST_PAGE_MS, NOW_MS, Pages, REFRESHED_MS, TEMPLATES};
 use crate::{
@@ -28,10 +28,6 @@ pub(super) fn due_posts(store: &Store, posts: u64, width: Width) -> Result<Insta
     while let Some(raw) = pages.next()? {
         intake.commit(page(&raw)?)?;
     }
-    let instance = store.read_blocking(move |tx| {
-        Ok::<_, StoreError>(source::by_id(tx, source)?.map(|source| source.instance.id))
-    })?;
-    let instance = instance.ok_or_else(|| Failure::new("the source is gone"))?;
     let (last, templates) = store.read_blocking(|tx| {
         let counted = tx.query_one("select max(id), count(*) from post", &[], |row| {
             Ok((row.i64(0)?, row.i64(1)?))
@@ -54,7 +50,7 @@ pub(super) fn due_posts(store: &Store, posts: u64, width: Width) -> Result<Insta
         from = until;
     }
     store.write_blocking(local_ids::root(), move |tx| copies.schedule(tx))?;
-    Ok(instance)
+    Ok(source.instance)
 }
 
 #[derive(Clone, Copy)]
@@ -103,10 +99,10 @@ impl Copies {
         )?;
         tx.execute(
             &format!(
-                "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
-                     due_at_ms, refreshes, failures, missing, state_hash, replies, boosts,
-                     favourites, quotes, views, before_total, notified_at_ms, notified_total)
-                 select $3 + 1 + n.i, t.instance_id * 8 + ($3 + 1 + n.i) % 8, f.post_created_at_ms,
+                "insert into freshness (post_id, instance_id, bucket, post_created_at_ms, first_at_ms,
+                     refreshed_at_ms, due_at_ms, refreshes, failures, missing, state_hash, replies,
+                     boosts, favourites, quotes, views, before_total, notified_at_ms, notified_total)
+                 select $3 + 1 + n.i, t.instance_id, t.instance_id * 8 + ($3 + 1 + n.i) % 8, f.post_created_at_ms,
                      f.first_at_ms, $5, cast($6 as bigint) - {SPAN_MS} + n.i % $7 * {SPAN_MS} / $7, 0, 0, false,
                      f.state_hash, f.replies, f.boosts, f.favourites, f.quotes, f.views, 0, $5,
                      f.notified_total
@@ -136,8 +132,8 @@ impl Copies {
             )?;
         }
         tx.execute(
-            "insert into schedule (bucket, due_at_ms, post_id)
-             select bucket, due_at_ms, post_id from freshness
+            "insert into schedule (bucket, due_at_ms, post_id, instance_id)
+             select bucket, due_at_ms, post_id, instance_id from freshness
              where post_id > $1 order by bucket, due_at_ms, post_id",
             &[&self.last_template],
         )?;

@@ -365,9 +365,9 @@ impl Statements {
             .await?,
             lease: prepare(
                 "insert into claim_lease
-                     (bucket, id, holder, until_ms, buckets, due_times_ms, post_ids)
+                     (bucket, id, holder, until_ms, buckets, due_times_ms, post_ids, instance_id)
                  values ($1, {now} * 1048576 + cast(random() * 1048575 as bigint), $2, {now} + $3,
-                     $4::bigint[], $5::bigint[], $6::bigint[])
+                     $4::bigint[], $5::bigint[], $6::bigint[], 1)
                  returning id, until_ms",
             )
             .await?,
@@ -405,10 +405,10 @@ impl Statements {
             .await?,
             count: prepare(
                 "insert into count_history (post_id, at_ms, replies, boosts, favourites, quotes,
-                     views)
-                 select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
+                     views, instance_id)
+                 select *, 1 from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
                      $5::bigint[], $6::bigint[], $7::bigint[])
-                 on conflict (post_id, at_ms) do nothing",
+                 on conflict (post_id, at_ms, instance_id) do nothing",
             )
             .await?,
             update: prepare(
@@ -426,8 +426,8 @@ impl Statements {
             )
             .await?,
             put_on: prepare(
-                "insert into schedule (bucket, due_at_ms, post_id)
-                 select * from unnest($1::bigint[], $2::bigint[], $3::bigint[])",
+                "insert into schedule (bucket, due_at_ms, post_id, instance_id)
+                 select *, 1 from unnest($1::bigint[], $2::bigint[], $3::bigint[])",
             )
             .await?,
             outbox: prepare(

@@ -154,8 +154,10 @@ fn take_off(tx: &Transaction<'_>, slot: Slot) -> rusqlite::Result<()> {
 }
 
 fn put_on(tx: &Transaction<'_>, slot: Slot) -> rusqlite::Result<()> {
-    tx.prepare_cached("insert into schedule (bucket, due_at_ms, post_id) values (?1, ?2, ?3)")?
-        .execute(params![slot.bucket, slot.due_at_ms, slot.post_id])?;
+    tx.prepare_cached(
+        "insert into schedule (bucket, due_at_ms, post_id, instance_id) values (?1, ?2, ?3, 1)",
+    )?
+    .execute(params![slot.bucket, slot.due_at_ms, slot.post_id])?;
     Ok(())
 }
 
@@ -227,8 +229,9 @@ fn count(
 ) -> rusqlite::Result<()> {
     let [replies, boosts, favourites, quotes, views] = counts;
     tx.prepare_cached(
-        "insert into count_history (post_id, at_ms, replies, boosts, favourites, quotes, views)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict (post_id, at_ms) do nothing",
+        "insert into count_history (post_id, at_ms, replies, boosts, favourites, quotes, views,
+             instance_id)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1) on conflict (post_id, at_ms) do nothing",
     )?
     .execute(params![
         post_id, at_ms, replies, boosts, favourites, quotes, views
