@@ -58,10 +58,9 @@ from upstream_post u where u.reference_id = entry_alias.id and entry_alias.insta
     alter column instance_id drop default;}
 {postgresql alter table quarantine drop constraint quarantine_pkey, add primary key (source_id, item, instance_id),
     alter column instance_id drop default;}
-{postgresql alter table entry drop constraint entry_pkey, add primary key (source_id, id, instance_id),
-    drop constraint entry_source_id_position_key, add unique (source_id, position, instance_id),
-    drop constraint entry_source_id_usn_key, add unique (source_id, usn, instance_id),
-    alter column instance_id drop default;}
+-- Its keys begin alike. With the instance in each, a plan that is made while the table is empty takes any
+-- of them for a look-up by another; so they get it when the store is distributed.
+{postgresql alter table entry alter column instance_id drop default;}
 {postgresql alter table library drop constraint library_pkey, add primary key (id, instance_id),
     drop constraint library_owner_id_owner_kind_key, add unique (owner_id, owner_kind, instance_id),
     alter column instance_id drop default;}

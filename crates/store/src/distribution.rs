@@ -197,10 +197,17 @@ pub fn distribute(
 #[cfg(feature = "testing")]
 pub(crate) fn say_distributed(store: &Store) -> Result<(), DbError> {
     set(store, State::Begun)?;
+    store.write_blocking(Root::none(), |tx| tx.execute(ENTRY_KEYS, &[]))?;
     set(store, State::Distributed)?;
     store.set_distributed();
     Ok(())
 }
+
+/// See the migration to schema 17.
+const ENTRY_KEYS: &str = "alter table entry
+     drop constraint entry_pkey, add primary key (source_id, id, instance_id),
+     drop constraint entry_source_id_position_key, add unique (source_id, position, instance_id),
+     drop constraint entry_source_id_usn_key, add unique (source_id, usn, instance_id)";
 
 fn set(store: &Store, state: State) -> Result<(), DbError> {
     store.write_blocking(Root::none(), move |tx| {
@@ -234,6 +241,9 @@ fn place(
 ) -> Result<(), DistributeError> {
     tx.execute(&format!("lock table {table} in access exclusive mode"), &[])?;
     let before = count(tx, table)?;
+    if table == "entry" {
+        tx.execute(ENTRY_KEYS, &[])?;
+    }
     match placement {
         WithInstance(column) if table == "instance" => {
             let sql = format!(

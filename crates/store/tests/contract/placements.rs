@@ -6,6 +6,7 @@ use driftline_db::testing::Fresh;
 use driftline_store::{
     MIGRATIONS,
     distribution::{PLACEMENTS, Placement},
+    testing::open_reserving,
 };
 
 #[test]
@@ -28,7 +29,7 @@ fn every_table_is_placed() {
 
 #[test]
 fn every_key_contains_the_column_that_places_its_rows() {
-    let db = Fresh::postgres().open(MIGRATIONS);
+    let db = open_reserving(&Fresh::postgres());
     let keys = db.read_blocking(|tx| {
         tx.query(
             "select c.relname::text as name,
