@@ -196,7 +196,11 @@ impl Inner {
                 sqlite::command(&writer, "begin immediate")
             })?;
             let result = step(&mut Tx::sqlite(&writer));
-            sqlite::command(&writer, if result.is_ok() { "commit" } else { "rollback" })?;
+            if result.is_ok() {
+                return sqlite::command(&writer, "commit");
+            }
+            // SQLite has rolled back itself where the disk is full: the step's error says more.
+            let _ = sqlite::command(&writer, "rollback");
             result
         })?;
         for _ in 0..options.readers.max(1) {

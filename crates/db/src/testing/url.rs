@@ -1,4 +1,4 @@
-//! PostgreSQL URLs of tests, put together anew.
+//! PostgreSQL URLs of tests, put together again.
 
 use std::fmt::Display;
 

@@ -1,6 +1,6 @@
 use std::thread;
 
-use driftline_db::testing::{databases, dump, schema};
+use driftline_db::testing::{Fresh, databases, dump, schema};
 use driftline_db::{Db, DbError, Migration, Root, Target};
 
 use crate::read;
@@ -249,6 +249,22 @@ fn a_migration_that_fails_leaves_nothing() {
         db.close_blocking();
         fresh.open(TWO).close_blocking();
     }
+}
+
+#[test]
+fn what_ended_a_migration_is_said_where_sqlite_has_rolled_back_itself() {
+    // As it does when the disk is full.
+    static ENDED: &[Migration] = &[
+        FIRST,
+        Migration {
+            sql: "insert or rollback into a values (1);",
+            ..SECOND
+        },
+    ];
+    let fresh = Fresh::sqlite();
+    let error = Db::open(fresh.options(ENDED)).expect_err("a number twice");
+    assert!(error.to_string().contains("the same key"), "{error}");
+    fresh.open(TWO).close_blocking();
 }
 
 #[test]

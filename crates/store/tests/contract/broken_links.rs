@@ -24,7 +24,7 @@ use crate::{
 
 const WRITERS: u64 = 6;
 /// Well above the time of one.
-const LONGEST_RESERVATION: Duration = Duration::from_secs(20);
+const MAX_RESERVATION: Duration = Duration::from_secs(20);
 /// Bounds how often a page is tried.
 const TRIES: usize = 200;
 
@@ -53,7 +53,7 @@ fn writers_over_links_that_are_cut_store_each_post_once_and_in_order() {
         });
         assert!(cut.load(Ordering::Relaxed) > 0, "no connection was cut");
         // What a writer had reserved when it was cut hides later posts until its time is over.
-        let deadline = Instant::now() + LONGEST_RESERVATION;
+        let deadline = Instant::now() + MAX_RESERVATION;
         while block_on(reservation::end_expired(&store)) != Ok(0) {
             assert!(Instant::now() < deadline, "a reservation does not end");
             thread::yield_now();
