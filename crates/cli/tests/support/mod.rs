@@ -227,28 +227,34 @@ impl Drop for Running {
 
 /// What a server answers to a request, its status and body.
 pub fn get(url: &str) -> (u16, String) {
+    request("GET", url).unwrap()
+}
+
+/// The same, where the server may be gone.
+pub fn try_get(url: &str) -> std::io::Result<(u16, String)> {
     request("GET", url)
 }
 
 /// The same for a POST without a body.
 pub fn post(url: &str) -> (u16, String) {
-    request("POST", url)
+    request("POST", url).unwrap()
 }
 
-fn request(method: &str, url: &str) -> (u16, String) {
+fn request(method: &str, url: &str) -> std::io::Result<(u16, String)> {
     let (host, path) = url
         .strip_prefix("http://")
         .unwrap()
         .split_once('/')
         .unwrap();
-    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    let mut stream = std::net::TcpStream::connect(host)?;
     let request = format!("{method} /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    stream.read_to_string(&mut answer)?;
+    let cut = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, body.to_owned())
+    Ok((status, body.to_owned()))
 }
 
 pub fn lines(text: &str) -> Vec<Value> {

@@ -1,0 +1,129 @@
+//! Several processes on one PostgreSQL, of which one after the other is killed and started again.
+
+use std::{collections::HashSet, time::Duration};
+
+use driftline_db::testing::Pooler;
+use driftline_sim::http::{Clock, SimServer, Timeline};
+use driftline_store::testing::postgres_database;
+use rand::RngExt as _;
+
+use crate::{
+    number,
+    readers::{Readers, listed},
+    seeded,
+    support::{DataDir, Running, soon},
+    truth::{compare, still_there},
+    world::{HISTORY_MS, LATEST_MS, SETTINGS, world},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_lose_and_double_nothing_that_readers_see() {
+    kill_one_after_the_other(&postgres_database()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_behind_a_pooler_lose_and_double_nothing_that_readers_see() {
+    let pooler = Pooler::start(&postgres_database(), 20).unwrap();
+    kill_one_after_the_other(pooler.url()).await;
+}
+
+async fn kill_one_after_the_other(url: &str) {
+    let (seed, kills, mut rng) = seeded(5);
+    let processes = usize::try_from(number("DRIFTLINE_PROCESSES", 3)).unwrap();
+    let publish_for_ms = HISTORY_MS + i64::try_from(kills).unwrap() * 1_500 + 5_000;
+    let data_dirs: Vec<DataDir> = (0..processes).map(|_| data_dir(url)).collect();
+    let mut sims = Vec::new();
+    for number in 0..UPSTREAMS {
+        let config = world(RATE_PER_S, publish_for_ms);
+        let sim = SimServer::start(config, seed.wrapping_add(number), Clock::Real);
+        sims.push(sim.await.unwrap());
+    }
+    // Two timelines of each, so that two sources share an instance.
+    let mut sources: Vec<(String, &SimServer, Timeline)> = Vec::new();
+    for (number, sim) in sims.iter().enumerate() {
+        let tag = Timeline::Tag("rust".into());
+        for (timeline, asked) in [(Timeline::Public, "public"), (tag, "tag:rust")] {
+            let (url, name) = (sim.url(), format!("{asked}-{number}").replace(':', "-"));
+            let mut add = vec!["source", "add", &url, "--name", &name];
+            add.extend(["--timeline", asked, "--no-check"]);
+            add.extend(SETTINGS);
+            data_dirs[0].json(&add);
+            sources.push((name, sim, timeline));
+        }
+    }
+
+    let mut running = Vec::new();
+    let readers = Readers::new(processes);
+    for (number, data_dir) in data_dirs.iter().enumerate() {
+        running.push(start(data_dir, number, &readers));
+    }
+    let reading = readers.start(READERS, seed);
+    for _ in 0..kills {
+        let victim = rng.random_range(0..processes);
+        // The moment is the experiment.
+        let moment = Duration::from_millis(rng.random_range(20..1_200));
+        tokio::time::sleep(moment).await;
+        readers.set(victim, None);
+        running.remove(victim).kill();
+        running.insert(victim, start(&data_dirs[victim], victim, &readers));
+    }
+
+    let verify = |name: &str| data_dirs[0].json(&["source", "verify", name]);
+    for (name, sim, timeline) in &sources {
+        let begun = sim.world(timeline).unwrap();
+        let started_ms = begun.lock().unwrap().config().start_ms;
+        let silent_ms = started_ms + publish_for_ms + LATEST_MS;
+        let left_ms = (silent_ms - Clock::Real.now_ms()).max(0);
+        tokio::time::sleep(Duration::from_millis(left_ms.unsigned_abs())).await;
+        let settled = soon(|| verify(name)["settled"] == true);
+        assert!(settled, "not settled: {:#}", verify(name));
+        let truth = sim.truth(timeline).unwrap();
+        let mut unconfirmed = Vec::new();
+        let confirmed = soon(|| {
+            unconfirmed = still_there(&truth, &data_dirs[0].export(name));
+            unconfirmed.is_empty()
+        });
+        assert!(
+            confirmed,
+            "{name}: deleted, and still there: {unconfirmed:#?} {:#}",
+            verify(name)
+        );
+        compare(&truth, &data_dirs[0].export(name));
+    }
+
+    let listed = listed(&readers.any(&mut rng));
+    assert!(listed.len() > 100, "{}", listed.len());
+    for reader in reading.end() {
+        let read: HashSet<u64> = reader.read.into_iter().collect();
+        let missed: Vec<&u64> = listed
+            .iter()
+            .filter(|id| **id > reader.began_at && !read.contains(id))
+            .collect();
+        assert!(missed.is_empty(), "a reader has missed {missed:?}");
+        eprintln!(
+            "a reader of {} posts in {} pages missed none",
+            read.len(),
+            reader.pages
+        );
+    }
+    for process in &mut running {
+        process.signal("TERM");
+        assert_eq!(process.ended().code(), Some(0));
+    }
+}
+
+fn start(data_dir: &DataDir, number: usize, readers: &Readers) -> Running {
+    let (running, url) = data_dir.serve(&["--allow-private"]);
+    readers.set(number, Some(url));
+    running
+}
+
+fn data_dir(url: &str) -> DataDir {
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", url);
+    data_dir.file("driftline.toml", "[upstream]\nallow_private = true\n");
+    data_dir
+}
+
+const UPSTREAMS: u64 = 2;
+const RATE_PER_S: f64 = 15.0;
+const READERS: u64 = 2;
