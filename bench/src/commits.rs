@@ -1,12 +1,12 @@
 //! `commits`: pages of 40 posts that several processes commit to one PostgreSQL at once, next to one
-//! that does so alone.
+//! that does so alone: directly, over a link that delays, and behind a connection pooler.
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-use driftline_db::testing::{Cluster, Link};
+use driftline_db::testing::{Cluster, Link, Pooler};
 use driftline_store::{SecretUrl, Store, Target};
 
 use crate::{
@@ -57,7 +57,26 @@ impl Writers {
     }
 }
 
-/// Measures them directly and over a link.
+/// How they reach the server.
+struct Way {
+    name: &'static str,
+    url: String,
+    alone: Vec<f64>,
+    measured: [Vec<Commits>; MEASURED.len()],
+}
+
+impl Way {
+    fn new(name: &'static str, url: &str) -> Self {
+        Self {
+            name,
+            url: url.to_owned(),
+            alone: Vec::new(),
+            measured: Default::default(),
+        }
+    }
+}
+
+/// Measures them, each way in each round.
 pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     let count = if effort.quick { 4 } else { 60 };
     let pages = pages::forward(u64::from(pages::LIMIT) * count)?;
@@ -70,52 +89,57 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
         ),
         [
             "processes x sources",
-            "link, ms each way",
+            "way",
             "commits/s",
+            "to directly",
             "alone",
-            "times",
+            "to alone",
             "round trips a commit",
         ],
     );
-    let rounds = effort.rounds(3);
+    let link = Link::delayed(cluster.url(), Duration::from_micros(2_500))?;
+    let pooler = Pooler::start(cluster.url(), POOLED)?;
+    let mut ways = [
+        Way::new("directly", cluster.url()),
+        Way::new("2.5 ms each way", link.url()),
+        Way::new("PgBouncer", pooler.url()),
+    ];
     let mut schema = 0;
-    for delay_ms in [0.0, 2.5] {
-        let delay = Duration::from_secs_f64(delay_ms / 1000.0);
-        let url = match delay.is_zero() {
-            true => cluster.url().to_owned(),
-            false => Link::delayed(cluster.url(), delay)?.url().to_owned(),
-        };
-        let mut measure = |writers| {
-            schema += 1;
-            let target = Target::Postgres {
-                url: SecretUrl::new(&url),
-                schema: Some(format!("commits_{schema}")),
+    for _ in 0..effort.rounds(9) {
+        for way in &mut ways {
+            let mut measure = |writers| {
+                schema += 1;
+                let target = Target::Postgres {
+                    url: SecretUrl::new(&way.url),
+                    schema: Some(format!("commits_{schema}")),
+                };
+                commits(&target, writers, &pages)
             };
-            commits(&target, writers, &pages)
-        };
-        let mut alone = Vec::new();
-        let mut measured = vec![Vec::new(); MEASURED.len()];
-        for _ in 0..rounds {
-            alone.push(measure(ALONE)?.per_s);
-            for (writers, measured) in MEASURED.iter().zip(&mut measured) {
+            way.alone.push(measure(ALONE)?.per_s);
+            for (writers, measured) in MEASURED.iter().zip(&mut way.measured) {
                 measured.push(measure(*writers)?);
             }
         }
-        for (writers, measured) in MEASURED.iter().zip(measured) {
-            let figures = measured.iter().map(|commits| commits.per_s);
-            let times = figures
-                .clone()
-                .zip(&alone)
-                .map(|(figure, alone)| figure / alone);
-            let times = Spread::of(times, 2);
-            let round_trips = measured.iter().map(|commits| commits.round_trips);
+    }
+    let [directly, ..] = &ways;
+    for way in &ways {
+        for (number, writers) in MEASURED.iter().enumerate() {
+            let per_s = || way.measured[number].iter().map(|commits| commits.per_s);
+            let of_directly = directly.measured[number]
+                .iter()
+                .map(|commits| commits.per_s);
+            let to = |others: &mut dyn Iterator<Item = f64>| {
+                Spread::of(per_s().zip(others).map(|(figure, other)| figure / other), 2)
+            };
+            let round_trips = way.measured[number].iter();
             table.row([
                 writers.name(),
-                format!("{delay_ms}"),
-                Spread::of(figures, 0).to_string(),
-                Spread::of(alone.iter().copied(), 0).to_string(),
-                times.to_string(),
-                Spread::of(round_trips, 1).to_string(),
+                way.name.to_owned(),
+                Spread::of(per_s(), 0).to_string(),
+                to(&mut of_directly.into_iter()).to_string(),
+                Spread::of(way.alone.iter().copied(), 0).to_string(),
+                to(&mut way.alone.iter().copied()).to_string(),
+                Spread::of(round_trips.map(|commits| commits.round_trips), 1).to_string(),
             ]);
         }
     }
@@ -188,3 +212,6 @@ pub(crate) fn commits(
         round_trips: round_trips as f64 / commits,
     })
 }
+
+/// The server connections of the pooler.
+const POOLED: usize = 20;
