@@ -58,7 +58,7 @@ pub async fn reaches(store: &Store) -> Result<Vec<Reach>, StoreError> {
                     continue;
                 };
                 let count = format!(
-                    "select count(*) as found from (select 1 from {table}_default limit {MAX_COUNTED}) as some"
+                    "select count(*) as found from (select 1 from {table}_default limit {MAX_COUNTED}) as bounded"
                 );
                 reaches.push(Reach {
                     table,
@@ -117,7 +117,8 @@ fn make(tx: &mut Tx<'_>, table: &'static str, month: Month) -> Result<(), DbErro
         return Ok(());
     }
     let partition = format!("{table}_{month}");
-    tx.execute_later(
+    // Not later: what names it is prepared before what waits to be sent.
+    tx.execute(
         &format!("create table {partition} (like {table} including all)"),
         &[],
     )?;

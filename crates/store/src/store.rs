@@ -38,7 +38,7 @@ impl Store {
         }
         if !may_be_begun && let Err(error) = block_on(partitions::make_ahead_in(&db)) {
             // A running process tries it again, and shows how far they reach.
-            tracing::debug!(%error, "partitions of months to come are not made");
+            tracing::info!(%error, "the partitions of months to come are not made yet");
         }
         Ok(Store(db))
     }
