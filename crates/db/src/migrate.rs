@@ -160,7 +160,8 @@ fn tables(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
         Dialect::Sqlite => "select name from sqlite_schema where type = 'table' order by name",
         Dialect::Postgres => {
             "select relname as name from pg_class where relnamespace = current_schema()::regnamespace
-                 and relkind in ('r', 'p') order by relname::text collate \"C\""
+                 and relkind in ('r', 'p') and not relispartition
+             order by relname::text collate \"C\""
         }
     };
     tx.query(sql, &[], |row| row.text("name"))

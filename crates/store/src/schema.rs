@@ -23,6 +23,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(15, "instance locks", 15, include_str!("../migrations/0015_instance_locks.sql")),
     step(16, "members", 16, include_str!("../migrations/0016_members.sql")),
     step(17, "instance keys", 17, include_str!("../migrations/0017_instance_keys.sql")),
+    step(18, "month partitions", 17, include_str!("../migrations/0018_month_partitions.sql")),
 ];
 
 const fn step(

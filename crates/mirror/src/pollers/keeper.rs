@@ -9,7 +9,7 @@ use driftline_store::{
 };
 use tokio::time::Instant;
 
-use super::Shared;
+use super::{Shared, partition_keeper};
 use crate::sharing::Seen;
 
 /// When what is next.
@@ -46,6 +46,8 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     tokio::select! {
         _ = over.wait_for(|over| *over) => {}
         () = keeping => {}
+        // Apart, because it may take longer than a lease.
+        () = partition_keeper::keep(shared.store.clone()) => {}
     }
 }
 

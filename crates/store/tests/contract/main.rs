@@ -21,6 +21,7 @@ mod members;
 mod node_leases;
 mod order;
 mod pages;
+mod partitions;
 mod placements;
 mod quarantine;
 mod references;
