@@ -77,6 +77,8 @@ pub enum Command {
     Refresh(refresh::Refresh),
     /// Look posts up by their IDs and keep them fresh.
     Track(track::Track),
+    /// Look posts up by their IDs, once.
+    Hydrate(track::Hydrate),
     /// Show a post's state, when it is due next, and why.
     Why(why::Why),
     /// Print a post's counts over time, its edits and its deletion.

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     io::{self, IsTerminal as _, Write as _},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -74,8 +74,46 @@ pub fn bar(length: Option<u64>, template: &str) -> ProgressBar {
 /// The time between two messages of progress: below a hidden bar, each is a line of its own.
 pub fn between_progress(bar: &ProgressBar) -> Duration {
     match bar.is_hidden() {
-        true => Duration::from_secs(5),
+        true => Duration::from_secs(10),
         false => REDRAWN,
+    }
+}
+
+/// The progress of a command: a line that changes on a terminal, elsewhere a line now and then.
+pub struct Progress {
+    bar: ProgressBar,
+    shown_at: Option<Instant>,
+}
+
+impl Progress {
+    /// Begins to show, with a template of [`bar`] that has a message.
+    pub fn start(template: &str, length: Option<u64>) -> Self {
+        let bar = bar(length, template);
+        bar.enable_steady_tick(REDRAWN);
+        Self {
+            bar,
+            shown_at: None,
+        }
+    }
+
+    /// Shows this message, if it is time for one.
+    pub fn show(&mut self, text: impl FnOnce(&ProgressBar) -> String) {
+        let is_shown = |at: Instant| at.elapsed() < between_progress(&self.bar);
+        if self.shown_at.is_some_and(is_shown) {
+            return;
+        }
+        let is_first = self.shown_at.replace(Instant::now()).is_none();
+        let text = text(&self.bar);
+        // A command that ends at once has nothing to say of its progress.
+        if self.bar.is_hidden() && !is_first {
+            note(&text);
+        }
+        self.bar.set_message(text);
+    }
+
+    /// Ends showing.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
     }
 }
 

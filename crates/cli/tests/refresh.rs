@@ -6,7 +6,7 @@ mod support;
 use std::{io::Write as _, process::Stdio};
 
 use driftline_sim::{
-    Growth, Revocation, WorldConfig,
+    FaultKind, Growth, Revocation, WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
 use support::{DataDir, Ended, wait_for};
@@ -132,8 +132,9 @@ async fn pending_posts_are_looked_up_and_the_command_can_be_repeated() {
     lines.push("9".repeat(5_000));
     lines.push("404".to_owned());
     let input = lines.join("\n");
-    // Without a server they are pending, and wait.
-    let added = typed(&data_dir, &["--json", "track", &url, "--ids", "-"], &input);
+    // Nobody is to look them up yet.
+    let add = ["--json", "track", &url, "--ids", "-", "--no-wait"];
+    let added = typed(&data_dir, &add, &input);
     assert_eq!(added.status, 0, "{added:?}");
     assert!(added.stderr.contains("no id at all"), "{added:?}");
     let added: serde_json::Value = serde_json::from_str(&added.stdout).unwrap();
@@ -155,6 +156,111 @@ async fn pending_posts_are_looked_up_and_the_command_can_be_repeated() {
     assert_eq!(data_dir.export(name).len(), real);
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_server_the_command_looks_posts_up_itself() {
+    let sim = sim().await;
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", CONFIG);
+    let (url, data) = (sim.url(), data_dir.folder());
+    let truth = sim.truth(&Timeline::Public).unwrap();
+    let mut ids: Vec<String> = truth.posts.iter().map(|post| post.id.to_string()).collect();
+    let real = ids.len();
+    ids.insert(1, "no id at all".to_owned());
+    let (missing, outcomes) = (data.join("missing"), data.join("outcomes"));
+    let [missing, outcomes] = [&missing, &outcomes].map(|path| path.to_str().unwrap());
+    let mut hydrate = vec!["--json", "hydrate", &url, "--ids", "-", "--allow-private"];
+    hydrate.extend(["--missing", missing, "--outcomes", outcomes]);
+    let done = typed(&data_dir, &hydrate, &ids.join("\n"));
+    assert_eq!(done.status, 0, "{done:?}");
+    let counts: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(counts["found"].as_u64(), Some(real as u64), "{counts}");
+    assert_eq!(
+        (&counts["waiting"], &counts["missing"]),
+        (&0.into(), &0.into())
+    );
+    let plan = format!("looking up {real} posts of {url}");
+    assert!(done.stderr.contains(&plan), "{done:?}");
+    assert!(done.stderr.contains("they take"), "{done:?}");
+    let missing = std::fs::read_to_string(missing).unwrap();
+    assert_eq!(missing, "no id at all\n");
+    let outcomes = support::lines(&std::fs::read_to_string(outcomes).unwrap());
+    let told: Vec<(&str, &str)> = outcomes
+        .iter()
+        .map(|row| {
+            (
+                row["id"].as_str().unwrap(),
+                row["outcome"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(told.len(), ids.len());
+    for ((id, outcome), expected) in told.into_iter().zip(&ids) {
+        let what = match id {
+            "no id at all" => "unknown",
+            _ => "found",
+        };
+        assert_eq!((id, outcome), (&**expected, what));
+    }
+    // Only looked up: nothing of it is due.
+    let status = data_dir.json(&["refresh", "status"]);
+    assert_eq!(status["instances"][0]["scheduled"], 0, "{status}");
+}
+
+/// The upstream is away: the command says so, goes on when it is back, and ends early in good order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_stands_still_says_why() {
+    let sim = sim().await;
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", CONFIG);
+    let url = sim.url();
+    let truth = sim.truth(&Timeline::Public).unwrap();
+    let ids: Vec<String> = truth.posts.iter().map(|post| post.id.to_string()).collect();
+    let file = data_dir.file("ids", &ids.join("\n"));
+    sim.change_faults(|faults| drop(faults.shares.insert(FaultKind::InternalError, 1.0)));
+    let track = ["track", &url, "--ids", &file, "--allow-private"];
+    let mut running = data_dir.start(&track);
+    wait_for("it says why", || data_dir.log().contains("; trying again"));
+    assert!(
+        data_dir.log().contains("looked up 0 of"),
+        "{}",
+        data_dir.log()
+    );
+    running.signal("INT");
+    assert_eq!(running.ended().code(), Some(0));
+    assert!(data_dir.log().contains("run again"), "{}", data_dir.log());
+    sim.change_faults(|faults| faults.shares.clear());
+    let done = data_dir.json(&track);
+    assert_eq!(done["found"].as_u64(), Some(ids.len() as u64), "{done}");
+    assert_eq!(done["waiting"], 0, "{done}");
+}
+
+/// IDs that do not fit the order that the server's IDs have shown are no IDs of its.
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_that_a_known_server_cannot_have_are_refused() {
+    let sim = sim().await;
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", CONFIG);
+    let url = sim.url();
+    let file = data_dir.file("ids", "01ARZ3NDEKTSV4RRFFQ69G5FAV\n");
+    let add = ["track", &url, "--ids", &file, "--no-wait"];
+    let added = data_dir.json(&add);
+    assert_eq!(
+        (&added["new"], &added["bad"]),
+        (&1.into(), &0.into()),
+        "{added}"
+    );
+    let mut mirror = vec!["mirror", &url, "--name", "sim", "--allow-private"];
+    mirror.extend(["--for", "1s", "--no-settle", "--backfill", "50"]);
+    let mirrored = data_dir.run(&mirror);
+    assert!([0, 3].contains(&mirrored.status), "{mirrored:?}");
+    let again = data_dir.json(&add);
+    assert_eq!(
+        (&again["new"], &again["bad"]),
+        (&0.into(), &1.into()),
+        "{again}"
+    );
 }
 
 #[test]
@@ -213,7 +319,9 @@ fn bad_lines_are_reported_by_their_numbers_in_the_file() {
     let data_dir = DataDir::new();
     let instance = "https://sim.example";
     let ids = data_dir.file("ids", "\u{feff}17\r\n\n  \nnot an ID\n18\n\n017\n");
-    let added = data_dir.run(&["--json", "track", instance, "--kind", "x", "--ids", &ids]);
+    let mut track = vec!["--json", "track", instance, "--kind", "x", "--ids", &ids];
+    track.push("--no-wait");
+    let added = data_dir.run(&track);
     assert_eq!(added.status, 0, "{added:?}");
     for said in [
         "line 4: invalid ID \"not an ID\"",
@@ -332,8 +440,9 @@ fn only_a_known_server_can_be_given_by_its_host() {
     assert_eq!(new.status, 2, "{new:?}");
     assert!(new.stderr.contains("https://foo.example"), "{new:?}");
     let address = "https://sim.example";
-    assert_eq!(data_dir.json(&["track", address, "--ids", &ids])["new"], 1);
-    let again = data_dir.json(&["track", "sim.example", "--ids", &ids]);
+    let track = |address: &str| data_dir.json(&["track", address, "--ids", &ids, "--no-wait"]);
+    assert_eq!(track(address)["new"], 1);
+    let again = track("sim.example");
     assert_eq!(again["known"], 1, "{again}");
     // It is not stored, but known to wait.
     let why = data_dir.json(&["why", "sim.example/1"]);

@@ -49,6 +49,11 @@ impl Quotas {
         }
     }
 
+    /// The share of each window that refreshing leaves to polling, 0 to 1.
+    pub fn polling_share(&self) -> f64 {
+        self.polling_share
+    }
+
     /// The quota of a credential for a family of endpoints.
     pub fn of(&self, credential: &Credential, scope: &'static str, purpose: QuotaPurpose) -> Quota {
         Quota {

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use driftline_core::{
     api::Api,
     timeline::Settings,
-    tracking::{Track, TrackResult, TrackedPosts},
+    tracking::{Track, TrackOutcome, TrackResult, TrackedPosts},
+    upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    Store, StoreError, Tx, local_ids,
+    InstanceId, Store, StoreError, Tx, local_ids, machine,
     source::{self, NameRefused, NewSource, Source},
-    tracked::{add_lookups, tracked_counts},
+    tracked::{add_lookups, outcomes, tracked_counts},
 };
 use driftline_upstream::{Address, is_post_id};
 
@@ -28,7 +29,13 @@ pub async fn track(
 ) -> Result<TrackResult, CommandError> {
     let source = source_of(store, &track.instance, track.api).await?;
     let submitted = track.ids.len();
-    let (ids, bad) = usable(track.ids, source.instance.api);
+    let order = store
+        .read({
+            let id = source.instance.id;
+            move |tx| order_of(tx, id)
+        })
+        .await?;
+    let (ids, bad) = usable(track.ids, source.instance.api, order);
     let distinct = ids.len();
     let once = track.once;
     let key = source.key();
@@ -63,9 +70,7 @@ pub async fn tracked_posts(store: &Store, instance: &str) -> Result<TrackedPosts
         Ok::<_, StoreError>(Some((source, counts)))
     });
     let Some((source, state)) = found.await? else {
-        return Err(CommandError::usage(format!(
-            "no posts of {instance:?} are tracked; `driftline track` names some"
-        )));
+        return Err(none_tracked(instance));
     };
     Ok(TrackedPosts {
         source: source.name,
@@ -75,14 +80,53 @@ pub async fn tracked_posts(store: &Store, instance: &str) -> Result<TrackedPosts
     })
 }
 
-/// The valid IDs, without repetitions, and the invalid ones.
-fn usable(ids: Vec<String>, api: Api) -> (Vec<String>, Vec<String>) {
+/// What became of posts that were named by their IDs, in their order.
+///
+/// # Errors
+/// [`CommandError`] if no posts of the instance are tracked.
+pub async fn track_outcomes(
+    store: &Store,
+    instance: &str,
+    ids: Vec<String>,
+) -> Result<Vec<TrackOutcome>, CommandError> {
+    let origin = known_origin(store, instance).await?.unwrap_or_default();
+    let found = store.read(move |tx| {
+        let Some(source) = tracked_at(tx, &origin)? else {
+            return Ok(None);
+        };
+        outcomes(tx, source.key(), &ids).map(Some)
+    });
+    found.await?.ok_or_else(|| none_tracked(instance))
+}
+
+fn none_tracked(instance: &str) -> CommandError {
+    CommandError::usage(format!(
+        "no posts of {instance:?} are tracked; `driftline track` names some"
+    ))
+}
+
+/// The order of an instance's IDs, where a source of it has shown that.
+fn order_of(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<IdOrder>, StoreError> {
+    for source in source::list(tx)? {
+        if source.instance.id == instance
+            && let Some(scheme) = machine::load(tx, source.key())?.scheme()
+        {
+            return Ok(Some(scheme.order));
+        }
+    }
+    Ok(None)
+}
+
+/// The valid IDs, without repetitions, and the invalid ones: those that the API cannot have, or that do
+/// not fit the order of the instance's IDs.
+fn usable(ids: Vec<String>, api: Api, order: Option<IdOrder>) -> (Vec<String>, Vec<String>) {
     let mut seen = HashSet::new();
     let mut bad = Vec::new();
     let mut good = Vec::new();
     for id in ids {
         let id = id.trim();
-        if !is_post_id(api, id) {
+        let fits = order.is_none_or(|order| order.key(&UpstreamId::from(id)).is_ok());
+        if !is_post_id(api, id) || !fits {
             bad.push(id.chars().take(MAX_QUOTE).collect());
         } else if seen.insert(id.to_owned()) {
             good.push(id.to_owned());
@@ -218,12 +262,16 @@ mod tests {
             "a-b",
         ];
         for api in [Api::X, Api::Twitter] {
-            let (good, bad) = usable(ids(&submitted), api);
+            let (good, bad) = usable(ids(&submitted), api, None);
             assert_eq!(good, ["17", "9999999999999999999"], "{api}");
             assert_eq!(bad.len(), 6, "{api}: {bad:?}");
         }
-        let (good, bad) = usable(ids(&submitted), Api::Mastodon);
+        let (good, bad) = usable(ids(&submitted), Api::Mastodon, None);
         assert_eq!(good.len(), 6, "{good:?}");
         assert_eq!(bad, ["+1", ""]);
+        let numeric = Some(IdOrder::Numeric);
+        let (good, bad) = usable(ids(&submitted), Api::Mastodon, numeric);
+        assert!(!good.contains(&"a-b".to_owned()), "{good:?}");
+        assert!(bad.contains(&"a-b".to_owned()), "{bad:?}");
     }
 }

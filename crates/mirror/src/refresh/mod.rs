@@ -206,6 +206,9 @@ async fn scan(
         Some(instances) => instances,
         None => shared.store.read(source::instances).await?,
     };
+    let only = shared.options.only;
+    let instances = instances.into_iter();
+    let instances = instances.filter(|instance| only.is_none_or(|only| instance.id == only));
     let left = shared
         .access
         .outbox_relay

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use driftline_store::InstanceId;
+
 use crate::sharing::Sharing;
 
 /// How posts are refreshed.
@@ -16,6 +18,8 @@ pub struct RefreshOptions {
     pub workers: usize,
     /// The names of the credentials that posts are refreshed with; empty for all.
     pub credentials: Vec<String>,
+    /// The only instance whose posts are refreshed; all are without one.
+    pub only: Option<InstanceId>,
     /// This process's part in the shared work; without it, it looks at every bucket.
     pub sharing: Option<Sharing>,
     /// How often to scan for new instances, and to export how far behind all are.
@@ -31,6 +35,7 @@ impl RefreshOptions {
             lease: Duration::from_secs(30),
             workers: 2,
             credentials: Vec::new(),
+            only: None,
             sharing: None,
             scan: Duration::from_secs(2),
         }

@@ -16,6 +16,8 @@ pub struct RefreshStats {
     pub outcomes: [u64; LookupOutcome::ALL.len()],
     /// Claims that ended before their answers were saved.
     pub lost_leases: u64,
+    /// Why the last look-up had no answer, if it had none.
+    pub failure: Option<String>,
     /// Growth and quota use that is not shared yet.
     #[serde(skip)]
     pub(crate) observation: RefreshObservation,

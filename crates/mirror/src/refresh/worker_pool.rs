@@ -263,6 +263,9 @@ impl Worker {
         }
         if !is_silent {
             self.failures = 0;
+            let id = self.instance.id;
+            self.shared
+                .count(id, |refresh_stats| refresh_stats.failure = None);
         }
         if kind.is_none() || !found.answers.is_empty() {
             save(&self.shared, &self.instance, claim, found.answers).await?;
@@ -280,6 +283,9 @@ impl Worker {
             kind = %failure.kind,
             "{}", failure.message
         );
+        self.shared.count(self.instance.id, |refresh_stats| {
+            refresh_stats.failure = Some(failure.message.clone());
+        });
     }
 
     /// Looks up a claim's posts with one credential, and with others the posts that it could not see.

@@ -162,7 +162,11 @@ pub(super) async fn list(
 }
 
 /// The limits of a ledger; a window that is over counts as full.
-fn limits(scope: &str, ledger: &QuotaLedger, now_ms: i64) -> impl Iterator<Item = QuotaLimit> {
+pub(super) fn limits(
+    scope: &str,
+    ledger: &QuotaLedger,
+    now_ms: i64,
+) -> impl Iterator<Item = QuotaLimit> {
     ledger.windows().iter().map(move |window| {
         let over = window.reset_at_ms <= now_ms;
         QuotaLimit {

@@ -6,6 +6,7 @@ mod export;
 mod growth;
 mod host;
 mod instances;
+mod look_up_plan;
 mod nodes;
 mod posts;
 mod protocol;
@@ -15,11 +16,12 @@ mod sources;
 
 use driftline_core::{
     timeline::{Machine, Settings},
-    tracking::{Track, TrackResult, TrackedPosts},
+    tracking::{Track, TrackOutcome, TrackResult, TrackedPosts},
     upstream_id::UpstreamId,
 };
 use driftline_mirror::{
-    CompletenessReport, Pollers, completeness_report, request_fill, track, tracked_posts,
+    CompletenessReport, Pollers, completeness_report, request_fill, track, track_outcomes,
+    tracked_posts,
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -84,6 +86,8 @@ commands! {
     "refresh_status": ShowRefreshStatus => RefreshStatus, refresh_status::status;
     "track": Track => TrackResult, track_posts;
     "tracked": CountTracked => TrackedPosts, count_tracked;
+    "track_outcomes": ListOutcomes => Vec<TrackOutcome>, list_outcomes;
+    "look_up_plan": PlanLookUps => LookUpPlan, look_up_plan::plan;
     "why": ExplainPost => PostState, posts::why;
     "history": ShowHistory => PostHistory, posts::history;
     "growth": ListGrowth => GrowthPage, growth::page;
@@ -280,6 +284,13 @@ async fn request_fill_in_store(
 async fn track_posts(host: &Host, request: Track) -> Result<TrackResult, CommandError> {
     let policies = host.access.as_ref().map(|access| access.policies.clone());
     track(&host.store, &policies.unwrap_or_default(), request).await
+}
+
+async fn list_outcomes(
+    host: &Host,
+    request: ListOutcomes,
+) -> Result<Vec<TrackOutcome>, CommandError> {
+    track_outcomes(&host.store, &request.instance, request.ids).await
 }
 
 async fn count_tracked(host: &Host, request: CountTracked) -> Result<TrackedPosts, CommandError> {

@@ -3,7 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use driftline_core::{post::Post, refresh::Policy, upstream_id::UpstreamId};
+use driftline_core::{
+    post::Post,
+    refresh::{LookupOutcome, Policy},
+    tracking::TrackOutcome,
+    upstream_id::UpstreamId,
+};
 use driftline_db::{ToValue, Tx};
 
 use super::{
@@ -16,7 +21,10 @@ use crate::{
     id_types::SourceKey,
     new_ids::NewIds,
     posts::{instance, post, rehash::HashStored},
-    refresh::{self, AnsweredLookup, LookupAnswer, LookupTarget, pending_lookup},
+    refresh::{
+        self, AnsweredLookup, LookupAnswer, LookupTarget,
+        pending_lookup::{self, LookupState},
+    },
     text::without_nul,
 };
 
@@ -175,6 +183,39 @@ pub fn hydrate(
     held.library.save(tx)?;
     pending_lookup::remove(tx, held.instance_id, &done)?;
     Ok(new)
+}
+
+/// What became of the posts of these upstream IDs, in their order.
+pub fn outcomes(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    upstream_ids: &[String],
+) -> Result<Vec<TrackOutcome>, StoreError> {
+    let instance_id = source.instance_id();
+    let stable = |id: &String| UpstreamId::from(&*without_nul(id)).stable();
+    let ids: Vec<UpstreamId> = upstream_ids.iter().map(stable).collect();
+    let mut distinct: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let stored = post::known(tx, instance_id, &distinct)?;
+    distinct.retain(|id| !stored.contains_key(*id));
+    let lookups = pending_lookup::states(tx, instance_id, &distinct)?;
+    let outcome = |id: &UpstreamId| {
+        if let Some(post) = stored.get(id.as_str()) {
+            return match post.is_gone() {
+                true => TrackOutcome::Deleted,
+                false => TrackOutcome::Found,
+            };
+        }
+        match lookups.get(id.as_str()) {
+            None => TrackOutcome::Unknown,
+            Some(LookupState::Waits) => TrackOutcome::Waiting,
+            Some(LookupState::GivenUp(Some(LookupOutcome::Hidden))) => TrackOutcome::NotVisible,
+            Some(LookupState::GivenUp(Some(LookupOutcome::Failed))) => TrackOutcome::Failed,
+            Some(LookupState::GivenUp(_)) => TrackOutcome::Gone,
+        }
+    };
+    Ok(ids.iter().map(outcome).collect())
 }
 
 /// Counts the rows of a source of tracked posts.

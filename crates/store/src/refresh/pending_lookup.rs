@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
     post::Counts,
-    refresh::{Due, Freshness},
+    refresh::{Due, Freshness, LookupOutcome},
 };
 use driftline_db::{Column, DbError, Tx};
 
@@ -159,6 +159,43 @@ pub(crate) fn by_ids(
         },
     )?;
     Ok(rows.into_iter().collect())
+}
+
+/// How far a look-up is.
+pub(crate) enum LookupState {
+    Waits,
+    /// It is given up, after this outcome.
+    GivenUp(Option<LookupOutcome>),
+}
+
+/// The look-ups of upstream IDs, by these.
+pub(crate) fn states(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    ids: &[&str],
+) -> Result<HashMap<String, LookupState>, DbError> {
+    let found = tx.query_each(
+        "select upstream_id, lookup_id, waits from pending_lookup
+         where upstream_id = {row 1} and instance_id = $1",
+        &[&instance_id],
+        &[Column::text(ids.iter().copied())],
+        |row| {
+            let (lookup_id, waits) = (row.i64("lookup_id")?, row.bool("waits")?);
+            Ok((row.text("upstream_id")?, lookup_id, waits))
+        },
+    )?;
+    let given_up = found.iter().filter(|(.., waits)| !waits);
+    let given_up: Vec<i64> = given_up.map(|(_, lookup_id, _)| *lookup_id).collect();
+    let last = freshness::by_ids(tx, instance_id, &given_up)?;
+    let state = |(upstream_id, lookup_id, waits): (String, i64, bool)| {
+        let last = last.get(&lookup_id).and_then(|state| state.outcome);
+        let state = match waits {
+            true => LookupState::Waits,
+            false => LookupState::GivenUp(last),
+        };
+        (upstream_id, state)
+    };
+    Ok(found.into_iter().map(state).collect())
 }
 
 /// The IDs among these that have a look-up, pending or failed.

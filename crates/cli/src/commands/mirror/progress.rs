@@ -1,48 +1,29 @@
 //! The progress of a mirror, while it runs.
 
-use std::time::Instant;
-
 use driftline_core::timeline::GapKind;
 use driftline_mirror::Session;
 use driftline_runtime::now_ms;
-use indicatif::ProgressBar;
 
 use crate::{duration::show_ms, output};
 
-/// One line that changes, on a terminal; elsewhere a line now and then.
-pub struct Progress {
-    bar: ProgressBar,
-    shown_at: Option<Instant>,
-}
+/// Shows the progress of a session, on a terminal or in a pipe.
+pub struct Progress(output::Progress);
 
 impl Progress {
     /// Begins to show.
     pub fn start() -> Self {
-        let bar = output::bar(None, "{spinner} {elapsed_precise} {wide_msg}");
-        bar.enable_steady_tick(output::REDRAWN);
-        Self {
-            bar,
-            shown_at: None,
-        }
+        let template = "{spinner} {elapsed_precise} {wide_msg}";
+        Self(output::Progress::start(template, None))
     }
 
     /// Shows the progress of the session.
     pub fn show(&mut self, session: &Session, settling: bool) {
-        let is_shown = |at: Instant| at.elapsed() < output::between_progress(&self.bar);
-        if self.shown_at.is_some_and(is_shown) {
-            return;
-        }
-        self.shown_at = Some(Instant::now());
-        let text = text(session, settling);
-        if self.bar.is_hidden() {
-            output::note(&text);
-        }
-        self.bar.set_message(text);
+        self.0.show(|_| text(session, settling));
     }
 
     /// Ends showing.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.0.finish();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests about posts.
 
 use driftline_core::{
+    api::Api,
     post::{Counts, Visibility},
     refresh::LookupOutcome,
 };
@@ -11,6 +12,8 @@ use driftline_store::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::QuotaLimit;
 
 /// Show the refresh state of a post, and the reason for its due time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -174,6 +177,45 @@ pub struct GrowthPage {
 pub struct CountTracked {
     /// The instance.
     pub instance: String,
+}
+
+/// Tell what became of posts that were named by their IDs: the reply has one outcome for each, in their
+/// order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListOutcomes {
+    /// The instance.
+    pub instance: String,
+    /// The IDs there.
+    pub ids: Vec<String>,
+}
+
+/// Tell how posts of an instance are looked up.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlanLookUps {
+    /// The instance, of which posts are tracked.
+    pub instance: String,
+}
+
+/// How posts of an instance are looked up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LookUpPlan {
+    /// The origin of its server.
+    pub origin: String,
+    /// The API that it speaks.
+    pub api: Api,
+    /// Posts in one request, at most.
+    pub batch: u64,
+    /// Whether that is known. A Mastodon server is asked with the first look-up.
+    pub batch_is_known: bool,
+    /// Requests that may be sent in a second in the long run, of all credentials together, as far as
+    /// answers have reported their limits; without what is left to polling.
+    pub requests_per_s: Option<f64>,
+    /// The limits, of each credential.
+    pub limits: Vec<QuotaLimit>,
+    /// When requests may be sent again, if none may now, Unix ms.
+    pub until_ms: Option<i64>,
+    /// Why none may be sent, or why the last had no answer.
+    pub reason: Option<String>,
 }
 
 /// Export entries in order of arrival, a page at a time.

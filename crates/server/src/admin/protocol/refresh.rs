@@ -77,6 +77,9 @@ pub struct WorkerStats {
     pub outcomes: BTreeMap<String, u64>,
     /// Claims that ended before their answers were saved.
     pub lost_leases: u64,
+    /// Why the last look-up had no answer, if it had none.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 impl From<&RefreshStats> for WorkerStats {
@@ -89,6 +92,7 @@ impl From<&RefreshStats> for WorkerStats {
             posts: stats.posts,
             outcomes: names.zip(stats.outcomes).collect(),
             lost_leases: stats.lost_leases,
+            failure: stats.failure.clone(),
         }
     }
 }

@@ -3,13 +3,14 @@
 use driftline_core::{
     post::Post,
     refresh::{LookupOutcome, Policy},
+    tracking::TrackOutcome::{self, Found, Gone, NotVisible, Unknown, Waiting},
 };
 use driftline_mastodon::stored_hashes;
 use driftline_store::{
     Store,
     refresh::{AnsweredLookup, Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
     source,
-    tracked::{AddedLookups, TrackedCounts, add_lookups, hydrate, tracked_counts},
+    tracked::{AddedLookups, TrackedCounts, add_lookups, hydrate, outcomes, tracked_counts},
 };
 
 use super::{MINUTE_MS, Workers, check_schedule, found, liked};
@@ -29,6 +30,12 @@ fn add(world: &World, ids: &[u64], once: bool, now_ms: i64) -> AddedLookups {
 fn counts(world: &World) -> TrackedCounts {
     let source = world.source;
     world.read(move |tx| tracked_counts(tx, source))
+}
+
+fn told(world: &World, ids: &[u64]) -> Vec<TrackOutcome> {
+    let source = world.source;
+    let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+    world.read(move |tx| outcomes(tx, source, &ids))
 }
 
 /// Stores a post that a pending look-up found.
@@ -201,6 +208,10 @@ fn a_failed_lookup_is_kept_as_one() {
                 found: 0
             }
         );
+        assert_eq!(
+            told(&world, &[3, 1, 2, 9, 1]),
+            [Waiting, Gone, NotVisible, Unknown, Gone]
+        );
         let claim = workers.claim(START_MS + 2 * MINUTE_MS);
         assert_eq!(claim.posts.len(), 1, "looked up once more");
         let saved = workers.save(
@@ -217,6 +228,7 @@ fn a_failed_lookup_is_kept_as_one() {
                 found: 0
             }
         );
+        assert_eq!(told(&world, &[3]), [Gone]);
         assert_eq!(check_schedule(store), 0);
         assert_eq!(add(&world, &[1, 2, 3], false, START_MS).known, 3);
     });
@@ -243,6 +255,7 @@ fn once_is_once() {
         let claim = workers.claim(START_MS + 2_000);
         save(store, &workers, &claim, &[found(1, 3)], START_MS + 2_000);
         assert_eq!(counts(&world).found, 1);
+        assert_eq!(told(&world, &[1]), [Found]);
         assert_eq!(check_schedule(store), 0);
         assert_eq!(workers.ask(START_MS + 9 * MINUTE_MS, 30_000), Claimed::Idle);
     });

@@ -1,10 +1,11 @@
-//! `track`: posts from elsewhere.
+//! `track` and `hydrate`: posts from elsewhere.
 
-use std::{
-    fs::File,
-    io::{self, BufRead, BufReader, Read as _},
-    time::Duration,
-};
+mod ids;
+mod looking_up;
+mod outcomes;
+mod plan;
+
+use std::path::PathBuf;
 
 use clap::Args;
 use driftline_core::{
@@ -13,14 +14,17 @@ use driftline_core::{
 };
 use driftline_mirror::is_usable;
 use driftline_server::admin::CountTracked;
-use indicatif::ProgressBar;
+use ids::IdLines;
+use looking_up::LookingUp;
+use outcomes::Outcomes;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::{
     config::Config,
     error::CliError,
-    output, parse, stop,
+    output::{self, Progress},
+    parse, stop,
     store_access::{self, Missing, StoreAccess},
 };
 
@@ -28,9 +32,29 @@ use crate::{
 ///
 /// The IDs are stored as pending look-ups first: running the same command again goes on where it
 /// ended, and skips IDs that are known. A running server looks them up, in full batches; without
-/// one they wait for it. Posts that are found belong to a source of their own.
+/// one this command does. Posts that are found belong to a source of their own.
 #[derive(Debug, Args)]
 pub struct Track {
+    #[command(flatten)]
+    look_ups: LookUps,
+    /// Only look them up: do not keep them fresh.
+    #[arg(long)]
+    once: bool,
+}
+
+/// Looks posts up by their IDs and stores them: `track --once`.
+///
+/// The IDs are stored as pending look-ups first: running the same command again goes on where it
+/// ended, and skips IDs that are known. A running server looks them up, in full batches; without
+/// one this command does. Posts that are found belong to a source of their own.
+#[derive(Debug, Args)]
+pub struct Hydrate {
+    #[command(flatten)]
+    look_ups: LookUps,
+}
+
+#[derive(Debug, Args)]
+struct LookUps {
     /// The server: its address, with `https://`, or the host of one that is known.
     instance: String,
     /// The API that it speaks, where it is not known yet.
@@ -39,12 +63,19 @@ pub struct Track {
     /// A file with an ID on each line; - for standard input.
     #[arg(long, value_name = "FILE")]
     ids: String,
-    /// Only look them up: do not keep them fresh.
-    #[arg(long)]
-    once: bool,
+    /// Write the IDs whose posts were not found to this file, one on each line.
+    #[arg(long, value_name = "FILE")]
+    missing: Option<PathBuf>,
+    /// Write what became of each line to this file, as JSON lines: found, deleted, gone, not_visible,
+    /// failed, waiting or unknown.
+    #[arg(long, value_name = "FILE")]
+    outcomes: Option<PathBuf>,
     /// End when all are stored, without waiting until they are looked up.
     #[arg(long)]
     no_wait: bool,
+    /// Allow servers in private networks and tokens over plain http.
+    #[arg(long)]
+    allow_private: bool,
 }
 
 /// What became of the lines, and of the posts that were ever requested. Its keys are written in
@@ -85,6 +116,12 @@ impl Counts {
         }
     }
 
+    fn take_totals(&mut self, totals: &TrackedPosts) {
+        self.waiting = totals.waiting;
+        self.missing = totals.missing;
+        self.found = totals.found;
+    }
+
     fn note_bad(&mut self, line: u64, id: &str) {
         self.bad += 1;
         if self.examples.len() < EXAMPLES {
@@ -101,20 +138,44 @@ impl Track {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let mut lines = open(&self.ids)?;
+        self.look_ups.run(self.once, config, json).await
+    }
+}
+
+impl Hydrate {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        self.look_ups.run(true, config, json).await
+    }
+}
+
+impl LookUps {
+    async fn run(self, once: bool, config: &Config, json: bool) -> Result<(), CliError> {
+        let mut config = config.clone();
+        config.upstream.allow_private |= self.allow_private;
+        let outcomes = Outcomes::create(self.missing.as_deref(), self.outcomes.as_deref())?;
+        let lines = IdLines::open(&self.ids, outcomes.is_some())?;
         let stop = stop::on_signal()?;
-        let work = async |access: &mut _| self.carry_out(&mut lines, access, stop, json).await;
-        store_access::with(config, Missing::Make, work).await
+        let work = async |access: &mut _| {
+            self.carry_out(once, lines, outcomes, access, &config, (stop, json))
+                .await
+        };
+        store_access::with(&config, Missing::Make, work).await
     }
 
     async fn carry_out(
         &self,
-        lines: &mut dyn BufRead,
+        once: bool,
+        mut lines: IdLines,
+        outcomes: Option<Outcomes>,
         store_access: &mut StoreAccess,
-        mut stop: watch::Receiver<bool>,
-        json: bool,
+        config: &Config,
+        (mut stop, json): (watch::Receiver<bool>, bool),
     ) -> Result<(), CliError> {
-        let mut counts = self.add(lines, store_access, &stop).await?;
+        let mut counts = self.add(once, &mut lines, store_access, &stop).await?;
         for (line, text) in &counts.examples {
             output::note(&format!("line {line}: invalid ID {text:?}"));
         }
@@ -122,17 +183,24 @@ impl Track {
         if more > 0 {
             output::note(&format!("{more} more lines have invalid IDs"));
         }
-        let is_served = matches!(store_access, StoreAccess::Server(_));
-        let mut totals = self.totals(store_access).await?;
-        if is_served && !self.no_wait && counts.lines > 0 {
-            totals = self.wait(store_access, totals, &mut stop).await?;
+        let instance = self.instance.clone();
+        let mut totals = store_access.execute(CountTracked { instance }).await?;
+        if !self.no_wait && totals.waiting > 0 && !*stop.borrow() {
+            let looking_up =
+                LookingUp::begin(&self.instance, &totals, store_access, config).await?;
+            totals = looking_up.wait(totals, store_access, &mut stop).await?;
         }
-        counts.waiting = totals.waiting;
-        counts.missing = totals.missing;
-        counts.found = totals.found;
+        if let Some(outcomes) = outcomes {
+            outcomes
+                .write(lines.again()?, &self.instance, store_access)
+                .await?;
+        }
+        counts.take_totals(&totals);
         output::reply(json, &counts, shown)?;
-        if !json && counts.waiting > 0 && !is_served {
-            output::note("`driftline serve` looks up what waits");
+        if counts.waiting > 0 {
+            output::note(
+                "what waits is looked up by `driftline serve`, or when the command is run again",
+            );
         }
         Ok(())
     }
@@ -141,25 +209,23 @@ impl Track {
     /// stays.
     async fn add(
         &self,
-        lines: &mut dyn BufRead,
+        once: bool,
+        lines: &mut IdLines,
         store_access: &mut StoreAccess,
         stop: &watch::Receiver<bool>,
     ) -> Result<Counts, CliError> {
         let mut counts = Counts::default();
-        let bar = bar("adding IDs", None);
+        let mut progress = Progress::start("{spinner} {elapsed_precise} {wide_msg}", None);
         let mut chunk = Vec::with_capacity(CHUNK);
-        let mut number = 0;
         loop {
-            let line = next_line(lines, &self.ids)?;
+            let line = lines.next()?;
             let is_end = line.is_none() || *stop.borrow();
-            if let Some(line) = line {
-                number += 1;
-                let id = said(&line, number);
+            if let Some((number, id)) = line {
                 counts.lines += u64::from(!id.is_empty());
-                if is_usable(id) {
-                    chunk.push((number, id.to_owned()));
+                if is_usable(&id) {
+                    chunk.push((number, id));
                 } else if !id.is_empty() {
-                    counts.note_bad(number, id);
+                    counts.note_bad(number, &id);
                 }
             }
             // One answer at least names the source.
@@ -169,44 +235,17 @@ impl Track {
                     instance: self.instance.clone(),
                     api: self.kind,
                     ids: chunk.iter().map(|(_, id)| id.clone()).collect(),
-                    once: self.once,
+                    once,
                 };
                 counts.take(&store_access.execute(request).await?, &chunk);
-                bar.inc(chunk.len() as u64);
+                progress.show(|_| format!("adding IDs: {} lines", counts.lines));
                 chunk.clear();
             }
             if is_end {
-                bar.finish_and_clear();
+                progress.finish();
                 return Ok(counts);
             }
         }
-    }
-
-    /// Waits until every pending look-up is done.
-    async fn wait(
-        &self,
-        store_access: &mut StoreAccess,
-        mut totals: TrackedPosts,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Result<TrackedPosts, CliError> {
-        let all = totals.waiting;
-        let bar = bar("looking up", Some(all));
-        while totals.waiting > 0 && !*stop.borrow() {
-            bar.set_position(all.saturating_sub(totals.waiting));
-            tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
-                _ = stop.changed() => {}
-            }
-            totals = self.totals(store_access).await?;
-        }
-        bar.finish_and_clear();
-        Ok(totals)
-    }
-
-    /// How many posts of the instance are waiting, missing and found.
-    async fn totals(&self, store_access: &mut StoreAccess) -> Result<TrackedPosts, CliError> {
-        let instance = self.instance.clone();
-        store_access.execute(CountTracked { instance }).await
     }
 }
 
@@ -223,65 +262,8 @@ fn shown(of: &Counts) -> Vec<String> {
     ]
 }
 
-fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
-    if name == STDIN {
-        return Ok(Box::new(BufReader::new(io::stdin())));
-    }
-    let file = File::open(name).map_err(|error| unreadable(name, &error))?;
-    Ok(Box::new(BufReader::new(file)))
-}
-
-/// A file that cannot be opened is a usage error; one that fails midway is not.
-fn unreadable(name: &str, error: &io::Error) -> CliError {
-    use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
-    let what = Some(name).filter(|name| *name != STDIN);
-    let what = what.unwrap_or("standard input");
-    let text = format!("{what} cannot be read: {error}");
-    match error.kind() {
-        IsADirectory => CliError::usage(format!(
-            "{name} is a folder; name a file with an ID on each line"
-        )),
-        NotFound | PermissionDenied => CliError::Usage(text),
-        _ => CliError::Failed(text),
-    }
-}
-
-/// What a line says: the first one may begin with the mark of its encoding.
-fn said(line: &str, number: u64) -> &str {
-    let marked = line.strip_prefix('\u{feff}').filter(|_| number == 1);
-    marked.unwrap_or(line).trim()
-}
-
-/// The next line; bytes that are no UTF-8 are shown as such, and what is too long for an ID is cut.
-fn next_line(lines: &mut dyn BufRead, name: &str) -> Result<Option<String>, CliError> {
-    let mut line = Vec::new();
-    let read = lines
-        .take(MAX_LINE)
-        .read_until(b'\n', &mut line)
-        .map_err(|error| unreadable(name, &error))?;
-    if read as u64 == MAX_LINE && line.last() != Some(&b'\n') {
-        let skipped = lines.skip_until(b'\n');
-        skipped.map_err(|error| unreadable(name, &error))?;
-    }
-    Ok((read > 0).then(|| String::from_utf8_lossy(&line).into_owned()))
-}
-
-fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
-    let template = match all {
-        Some(_) => "{msg} {bar:30} {human_pos} of {human_len}, {rate}, {eta} left",
-        None => "{spinner} {msg}: {human_pos}, {rate}",
-    };
-    let bar = output::bar(all, template).with_message(what);
-    bar.enable_steady_tick(output::REDRAWN);
-    bar
-}
-
-/// What names standard input.
-const STDIN: &str = "-";
 const CHUNK: usize = 2_000;
 const EXAMPLES: usize = 10;
-const MAX_LINE: u64 = 1024;
-const LOOK: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
