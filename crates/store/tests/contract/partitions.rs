@@ -3,6 +3,7 @@
 
 use std::{
     sync::{
+        Barrier,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -269,23 +270,24 @@ fn processes_that_make_months_at_once_make_each_once() {
     let fresh = Fresh::postgres();
     let store = testing::open(&fresh);
     let now = Month::of(now_ms(&store));
-    for _ in 0..3 {
+    let others = [(); 4].map(|()| Store::open(fresh.target.clone()).expect("a store"));
+    for _ in 0..5 {
         for table in TABLES {
             for month in 1..=MONTHS_AHEAD {
                 run(&store, &format!("drop table {table}_{}", now.plus(month)));
             }
         }
+        let start = Barrier::new(others.len());
         thread::scope(|scope| {
-            for _ in 0..4 {
+            for other in &others {
                 scope.spawn(|| {
-                    let other = Store::open(fresh.target.clone()).expect("a store");
+                    start.wait();
                     // Who waits for too long for another tries it again.
-                    while let Err(error) = block_on(partitions::make_ahead(&other)) {
+                    while let Err(error) = block_on(partitions::make_ahead(other)) {
                         let is_busy =
                             matches!(&error, StoreError::Db(driftline_db::DbError::Busy(_)));
                         assert!(is_busy, "{error}");
                     }
-                    other.close_blocking();
                 });
             }
         });
@@ -293,6 +295,7 @@ fn processes_that_make_months_at_once_make_each_once() {
             assert_eq!(partitions_of(&store, table), months_of(table, now));
         }
     }
+    others.iter().for_each(|other| other.close_blocking());
     store.close_blocking();
 }
 
