@@ -218,7 +218,9 @@ async fn a_command_that_stands_still_says_why() {
     let truth = sim.truth(&Timeline::Public).unwrap();
     let ids: Vec<String> = truth.posts.iter().map(|post| post.id.to_string()).collect();
     let file = data_dir.file("ids", &ids.join("\n"));
-    sim.change_faults(|faults| drop(faults.shares.insert(FaultKind::InternalError, 1.0)));
+    sim.change_faults(|faults| {
+        faults.shares.insert(FaultKind::InternalError, 1.0);
+    });
     let track = ["track", &url, "--ids", &file, "--allow-private"];
     let mut running = data_dir.start(&track);
     wait_for("it says why", || data_dir.log().contains("; trying again"));
