@@ -24,7 +24,9 @@ impl IdLines {
     pub fn open(name: &str, is_read_again: bool) -> Result<Self, CliError> {
         let is_piped = name == STDIN;
         let kept = match is_piped && is_read_again {
-            true => Some(BufWriter::new(tempfile::tempfile().map_err(unkept)?)),
+            true => Some(BufWriter::new(
+                tempfile::tempfile().map_err(|error| unkept(&error))?,
+            )),
             false => None,
         };
         Ok(Self {
@@ -49,7 +51,7 @@ impl IdLines {
         self.number += 1;
         let id = said(&line, self.number).to_owned();
         if let Some(kept) = &mut self.kept {
-            writeln!(kept, "{id}").map_err(unkept)?;
+            writeln!(kept, "{id}").map_err(|error| unkept(&error))?;
         }
         Ok(Some((self.number, id)))
     }
@@ -61,10 +63,8 @@ impl IdLines {
     pub fn again(self) -> Result<Self, CliError> {
         let lines: Box<dyn BufRead> = match self.kept {
             Some(kept) => {
-                let mut file = kept
-                    .into_inner()
-                    .map_err(|error| unkept(error.into_error()))?;
-                file.rewind().map_err(unkept)?;
+                let mut file = kept.into_inner().map_err(|error| unkept(error.error()))?;
+                file.rewind().map_err(|error| unkept(&error))?;
                 Box::new(BufReader::new(file))
             }
             None => open(&self.name)?,
@@ -78,7 +78,7 @@ impl IdLines {
     }
 }
 
-fn unkept(error: io::Error) -> CliError {
+fn unkept(error: &io::Error) -> CliError {
     CliError::failed(format!(
         "a temporary file for the IDs cannot be used: {error}"
     ))

@@ -17,8 +17,7 @@ pub fn shown(plan: &LookUpPlan, posts: u64) -> String {
     };
     let (rate, is_reported) = match (plan.requests_per_s, plan.api) {
         (Some(rate), _) => (Some(rate), true),
-        // What a Mastodon server has unless it is configured otherwise.
-        (None, Api::Mastodon) => (Some(300.0 / 300.0), false),
+        (None, Api::Mastodon) => (Some(USUAL_PER_S), false),
         (None, _) => (None, false),
     };
     let time = rate.filter(|rate| *rate > 0.0).map(|rate| {
@@ -32,6 +31,9 @@ pub fn shown(plan: &LookUpPlan, posts: u64) -> String {
         time.unwrap_or_else(|| "its limits are not known before the first answer".to_owned());
     format!("looking up {posts} posts of {origin}, {batch}: {requests} requests; {time}")
 }
+
+/// What a Mastodon server allows unless it is configured otherwise: 300 requests in 5 minutes.
+const USUAL_PER_S: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {
