@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod feed;
 pub mod post;
 pub mod quota;
 pub mod refresh;

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+#[cfg(feature = "testing")]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -16,8 +18,11 @@ use crate::migrate::{self, MAX_OPENING_WAIT, Migration, MigrationPlan, migrate, 
 use crate::options::{Options, Root, SecretUrl, Target};
 use crate::postgres::{Pool, Server, SessionPurpose};
 use crate::queue::Queue;
+use crate::space::VacuumRequest;
 use crate::sqlite;
 use crate::stats::{Counters, Stats};
+#[cfg(feature = "testing")]
+use crate::testing::StatementWatcher;
 use crate::tx::Tx;
 
 /// An open database; clones are handles to the same one.
@@ -33,10 +38,13 @@ struct Inner {
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     counters: Arc<Counters>,
+    vacuum: Arc<VacuumRequest>,
     /// Every thread holds a receiver to its end.
     alive: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     is_distributed: Arc<AtomicBool>,
+    #[cfg(feature = "testing")]
+    watcher: Arc<OnceLock<StatementWatcher>>,
 }
 
 impl Db {
@@ -131,6 +139,25 @@ impl Db {
         block_on(self.close());
     }
 
+    /// Writes the whole SQLite file anew, without its free pages, and lets it give free ones back from
+    /// then on. Writes wait meanwhile, reads do not. It takes as much room in the file's
+    /// folder as two copies of what the file holds.
+    ///
+    /// # Errors
+    /// [`DbError`] if it failed, as on a full disk, or if the database is no file; then everything is
+    /// as it was.
+    pub async fn vacuum(&self) -> Result<(), DbError> {
+        if self.0.dialect == Dialect::Postgres {
+            return Err(DbError::Other(
+                "PostgreSQL compacts its tables itself".into(),
+            ));
+        }
+        let answer = self.0.vacuum.place()?;
+        // A write, so that the writer is not asleep.
+        self.write(Root::none(), |_| Ok::<_, DbError>(())).await?;
+        answer.await.unwrap_or(Err(DbError::Closed))
+    }
+
     /// Says that the tables' rows lie on several nodes, over which no snapshot spans: writes then may use
     /// [`Tx::apart`] and [`Tx::at_end`], for which there are up to twice as many connections.
     pub fn set_distributed(&self) {
@@ -142,9 +169,22 @@ impl Db {
         self.0.is_distributed.load(Ordering::Relaxed)
     }
 
+    /// Tells `watcher` of each statement that transactions send to PostgreSQL from here on, other than
+    /// those that begin, set and end a transaction. The first watcher stays. SQLite sends nothing.
+    #[cfg(feature = "testing")]
+    pub fn watch_statements(&self, watcher: StatementWatcher) {
+        self.0.watcher.get_or_init(|| watcher);
+    }
+
     /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         self.0.dialect
+    }
+
+    /// The number of commits of this process since the database was opened: it changes after each of
+    /// them, so that readers in the same process need not ask again and again.
+    pub fn commits(&self) -> watch::Receiver<u64> {
+        self.0.counters.commits()
     }
 
     /// Counters, cheap enough to be read at every scrape.
@@ -176,9 +216,12 @@ impl Inner {
             writes: Arc::new(Queue::new(options.queue)),
             reads: Arc::new(Queue::new(options.queue)),
             counters: Arc::default(),
+            vacuum: Arc::default(),
             alive: watch::Sender::new(()),
             threads: Mutex::default(),
             is_distributed: Arc::default(),
+            #[cfg(feature = "testing")]
+            watcher: Arc::default(),
         };
         match &options.target {
             Target::Sqlite { path } => inner.start_sqlite(options, path)?,
@@ -211,9 +254,12 @@ impl Inner {
             })?;
         }
         let (queue, counters) = (Arc::clone(&self.writes), Arc::clone(&self.counters));
+        let (vacuum, path) = (Arc::clone(&self.vacuum), path.to_owned());
         let group = options.group;
         self.start("driftline-db-write", move || {
-            sqlite::write_all(&writer, &queue, group, &counters);
+            sqlite::write_all(&writer, &queue, group, &counters, || {
+                vacuum.serve(|| sqlite::vacuum(&writer, &path));
+            });
         })
     }
 
@@ -262,13 +308,16 @@ impl Inner {
             ),
         ] {
             let (queue, counters) = (Arc::clone(queue), Arc::clone(&self.counters));
-            let pool = Arc::new(Pool::new(
+            let pool = Pool::new(
                 server.clone(),
                 purpose,
                 queue,
                 counters,
                 Arc::clone(&self.is_distributed),
-            ));
+            );
+            #[cfg(feature = "testing")]
+            let pool = pool.watched_by(&self.watcher);
+            let pool = Arc::new(pool);
             for _ in 0..threads.max(1) {
                 let pool = Arc::clone(&pool);
                 self.start(name, move || pool.run_all())?;

@@ -106,6 +106,10 @@ pub enum DbError {
     #[error("{0}")]
     Open(String),
 
+    /// The server refused the log-in, or the system access to the file.
+    #[error("{0}")]
+    Denied(String),
+
     /// Any other error, in the database's words.
     #[error("{0}")]
     Other(String),

@@ -33,6 +33,8 @@ mod options;
 mod postgres;
 mod queue;
 mod row;
+mod script;
+pub mod space;
 mod sqlite;
 mod stats;
 #[cfg(feature = "testing")]

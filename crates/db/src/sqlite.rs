@@ -3,6 +3,7 @@
 mod connection;
 mod error;
 mod statement;
+mod vacuum;
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use rusqlite::Connection;
 
 pub(crate) use connection::{HELD, open_reader, open_writer};
 pub(crate) use statement::{command, each, execute, script};
+pub(crate) use vacuum::vacuum;
 
 use crate::error::DbError;
 use crate::job::{Job, Ran};
@@ -17,10 +19,17 @@ use crate::queue::Queue;
 use crate::stats::Counters;
 use crate::tx::Tx;
 
-/// Runs writes until the queue is closed and empty.
-pub(crate) fn write_all(connection: &Connection, queue: &Queue, most: usize, counters: &Counters) {
+/// Runs writes until the queue is closed and empty, and `between` between their transactions.
+pub(crate) fn write_all(
+    connection: &Connection,
+    queue: &Queue,
+    most: usize,
+    counters: &Counters,
+    between: impl Fn(),
+) {
     while let Some(first) = queue.pop() {
         write_group(connection, first, queue, most, counters);
+        between();
     }
     if let Err(error) = connection.execute_batch("pragma optimize; pragma wal_checkpoint(truncate)")
     {

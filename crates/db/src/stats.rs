@@ -1,5 +1,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
+
 /// Counters since the database was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -20,7 +22,10 @@ pub struct Stats {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counters(Mutex<Stats>);
+pub(crate) struct Counters {
+    stats: Mutex<Stats>,
+    commits: watch::Sender<u64>,
+}
 
 impl Counters {
     pub(crate) fn committed(&self, writes: usize) {
@@ -28,9 +33,15 @@ impl Counters {
         stats.commits += 1;
         stats.writes += writes;
         stats.largest_group = stats.largest_group.max(writes);
+        self.commits.send_replace(stats.commits);
+    }
+
+    /// The number of commits, as it rises.
+    pub(crate) fn commits(&self) -> watch::Receiver<u64> {
+        self.commits.subscribe()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Stats> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,6 +8,7 @@ mod named;
 mod nodes;
 mod pooler;
 mod schema;
+mod statements;
 mod url;
 
 pub use cluster::{Cluster, ClusterError};
@@ -18,4 +19,6 @@ pub use named::{Dropped, NamedServer, NamedServerError, TEST_RUN};
 pub use nodes::{TEST_DISTRIBUTED, is_distributed};
 pub use pooler::Pooler;
 pub use schema::schema;
+pub(crate) use statements::Sender;
+pub use statements::{SentStatement, StatementWatcher, explain};
 pub use url::with_parameters;

@@ -7,7 +7,10 @@ use crate::error::DbError;
 use crate::options::Root;
 use crate::postgres::Session;
 use crate::row::Row;
+use crate::script;
 use crate::sqlite;
+#[cfg(feature = "testing")]
+use crate::testing::{Sender, StatementWatcher};
 use crate::value::ToValue;
 
 /// A transaction on either database.
@@ -30,6 +33,10 @@ pub(crate) trait Beside {
 
     /// Runs a job over another connection, and commits it unless it fails.
     fn apart(&self, job: &mut ApartJob<'_>) -> Result<(), DbError>;
+
+    /// Who is told of each statement.
+    #[cfg(feature = "testing")]
+    fn watcher(&self) -> Option<&StatementWatcher>;
 }
 
 /// A job of [`Tx::apart`].
@@ -56,6 +63,7 @@ enum Link<'a> {
 
 impl<'a> Tx<'a> {
     /// Runs a statement that gives no rows; returns how many it changed.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
         self.run(sql, params, &[], Form::Single, false)
     }
@@ -63,11 +71,13 @@ impl<'a> Tx<'a> {
     /// Runs a statement that gives no rows and whose outcome is not awaited: at the latest
     /// before the next answer or the commit, which fails if it does. On PostgreSQL it travels
     /// together with what comes next and so costs no round trip of its own.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute_later(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<(), DbError> {
         self.run(sql, params, &[], Form::Single, true).map(|_| ())
     }
 
     /// Runs a query and reads each row.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn query<T>(
         &mut self,
         sql: &str,
@@ -78,6 +88,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs a query that gives one row or none; more is [`DbError::TooManyRows`].
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_opt<T>(
         &mut self,
         sql: &str,
@@ -96,6 +107,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs a query that gives exactly one row; none is [`DbError::NoRow`].
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_one<T>(
         &mut self,
         sql: &str,
@@ -111,6 +123,7 @@ impl<'a> Tx<'a> {
     /// Runs a query whose rows are read later, by [`Tx::rows`]. On PostgreSQL it travels together with
     /// what comes next: queries of which none needs another's answer cost one round trip together.
     /// It runs in the order in which it was asked.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_later<'r, T>(
         &mut self,
         sql: &str,
@@ -121,6 +134,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Like [`Tx::query_each`], later: see [`Tx::query_later`].
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_each_later<'r, T>(
         &mut self,
         sql: &str,
@@ -167,6 +181,7 @@ impl<'a> Tx<'a> {
     /// - the order of rows that come back means nothing.
     ///
     /// A batch without rows does nothing.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute_many(
         &mut self,
         sql: &str,
@@ -177,6 +192,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Like [`Tx::execute_many`], later: see [`Tx::execute_later`].
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute_many_later(
         &mut self,
         sql: &str,
@@ -193,6 +209,7 @@ impl<'a> Tx<'a> {
     /// Each row is looked up by itself, through the index that the conditions fit. A join with
     /// the batch leaves PostgreSQL the choice to read the table instead, which it takes, and keeps
     /// to, where the plan was made while the table was small or had no statistics.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_each<T>(
         &mut self,
         sql: &str,
@@ -285,11 +302,13 @@ impl<'a> Tx<'a> {
 
     /// Locks a row until the commit, as the write's root was locked before it: at the latest before the
     /// next answer. All writes must lock rows in one order.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub fn lock_later(&mut self, row: Root) -> Result<(), DbError> {
         self.lock_root(row)
     }
 
     /// Begins a job's work: says in which opening it runs, and locks its root.
+    #[cfg_attr(feature = "testing", track_caller)]
     pub(crate) fn enter(&mut self, opening: &Arc<str>, root: Root) -> Result<(), DbError> {
         self.opening = Arc::clone(opening);
         self.lock_root(root)
@@ -300,6 +319,7 @@ impl<'a> Tx<'a> {
         self.poison.as_ref()
     }
 
+    #[cfg_attr(feature = "testing", track_caller)]
     fn lock_root(&mut self, root: Root) -> Result<(), DbError> {
         let Some(root) = root.0 else {
             return Ok(());
@@ -312,6 +332,8 @@ impl<'a> Tx<'a> {
             key.push(within);
         }
         let missing = DbError::RootMissing(table);
+        #[cfg(feature = "testing")]
+        let sender = Sender::of(self.beside);
         self.guard(|link| match link {
             Link::Sqlite(connection) => {
                 let mut found = Err(missing);
@@ -322,7 +344,10 @@ impl<'a> Tx<'a> {
                 found
             }
             Link::Postgres(session) => {
-                session.require_later(&format!("{sql} for update"), &key, missing)
+                sql.push_str(" for update");
+                #[cfg(feature = "testing")]
+                sender.sends(&sql, &key, &[]);
+                session.require_later(&sql, &key, missing)
             }
         })
     }
@@ -333,13 +358,17 @@ impl<'a> Tx<'a> {
             let sql = link.dialect().expand(sql)?;
             match link {
                 Link::Sqlite(connection) => sqlite::script(connection, &sql),
-                Link::Postgres(session) => session.script(&sql),
+                // One by one: Citus hands a command on with all that was sent with it.
+                Link::Postgres(session) => {
+                    script::statements(&sql).try_for_each(|one| session.script(one))
+                }
             }
         })
     }
 
     /// Runs a statement, or one for each row of a batch; returns how many rows it changed, or 0 if it
     /// runs later.
+    #[cfg_attr(feature = "testing", track_caller)]
     fn run(
         &mut self,
         sql: &str,
@@ -348,9 +377,13 @@ impl<'a> Tx<'a> {
         form: Form,
         is_later: bool,
     ) -> Result<u64, DbError> {
+        #[cfg(feature = "testing")]
+        let sender = Sender::of(self.beside);
         self.guard(|link| {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
+            #[cfg(feature = "testing")]
+            sender.sends(&sql, params, columns);
             match link {
                 _ if columns.first().is_some_and(Column::is_empty) => Ok(0),
                 Link::Sqlite(connection) => sqlite::execute(connection, &sql, params, columns),
@@ -359,6 +392,7 @@ impl<'a> Tx<'a> {
         })
     }
 
+    #[cfg_attr(feature = "testing", track_caller)]
     fn collect<T>(
         &mut self,
         sql: &str,
@@ -375,6 +409,7 @@ impl<'a> Tx<'a> {
         Ok(found)
     }
 
+    #[cfg_attr(feature = "testing", track_caller)]
     fn collect_later<'r, T>(
         &mut self,
         sql: &str,
@@ -387,9 +422,13 @@ impl<'a> Tx<'a> {
             let rows = self.collect(sql, params, columns, form, row)?;
             return Ok(PendingRows(Pending::Read(rows)));
         };
+        #[cfg(feature = "testing")]
+        let sender = Sender::of(self.beside);
         let pending = self.guard(|link| {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
+            #[cfg(feature = "testing")]
+            sender.sends(&sql, params, columns);
             match link {
                 Link::Postgres(session) if !columns.first().is_some_and(Column::is_empty) => {
                     let ticket = session.query_later(&sql, params, columns)?;
@@ -402,6 +441,7 @@ impl<'a> Tx<'a> {
         Ok(PendingRows(pending))
     }
 
+    #[cfg_attr(feature = "testing", track_caller)]
     fn each(
         &mut self,
         sql: &str,
@@ -410,9 +450,13 @@ impl<'a> Tx<'a> {
         form: Form,
         row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
+        #[cfg(feature = "testing")]
+        let sender = Sender::of(self.beside);
         self.guard(|link| {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
+            #[cfg(feature = "testing")]
+            sender.sends(&sql, params, columns);
             match link {
                 _ if columns.first().is_some_and(Column::is_empty) => Ok(()),
                 Link::Sqlite(connection) => sqlite::each(connection, &sql, params, columns, row),

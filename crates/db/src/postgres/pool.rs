@@ -1,3 +1,5 @@
+#[cfg(feature = "testing")]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -8,6 +10,8 @@ use crate::error::DbError;
 use crate::job::{Job, Ran};
 use crate::queue::Queue;
 use crate::stats::Counters;
+#[cfg(feature = "testing")]
+use crate::testing::StatementWatcher;
 use crate::tx::{ApartJob, Beside, Tx};
 
 /// The sessions of one purpose, made when first needed and again when they are lost. There are at
@@ -23,6 +27,8 @@ pub(crate) struct Pool {
     /// Sessions that were lost and have not been replaced.
     lost: AtomicUsize,
     is_distributed: Arc<AtomicBool>,
+    #[cfg(feature = "testing")]
+    watcher: Arc<OnceLock<StatementWatcher>>,
 }
 
 struct Idle {
@@ -46,7 +52,15 @@ impl Pool {
             idle: Mutex::default(),
             lost: AtomicUsize::new(0),
             is_distributed,
+            #[cfg(feature = "testing")]
+            watcher: Arc::default(),
         }
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn watched_by(mut self, watcher: &Arc<OnceLock<StatementWatcher>>) -> Pool {
+        self.watcher = Arc::clone(watcher);
+        self
     }
 
     /// Runs jobs until the queue is closed and empty.
@@ -196,6 +210,11 @@ impl Beside for Pool {
         let result = self.run_apart(&mut session, job);
         self.put_back(session);
         result
+    }
+
+    #[cfg(feature = "testing")]
+    fn watcher(&self) -> Option<&StatementWatcher> {
+        self.watcher.get()
     }
 }
 

@@ -106,7 +106,10 @@ impl Server {
     /// Connects in order to migrate, and makes the schema if it does not exist.
     pub(crate) fn prepare(&self) -> Result<Session, DbError> {
         let connected = self.connect(SessionPurpose::Migrate);
-        let mut session = connected.map_err(|error| DbError::Open(error.to_string()))?;
+        let mut session = connected.map_err(|error| match error {
+            DbError::Denied(message) => DbError::Denied(message),
+            error => DbError::Open(error.to_string()),
+        })?;
         let Some(schema) = &self.schema else {
             return Ok(session);
         };
@@ -255,10 +258,14 @@ impl Server {
                     .map_or_else(|| error.to_string(), ToString::to_string)
             }),
         };
-        DbError::ConnectionLost(format!(
+        let message = format!(
             "cannot connect to PostgreSQL at {}: {reason}",
             self.addresses()
-        ))
+        );
+        match class_of(error) {
+            Some(INVALID_AUTHORIZATION) => DbError::Denied(message),
+            _ => DbError::ConnectionLost(message),
+        }
     }
 
     fn addresses(&self) -> String {
@@ -291,6 +298,14 @@ const FIRST_REPORT: Duration = Duration::from_millis(2_500);
 /// Whether a server's refusal may be one of `options`, for which poolers have no common code: it does
 /// not concern the login, the database, the server's resources or its end.
 fn may_refuse_options(error: &Error) -> bool {
-    let class = error.code().and_then(|code| code.code().get(..2));
-    class.is_some_and(|class| !["28", "3D", "53", "57"].contains(&class))
+    let others = [INVALID_AUTHORIZATION, "3D", "53", "57"];
+    class_of(error).is_some_and(|class| !others.contains(&class))
 }
+
+/// The class of a server's error.
+fn class_of(error: &Error) -> Option<&str> {
+    error.code().and_then(|code| code.code().get(..2))
+}
+
+/// The class of a wrong password, or an account that there is not.
+const INVALID_AUTHORIZATION: &str = "28";

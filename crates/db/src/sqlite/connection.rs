@@ -15,6 +15,14 @@ pub(crate) fn open_writer(path: &Path, max_wait: Duration) -> Result<Connection,
     connection
         .busy_timeout(BUSY_TIMEOUT.min(max_wait))
         .map_err(|error| refused(path, &error))?;
+    // Of a new file alone: it gives free pages back from its first table on.
+    when_free(HELD, max_wait, || {
+        let set = connection.execute_batch("pragma auto_vacuum = incremental");
+        set.map_err(|error| match classify(&error) {
+            busy @ DbError::Busy(_) => busy,
+            _ => refused(path, &error),
+        })
+    })?;
     // SQLite answers that the file is busy at once where waiting could be a deadlock.
     let mode: String = when_free(HELD, max_wait, || {
         let mode = connection.query_row("pragma journal_mode = wal", [], |row| row.get(0));
@@ -69,14 +77,16 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
 fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
     let path = path.display();
     DbError::Open(match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::PermissionDenied) => {
+            return DbError::Denied(format!(
+                "may not write to the database file {path} or its folder"
+            ));
+        }
         Some(rusqlite::ErrorCode::NotADatabase) => format!("{path} is not a database file"),
         Some(rusqlite::ErrorCode::CannotOpen) => format!(
             "cannot open the database file {path}: does its folder exist, and may this user \
              write in it?"
         ),
-        Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::PermissionDenied) => {
-            format!("may not write to the database file {path} or its folder")
-        }
         _ => format!("cannot open the database file {path}: {}", classify(error)),
     })
 }

@@ -11,6 +11,7 @@ mod named;
 mod opening;
 mod pooler;
 mod reconnects;
+mod space;
 mod statements;
 mod timeouts;
 mod tls;

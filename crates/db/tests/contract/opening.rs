@@ -8,7 +8,7 @@ use crate::TABLES;
 
 fn open_sqlite(path: std::path::PathBuf) -> String {
     match Db::open(Options::new(Target::Sqlite { path }, TABLES)) {
-        Err(DbError::Open(message)) => message,
+        Err(DbError::Open(message) | DbError::Denied(message)) => message,
         other => panic!("{other:?}"),
     }
 }

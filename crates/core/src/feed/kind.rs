@@ -1,0 +1,136 @@
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// What happened to a post in a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// The source has it for the first time.
+    New,
+    /// It was edited, or is shown again after it was deleted or had left.
+    Edit,
+    /// It was deleted.
+    Delete,
+    /// The source lists it no more, though it is not known to be deleted.
+    Left,
+}
+
+impl ChangeKind {
+    /// All of them.
+    pub const ALL: [ChangeKind; 4] = [Self::New, Self::Edit, Self::Delete, Self::Left];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Left => "left",
+        }
+    }
+}
+
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Some kinds of changes. Its text is their names, with commas between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ChangeKinds(u8);
+
+impl ChangeKinds {
+    /// All kinds.
+    pub const ALL: ChangeKinds = ChangeKinds(0b1111);
+
+    /// New posts alone.
+    pub const NEW: ChangeKinds = ChangeKinds(0b1);
+
+    /// Whether that kind is one of them.
+    pub fn contains(self, kind: ChangeKind) -> bool {
+        self.0 & bit(kind) != 0
+    }
+}
+
+/// [`ChangeKinds::NEW`].
+impl Default for ChangeKinds {
+    fn default() -> Self {
+        Self::NEW
+    }
+}
+
+impl fmt::Display for ChangeKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = ChangeKind::ALL
+            .into_iter()
+            .filter(|kind| self.contains(*kind));
+        for (place, kind) in kinds.enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma}{kind}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A text that names no kind of change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no event {0:?}; the events are new, edit, delete and left, with commas between")]
+pub struct UnknownChangeKind(String);
+
+impl FromStr for ChangeKinds {
+    type Err = UnknownChangeKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownChangeKind> {
+        let mut kinds = 0;
+        for name in text.split(',').map(str::trim) {
+            let found = ChangeKind::ALL.into_iter().find(|kind| kind.name() == name);
+            kinds |= bit(found.ok_or_else(|| UnknownChangeKind(name.to_owned()))?);
+        }
+        Ok(Self(kinds))
+    }
+}
+
+impl TryFrom<String> for ChangeKinds {
+    type Error = UnknownChangeKind;
+
+    fn try_from(text: String) -> Result<Self, UnknownChangeKind> {
+        text.parse()
+    }
+}
+
+impl From<ChangeKinds> for String {
+    fn from(kinds: ChangeKinds) -> String {
+        kinds.to_string()
+    }
+}
+
+fn bit(kind: ChangeKind) -> u8 {
+    1 << kind as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_as_they_are_written() {
+        for bits in 1..=ChangeKinds::ALL.0 {
+            let kinds = ChangeKinds(bits);
+            assert_eq!(kinds.to_string().parse(), Ok(kinds));
+        }
+        assert_eq!(" new , left".parse(), Ok(ChangeKinds(0b1001)));
+    }
+
+    #[test]
+    fn an_unknown_kind_is_named() {
+        for (text, wrong) in [("new,old", "old"), ("", ""), ("new,", ""), ("New", "New")] {
+            assert_eq!(
+                text.parse::<ChangeKinds>(),
+                Err(UnknownChangeKind(wrong.to_owned()))
+            );
+        }
+    }
+}

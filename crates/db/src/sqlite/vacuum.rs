@@ -1,0 +1,27 @@
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::error::classify;
+use crate::error::DbError;
+
+/// Writes the whole file anew, outside of a transaction, as one that gives free pages back.
+pub(crate) fn vacuum(connection: &Connection, path: &Path) -> Result<(), DbError> {
+    let run = |sql: &str| {
+        connection
+            .execute_batch(sql)
+            .map_err(|error| classify(&error))
+    };
+    // The copy goes to a file next to the database: in memory it would take as much of that, and the
+    // system's folder for temporary files may be in memory, or small.
+    let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
+    let folder = std::path::absolute(folder).unwrap_or_default();
+    let folder = folder.to_str().unwrap_or_default().replace('\'', "''");
+    let done = run("pragma temp_store = file")
+        .and_then(|()| run(&format!("pragma temp_store_directory = '{folder}'")))
+        .and_then(|()| run("pragma auto_vacuum = incremental; vacuum"));
+    let restored = run("pragma temp_store_directory = ''; pragma temp_store = memory");
+    done.and(restored)?;
+    // Readers may hold it up; a later checkpoint shrinks the file then.
+    run("pragma wal_checkpoint(truncate)")
+}
