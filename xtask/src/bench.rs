@@ -25,6 +25,7 @@ enum Benchmark {
     Commits,
     Distributed,
     Read,
+    Feed,
     Sources,
     Fetched,
     Plan,

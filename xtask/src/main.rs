@@ -11,6 +11,7 @@ mod seeds;
 mod setup;
 mod sim;
 mod soak;
+mod statements;
 mod test;
 mod tidy;
 mod workspace;
@@ -43,6 +44,7 @@ fn run(command: Command) -> Result<(), TaskError> {
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Soak(args) => soak::run(&workspace, &args),
         Command::Live(args) => live::run(&workspace, &args),
+        Command::Statements(args) => statements::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     }
 }
@@ -74,6 +76,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Mirrors a real server on loopback, kills both on the way, and compares
     Live(live::LiveArgs),
+    /// Writes the list of the store's statements, with what a Citus cluster makes of them
+    Statements(statements::StatementsArgs),
     /// Runs the benchmarks of `bench/`
     Bench(bench::BenchArgs),
 }

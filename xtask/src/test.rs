@@ -1,5 +1,5 @@
 pub(crate) mod cluster;
-mod programs;
+pub(crate) mod programs;
 mod scratch;
 mod times;
 
@@ -12,6 +12,7 @@ use clap::Args;
 
 use crate::error::TaskError;
 use crate::setup::{self, python};
+use crate::statements;
 use crate::workspace::Workspace;
 use cluster::{Cluster, ServerUrl};
 use programs::{Built, Program};
@@ -62,9 +63,12 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         Some(cluster) => cluster,
         None => Cluster::start(&cluster, scratch.variable())?,
     };
+    let sent = tempfile::tempdir()
+        .map_err(|error| TaskError::Program("a temporary folder".to_owned(), error))?;
     for program in &mut programs {
         let command = &mut program.command;
         command
+            .env(statements::RECORD, sent.path())
             .env(python::VARIABLE, python::interpreter(workspace))
             .envs(scratch.variable())
             .envs(cluster.variables());
@@ -100,11 +104,25 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         "test: {all} programs: {} tests passed, {} failed, {} ignored",
         tally.passed, tally.failed, tally.ignored
     );
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(TaskError::message(format!(
+    if !failed.is_empty() {
+        return Err(TaskError::message(format!(
             "tests failed in {}",
             failed.join(", ")
+        )));
+    }
+    // A distributed store does without some.
+    let is_whole = filter.is_none() && !args.distribute;
+    let unsent = match is_whole {
+        true => statements::unsent(workspace, sent.path())?,
+        false => Vec::new(),
+    };
+    match unsent.is_empty() {
+        true => Ok(()),
+        false => Err(TaskError::message(format!(
+            "no test sends these statements of {} any more: `cargo xtask statements --database-url \
+             URL` writes it again\n  {}",
+            statements::LIST,
+            unsent.join("\n  ")
         ))),
     }
 }
@@ -215,7 +233,7 @@ impl Tally {
 }
 
 /// Tells the tests to distribute their stores.
-const DISTRIBUTE: &str = "DRIFTLINE_TEST_DISTRIBUTED";
+pub(crate) const DISTRIBUTE: &str = "DRIFTLINE_TEST_DISTRIBUTED";
 /// Programs at a time beyond the number of cores.
 const MORE_LANES: usize = 1;
 /// The packages whose tests wait for clocks and processes most of their time, and how many of their

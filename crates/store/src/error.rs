@@ -50,6 +50,11 @@ impl StoreError {
         matches!(self, StoreError::Db(error) if !is_about_data(error))
     }
 
+    /// Whether the database refused the log-in, or the system access to its file.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, StoreError::Db(DbError::Denied(_)))
+    }
+
     pub(crate) fn unreadable(what: &'static str, reason: &impl ToString) -> StoreError {
         StoreError::Unreadable {
             what,

@@ -36,7 +36,7 @@ pub mod testing;
 mod text;
 
 pub use driftline_db::{
-    MigrationPlan, Options, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on,
+    MigrationPlan, Options, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on, space,
 };
 pub use error::StoreError;
 pub use id_types::{
@@ -44,9 +44,9 @@ pub use id_types::{
 };
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
-    ReceivedEvent, commit_events, commit_look_up, commit_machine, commit_page, commit_retried,
-    completeness, control_posts, departure, entry, listed_in, machine, notify, quarantine, source,
-    source_lease, tracked,
+    ReceivedEvent, arrival, change_feed, commit_events, commit_look_up, commit_machine,
+    commit_page, commit_retried, completeness, control_posts, departure, entry, listed_in, machine,
+    notify, quarantine, source, source_lease, tracked,
 };
 pub use nodes::node_lease;
 pub use posts::{

@@ -1,12 +1,20 @@
 use std::ops::Deref;
+#[cfg(feature = "testing")]
+use std::sync::Arc;
 
 use driftline_db::{Db, DbError, Dialect, MigrationPlan, Options, Target, Tx, block_on};
 
+#[cfg(feature = "testing")]
+use crate::testing::statements::StatementWatch;
 use crate::{distribution, error::StoreError, local_ids, partitions, schema::MIGRATIONS};
 
 /// An open store: a database with this crate's schema. Clones are handles to the same one.
 #[derive(Clone, Debug)]
-pub struct Store(Db);
+pub struct Store {
+    db: Db,
+    #[cfg(feature = "testing")]
+    _watch: Option<Arc<StatementWatch>>,
+}
 
 impl Store {
     /// Opens a store and brings its schema up to date. Blocks while it does.
@@ -26,6 +34,8 @@ impl Store {
     }
 
     fn open_in(options: Options, may_be_begun: bool) -> Result<Store, StoreError> {
+        #[cfg(feature = "testing")]
+        let target = options.target.clone();
         let db = Db::open(options)?;
         if !db.read_blocking(is_named)? {
             db.write_blocking(local_ids::root(), name_store)?;
@@ -40,7 +50,11 @@ impl Store {
             // A running process tries it again, and shows how far they reach.
             tracing::info!(%error, "the partitions of months to come are not made yet");
         }
-        Ok(Store(db))
+        Ok(Store {
+            #[cfg(feature = "testing")]
+            _watch: StatementWatch::begin(&db, &target),
+            db,
+        })
     }
 
     /// What [`Store::open`] would migrate. Changes nothing; blocks while it reads.
@@ -56,7 +70,7 @@ impl Deref for Store {
     type Target = Db;
 
     fn deref(&self) -> &Db {
-        &self.0
+        &self.db
     }
 }
 

@@ -1,6 +1,8 @@
 //! Stores, sources and feeds for tests.
 #![allow(clippy::expect_used)]
 
+pub mod statements;
+
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -135,6 +137,7 @@ pub fn new_source(name: &str) -> NewSource {
         upstream: "https://sim.example".to_owned(),
         settings: settings(),
         token: None,
+        allow_private: false,
     }
 }
 

@@ -47,10 +47,13 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
 
 const FOLDER: &str = "target/python";
 /// The newest of each: Mastodon.py, which reads Driftline and the simulated upstream, tweepy, which
-/// reads the latter, and two clients of Thrift that know nothing of each other.
-const REQUIREMENTS: [&str; 4] = [
+/// reads the latter, two clients of Thrift that know nothing of each other, and two readers of
+/// exports.
+const REQUIREMENTS: [&str; 6] = [
     "Mastodon.py==2.3.3",
     "tweepy==4.17.0",
     "thriftpy2==0.7.1",
     "thrift==0.25.0",
+    "pyarrow==26.0.1",
+    "duckdb==2.0.0",
 ];

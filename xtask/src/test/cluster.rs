@@ -16,7 +16,7 @@ pub(crate) struct ServerUrl(String);
 
 impl ServerUrl {
     /// The one that is given, else that of the environment.
-    pub(super) fn or_of_environment(given: Option<&ServerUrl>) -> Option<ServerUrl> {
+    pub(crate) fn or_of_environment(given: Option<&ServerUrl>) -> Option<ServerUrl> {
         let of_environment = || env::var(VARIABLE).ok().map(ServerUrl);
         given.cloned().or_else(of_environment)
     }
@@ -63,7 +63,7 @@ impl Cluster {
     }
 
     /// Has that program check that the tests can use the server.
-    pub(super) fn named(program: &Path, ServerUrl(url): ServerUrl) -> Result<Cluster, TaskError> {
+    pub(crate) fn named(program: &Path, ServerUrl(url): ServerUrl) -> Result<Cluster, TaskError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_ms = now.unwrap_or_default().as_millis();
         let run = format!("{}_{now_ms}", process::id());
@@ -93,7 +93,7 @@ impl Cluster {
     }
 
     /// What a program is to find in its environment.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let run = self.run.as_deref().map(|run| (RUN_VARIABLE, run));
         [(VARIABLE, &*self.url)].into_iter().chain(run)
     }

@@ -11,10 +11,10 @@ use crate::error::TaskError;
 use crate::workspace::{Workspace, without_own_variables};
 
 /// A program whose success is that of its tests.
-pub(super) struct Program {
+pub(crate) struct Program {
     /// The same in each run.
-    pub(super) name: String,
-    pub(super) command: Command,
+    pub(crate) name: String,
+    pub(crate) command: Command,
 }
 
 impl Program {
@@ -47,9 +47,37 @@ pub(super) struct Built {
 
 /// Builds all that a run of the tests needs.
 pub(super) fn build(workspace: &Workspace, filter: Option<&str>) -> Result<Built, TaskError> {
+    let (programs, cluster) = build_targets(workspace, &[], filter)?;
+    let missing = || TaskError::message(format!("driftline-db has no example `{CLUSTER}`"));
+    Ok(Built {
+        programs,
+        cluster: cluster.ok_or_else(missing)?,
+    })
+}
+
+/// Builds one test program of a package, which is named by its folder.
+pub(crate) fn build_one(
+    workspace: &Workspace,
+    package: &str,
+    program: &str,
+    filter: Option<&str>,
+) -> Result<Program, TaskError> {
+    let (programs, _) = build_targets(workspace, &["--test", program], filter)?;
+    let name = format!("{package}/{program}");
+    let found = programs.into_iter().find(|program| program.name == name);
+    found.ok_or_else(|| TaskError::message(format!("there is no test program {name}")))
+}
+
+/// Builds test programs, all of them if none is chosen, and the example that starts a cluster if it is
+/// among the targets.
+fn build_targets(
+    workspace: &Workspace,
+    targets: &[&str],
+    filter: Option<&str>,
+) -> Result<(Vec<Program>, Option<PathBuf>), TaskError> {
     let build = cmd!(
         workspace.shell,
-        "cargo test --workspace --locked --no-run --message-format=json-render-diagnostics"
+        "cargo test --workspace --locked --no-run --message-format=json-render-diagnostics {targets...}"
     );
     let shown = build.to_string();
     eprintln!("$ {shown}");
@@ -86,11 +114,7 @@ pub(super) fn build(workspace: &Workspace, filter: Option<&str>) -> Result<Built
     if !cargo.wait().map_err(failed)?.success() {
         return Err(TaskError::message(format!("`{shown}` failed")));
     }
-    let missing = || TaskError::message(format!("driftline-db has no example `{CLUSTER}`"));
-    Ok(Built {
-        programs,
-        cluster: cluster.ok_or_else(missing)?,
-    })
+    Ok((programs, cluster))
 }
 
 const CLUSTER: &str = "cluster";

@@ -333,6 +333,8 @@ fn add_aliases<'a>(
 pub(crate) struct Change {
     pub(crate) id: i64,
     pub(crate) new: EntryState,
+    /// Whether only counts differ, which is no event of the feed.
+    pub(crate) is_of_counts: bool,
 }
 
 impl Known {
@@ -363,6 +365,7 @@ impl Known {
         Change {
             id: self.id,
             new: EntryState::of(post, new_id.unwrap_or(self.id), usn),
+            is_of_counts: new_id.is_none() && !self.differs(post),
         }
     }
 }
@@ -376,22 +379,23 @@ pub(crate) fn change(
 ) -> Result<(), DbError> {
     let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.id != c.new.id);
     tx.execute_many_later(
-        "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
-             listed = r.listed, left_at_ms = null,
+        "update entry set usn = r.usn, change_usn = coalesce(r.change_usn, entry.change_usn),
+             content_hash = r.content_hash, gone = r.gone, listed = r.listed, left_at_ms = null,
              left_before_ms = case when r.gone then coalesce(left_at_ms, left_before_ms) end
-         from {rows as r(id, usn, content_hash, gone, listed)}
+         from {rows as r(id, usn, change_usn, content_hash, gone, listed)}
          where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
         &[&source.id(), &source.instance_id()],
         &[
             Column::i64(stay.iter().map(|c| c.id)),
             Column::i64(stay.iter().map(|c| c.new.usn)),
+            Column::i64(stay.iter().map(|c| (!c.is_of_counts).then_some(c.new.usn))),
             Column::i64(stay.iter().map(|c| c.new.content_hash)),
             Column::bool(stay.iter().map(|c| c.new.gone)),
             Column::bool(stay.iter().map(|c| c.new.listed)),
         ],
     )?;
     tx.execute_many_later(
-        "update entry set id = r.new_id, usn = r.usn, content_hash = r.content_hash,
+        "update entry set id = r.new_id, usn = r.usn, change_usn = r.usn, content_hash = r.content_hash,
              gone = r.gone, listed = r.listed, returns = r.returns, left_at_ms = null,
              left_before_ms = null, absent_at_ms = null
          from {rows as r(id, new_id, usn, content_hash, gone, listed, returns)}
@@ -418,7 +422,7 @@ pub(crate) fn leave_as_before(
     entries: &[(i64, i64)],
 ) -> Result<(), DbError> {
     tx.execute_many_later(
-        "update entry set usn = r.usn, left_at_ms = left_before_ms, left_before_ms = null
+        "update entry set usn = r.usn, change_usn = r.usn, left_at_ms = left_before_ms, left_before_ms = null
          from {rows as r(id, usn)}
          where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
         &[&source.id(), &source.instance_id()],

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::{
     post::{Author, Post, Visibility},
-    refresh::{Freshness, Policy},
+    refresh::{Due, Freshness, Policy},
 };
 use driftline_db::Tx;
 
@@ -180,6 +180,8 @@ struct IntakeChanges<'a> {
     new_history: Vec<i64>,
     new_freshness: Vec<RefreshState>,
     revived_posts: Vec<i64>,
+    /// Posts that other sources have had, and this one has now.
+    adopted_posts: Vec<i64>,
     /// Posts that have returned, with their new IDs in the public timeline.
     returned_posts: Vec<(i64, i64)>,
     /// New posts with an ID in the public timeline that is not their own.
@@ -218,6 +220,11 @@ impl<'a> Intake<'_, 'a> {
         if self.posts.contains_key(&*observation.upstream_id) {
             // History has its ID from the time of creation, below what readers have passed.
             self.refresh(observation, Some(id).filter(|_| !observation.is_history));
+            if let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id)
+                && !known.is_gone()
+            {
+                self.changes.adopted_posts.push(known.id);
+            }
         } else {
             self.new_post(observation, id);
         }
@@ -303,7 +310,10 @@ impl<'a> Intake<'_, 'a> {
         self.changes.new_freshness.push(RefreshState::first(
             (bucket, id),
             freshness,
-            self.context.policy.due(&freshness.refresh_history()),
+            match self.source.refreshing {
+                true => self.context.policy.due(&freshness.refresh_history()),
+                false => Due::Never,
+            },
             Some(post.hashes.state),
         ));
         let known = post::Known {
@@ -442,6 +452,13 @@ impl<'a> Intake<'_, 'a> {
         )?;
         post::replace(tx, instance_id, &changes.replaced_posts)?;
         refresh::revive(tx, instance_id, policy, asked_at_ms, &changes.revived_posts)?;
+        if source.refreshing && source.has_unrefreshed {
+            let pending = refresh::PendingUnrefreshed::ask(tx, instance_id)?;
+            let adopted = pending.among(tx, &changes.adopted_posts)?;
+            let adopted: Vec<i64> = adopted.into_iter().collect();
+            // No request was sent for them, so their last answers stay the last.
+            refresh::revive(tx, instance_id, policy, i64::MIN, &adopted)?;
+        }
         // Other sources that have them move their entries below their own roots.
         let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;

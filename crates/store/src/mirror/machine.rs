@@ -96,6 +96,10 @@ pub(crate) struct LockedSource {
     /// entry. The largest number stands for one that is known at the commit, after which none of
     /// history may follow in the same transaction.
     pub(crate) lowest_id: Option<i64>,
+    /// Whether its posts are kept fresh.
+    pub(crate) refreshing: bool,
+    /// Whether those of another source of its instance are not.
+    pub(crate) has_unrefreshed: bool,
     /// Its library, from which its changes take their USNs.
     pub(crate) library: Library,
 }
@@ -142,7 +146,9 @@ impl LockedSource {
         let opening = PendingOpening::ask(tx)?;
         let row = tx.query_later(
             &format!(
-                "select lowest_id, lease_holder is not null as is_leased, lease_fence, {}
+                "select lowest_id, lease_holder is not null as is_leased, lease_fence, s.refreshing,
+                     exists (select 1 from source o where o.instance_id = $2 and o.id <> $1
+                         and not o.refreshing) as has_unrefreshed, {}
                  from source s {} where s.id = $1 and s.instance_id = $2",
                 library::COLUMNS,
                 library::OF_SOURCES
@@ -154,6 +160,8 @@ impl LockedSource {
                     instance_id: source.instance_id(),
                     key: source,
                     lowest_id: row.opt_i64("lowest_id")?,
+                    refreshing: row.bool("refreshing")?,
+                    has_unrefreshed: row.bool("has_unrefreshed")?,
                     library: Library::from_row(row)?,
                 };
                 Ok((held, row.bool("is_leased")?, row.i64("lease_fence")?))

@@ -1,6 +1,8 @@
 //! Mirrored timelines: their sources, the entries of their posts, and the commits of answers.
 
+pub mod arrival;
 mod backdate;
+pub mod change_feed;
 mod commit_summary;
 pub mod completeness;
 pub mod control_posts;
@@ -16,6 +18,7 @@ pub mod machine;
 mod page;
 pub mod quarantine;
 pub mod source;
+mod source_change;
 pub mod source_lease;
 mod source_removal;
 mod stream;

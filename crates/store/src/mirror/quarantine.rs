@@ -65,8 +65,8 @@ pub fn list(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, Stor
     let max = (LISTED_BYTES / items.max(1)).max(MIN_LISTED_BYTES);
     let condition = format!("source_id = $1 and instance_id = $2 {IN_ORDER}");
     Ok(tx.query(
-        &select(max, &condition),
-        &[&source.id(), &source.instance_id()],
+        &select("$3", &condition),
+        &[&source.id(), &source.instance_id(), &max],
         from_row,
     )?)
 }
@@ -101,10 +101,10 @@ pub fn untried(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, S
     }
     let condition = format!("source_id = $1 and instance_id = $3 and item {{in $2}} {IN_ORDER}");
     let keys = Column::text(keys);
-    let sql = select(MAX_BYTES, &condition);
+    let sql = select("$4", &condition);
     Ok(tx.query(
         &sql,
-        &[&source.id(), &keys, &source.instance_id()],
+        &[&source.id(), &keys, &source.instance_id(), &MAX_BYTES],
         from_row,
     )?)
 }
@@ -370,11 +370,12 @@ fn key_of(position: &UpstreamId) -> String {
     format!("@{}", without_nul(position.as_str()))
 }
 
-/// Selects what [`from_row`] reads, with at most so many of the bytes.
-fn select(max_bytes: i64, condition: &str) -> String {
+/// Selects what [`from_row`] reads, with at most as many of the bytes as that parameter says.
+fn select(max_bytes: &str, condition: &str) -> String {
+    let max = format!("cast({max_bytes} as integer)");
     format!(
         "select item, position, above, below,
-             case when length(bytes) > {max_bytes} then substr(bytes, 1, {max_bytes})
+             case when length(bytes) > {max} then substr(bytes, 1, {max})
                  else bytes end as bytes,
              {SIZE} as size, reason, program, first_seen_at_ms, last_seen_at_ms
          from quarantine where {condition}"

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     directory::{self, Kind},
     error::StoreError,
-    id_types::{SourceId, SourceKey, from_sql, sql},
+    id_types::{InstanceId, SourceId, SourceKey, from_sql, sql},
     library, local_ids,
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
@@ -16,7 +16,8 @@ use crate::{
 };
 
 pub use crate::{
-    mirror::source_removal::{Removed, remove},
+    mirror::source_change::{rename, set_refreshing},
+    mirror::source_removal::{LastPosts, Removed, removal, remove},
     posts::instance::all as instances,
 };
 
@@ -42,6 +43,11 @@ pub struct Source {
     pub settings: Settings,
     /// Where its token is.
     pub token: Option<TokenLocation>,
+    /// Whether its server may be in a private network, and be sent tokens over plain `http`, also
+    /// where that is allowed of no other.
+    pub allow_private: bool,
+    /// Whether its posts are kept fresh, also those that no other source keeps so.
+    pub refreshing: bool,
     /// Whether fetching is paused.
     pub paused: bool,
     /// Whether a first page of it is stored, so that others may read its entries. Its history may
@@ -97,6 +103,8 @@ pub struct NewSource {
     pub settings: Settings,
     /// Where its token is.
     pub token: Option<TokenLocation>,
+    /// Whether its server may be in a private network.
+    pub allow_private: bool,
 }
 
 /// Why a name was refused.
@@ -127,8 +135,8 @@ pub fn add(
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
              readable, created_at_ms, lease_holder, lease_fence, lease_until_ms,
-             machine)
-         values ($1, $2, $3, $4, $5, $6, $7, false, $9, $8, null, 0, 0, '{}')",
+             machine, allow_private)
+         values ($1, $2, $3, $4, $5, $6, $7, false, $9, $8, null, 0, 0, '{}', $10)",
         &[
             &id,
             &instance,
@@ -139,6 +147,7 @@ pub fn add(
             &new.token.as_ref().map(TokenLocation::to_text),
             &now_ms,
             &(new.timeline == TRACKED),
+            &new.allow_private,
         ],
     )?;
     let key = SourceKey {
@@ -208,7 +217,26 @@ pub fn set_token(
     set(tx, source, "token", &token.map(TokenLocation::to_text))
 }
 
-fn set(
+/// Sets whether a source's server may be in a private network.
+pub fn set_allow_private(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    allow_private: bool,
+) -> Result<(), StoreError> {
+    set(tx, source, "allow_private", &allow_private)
+}
+
+/// Whether a source of this instance allows its server to be in a private network.
+pub fn allows_private(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
+    let found = tx.query_opt(
+        "select id from source where instance_id = $1 and allow_private limit 1",
+        &[&sql(instance)],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.is_some())
+}
+
+pub(super) fn set(
     tx: &mut Tx<'_>,
     source: SourceKey,
     column: &str,
@@ -281,7 +309,7 @@ fn select(
 
 /// The columns that [`from_row`] reads.
 const COLUMNS: &str = "s.id, s.name, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
-    s.settings, s.token, s.paused, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
+    s.settings, s.token, s.allow_private, s.refreshing, s.paused, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
     s.lease_fence, s.lease_until_ms";
 
 fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
@@ -298,6 +326,8 @@ fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
         upstream: row.text("upstream")?,
         settings: from_json(SETTINGS, row.str("settings")?)?,
         token: TokenLocation::of_row(row, "token")?,
+        allow_private: row.bool("allow_private")?,
+        refreshing: row.bool("refreshing")?,
         paused: row.bool("paused")?,
         readable: row.bool("readable")?,
         update_count: row.i64("update_count")?,

@@ -74,9 +74,10 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
         &format!(
             "update source set lease_until_ms = {now} + $1
              from {{rows as r(source_id, held_in, held_fence)}}
-             where id = r.source_id and instance_id = r.held_in and lease_fence = r.held_fence and lease_holder is not null"
+             where id = r.source_id and instance_id = r.held_in and instance_id {{in $2}}
+                 and lease_fence = r.held_fence and lease_holder is not null"
         ),
-        &[&ttl_ms],
+        &[&ttl_ms, &held[1]],
         &held,
     )?;
     let [ids, instances, _] = held;
@@ -125,11 +126,13 @@ pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
 /// Gives leases back; returns how many were not lost. To be written below
 /// [`driftline_db::Root::none`].
 pub fn release_all(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<u64, StoreError> {
+    let held = columns(leases);
     let changed = tx.execute_many(
         "update source set lease_holder = null from {rows as r(source_id, held_in, held_fence)}
-         where id = r.source_id and instance_id = r.held_in and lease_fence = r.held_fence and lease_holder is not null",
-        &[],
-        &columns(leases),
+         where id = r.source_id and instance_id = r.held_in and instance_id {in $1}
+             and lease_fence = r.held_fence and lease_holder is not null",
+        &[&held[1]],
+        &held,
     )?;
     if changed > 0 {
         change::raise_later(tx)?;

@@ -1,6 +1,6 @@
 //! Removes sources.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use driftline_db::{Column, DbError, Tx};
 
@@ -15,45 +15,75 @@ use crate::{
     sharing::change,
 };
 
-/// How much was removed with a source.
+/// How much goes with a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Its entries.
     pub entries: u64,
-    /// Their posts that no other source has.
+    /// Their posts that no other source has: removed, or kept without a source.
     pub posts: u64,
+    /// Its gaps: ranges that are not proven complete.
+    pub gaps: u64,
+    /// Its pending look-ups, those that were given up included.
+    pub lookups: u64,
+    /// Its items that no post could be read from.
+    pub unreadable: u64,
 }
 
-/// Removes a source with its entries, its gaps and the posts that no other source has. To be
+/// What becomes of the posts that no other source has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastPosts {
+    /// They are removed, with their histories.
+    Remove,
+    /// They stay, are shown and refreshed as before, and belong to no source.
+    Keep,
+}
+
+/// What goes with a source if it is removed now. Reads each of its entries.
+pub fn removal(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, StoreError> {
+    let others = others(tx, source)?;
+    let mut removed = counts(tx, source)?;
+    let mut after = i64::MIN;
+    let mut last = HashSet::new();
+    while let Some(ids) = next_posts(tx, source, &mut after)? {
+        removed.entries += ids.len() as u64;
+        let kept = new_owners(tx, &others, &ids)?;
+        last.extend(ids.into_iter().filter(|id| !kept.contains_key(id)));
+    }
+    removed.posts = last.len() as u64;
+    Ok(removed)
+}
+
+/// Removes a source with its entries and its gaps; posts that another source has stay. To be
 /// written below [`crate::mirror::source::root`] of it.
 ///
 /// The IDs of what was removed are never given again.
-pub fn remove(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, StoreError> {
+pub fn remove(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    last_posts: LastPosts,
+) -> Result<Removed, StoreError> {
     let held = LockedSource::load(tx, source, None)?;
     instance::hold(tx, held.instance_id)?;
-    let others = tx.query(
-        "select id from source where instance_id = $1 and id <> $2 order by id",
-        &[&held.instance_id, &held.id],
-        |row| {
-            let id = from_sql(row.i64("id")?)?;
-            Ok(SourceKey { id, ..source })
-        },
-    )?;
-    let mut removed = Removed::default();
+    let others = others(tx, source)?;
+    let mut removed = counts(tx, source)?;
     let mut after = i64::MIN;
-    loop {
-        let posts = tx.query(
-            "select id, post_id from entry
-             where source_id = $1 and instance_id = $4 and id > $2 order by id limit $3",
-            &[&held.id, &after, &BATCH, &held.instance_id],
-            |row| Ok((row.i64("id")?, row.i64("post_id")?)),
-        )?;
-        let Some((last, _)) = posts.last() else { break };
-        after = *last;
-        removed.entries += posts.len() as u64;
-        let ids: Vec<i64> = posts.iter().map(|(_, post_id)| *post_id).collect();
-        removed.posts += remove_posts(tx, &held, &others, &ids)?;
+    // A source may list a post more than once.
+    let mut kept = HashSet::new();
+    while let Some(ids) = next_posts(tx, source, &mut after)? {
+        removed.entries += ids.len() as u64;
+        let new_owners = new_owners(tx, &others, &ids)?;
+        hand_over(tx, &held, &new_owners)?;
+        let last = ids.into_iter().filter(|id| !new_owners.contains_key(id));
+        match last_posts {
+            LastPosts::Remove => {
+                let last: Vec<i64> = last.collect();
+                removed.posts += remove_posts(tx, &held, &last)?;
+            }
+            LastPosts::Keep => kept.extend(last),
+        }
     }
+    removed.posts += kept.len() as u64;
     let lookup_ids = tx.query(
         "select lookup_id from pending_lookup where source_id = $1 and instance_id = $2",
         &[&held.id, &held.instance_id],
@@ -75,19 +105,77 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, StoreError>
     Ok(removed)
 }
 
-/// Removes the posts that no other source has, and hands each of the rest over to one that has it.
-fn remove_posts(
+/// The other sources of its instance.
+fn others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<SourceKey>, DbError> {
+    tx.query(
+        "select id from source where instance_id = $1 and id <> $2 order by id",
+        &[&source.instance_id(), &source.id()],
+        |row| {
+            let id = from_sql(row.i64("id")?)?;
+            Ok(SourceKey { id, ..source })
+        },
+    )
+}
+
+/// What goes with it besides entries and posts.
+fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, DbError> {
+    let mut count = |table: &str| {
+        let sql = format!(
+            "select count(*) as found from {table} where source_id = $1 and instance_id = $2"
+        );
+        let found = tx.query_one(&sql, &[&source.id(), &source.instance_id()], |row| {
+            row.i64("found")
+        });
+        found.map(i64::cast_unsigned)
+    };
+    Ok(Removed {
+        gaps: count("gap")?,
+        lookups: count("pending_lookup")?,
+        unreadable: count("quarantine")?,
+        ..Removed::default()
+    })
+}
+
+/// The posts of the source's next entries, in the order of these; `None` after the last.
+fn next_posts(
     tx: &mut Tx<'_>,
-    held: &LockedSource,
+    source: SourceKey,
+    after: &mut i64,
+) -> Result<Option<Vec<i64>>, DbError> {
+    let entries = tx.query(
+        "select id, post_id from entry
+         where source_id = $1 and instance_id = $4 and id > $2 order by id limit $3",
+        &[&source.id(), after, &BATCH, &source.instance_id()],
+        |row| Ok((row.i64("id")?, row.i64("post_id")?)),
+    )?;
+    let Some((last, _)) = entries.last() else {
+        return Ok(None);
+    };
+    *after = *last;
+    Ok(Some(entries.iter().map(|(_, post_id)| *post_id).collect()))
+}
+
+/// The posts among these that other sources have, each with the first that has it.
+fn new_owners(
+    tx: &mut Tx<'_>,
     others: &[SourceKey],
     post_ids: &[i64],
-) -> Result<u64, StoreError> {
+) -> Result<HashMap<i64, i64>, DbError> {
     let mut new_owners: HashMap<i64, i64> = HashMap::new();
     for other in others {
-        for post_id in held_by(tx, *other, post_ids)? {
+        for post_id in refresh::held_by(tx, (other.id(), other.instance_id()), post_ids)? {
             new_owners.entry(post_id).or_insert(other.id());
         }
     }
+    Ok(new_owners)
+}
+
+/// Hands posts over to other sources that have them.
+fn hand_over(
+    tx: &mut Tx<'_>,
+    held: &LockedSource,
+    new_owners: &HashMap<i64, i64>,
+) -> Result<(), DbError> {
     tx.execute_many(
         "update post set first_source_id = r.source_id from {rows as r(id, source_id)}
          where post.id = r.id and post.instance_id = $2 and post.first_source_id = $1",
@@ -97,11 +185,15 @@ fn remove_posts(
             Column::i64(new_owners.values().copied()),
         ],
     )?;
-    let unreferenced: Vec<i64> = post_ids
-        .iter()
-        .copied()
-        .filter(|id| !new_owners.contains_key(id))
-        .collect();
+    Ok(())
+}
+
+/// Removes posts that no other source has.
+fn remove_posts(
+    tx: &mut Tx<'_>,
+    held: &LockedSource,
+    unreferenced: &[i64],
+) -> Result<u64, StoreError> {
     let column = || Column::i64(unreferenced.iter().copied());
     // A post that others name keeps the ID by which they do.
     for sql in [
@@ -119,7 +211,7 @@ fn remove_posts(
         "delete from post where id {in $1} and instance_id = $2",
         &[&column(), &held.instance_id],
     )?;
-    refresh::unschedule(tx, held.instance_id, &unreferenced)?;
+    refresh::unschedule(tx, held.instance_id, unreferenced)?;
     for sql in [
         "delete from count_history where post_id {in $1} and instance_id = $2",
         "delete from post_history where post_id {in $1} and instance_id = $2",
@@ -141,19 +233,6 @@ fn remove_posts(
         &[column()],
     )?;
     Ok(posts)
-}
-
-fn held_by(tx: &mut Tx<'_>, source: SourceKey, post_ids: &[i64]) -> Result<Vec<i64>, DbError> {
-    let ids = Column::i64(post_ids.iter().copied());
-    tx.query(
-        "select post_id from entry
-         where source_id = $1 and instance_id = $3 and id {in $2} and id = post_id
-         union
-         select post_id from entry
-         where source_id = $1 and instance_id = $3 and post_id {in $2} and id <> post_id",
-        &[&source.id(), &ids, &source.instance_id()],
-        |row| row.i64("post_id"),
-    )
 }
 
 const BATCH: i64 = 1000;

@@ -71,7 +71,7 @@ pub fn add_lookups(
     let ids: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
     let stored = post::known(tx, instance_id, &ids)?;
     let known = pending_lookup::known(tx, instance_id, &ids)?;
-    if !once {
+    if !once && held.refreshing {
         let alive = stored.values().filter(|post| !post.is_gone());
         let alive: Vec<i64> = alive.map(|post| post.id).collect();
         // No request was sent, so their last answers stay the last.

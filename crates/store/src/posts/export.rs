@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::post::Visibility;
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::{
     error::StoreError,
@@ -45,6 +45,8 @@ pub struct ExportPost {
     pub edited_at_ms: Option<i64>,
     /// When its deletion was noticed, Unix ms.
     pub deleted_at_ms: Option<i64>,
+    /// When the answer was requested that showed this version of it, Unix ms.
+    pub fetched_at_ms: i64,
     /// Who may see it at the upstream.
     pub visibility: Visibility,
     /// The post as it came, JSON; `None` for a tombstone.
@@ -71,28 +73,84 @@ pub fn rows(
     after_first_usn: i64,
     limit: u32,
 ) -> Result<Vec<ExportRow>, StoreError> {
-    let entries = tx.query(
-        "select id, post_id, first_usn, usn, arrived_at_ms, left_at_ms from entry
-         where source_id = $1 and instance_id = $4 and first_usn > $2
-         order by first_usn limit $3",
-        &[
-            &source.id(),
-            &after_first_usn,
-            &limit,
-            &source.instance_id(),
-        ],
+    let entries = arrived_later(tx, source, after_first_usn, limit)?;
+    let entries = tx.rows(entries)?;
+    with_posts(tx, source, &entries)
+}
+
+/// An entry, without its post.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExportEntry {
+    pub(crate) id: i64,
+    pub(crate) post_id: i64,
+    pub(crate) first_usn: i64,
+    pub(crate) usn: i64,
+    pub(crate) change_usn: Option<i64>,
+    pub(crate) gone: bool,
+    pub(crate) arrived_at_ms: i64,
+    pub(crate) left_at_ms: Option<i64>,
+}
+
+/// The entries that [`rows`] is of, along with what is asked next.
+pub(crate) fn arrived_later(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    after_first_usn: i64,
+    limit: u32,
+) -> Result<PendingRows<'static, ExportEntry>, DbError> {
+    entries_later(tx, source, "first_usn", after_first_usn, limit)
+}
+
+/// Entries whose last change came after that USN, in the order of these changes, along with what is
+/// asked next.
+pub(crate) fn changed_later(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    after_change_usn: i64,
+    limit: u32,
+) -> Result<PendingRows<'static, ExportEntry>, DbError> {
+    entries_later(tx, source, "change_usn", after_change_usn, limit)
+}
+
+fn entries_later(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    usn: &str,
+    after: i64,
+    limit: u32,
+) -> Result<PendingRows<'static, ExportEntry>, DbError> {
+    tx.query_later(
+        &format!(
+            "select id, post_id, first_usn, usn, change_usn, gone, arrived_at_ms, left_at_ms
+             from entry where source_id = $1 and instance_id = $4 and {usn} > $2
+             order by {usn} limit $3"
+        ),
+        &[&source.id(), &after, &limit, &source.instance_id()],
         |row| {
-            Ok((
-                from_sql(row.i64("id")?)?,
-                row.i64("post_id")?,
-                row.i64("first_usn")?,
-                row.i64("usn")?,
-                row.i64("arrived_at_ms")?,
-                row.opt_i64("left_at_ms")?,
-            ))
+            Ok(ExportEntry {
+                id: row.i64("id")?,
+                post_id: row.i64("post_id")?,
+                first_usn: row.i64("first_usn")?,
+                usn: row.i64("usn")?,
+                change_usn: row.opt_i64("change_usn")?,
+                gone: row.bool("gone")?,
+                arrived_at_ms: row.i64("arrived_at_ms")?,
+                left_at_ms: row.opt_i64("left_at_ms")?,
+            })
         },
-    )?;
-    let ids = Column::i64(entries.iter().map(|(_, post_id, ..)| *post_id));
+    )
+}
+
+/// Entries of a source with their posts, in the same order.
+pub(crate) fn with_posts(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    entries: &[ExportEntry],
+) -> Result<Vec<ExportRow>, StoreError> {
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = Column::i64(entries.iter().map(|entry| entry.post_id));
     let posts: HashMap<i64, ExportPost> = tx
         .query(
             &format!("select {COLUMNS} from post where id {{in $1}} and instance_id = $2"),
@@ -101,29 +159,27 @@ pub fn rows(
         )?
         .into_iter()
         .collect();
-    entries
-        .into_iter()
-        .map(|(id, post_id, first_usn, usn, arrived_at_ms, left_at_ms)| {
-            let post = posts
-                .get(&post_id)
-                .cloned()
-                .ok_or_else(|| StoreError::unreadable("an entry", &"its post is missing"))?;
-            Ok(ExportRow {
-                id,
-                post_id: from_sql(post_id)?,
-                first_usn,
-                usn,
-                arrived_at_ms,
-                left_at_ms,
-                post,
-            })
+    let with_post = |entry: &ExportEntry| {
+        let post = posts
+            .get(&entry.post_id)
+            .cloned()
+            .ok_or_else(|| StoreError::unreadable("an entry", &"its post is missing"))?;
+        Ok(ExportRow {
+            id: from_sql(entry.id)?,
+            post_id: from_sql(entry.post_id)?,
+            first_usn: entry.first_usn,
+            usn: entry.usn,
+            arrived_at_ms: entry.arrived_at_ms,
+            left_at_ms: entry.left_at_ms,
+            post,
         })
-        .collect()
+    };
+    entries.iter().map(with_post).collect()
 }
 
 /// The columns that [`from_row`] reads.
 const COLUMNS: &str = "id, upstream_id, uri, url, created_at_ms, edited_at_ms, deleted_at_ms,
-    visibility, raw";
+    read_at_ms, visibility, raw";
 
 fn from_row(row: &Row<'_>) -> Result<(i64, ExportPost), DbError> {
     let post = ExportPost {
@@ -133,6 +189,7 @@ fn from_row(row: &Row<'_>) -> Result<(i64, ExportPost), DbError> {
         created_at_ms: row.opt_i64("created_at_ms")?,
         edited_at_ms: row.opt_i64("edited_at_ms")?,
         deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+        fetched_at_ms: row.i64("read_at_ms")?,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         raw: row.opt_text("raw")?,
     };

@@ -16,6 +16,7 @@ use super::{
     pending_lookup,
     schedule::{self, Slot},
     stored,
+    unrefreshed::PendingUnrefreshed,
 };
 use crate::{
     error::StoreError,
@@ -67,6 +68,8 @@ pub struct Claim {
     pub(crate) idle: Vec<Slot>,
     /// Slots whose post is to be rescheduled without a look-up.
     pub(crate) later: Vec<Slot>,
+    /// Slots whose post was not to be kept fresh by any of its sources.
+    pub(crate) unrefreshed: Vec<Slot>,
 }
 
 /// A post that is due.
@@ -273,7 +276,7 @@ impl Claims {
 impl Claim {
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let posts = self.posts.iter().map(|post| post.slot);
-        let others = self.idle.iter().chain(&self.later);
+        let others = self.idle.iter().chain(&self.later).chain(&self.unrefreshed);
         posts.chain(others.copied())
     }
 
@@ -325,7 +328,11 @@ fn take(
     slots: &[Slot],
     is_free: impl Fn(&Slot) -> bool,
 ) -> Result<Claim, StoreError> {
-    let (due, idle) = posts(tx, request.instance, slots)?;
+    let Slots {
+        due,
+        idle,
+        unrefreshed,
+    } = posts(tx, request.instance, slots)?;
     let size = request.batch_rule.size();
     // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
     let turn = request.shard / SHARDS as u64;
@@ -343,6 +350,7 @@ fn take(
         posts,
         idle,
         later,
+        unrefreshed,
     })
 }
 
@@ -360,7 +368,7 @@ fn more(
     let all: Vec<i64> = buckets(request).collect();
     let mut next = schedule::after(tx, &all, request.now_ms, each)?;
     next.retain(is_free);
-    let (next, _) = posts(tx, request.instance, &next)?;
+    let Slots { due: next, .. } = posts(tx, request.instance, &next)?;
     Ok(choice::most_valuable(
         &request.policy,
         next,
@@ -369,19 +377,30 @@ fn more(
     ))
 }
 
-/// The posts of slots, and the slots whose post needs no look-up.
-fn posts(
-    tx: &mut Tx<'_>,
-    instance: InstanceId,
-    slots: &[Slot],
-) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
+/// Slots, sorted out.
+struct Slots {
+    due: Vec<DuePost>,
+    /// Those whose post needs no look-up.
+    idle: Vec<Slot>,
+    /// Those whose post no source keeps fresh.
+    unrefreshed: Vec<Slot>,
+}
+
+/// The posts of slots.
+fn posts(tx: &mut Tx<'_>, instance: InstanceId, slots: &[Slot]) -> Result<Slots, StoreError> {
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
+    let pending = PendingUnrefreshed::ask(tx, sql(instance))?;
     let mut known = stored::by_ids(tx, sql(instance), &ids)?;
     let mut lookups = pending_lookup::by_ids(tx, sql(instance), &ids)?;
+    let off = pending.among(tx, &ids)?;
     let mut posts = Vec::with_capacity(slots.len());
-    let mut idle = Vec::new();
+    let (mut idle, mut unrefreshed) = (Vec::new(), Vec::new());
     for slot in slots {
         let id = slot.post_id;
+        if off.contains(&id) {
+            unrefreshed.push(*slot);
+            continue;
+        }
         let (state, post) = known.remove(&id).unzip();
         let target = match (lookups.remove(&id), post.flatten()) {
             (Some(lookup), _) => {
@@ -419,7 +438,11 @@ fn posts(
     }
     // Across shards, the post that has waited longest comes first.
     posts.sort_by_key(|due: &DuePost| due.due_at_ms);
-    Ok((posts, idle))
+    Ok(Slots {
+        due: posts,
+        idle,
+        unrefreshed,
+    })
 }
 
 fn buckets(request: &ClaimRequest) -> impl Iterator<Item = i64> {

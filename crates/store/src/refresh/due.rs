@@ -121,6 +121,53 @@ fn due_by_later(
     })?)
 }
 
+/// What of an instance is due and waits for a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Stored posts and pending look-ups that the schedule has as due, as far as they were counted.
+    pub due: u64,
+    /// Whether a bucket has more than were counted.
+    pub has_more: bool,
+    /// The earliest due time of those, Unix ms.
+    pub first_due_ms: Option<i64>,
+}
+
+/// What of each instance waits, in the order of the instances. Reads at most `limit` rows of each of
+/// their buckets, from the one that is due first, whatever the size of the schedule.
+pub fn waiting(
+    tx: &mut Tx<'_>,
+    instances: &[InstanceId],
+    now_ms: i64,
+    limit: u32,
+) -> Result<Vec<Waiting>, StoreError> {
+    let mut asked = Vec::with_capacity(instances.len());
+    for instance in instances {
+        let id = sql(*instance);
+        let buckets = Column::i64(Shards::ALL.buckets(id * SHARDS));
+        asked.push(tx.query_each_later(
+            "select count(*) as due, min(due_at_ms) as first_due_ms from (
+                 select due_at_ms from schedule
+                 where bucket = {row 1} and instance_id = $3 and due_at_ms <= $1
+                 order by due_at_ms limit $2) as due",
+            &[&now_ms, &limit, &id],
+            &[buckets],
+            |row| Ok((row.i64("due")?, row.opt_i64("first_due_ms")?)),
+        )?);
+    }
+    let mut found = Vec::with_capacity(asked.len());
+    for rows in asked {
+        let mut waiting = Waiting::default();
+        for (due, first_due_ms) in tx.rows(rows)? {
+            waiting.due += due.cast_unsigned();
+            waiting.has_more |= due >= i64::from(limit);
+            let times = [waiting.first_due_ms, first_due_ms];
+            waiting.first_due_ms = times.into_iter().flatten().min();
+        }
+        found.push(waiting);
+    }
+    Ok(found)
+}
+
 /// How much of an instance is overdue. Reads every row of its schedule once.
 pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Overdue, StoreError> {
     let base = sql(instance) * SHARDS;

@@ -30,12 +30,13 @@ mod save;
 mod schedule;
 mod shards;
 mod stored;
+mod unrefreshed;
 
 pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
 #[doc(hidden)] // Tests count them.
 pub use claim_lease::claimed_slots;
 pub use count_history::{CountsAt, count_history};
-pub use due::{BandState, Overdue, bands, due_by, next_due_ms, overdue};
+pub use due::{BandState, Overdue, Waiting, bands, due_by, next_due_ms, overdue, waiting};
 pub use freshness::{RefreshState, refresh_state};
 pub use growth_history::{GrowthHistory, growth_histories};
 pub use learned_state::{ObservationReport, learn, learned_state, root as learned_state_root};
@@ -48,6 +49,7 @@ pub use shards::Shards;
 pub(crate) use freshness::{insert, revive, set_state_hashes, unschedule};
 pub(crate) use outbox::add_to_outbox;
 pub(crate) use recount::{Look, RecountContext};
+pub(crate) use unrefreshed::{PendingUnrefreshed, held_by};
 
 /// How many buckets an instance has. Claims in different buckets need not wait for each other.
 pub const SHARDS: i64 = 8;

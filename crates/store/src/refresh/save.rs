@@ -16,6 +16,7 @@ use super::{
     pending_lookup,
     schedule::Slot,
     stored::{self, States},
+    unrefreshed::PendingUnrefreshed,
 };
 use crate::{
     error::StoreError,
@@ -133,6 +134,21 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         stored::update_hashes(tx, instance_id, &mut known, save.hash_stored)?;
     }
     let mut changes = Changes::default();
+    if !save.claim.unrefreshed.is_empty() {
+        // Since the claim, a source may have begun to keep them fresh.
+        let ids: Vec<i64> = save.claim.unrefreshed.iter().map(|of| of.post_id).collect();
+        let off = PendingUnrefreshed::ask(tx, instance_id)?.among(tx, &ids)?;
+        for slot in &save.claim.unrefreshed {
+            match known.get(&slot.post_id) {
+                Some((state, _)) if state.due_at_ms != Some(slot.due_at_ms) => {}
+                Some((state, _)) if off.contains(&slot.post_id) => {
+                    changes.refreshed.schedule(*slot, state, None);
+                }
+                Some(_) => changes.refreshed.slots.push(*slot),
+                None => {}
+            }
+        }
+    }
     for slot in &save.claim.idle {
         match known.get(&slot.post_id) {
             // Another transaction has scheduled it meanwhile.
@@ -190,6 +206,7 @@ fn may_change_content(save: &Save, known: &States) -> bool {
         _ => false,
     };
     !save.claim.idle.is_empty()
+        || !save.claim.unrefreshed.is_empty()
         || save.claim.later.iter().any(|slot| is_deleted(slot.post_id))
         || save.answers.iter().any(answer_may)
 }

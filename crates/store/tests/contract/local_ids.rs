@@ -50,7 +50,7 @@ fn ids_of_what_was_removed_are_not_given_again_after_a_restart() {
         let mut world = World::readable(&store, "home");
         world.poll(posts([3, 2, 1]));
         let (source, before) = (world.source, ids(&world));
-        world.write(move |tx| source::remove(tx, source));
+        world.write(move |tx| source::remove(tx, source, source::LastPosts::Remove));
         store.close_blocking();
 
         let store = open(&fresh);

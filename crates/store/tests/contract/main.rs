@@ -3,6 +3,7 @@
 mod accounts;
 mod anchors;
 mod broken_links;
+mod change_feed;
 mod control_posts;
 mod deletions;
 mod departures;
@@ -20,6 +21,8 @@ mod lossless;
 mod members;
 mod node_leases;
 mod order;
+mod other_askers;
+mod overviews;
 mod pages;
 mod partitions;
 mod placements;

@@ -207,7 +207,9 @@ fn what_all_are_to_notice_raises_the_number() {
         let lease = lease.expect("a free source");
         write(store, move |tx| source_lease::release(tx, &lease));
         rises("a lease that is given back");
-        let removed = store.write_blocking(source::root(id), move |tx| source::remove(tx, id));
+        let removed = store.write_blocking(source::root(id), move |tx| {
+            source::remove(tx, id, source::LastPosts::Remove)
+        });
         removed.expect("a removal");
         rises("a removal");
         assert!(!write(store, move |tx| source::set_paused(tx, id, true)));

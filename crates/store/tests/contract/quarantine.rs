@@ -319,7 +319,7 @@ fn a_removed_source_leaves_none() {
         let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
         world.commit(&newest_page(), broken).expect("a commit");
         let source = world.source;
-        world.write(move |tx| source::remove(tx, source));
+        world.write(move |tx| source::remove(tx, source, source::LastPosts::Remove));
         let left = store.read_blocking(move |tx| quarantine::count(tx, source));
         assert_eq!(left.expect("a count"), 0);
     });

@@ -155,7 +155,7 @@ fn the_id_of_what_is_named_is_never_given_again_nor_lost() {
         let other_source = other.source;
         store
             .write_blocking(source::root(other_source), move |tx| {
-                source::remove(tx, other_source)
+                source::remove(tx, other_source, source::LastPosts::Remove)
             })
             .expect("a removal");
         assert_eq!(local_id(&world, home, "99"), Some(named));

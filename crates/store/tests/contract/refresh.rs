@@ -7,6 +7,7 @@ mod outcomes;
 mod pending_lookup;
 mod pipeline;
 mod recount;
+mod unrefreshed;
 mod value;
 
 use std::{

@@ -316,7 +316,7 @@ fn ids_of_a_post_outlive_it_and_find_nothing_then() {
         let ids: Vec<LocalId> = world.timeline().iter().map(|post| post.id).collect();
         let all = world.export().len();
         let source = world.source;
-        let removed = world.write(move |tx| source::remove(tx, source));
+        let removed = world.write(move |tx| source::remove(tx, source, source::LastPosts::Remove));
         assert_eq!(removed.posts as usize, all);
         for id in ids {
             assert_eq!(world.read(move |tx| find::post(tx, &id.to_string())), None);

@@ -7,7 +7,7 @@ use driftline_db::{
 };
 use driftline_store::{
     InstanceId, MIGRATIONS, SourceId, SourceKey, Store, StoreError, local_ids, nonce,
-    source::{self, NameRefused, Removed, TokenLocation},
+    source::{self, LastPosts, NameRefused, NewSource, TokenLocation},
     timeline::{self, Viewer},
 };
 
@@ -104,6 +104,47 @@ fn a_source_comes_back_as_it_was_added() {
 }
 
 #[test]
+fn a_private_server_is_allowed_by_its_source_for_its_instance_alone() {
+    on_both(|store| {
+        let add = |name: &str, origin: &str, allow_private| {
+            let new = NewSource {
+                origin: origin.to_owned(),
+                allow_private,
+                ..new_source(name)
+            };
+            let added =
+                store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
+            added.expect("a write").expect("a source")
+        };
+        let allowed = add("one", "http://10.0.0.1", true);
+        add("two", "http://10.0.0.1", false);
+        let other = add("three", "http://10.0.0.2", false);
+        let state = || {
+            let read = store.read_blocking(move |tx| {
+                let sources = source::list(tx)?;
+                let own: Vec<bool> = sources.iter().map(|of| of.allow_private).collect();
+                let of =
+                    [allowed.instance, other.instance].map(|id| source::allows_private(tx, id));
+                let [first, second] = of;
+                Ok::<_, StoreError>((own, first?, second?))
+            });
+            read.expect("a read")
+        };
+        assert_eq!(state(), (vec![true, false, false], true, false));
+        let set = |key, allow| {
+            let write = store.write_blocking(source::root(key), move |tx| {
+                source::set_allow_private(tx, key, allow)
+            });
+            write.expect("a write");
+        };
+        set(allowed, false);
+        assert_eq!(state(), (vec![false; 3], false, false));
+        set(other, true);
+        assert_eq!(state(), (vec![false, false, true], false, true));
+    });
+}
+
+#[test]
 fn bad_and_taken_names_are_refused() {
     on_both(|store| {
         add(store, "a.b-C_9").expect("a good name");
@@ -140,6 +181,31 @@ fn pausing_and_settings() {
 }
 
 #[test]
+fn a_renamed_source_is_found_by_its_new_name_alone() {
+    on_both(|store| {
+        let world = World::new(store, "home");
+        add(store, "taken").expect("a source");
+        let id = world.source;
+        let rename = |name: &'static str| world.write(move |tx| source::rename(tx, id, name));
+        assert_eq!(rename("taken"), Err(NameRefused::Taken));
+        assert_eq!(rename("home"), Err(NameRefused::Taken));
+        assert_eq!(rename("a b"), Err(NameRefused::Bad));
+        assert_eq!(rename("new"), Ok(()));
+        let by_name = |name: &'static str| {
+            let found = world.read(move |tx| source::by_name(tx, name));
+            found.map(|source| (source.id, source.name))
+        };
+        assert_eq!(by_name("new"), Some((id.id, "new".to_owned())));
+        assert_eq!(by_name("home"), None);
+        assert_eq!(world.read(move |tx| source::key(tx, id.id)), Some(id));
+        // The old name is free.
+        add(store, "home").expect("a source");
+        assert_eq!(rename("home"), Err(NameRefused::Taken));
+        assert_eq!(rename("newer"), Ok(()));
+    });
+}
+
+#[test]
 fn a_missing_source_is_an_error_of_its_own() {
     on_both(|store| {
         let id = SourceKey {
@@ -163,14 +229,15 @@ fn removing_a_source_leaves_what_others_have() {
         let mine = first.timeline();
         let theirs = second.timeline();
         let id = first.source;
-        let removed = first.write(move |tx| source::remove(tx, id));
-        assert_eq!(
-            removed,
-            Removed {
-                entries: 3,
-                posts: 2
-            }
-        );
+        let planned = first.read(move |tx| source::removal(tx, id));
+        assert_eq!((planned.entries, planned.posts, planned.lookups), (3, 2, 0));
+        let gaps = first.read(move |tx| {
+            let sql = "select count(*) from gap where source_id = 1";
+            Ok(tx.query_one(sql, &[], |row| row.i64(0))?)
+        });
+        assert!(gaps > 0 && planned.gaps == gaps.unsigned_abs(), "{gaps}");
+        let removed = first.write(move |tx| source::remove(tx, id, LastPosts::Remove));
+        assert_eq!(removed, planned);
         assert_eq!(
             store.read_blocking(move |tx| source::by_id(tx, id.id)),
             Ok(None)
@@ -204,6 +271,53 @@ fn removing_a_source_leaves_what_others_have() {
 }
 
 #[test]
+fn posts_that_are_kept_outlive_their_source() {
+    on_both(|store| {
+        let mut first = World::readable(store, "first");
+        let mut second = World::readable(store, "second");
+        first.poll(posts([3, 2, 1]));
+        second.poll(posts([4, 3]));
+        let (mine, public) = (first.timeline(), first.public());
+        let scheduled = |world: &World| {
+            world.read(|tx| {
+                let sql = "select count(*) from schedule";
+                Ok(tx.query_one(sql, &[], |row| row.i64(0))?)
+            })
+        };
+        let due = scheduled(&second);
+        let id = first.source;
+        let planned = first.read(move |tx| source::removal(tx, id));
+        let removed = first.write(move |tx| source::remove(tx, id, LastPosts::Keep));
+        assert_eq!(removed, planned);
+        assert_eq!((removed.entries, removed.posts), (3, 2));
+        assert_eq!(second.public(), public);
+        assert_eq!(scheduled(&second), due);
+        for post in &mine {
+            let of = post.id;
+            let found = second.read(move |tx| timeline::status(tx, of, Viewer::Anonymous));
+            assert_eq!(found.as_ref(), Some(post));
+        }
+        assert_eq!(
+            first.read(move |tx| source::by_id(tx, id.id)),
+            None,
+            "the source"
+        );
+        // A source that shows them again has them under new IDs of its own, and the public timeline
+        // shows each once.
+        let mut again = World::readable(store, "first");
+        again.poll(posts([5, 3, 2, 1]));
+        assert_eq!(names(&again.timeline()), ["5", "3", "2", "1"]);
+        assert_eq!(names(&again.public()), ["5", "4", "3", "2", "1"]);
+        let ids: Vec<_> = again.timeline().iter().map(|post| post.id).collect();
+        assert!(mine.iter().all(|post| !ids.contains(&post.id)));
+        let id = again.source;
+        let removed = again.write(move |tx| source::remove(tx, id, LastPosts::Remove));
+        assert_eq!((removed.entries, removed.posts), (4, 3));
+        assert_eq!(names(&second.public()), ["4", "3"]);
+    });
+}
+
+#[test]
 fn ids_of_removed_history_are_not_given_again() {
     on_both(|store| {
         let mut world = World::new(store, "home");
@@ -214,7 +328,7 @@ fn ids_of_removed_history_are_not_given_again() {
             .map(|p| p.id)
             .collect();
         let id = world.source;
-        world.write(move |tx| source::remove(tx, id));
+        world.write(move |tx| source::remove(tx, id, LastPosts::Remove));
         let mut world = World::new(store, "home");
         world.poll(posts([9, 8]));
         let after: Vec<_> = world
@@ -236,7 +350,7 @@ fn a_removed_first_source_hands_its_posts_over() {
         live.poll(posts([2]));
         assert_eq!(names(&live.public()), ["2", "1"]);
         let id = importing.source;
-        importing.write(move |tx| source::remove(tx, id));
+        importing.write(move |tx| source::remove(tx, id, LastPosts::Remove));
         assert_eq!(names(&live.public()), ["2"]);
         assert_eq!(names(&live.timeline()), ["2"]);
     });

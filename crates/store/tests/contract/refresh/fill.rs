@@ -138,7 +138,7 @@ fn remove(world: &World) {
     let removed = world
         .store
         .write_blocking(driftline_store::source::root(source), move |tx| {
-            driftline_store::source::remove(tx, source)
+            driftline_store::source::remove(tx, source, driftline_store::source::LastPosts::Remove)
         });
     removed.expect("removed");
 }

@@ -337,7 +337,7 @@ fn removing_the_source_removes_its_pending_lookups() {
         let world = World::readable(store, "tracked");
         add(&world, &[1, 2], false, START_MS);
         let source = world.source;
-        world.write(move |tx| source::remove(tx, source));
+        world.write(move |tx| source::remove(tx, source, source::LastPosts::Remove));
         assert_eq!(check_schedule(store), 0);
     });
 }

@@ -217,7 +217,7 @@ fn removed_posts_leave_the_schedule() {
         let now_ms = START_MS + 4 * MINUTE_MS;
         let claim = workers.claim(now_ms);
         let id = world.source;
-        world.write(move |tx| source::remove(tx, id));
+        world.write(move |tx| source::remove(tx, id, source::LastPosts::Remove));
         // The worker that holds them learns it when it saves.
         workers.save(&claim, &[found(1, 9), found(2, 9)], now_ms);
         assert_eq!(check_schedule(store), 0);

@@ -163,7 +163,9 @@ fn a_post_that_several_sources_show_grows_like_the_first_of_them() {
         }
         let gone = one.source;
         store
-            .write_blocking(source::root(gone), move |tx| source::remove(tx, gone))
+            .write_blocking(source::root(gone), move |tx| {
+                source::remove(tx, gone, source::LastPosts::Remove)
+            })
             .expect("removed");
         let left = state_of(&two, 2).freshness.source;
         assert_eq!(left, of(&two), "the first that is left");

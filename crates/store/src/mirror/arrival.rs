@@ -1,0 +1,48 @@
+//! The arrivals of a source's newest posts, for reports on its delay.
+
+use driftline_db::Tx;
+
+use crate::{error::StoreError, id_types::SourceKey, local_ids};
+
+/// When a post was written, and when it was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When its author says that it was written, Unix ms.
+    pub created_at_ms: i64,
+    /// When it was stored, Unix ms by the clock of the process that did.
+    pub arrived_at_ms: i64,
+}
+
+/// The last arrivals of each source, in the order of the sources, of at most `limit` entries each:
+/// without history, which was old when it came, and posts without a time. Costs one round trip.
+pub fn recent(
+    tx: &mut Tx<'_>,
+    sources: &[SourceKey],
+    limit: u32,
+) -> Result<Vec<Vec<Arrival>>, StoreError> {
+    let mut asked = Vec::with_capacity(sources.len());
+    for source in sources {
+        asked.push(tx.query_later(
+            "select e.id, e.arrived_at_ms, p.created_at_ms from (
+                 select id, post_id, arrived_at_ms from entry
+                 where source_id = $1 and instance_id = $2 order by first_usn desc limit $3
+             ) as e join post p on p.id = e.post_id and p.instance_id = $2",
+            &[&source.id(), &source.instance_id(), &limit],
+            |row| {
+                let arrived_at_ms = row.i64("arrived_at_ms")?;
+                let is_history = row.i64("id")? < local_ids::floor(arrived_at_ms);
+                let created_at_ms = row.opt_i64("created_at_ms")?;
+                let arrival = created_at_ms.map(|created_at_ms| Arrival {
+                    created_at_ms,
+                    arrived_at_ms,
+                });
+                Ok(arrival.filter(|_| !is_history))
+            },
+        )?);
+    }
+    let mut found = Vec::with_capacity(asked.len());
+    for rows in asked {
+        found.push(tx.rows(rows)?.into_iter().flatten().collect());
+    }
+    Ok(found)
+}

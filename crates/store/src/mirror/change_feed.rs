@@ -1,0 +1,137 @@
+//! The feed of changes: what happened to the posts of sources, in the order of their USNs.
+//!
+//! A source's USNs become visible in their order, since whoever takes one holds the source's row to the
+//! commit. So a reader that knows all up to a USN misses nothing when it goes on after it. Of several
+//! changes of one entry only the last is there, as it is now.
+
+use driftline_core::feed::{ChangeKind, FeedPosition};
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    id_types::{SourceKey, from_sql},
+    library, local_ids,
+    posts::export::{self, ExportEntry, ExportRow},
+};
+
+/// What happened to a post in a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its USN in the source.
+    pub usn: i64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Whether the entry is history: it was older than what the source had shown when it was stored.
+    pub is_history: bool,
+    /// The entry with its post as they are now.
+    pub row: ExportRow,
+}
+
+/// Changes of a source that follow each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangePage {
+    /// The changes, by their USNs.
+    pub changes: Vec<Change>,
+    /// The USN up to which there are no others.
+    pub end: i64,
+    /// Whether more is stored.
+    pub has_more: bool,
+}
+
+/// A source as the feed knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedSource {
+    /// The source.
+    pub key: SourceKey,
+    /// Its name.
+    pub name: String,
+    /// Its last USN.
+    pub update_count: i64,
+}
+
+/// The sources, by their IDs, with their last USNs.
+pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
+    let mut found = tx.query(
+        "select s.id, s.instance_id, s.name, l.update_count from source s
+         join library l on l.owner_id = s.id and l.owner_kind = 'source'
+             and l.instance_id = s.instance_id",
+        &[],
+        |row| {
+            Ok(FeedSource {
+                key: SourceKey {
+                    id: from_sql(row.i64("id")?)?,
+                    instance: from_sql(row.i64("instance_id")?)?,
+                },
+                name: row.text("name")?,
+                update_count: row.i64("update_count")?,
+            })
+        },
+    )?;
+    found.sort_by_key(|source| source.key.id);
+    Ok(found)
+}
+
+/// The position after all that is stored.
+pub fn end(tx: &mut Tx<'_>) -> Result<FeedPosition, StoreError> {
+    let sources = sources(tx)?;
+    let known = |source: &FeedSource| (u64::from(source.key.id), source.update_count);
+    Ok(sources.iter().map(known).collect())
+}
+
+/// The changes of a source after a USN, at most `limit` of them.
+pub fn after(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    usn: i64,
+    limit: u32,
+) -> Result<ChangePage, StoreError> {
+    // One snapshot: what is above this count is left for the next page.
+    let Some(update_count) = library::update_count(tx, source)? else {
+        return Ok(ChangePage::default());
+    };
+    let arrived = export::arrived_later(tx, source, usn, limit)?;
+    let changed = export::changed_later(tx, source, usn, limit)?;
+    let arrived = tx.rows(arrived)?;
+    let changed = tx.rows(changed)?;
+    let limit = limit as usize;
+    let has_more =
+        arrived.len().max(changed.len()) >= limit || arrived.len() + changed.len() > limit;
+    let arrived = arrived
+        .into_iter()
+        .map(|entry| (entry.first_usn, ChangeKind::New, entry));
+    let changed = changed
+        .into_iter()
+        .filter_map(|entry| Some((entry.change_usn?, kind(&entry), entry)));
+    let mut found: Vec<(i64, ChangeKind, ExportEntry)> = arrived.chain(changed).collect();
+    found.sort_by_key(|(usn, ..)| *usn);
+    found.truncate(limit);
+    let last = found.last().map(|(usn, ..)| *usn);
+    let entries: Vec<ExportEntry> = found.iter().map(|(.., entry)| *entry).collect();
+    let rows = export::with_posts(tx, source, &entries)?;
+    let changes = found
+        .into_iter()
+        .zip(rows)
+        .map(|((usn, kind, entry), row)| Change {
+            usn,
+            kind,
+            is_history: entry.id < local_ids::floor(entry.arrived_at_ms),
+            row,
+        });
+    Ok(ChangePage {
+        changes: changes.collect(),
+        end: match last {
+            Some(last) if has_more => last,
+            _ => update_count,
+        },
+        has_more,
+    })
+}
+
+/// What the last change of an entry was, as it shows now.
+fn kind(entry: &ExportEntry) -> ChangeKind {
+    match entry.left_at_ms {
+        Some(_) => ChangeKind::Left,
+        None if entry.gone => ChangeKind::Delete,
+        None => ChangeKind::Edit,
+    }
+}

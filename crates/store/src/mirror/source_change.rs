@@ -1,0 +1,81 @@
+//! Changes of what a source is called, and of whether its posts are kept fresh.
+
+use driftline_core::refresh::Policy;
+use driftline_db::{DbError, Tx};
+
+use super::source::{NameRefused, by_name, is_name, set};
+use crate::{
+    directory::{self, Kind},
+    error::StoreError,
+    id_types::SourceKey,
+    local_ids,
+    posts::instance,
+    refresh,
+};
+
+/// Gives a source another name. To be written below [`crate::mirror::source::root`] of it.
+pub fn rename(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    name: &str,
+) -> Result<Result<(), NameRefused>, StoreError> {
+    if !is_name(name) {
+        return Ok(Err(NameRefused::Bad));
+    }
+    // Names are given by whoever holds the clock.
+    tx.lock_later(local_ids::root())?;
+    if by_name(tx, name)?.is_some() {
+        return Ok(Err(NameRefused::Taken));
+    }
+    set(tx, source, "name", &name)?;
+    directory::remove(tx, Kind::Source, source.id())?;
+    let row = (source.id(), source.instance_id());
+    directory::add(tx, Kind::Source, name, row)?;
+    Ok(Ok(()))
+}
+
+/// Sets whether the posts of a source are kept fresh. Those that are, and are not due, become due by
+/// the policy; those that no source keeps fresh any more are taken off the schedule when they are
+/// due. To be written below [`crate::mirror::source::root`] of it.
+pub fn set_refreshing(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    refreshing: bool,
+    policy: &Policy,
+) -> Result<(), StoreError> {
+    // A save that takes posts off the schedule holds it, too.
+    instance::hold(tx, source.instance_id())?;
+    set(tx, source, "refreshing", &refreshing)?;
+    let mut after = i64::MIN;
+    while refreshing && let Some(ids) = live_posts(tx, source, &mut after)? {
+        // No request was sent for them, so their last answers stay the last.
+        refresh::revive(tx, source.instance_id(), policy, i64::MIN, &ids)?;
+    }
+    Ok(())
+}
+
+/// The posts of the source's next entries that are not deleted; `None` after the last.
+fn live_posts(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    after: &mut i64,
+) -> Result<Option<Vec<i64>>, DbError> {
+    let entries = tx.query(
+        "select e.id, e.post_id from entry e
+         join post p on p.id = e.post_id and p.instance_id = e.instance_id
+         where e.source_id = $1 and e.instance_id = $4 and e.id > $2 and p.deleted_at_ms is null
+         order by e.id limit $3",
+        &[&source.id(), after, &BATCH, &source.instance_id()],
+        |row| Ok((row.i64("id")?, row.i64("post_id")?)),
+    )?;
+    let Some((last, _)) = entries.last() else {
+        return Ok(None);
+    };
+    *after = *last;
+    let mut posts: Vec<i64> = entries.iter().map(|(_, post_id)| *post_id).collect();
+    posts.sort_unstable();
+    posts.dedup();
+    Ok(Some(posts))
+}
+
+const BATCH: i64 = 1000;
