@@ -1,6 +1,7 @@
 //! The clients of upstreams.
 
 use driftline_core::api::Api;
+use driftline_net::HttpError;
 use driftline_store::{
     instance::Instance,
     source::{Source, TokenLocation},
@@ -18,6 +19,9 @@ pub enum ClientError {
     /// The stored timeline is invalid.
     #[error(transparent)]
     Timeline(#[from] TimelineError),
+    /// The HTTP client cannot be built.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// The token cannot be sent.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -29,20 +33,46 @@ pub enum ClientError {
     TokenNeeded(String),
 }
 
+/// A server, as clients of it are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Server<'a> {
+    /// The API that it speaks.
+    pub api: Api,
+    /// Its origin.
+    pub origin: &'a str,
+    /// Whether it may be in a private network, and be sent tokens over plain `http`, even if this
+    /// process allows that of no other.
+    pub allow_private: bool,
+}
+
+impl<'a> Server<'a> {
+    /// The server of an instance.
+    pub fn of(instance: &'a Instance, allow_private: bool) -> Self {
+        Self {
+            api: instance.api,
+            origin: &instance.origin,
+            allow_private,
+        }
+    }
+}
+
 impl UpstreamAccess {
-    /// A client of the upstream of this origin, with the token at that location.
+    /// A client of a server, with the token at that location.
     ///
     /// # Errors
     /// [`ClientError`]; it never holds the token.
     pub fn client(
         &self,
-        api: Api,
-        origin: &str,
+        server: Server<'_>,
         token: Option<&TokenLocation>,
     ) -> Result<Upstream, ClientError> {
-        let address = Address::parse(origin)?;
-        let secret = self.secret(token, origin)?;
-        Ok(Upstream::new(api, self.http.clone(), address, secret)?)
+        let address = Address::parse(server.origin)?;
+        let secret = self.secret(token, server.origin)?;
+        let http = match server.allow_private {
+            true => self.http.trusting(address.url())?,
+            false => self.http.clone(),
+        };
+        Ok(Upstream::new(server.api, http, address, secret)?)
     }
 
     /// The client of a source, and the timeline that it reads.
@@ -51,16 +81,15 @@ impl UpstreamAccess {
     /// [`ClientError`]; it never holds the token.
     pub fn client_of(
         &self,
-        api: Api,
-        origin: &str,
+        server: Server<'_>,
         timeline: &str,
         token: Option<&TokenLocation>,
     ) -> Result<(Upstream, Timeline), ClientError> {
         let timeline: Timeline = timeline.parse()?;
-        if token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
+        if token.is_none() && (timeline.needs_token() || server.api != Api::Mastodon) {
             return Err(ClientError::TokenNeeded(timeline.to_string()));
         }
-        Ok((self.client(api, origin, token)?, timeline))
+        Ok((self.client(server, token)?, timeline))
     }
 }
 
@@ -69,6 +98,6 @@ pub(crate) fn client_of(
     source: &Source,
     access: &UpstreamAccess,
 ) -> Result<(Upstream, Timeline), ClientError> {
-    let Instance { api, origin, .. } = &source.instance;
-    access.client_of(*api, origin, &source.timeline, source.token.as_ref())
+    let server = Server::of(&source.instance, source.allow_private);
+    access.client_of(server, &source.timeline, source.token.as_ref())
 }

@@ -27,7 +27,7 @@ mod track;
 mod upstream_access;
 
 pub use cache_invalidations::CacheInvalidations;
-pub use client::ClientError;
+pub use client::{ClientError, Server};
 pub use completeness::{
     CompletenessReport, GapReport, GapState, LatenessReport, Reader, RungReport,
     completeness_report, source_facts,

@@ -134,7 +134,7 @@ impl Session {
             quarantine::retry(&store, access, &source, fence, reader, *scheme).await?;
         }
         let settings = Settings {
-            refreshed: access.refreshes,
+            refreshed: access.refreshes && source.refreshing,
             ..source.settings.clone()
         };
         let stream_state = StreamState::default();

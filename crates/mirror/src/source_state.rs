@@ -38,7 +38,7 @@ pub struct SourceFacts {
 }
 
 /// Ranges that are not proven complete, by why they are not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RangeCounts {
     /// Not read.
     pub open: u64,
@@ -179,7 +179,8 @@ impl SourceFacts {
 }
 
 impl SourceState {
-    const fn name(self) -> &'static str {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Paused => "paused",
             Self::Tracked => "tracked",

@@ -172,6 +172,7 @@ async fn source_of(
         upstream: address.to_string(),
         settings: Settings::default(),
         token: None,
+        allow_private: false,
     };
     let name = new.name.clone();
     let found = store.write(local_ids::root(), move |tx| find_or_add(tx, &new));

@@ -2,7 +2,7 @@
 
 use std::{
     error::Error,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::{
     Answer, FetchError, FetchErrorKind, OpenAnswer, Opened, Options, RedirectError, answer, guard,
-    location::location, redirect,
+    location::location, redirect, trusted_server::TrustedServer,
 };
 
 /// The `Authorization` header of a request of one address, if it has one, or
@@ -26,10 +26,21 @@ pub type Authorization = Result<Option<HeaderValue>, Box<dyn Error + Send + Sync
 /// and give it to all that fetches.
 #[derive(Debug, Clone)]
 pub struct Http {
-    client: reqwest::Client,
-    /// For streams: each has a connection of its own, which may be upgraded.
-    streams: reqwest::Client,
+    clients: Clients,
+    /// The one server that may be in a private network although others may not, and the clients
+    /// that reach it.
+    trusted: Option<(TrustedServer, Clients)>,
+    /// Made with the first server that is trusted, for all of them.
+    private: Arc<Mutex<Option<Clients>>>,
     options: Arc<Options>,
+}
+
+/// Connections under one policy.
+#[derive(Debug, Clone)]
+struct Clients {
+    requests: reqwest::Client,
+    /// Each stream has a connection of its own, which may be upgraded.
+    streams: reqwest::Client,
 }
 
 impl Http {
@@ -43,34 +54,45 @@ impl Http {
     pub fn new(options: Options) -> Result<Self, HttpError> {
         // The process may have chosen a provider already: that one serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || Self::builder(&options);
-        let client = builder().read_timeout(options.read_timeout).build();
-        let streams = builder().http1_only().pool_max_idle_per_host(0).build();
         Ok(Self {
-            client: client.map_err(HttpError)?,
-            streams: streams.map_err(HttpError)?,
+            clients: Clients::new(&options, options.allow_private)?,
+            trusted: None,
+            private: Arc::default(),
             options: Arc::new(options),
         })
     }
 
-    fn builder(options: &Options) -> reqwest::ClientBuilder {
-        reqwest::Client::builder()
-            .user_agent(&options.user_agent)
-            .default_headers(HeaderMap::from_iter([(
-                ACCEPT,
-                HeaderValue::from_static("application/json"),
-            )]))
-            .redirect(reqwest::redirect::Policy::none())
-            .dns_resolver(Arc::new(guard::GuardedResolver {
-                allow_private: options.allow_private,
-            }))
-            .connect_timeout(options.connect_timeout)
-            .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
-            .http1_ignore_invalid_headers_in_responses(true)
-            .gzip(true)
-            .brotli(true)
-            .referer(false)
-            .no_proxy()
+    /// The same client, which may also reach this server in a private network, and send tokens
+    /// there over plain `http`: this host on this port, and no other.
+    ///
+    /// # Errors
+    /// [`HttpError`] as for [`Http::new`].
+    pub fn trusting(&self, server: &Url) -> Result<Self, HttpError> {
+        if self.options.allow_private {
+            return Ok(self.clone());
+        }
+        let mut private = self.private.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = match &*private {
+            Some(clients) => clients.clone(),
+            None => private.insert(Clients::new(&self.options, true)?).clone(),
+        };
+        Ok(Self {
+            trusted: Some((TrustedServer::of(server), clients)),
+            ..self.clone()
+        })
+    }
+
+    /// Whether this address may be in a private network, and be sent tokens over plain `http`.
+    pub fn allows_private(&self, url: &Url) -> bool {
+        self.options.allow_private || self.clients_of(url).1
+    }
+
+    /// The clients for an address, and whether it is of the trusted server.
+    fn clients_of(&self, url: &Url) -> (&Clients, bool) {
+        match &self.trusted {
+            Some((server, clients)) if server.has(url) => (clients, true),
+            _ => (&self.clients, false),
+        }
     }
 
     /// The policy.
@@ -103,7 +125,7 @@ impl Http {
     ) -> Result<Answer, FetchError> {
         let none = HeaderMap::new();
         for _ in 0..=redirect::MAX_REDIRECTS {
-            let sent = self.send(&self.client, &url, authorization, &none).await?;
+            let sent = self.send(Use::Request, &url, authorization, &none).await?;
             let Some(target) = redirect_of(&sent.response) else {
                 return self.read(sent).await;
             };
@@ -127,7 +149,7 @@ impl Http {
     ) -> Result<Opened, FetchError> {
         let location = location(&url);
         for _ in 0..=redirect::MAX_REDIRECTS {
-            let sent = self.send(&self.streams, &url, &authorization, &headers);
+            let sent = self.send(Use::Stream, &url, &authorization, &headers);
             let Ok(sent) = tokio::time::timeout(self.options.read_timeout, sent).await else {
                 return Err(FetchError::new(&url, FetchErrorKind::NoStreamInTime));
             };
@@ -159,16 +181,22 @@ impl Http {
 
     async fn send(
         &self,
-        client: &reqwest::Client,
+        purpose: Use,
         url: &Url,
         authorization: &impl Fn(&Url) -> Authorization,
         headers: &HeaderMap,
     ) -> Result<Sent, FetchError> {
         let failed = |kind| FetchError::new(url, kind);
-        guard::check_literal(url, self.options.allow_private)
+        // A redirect is checked anew: it may leave the trusted server.
+        guard::check_literal(url, self.allows_private(url))
             .map_err(|error| failed(error.into()))?;
         let authorization =
             authorization(url).map_err(|error| failed(FetchErrorKind::Authorization(error)))?;
+        let clients = self.clients_of(url).0;
+        let client = match purpose {
+            Use::Request => &clients.requests,
+            Use::Stream => &clients.streams,
+        };
         let mut request = client.get(url.clone()).headers(headers.clone());
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
@@ -208,6 +236,43 @@ impl Http {
         }
         answer.received_at_ms = now_ms();
         Ok(answer)
+    }
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy)]
+enum Use {
+    Request,
+    Stream,
+}
+
+impl Clients {
+    fn new(options: &Options, allow_private: bool) -> Result<Self, HttpError> {
+        let builder = || Self::builder(options, allow_private);
+        let requests = builder().read_timeout(options.read_timeout).build();
+        let streams = builder().http1_only().pool_max_idle_per_host(0).build();
+        Ok(Self {
+            requests: requests.map_err(HttpError)?,
+            streams: streams.map_err(HttpError)?,
+        })
+    }
+
+    fn builder(options: &Options, allow_private: bool) -> reqwest::ClientBuilder {
+        reqwest::Client::builder()
+            .user_agent(&options.user_agent)
+            .default_headers(HeaderMap::from_iter([(
+                ACCEPT,
+                HeaderValue::from_static("application/json"),
+            )]))
+            .redirect(reqwest::redirect::Policy::none())
+            .dns_resolver(Arc::new(guard::GuardedResolver { allow_private }))
+            .connect_timeout(options.connect_timeout)
+            .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+            .http1_ignore_invalid_headers_in_responses(true)
+            .gzip(true)
+            .brotli(true)
+            .referer(false)
+            .no_proxy()
     }
 }
 

@@ -15,6 +15,7 @@ mod options;
 mod redirect;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trusted_server;
 
 pub use answer::{Answer, OpenAnswer, Opened};
 pub use fetch_error::{FetchError, FetchErrorKind};

@@ -65,7 +65,7 @@ impl Access {
         address: Address,
         credential: Credential,
     ) -> Result<Self, TokenError> {
-        credential.check(api, &address, http.options())?;
+        credential.check(api, &address, &http)?;
         Ok(Self {
             api,
             http,

@@ -67,7 +67,8 @@ impl Address {
         self.0.scheme() == "https"
     }
 
-    pub(crate) fn url(&self) -> &Url {
+    /// The address as a URL.
+    pub fn url(&self) -> &Url {
         &self.0
     }
 }

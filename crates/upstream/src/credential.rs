@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::api::Api;
-use driftline_net::{Authorization, Options};
+use driftline_net::{Authorization, Http};
 use http::header::HeaderValue;
 use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
@@ -69,19 +69,14 @@ impl Credential {
     }
 
     /// Checks that it can be sent to this server.
-    pub(crate) fn check(
-        &self,
-        api: Api,
-        address: &Address,
-        options: &Options,
-    ) -> Result<(), TokenError> {
+    pub(crate) fn check(&self, api: Api, address: &Address, http: &Http) -> Result<(), TokenError> {
         if !self.secrets().all(is_sendable) {
             return Err(TokenError::NotAToken);
         }
         if api == Api::Mastodon && matches!(self, Self::OAuth1(_)) {
             return Err(TokenError::NotForMastodon);
         }
-        if !self.is_none() && !address.is_encrypted() && !options.allow_private {
+        if !self.is_none() && !address.is_encrypted() && !http.allows_private(address.url()) {
             return Err(TokenError::Unencrypted(address.clone()));
         }
         Ok(())
@@ -160,7 +155,7 @@ pub enum TokenError {
     NotAToken,
     /// It would be sent unencrypted.
     #[error(
-        "a token would travel unencrypted to {0}; use https://, or, on a network that you trust, allow it with upstream.allow_private = true in driftline.toml"
+        "a token would travel unencrypted to {0}; use https://, or, on a network that you trust, allow it for the source with --allow-private (`driftline source set NAME --allow-private on` if it is there already), or for every server with upstream.allow_private = true in driftline.toml"
     )]
     Unencrypted(Address),
     /// OAuth 1.0a, which Mastodon does not speak.

@@ -15,7 +15,7 @@ pub(crate) fn of_fetching(error: &FetchError) -> Failure {
         Is::Authorization(why) => return Failure::new(FailureKind::Unauthorized, why.to_string()),
         Is::PrivateAddress(_) => (
             FailureKind::PrivateAddress,
-            "; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
+            "; if you trust it, allow it for the source with --allow-private (`driftline source set NAME --allow-private on` if it is there already), or for every server with upstream.allow_private = true in driftline.toml",
         ),
         Is::Tls(_) | Is::HandshakeEnded => (FailureKind::Tls, ""),
         Is::UnknownName { .. } | Is::NoConnection(_) => (FailureKind::Unreachable, ""),
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "PrivateAddress https://a/x: a leads to a private address (10.0.0.1), which is not allowed; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
+                "PrivateAddress https://a/x: a leads to a private address (10.0.0.1), which is not allowed; if you trust it, allow it for the source with --allow-private (`driftline source set NAME --allow-private on` if it is there already), or for every server with upstream.allow_private = true in driftline.toml",
                 "Tls https://a/x: TLS failed (why); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock",
                 "Tls https://a/x: the server broke off the TLS handshake; check the address and port",
                 "Unreachable https://a/x: the name a cannot be resolved (why); check the address and this machine's network",

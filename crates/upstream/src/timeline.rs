@@ -2,9 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use driftline_core::upstream_id::UpstreamId;
+use driftline_core::{api::Api, upstream_id::UpstreamId};
 
-use crate::segment;
+use crate::{segment, tweet::is_id};
 
 /// A timeline of an upstream, written `home`, `public`, `local`, `remote`,
 /// `mentions`, `tag:NAME`, `list:ID` or `account:ID`.
@@ -65,6 +65,28 @@ impl Timeline {
     pub const fn needs_token(&self) -> bool {
         matches!(self, Self::Home | Self::List(_) | Self::Mentions)
     }
+
+    /// Whether servers of this API can have it.
+    ///
+    /// # Errors
+    /// [`TimelineError`] saying why not.
+    pub fn check_for(&self, api: Api) -> Result<(), TimelineError> {
+        match self {
+            _ if api == Api::Mastodon => Ok(()),
+            Self::Public | Self::Local | Self::Remote | Self::Tag(_) => {
+                Err(TimelineError::NotOf(api, self.to_string()))
+            }
+            Self::List(id) | Self::Account(id) if !is_id(id) => {
+                Err(TimelineError::NotANumber(api, id.to_string()))
+            }
+            Self::Home | Self::Mentions | Self::List(_) | Self::Account(_) => Ok(()),
+        }
+    }
+
+    /// Whether servers that stream can stream it.
+    pub const fn has_stream(&self) -> bool {
+        !matches!(self, Self::Account(_) | Self::Mentions)
+    }
 }
 
 impl FromStr for Timeline {
@@ -113,7 +135,7 @@ pub enum TimelineError {
     Unknown(String),
     /// A hashtag that cannot be one.
     #[error(
-        "invalid hashtag {0:?}: expected one without spaces and punctuation, for example tag:rust"
+        "invalid hashtag {0:?}: expected letters or digits, without spaces and punctuation, for example tag:rust"
     )]
     Tag(String),
     /// An ID that cannot be one.
@@ -121,6 +143,19 @@ pub enum TimelineError {
         "invalid ID {0:?}: expected one as in the server's API, for example list:42 or account:109348684"
     )]
     Id(String),
+    /// A name where an ID belongs.
+    #[error(
+        "{0:?} is a name, not an ID; the server's /api/v1/accounts/lookup?acct=NAME shows the account's ID"
+    )]
+    Name(String),
+    /// One that the API does not have.
+    #[error(
+        "servers that speak {0} have no timeline {1}; write home, mentions, list:ID or account:ID"
+    )]
+    NotOf(Api, String),
+    /// An ID that the API cannot have given.
+    #[error("invalid ID {1:?}: those of {0} are numbers")]
+    NotANumber(Api, String),
 }
 
 fn tag(name: &str) -> Result<String, TimelineError> {
@@ -130,13 +165,21 @@ fn tag(name: &str) -> Result<String, TimelineError> {
             || c.is_control()
             || (c.is_ascii_punctuation() && c != '_' && c != '-' && c != '\'')
     };
-    if bare.is_empty() || bare.contains(never_in_tags) {
-        return Err(TimelineError::Tag(name.to_owned()));
+    let is_long = bare.chars().nth(MAX_TAG_CHARS).is_some();
+    if is_long || !bare.contains(char::is_alphanumeric) || bare.contains(never_in_tags) {
+        let shown = name.chars().take(MAX_TAG_CHARS).collect();
+        return Err(TimelineError::Tag(shown));
     }
     Ok(bare.to_owned())
 }
 
+/// More than any server takes.
+const MAX_TAG_CHARS: usize = 250;
+
 fn id(text: &str) -> Result<UpstreamId, TimelineError> {
+    if text.contains('@') {
+        return Err(TimelineError::Name(text.to_owned()));
+    }
     if !segment::is_usable(text) || !text.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(TimelineError::Id(text.to_owned()));
     }
@@ -176,7 +219,10 @@ mod tests {
                 Err(TimelineError::Unknown(_))
             ));
         }
-        for text in ["tag:", "tag:#", "tag:a b", "tag:a/b", "tag:..", "tag:a?b"] {
+        let long = format!("tag:{}", "é".repeat(MAX_TAG_CHARS + 1));
+        for text in [
+            "tag:", "tag:#", "tag:a b", "tag:a/b", "tag:..", "tag:a?b", "tag:-", "tag:_'", &long,
+        ] {
             assert!(
                 matches!(text.parse::<Timeline>(), Err(TimelineError::Tag(_))),
                 "{text}"
@@ -187,6 +233,35 @@ mod tests {
                 matches!(text.parse::<Timeline>(), Err(TimelineError::Id(_))),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn names_of_accounts_are_no_ids() {
+        for text in ["account:@ann", "account:ann@a.example", "list:@x"] {
+            let parsed = text.parse::<Timeline>();
+            assert!(matches!(parsed, Err(TimelineError::Name(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_api_has_timelines_of_its_own() {
+        let fits = |text: &str, api| text.parse::<Timeline>().expect(text).check_for(api).is_ok();
+        for text in ["home", "mentions", "list:42", "account:42"] {
+            for api in [Api::Mastodon, Api::X, Api::Twitter] {
+                assert!(fits(text, api), "{text} of {api}");
+            }
+        }
+        for text in [
+            "public",
+            "local",
+            "remote",
+            "tag:rust",
+            "list:abc",
+            "account:01H",
+        ] {
+            assert!(fits(text, Api::Mastodon), "{text}");
+            assert!(!fits(text, Api::X) && !fits(text, Api::Twitter), "{text}");
         }
     }
 
@@ -204,7 +279,7 @@ mod tests {
             Just(Timeline::Local),
             Just(Timeline::Remote),
             Just(Timeline::Mentions),
-            "[\\p{L}\\p{N}_]{1,20}".prop_map(Timeline::Tag),
+            "[\\p{L}\\p{Nd}][\\p{L}\\p{N}_]{0,19}".prop_map(Timeline::Tag),
             "[0-9A-Za-z:_-]{1,30}".prop_map(|id| Timeline::List(id.as_str().into())),
             "[0-9A-Za-z:_-]{1,30}".prop_map(|id| Timeline::Account(id.as_str().into())),
         ]

@@ -28,7 +28,7 @@ use driftline_upstream::ClientPurpose;
 use parking_lot::Mutex;
 
 use super::AbsenceProof;
-use crate::upstream_access::UpstreamAccess;
+use crate::{client::Server, upstream_access::UpstreamAccess};
 
 /// What the server finds, and what it was asked for.
 #[derive(Debug, Default)]
@@ -132,10 +132,19 @@ impl World {
         std::mem::take(&mut self.posts.lock().asked)
     }
 
+    /// The server that is asked.
+    pub(crate) fn server(&self) -> Server<'_> {
+        Server {
+            api: Api::Mastodon,
+            origin: &self.origin,
+            allow_private: false,
+        }
+    }
+
     /// What it proves that the server does not find a post.
     pub(crate) async fn proof(&self, id: u64) -> Result<GoneProof, Failure> {
         let token = self.credential.token.as_ref();
-        let client = self.access.client(Api::Mastodon, &self.origin, token);
+        let client = self.access.client(self.server(), token);
         let client = client.unwrap();
         let scope = client.scope(ClientPurpose::LookUp);
         let quotas = &self.access.quotas;

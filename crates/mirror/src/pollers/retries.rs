@@ -21,7 +21,25 @@ struct Retry {
     /// the fault is the source's own. An outage of the store is not.
     is_refused: bool,
     /// What it was read with.
-    settings: Option<(Settings, Option<TokenLocation>)>,
+    read_with: Option<ReadWith>,
+}
+
+/// What decides whether a source can be read.
+#[derive(PartialEq)]
+struct ReadWith {
+    settings: Settings,
+    token: Option<TokenLocation>,
+    allow_private: bool,
+}
+
+impl ReadWith {
+    fn of(source: &Source) -> Self {
+        Self {
+            settings: source.settings.clone(),
+            token: source.token.clone(),
+            allow_private: source.allow_private,
+        }
+    }
 }
 
 impl Retries {
@@ -53,7 +71,7 @@ impl Retries {
             failures: 0,
             due_ms: now_ms,
             is_refused,
-            settings: None,
+            read_with: None,
         });
         if now_ms.saturating_sub(retry.due_ms) > STEADY_MS {
             retry.failures = 0;
@@ -78,15 +96,13 @@ impl Retries {
             let Some(source) = found.filter(|source| !source.paused) else {
                 return false;
             };
-            let is_with = |(settings, token): &(Settings, Option<TokenLocation>)| {
-                *settings == source.settings && *token == source.token
-            };
-            if !retry.settings.as_ref().is_some_and(is_with) {
-                if retry.settings.is_some() {
+            let read_with = Some(ReadWith::of(source));
+            if retry.read_with != read_with {
+                if retry.read_with.is_some() {
                     retry.due_ms = now_ms;
                     retry.failures = 0;
                 }
-                retry.settings = Some((source.settings.clone(), source.token.clone()));
+                retry.read_with = read_with;
             }
             true
         });

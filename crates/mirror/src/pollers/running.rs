@@ -149,8 +149,12 @@ impl RunningSet {
                 None => running.signal(Stop::Now),
                 Some(source) if source.paused => running.signal(Stop::Now),
                 Some(source) => {
-                    let has_changed = source.settings != running.source.settings
-                        || source.token != running.source.token;
+                    let before = &running.source;
+                    let has_changed = source.settings != before.settings
+                        || source.token != before.token
+                        || source.allow_private != before.allow_private
+                        || source.refreshing != before.refreshing
+                        || source.name != before.name;
                     if has_changed {
                         running.signal(Stop::AtBoundary);
                     }

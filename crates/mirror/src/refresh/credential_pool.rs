@@ -2,7 +2,7 @@
 
 use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
-    CredentialId, StoreError,
+    CredentialId, InstanceId, StoreError,
     credential::{self, Credential},
     instance::Instance,
     local_ids,
@@ -10,7 +10,10 @@ use driftline_store::{
 };
 
 use super::{Shared, lookup_client::LookupClient};
-use crate::quotas::{Charge, Permit};
+use crate::{
+    client::Server,
+    quotas::{Charge, Permit},
+};
 
 /// A credential that may be used now, with the charge of one request for a batch; otherwise when to
 /// look again, Unix ms.
@@ -20,10 +23,8 @@ pub(super) async fn choose(
     has_batch: bool,
 ) -> Result<Result<(LookupClient, Charge), i64>, StoreError> {
     let id = instance.id;
-    let mut all = shared
-        .store
-        .read(move |tx| credential::of_instance(tx, id))
-        .await?;
+    let (mut all, allow_private) = known(shared, instance).await?;
+    let server = Server::of(instance, allow_private);
     let named = &shared.options.credentials;
     if !named.is_empty() {
         all.retain(|credential| named.contains(&credential.name));
@@ -39,7 +40,7 @@ pub(super) async fn choose(
     all.sort_by_key(|credential| credential.token.is_none());
     let mut until_ms = i64::MAX;
     for credential in &all {
-        if let Some(lookup_client) = lookup_client(shared, instance, credential) {
+        if let Some(lookup_client) = lookup_client(shared, server, credential) {
             let posts = lookup_client.client.look_up_limit(has_batch);
             match lookup_client.take(posts).await? {
                 Permit::Sent(charge) => return Ok(Ok((lookup_client, charge))),
@@ -47,25 +48,43 @@ pub(super) async fn choose(
             }
         }
     }
-    refuse_if_unusable(shared, instance, &all);
+    refuse_if_unusable(shared, instance.id, server, &all);
     Ok(Err(until_ms))
+}
+
+/// The credentials of an instance, and whether a source of it allows its server to be in a private
+/// network.
+async fn known(
+    shared: &Shared,
+    instance: &Instance,
+) -> Result<(Vec<Credential>, bool), StoreError> {
+    let id = instance.id;
+    let read = shared.store.read(move |tx| {
+        let all = credential::of_instance(tx, id)?;
+        Ok::<_, StoreError>((all, source::allows_private(tx, id)?))
+    });
+    read.await
 }
 
 /// Leaves the instance to other processes while this one can read none of its tokens, or has none of
 /// those that it is to use.
-fn refuse_if_unusable(shared: &Shared, instance: &Instance, all: &[Credential]) {
+fn refuse_if_unusable(
+    shared: &Shared,
+    instance: InstanceId,
+    server: Server<'_>,
+    all: &[Credential],
+) {
     let Some(sharing) = &shared.options.sharing else {
         return;
     };
     let is_usable = |credential: &Credential| {
-        let token = credential.token.as_ref();
-        let client = shared.access.client(instance.api, &instance.origin, token);
+        let client = shared.access.client(server, credential.token.as_ref());
         client.is_ok()
     };
     // Where none is named, the one without a token comes with the first request.
     let is_first = all.is_empty() && shared.options.credentials.is_empty();
     let refuses = !is_first && !all.iter().any(is_usable);
-    sharing.refuse_instance(instance.id, refuses);
+    sharing.refuse_instance(instance, refuses);
 }
 
 /// Finds out whether a token of an instance that this process left to others can be read again.
@@ -74,12 +93,11 @@ pub(super) async fn retry_refused(shared: &Shared, instance: &Instance) -> Resul
     if !sharing.is_some_and(|sharing| sharing.refuses_instance(instance.id)) {
         return Ok(());
     }
-    let id = instance.id;
-    let read = shared.store.read(move |tx| credential::of_instance(tx, id));
-    let mut all = read.await?;
+    let (mut all, allow_private) = known(shared, instance).await?;
     let named = &shared.options.credentials;
     all.retain(|credential| named.is_empty() || named.contains(&credential.name));
-    refuse_if_unusable(shared, instance, &all);
+    let server = Server::of(instance, allow_private);
+    refuse_if_unusable(shared, instance.id, server, &all);
     Ok(())
 }
 
@@ -96,6 +114,7 @@ pub(super) async fn others(
         .read(move |tx| Ok::<_, StoreError>((credential::of_instance(tx, id)?, source::list(tx)?)));
     let (all, mut sources) = read.await?;
     sources.retain(|source| source.instance.id == id);
+    let server = Server::of(instance, sources.iter().any(|of| of.allow_private));
     let tokens: Vec<Option<TokenLocation>> = sources.into_iter().map(|of| of.token).collect();
     let named = &shared.options.credentials;
     let is_asked = |credential: &&Credential| {
@@ -104,7 +123,7 @@ pub(super) async fn others(
     };
     let others = all.iter().filter(is_asked);
     Ok(others
-        .filter_map(|credential| lookup_client(shared, instance, credential))
+        .filter_map(|credential| lookup_client(shared, server, credential))
         .collect())
 }
 
@@ -113,7 +132,7 @@ pub(super) async fn others(
 /// since it may have been changed.
 fn lookup_client(
     shared: &Shared,
-    instance: &Instance,
+    server: Server<'_>,
     credential: &Credential,
 ) -> Option<LookupClient> {
     let now = now_ms();
@@ -125,7 +144,7 @@ fn lookup_client(
         return None;
     }
     let (access, token) = (&shared.access, credential.token.as_ref());
-    match access.client(instance.api, &instance.origin, token) {
+    match access.client(server, token) {
         Ok(client) => {
             if let Some(failed_ms) = shared.unusable.succeeded(&credential.id, now) {
                 tracing::warn!(credential = %credential.name, "this process can use the credential again, after {}", show_ms(failed_ms));
@@ -151,7 +170,9 @@ mod tests {
         quota::QuotaPurpose,
     };
     use driftline_runtime::testing::Warnings;
-    use driftline_store::CredentialKey;
+    use driftline_store::{
+        CredentialKey, credential::NewCredential, source::NewSource, testing::new_source,
+    };
 
     use super::{super::testing::World, *};
 
@@ -199,6 +220,49 @@ mod tests {
         assert_eq!(
             warnings.times("this process can use the credential again"),
             1
+        );
+    }
+
+    #[tokio::test]
+    async fn a_source_allows_the_private_server_that_its_instance_is() {
+        let world = World::new().await;
+        let store = &world.shared.store;
+        let origin = "http://10.0.0.7";
+        let mut keys = Vec::new();
+        for name in ["one", "two"] {
+            let new = NewCredential {
+                origin: origin.into(),
+                ..world.new_credential(name)
+            };
+            keys.push(world.add_credential(new).await);
+        }
+        // A token over plain http is not sent to a server that nobody trusts.
+        assert!(names(&world, keys[0]).await.is_empty());
+        let new = NewSource {
+            origin: origin.into(),
+            allow_private: true,
+            ..new_source("theirs")
+        };
+        let added = store.write(local_ids::root(), move |tx| source::add(tx, &new, 1));
+        let source = added.await.unwrap().unwrap();
+        assert_eq!(names(&world, keys[0]).await, ["two"]);
+        let instance = world.instance().await;
+        assert!(
+            choose(&world.shared, &instance, true)
+                .await
+                .unwrap()
+                .is_ok()
+        );
+        let set = store.write(source::root(source), move |tx| {
+            source::set_allow_private(tx, source, false)
+        });
+        set.await.unwrap();
+        assert!(names(&world, keys[0]).await.is_empty());
+        assert!(
+            choose(&world.shared, &instance, true)
+                .await
+                .unwrap()
+                .is_err()
         );
     }
 

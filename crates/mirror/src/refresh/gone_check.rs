@@ -195,7 +195,7 @@ mod tests {
     fn shared(world: &World) -> (Shared, LookupClient) {
         let options = RefreshOptions::new("test");
         let token = world.credential.token.as_ref();
-        let client = world.access.client(Api::Mastodon, &world.origin, token);
+        let client = world.access.client(world.server(), token);
         (
             Shared::new(world.store.clone(), world.access.clone(), options),
             LookupClient::new(&world.access.quotas, &world.credential, client.unwrap()),

@@ -67,15 +67,28 @@ impl World {
         name: &str,
         monthly_posts: Option<i64>,
     ) -> CredentialKey {
+        let new = NewCredential {
+            monthly_posts,
+            ..self.new_credential(name)
+        };
+        self.add_credential(new).await
+    }
+
+    /// A credential of the server with its token in a file.
+    pub(super) fn new_credential(&self, name: &str) -> NewCredential {
         let path = self.token_of(name);
         std::fs::write(&path, name).unwrap();
-        let new = NewCredential {
+        NewCredential {
             name: name.into(),
             origin: "https://x.test".into(),
             api: Api::X,
             token: Some(TokenLocation::File(path.to_str().unwrap().into())),
-            monthly_posts,
-        };
+            monthly_posts: None,
+        }
+    }
+
+    /// Adds a credential.
+    pub(super) async fn add_credential(&self, new: NewCredential) -> CredentialKey {
         let added = self
             .shared
             .store

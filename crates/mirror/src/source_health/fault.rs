@@ -75,7 +75,9 @@ const fn summary(kind: FailureKind) -> &'static str {
         FailureKind::Unreachable => "the server cannot be reached",
         FailureKind::TimedOut => "no answer in time",
         FailureKind::Tls => "TLS failed; check the address, the certificate and the clock",
-        FailureKind::PrivateAddress => "address is private; start with --allow-private",
+        FailureKind::PrivateAddress => {
+            "address is private; `source set --allow-private on` allows it"
+        }
         FailureKind::Redirected => "redirected; add the source with its new address",
         FailureKind::Unauthorized | FailureKind::Forbidden => {
             "refused; give it a token that may read this"

@@ -233,6 +233,7 @@ impl Simulation {
             upstream: "https://sim.example".to_owned(),
             settings: Settings::default(),
             token: None,
+            allow_private: false,
         };
         let (source, credential) = store
             .write_blocking(local_ids::root(), move |tx| {

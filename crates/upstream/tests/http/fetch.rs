@@ -7,7 +7,7 @@ use std::{
 
 use driftline_core::{answer::FailureKind, api::Api};
 use driftline_net::{Http, Options};
-use driftline_upstream::{Credential, Upstream};
+use driftline_upstream::{Address, Credential, Upstream};
 
 use crate::server::{
     JSON, PAGE, Reply, Server, answer, client, failure_of, head, home, ids, options,
@@ -251,6 +251,45 @@ async fn private_addresses_are_refused_unless_allowed() {
     assert_eq!(server.requests().len(), 0);
     let by_name = client(&format!("http://localhost:{port}"), options(), None);
     assert_eq!(home(&by_name).await.expect("a page").listed.len(), 2);
+}
+
+#[tokio::test]
+async fn a_trusted_server_is_reached_at_its_private_address_and_no_other() {
+    let page = || answer("200 OK", &[JSON], PAGE);
+    let (trusted, other) = (Server::sending(page()).await, Server::sending(page()).await);
+    let guarded = Http::new(Options {
+        allow_private: false,
+        ..options()
+    });
+    let guarded = guarded.expect("a client");
+    // By its name too: the resolver decides there.
+    let by_name = format!("http://localhost:{}", trusted.port());
+    for address in [trusted.address(), by_name] {
+        let address: Address = address.parse().expect("an address");
+        let http = guarded.trusting(address.url()).expect("a client");
+        let token = || Credential::Bearer("secret-token".to_owned().into());
+        let of = |http: &Http, address: &Address, credential| {
+            Upstream::new(Api::Mastodon, http.clone(), address.clone(), credential)
+        };
+        let client = of(&http, &address, token()).expect("a token over plain http");
+        assert_eq!(home(&client).await.expect("a page").listed.len(), 2);
+        let elsewhere: Address = other.address().parse().expect("an address");
+        assert!(of(&http, &elsewhere, token()).is_err());
+        for (http, address) in [(&http, &elsewhere), (&guarded, &address)] {
+            let client = of(http, address, Credential::None).expect("no token");
+            let failure = home(&client).await.expect_err("refused");
+            assert_eq!(failure.kind, FailureKind::PrivateAddress, "{failure}");
+        }
+    }
+    assert_eq!((trusted.requests().len(), other.requests().len()), (2, 0));
+    let location = format!("Location: {}/x", other.address());
+    let moved = Server::sending(answer("301 Moved Permanently", &[&location], "")).await;
+    let address: Address = moved.address().parse().expect("an address");
+    let http = guarded.trusting(address.url()).expect("a client");
+    let client = Upstream::new(Api::Mastodon, http, address, Credential::None);
+    let failure = home(&client.expect("no token")).await.expect_err("refused");
+    assert_eq!(failure.kind, FailureKind::Redirected, "{failure}");
+    assert_eq!(other.requests().len(), 0);
 }
 
 #[tokio::test]
