@@ -20,6 +20,7 @@
 //! - Posts are never written here, so `local=true` yields an empty page.
 
 pub mod auth;
+pub mod feed;
 mod mastodon;
 mod native;
 mod port;
@@ -34,7 +35,10 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 use tower_http::{
     CompressionLevel,
-    compression::{CompressionLayer, predicate::SizeAbove},
+    compression::{
+        CompressionLayer,
+        predicate::{NotForContentType, Predicate as _, SizeAbove},
+    },
     cors::{AllowHeaders, Any, CorsLayer},
     trace::TraceLayer,
 };
@@ -45,6 +49,7 @@ pub use native::description::api_description;
 pub use port::MirrorPort;
 
 use auth::Authorization;
+use feed::Feed;
 use transport::ApiError;
 
 /// What is served.
@@ -52,6 +57,8 @@ use transport::ApiError;
 pub struct App {
     /// Where posts are read.
     pub store: Store,
+    /// What changes in it, for those who follow.
+    pub feed: Feed,
     /// What reads upstreams.
     pub mirror: Arc<dyn MirrorPort>,
     /// The OpenAPI description of all that is served.
@@ -79,7 +86,8 @@ pub fn router(app: App) -> Router {
         .layer(
             CompressionLayer::new()
                 .quality(CompressionLevel::Fastest)
-                .compress_when(SizeAbove::new(MIN_COMPRESSED_BYTES)),
+                // An event must not wait until others fill a block.
+                .compress_when(SizeAbove::new(MIN_COMPRESSED_BYTES).and(NotForContentType::SSE)),
         )
         .layer(
             CorsLayer::new()

@@ -7,11 +7,14 @@ mod local_references;
 mod page_query;
 mod status;
 mod statuses;
+mod streaming;
 mod timelines;
 
 use std::sync::Arc;
 
 use axum::{Router, routing::get};
+
+pub(crate) use streaming::StatusJson;
 
 use crate::App;
 
@@ -29,4 +32,5 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/statuses/{id}/history", get(statuses::history))
         .route("/api/v1/instance", get(instance::v1))
         .route("/api/v2/instance", get(instance::v2))
+        .merge(streaming::routes())
 }

@@ -5,7 +5,7 @@ use utoipa::{
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-use super::track;
+use super::{stream, track};
 use crate::transport::Problem;
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 
@@ -21,7 +21,7 @@ pub fn api_description() -> utoipa::openapi::OpenApi {
         description = "Driftline's own routes; the others are as Mastodon documents them. Where other machines may reach the server, routes with the security scheme `operator` need the operator's token, and so do lists, their timelines and /metrics. IDs are strings in JSON: most parsers lose digits of numbers above 2^53.",
         license(name = "MIT OR Apache-2.0")
     ),
-    paths(track::add_tracked, track::show_tracked),
+    paths(track::add_tracked, track::show_tracked, stream::posts),
     components(schemas(Track, TrackResult, TrackedPosts, Problem)),
     modifiers(&Operator)
 )]

@@ -2,6 +2,7 @@
 
 pub(crate) mod description;
 pub(crate) mod health;
+pub(crate) mod stream;
 pub(crate) mod track;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/livez", get(async || "ok"))
         .route("/metrics", get(health::metrics))
         .route("/api/openapi.json", get(described))
+        .merge(stream::routes())
 }
 
 async fn described(State(app): State<Arc<App>>) -> Json<OpenApi> {

@@ -2,12 +2,16 @@ use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use driftline_runtime::FaultLog;
+use hyper::server::conn::http1::Builder;
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 use tower_http::normalize_path::NormalizePath;
 
 use super::accept;
@@ -43,13 +47,11 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     listener.local_addr()?;
-    // Detecting the version would wait for the first bytes without a timeout.
-    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    let mut builder = Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.silence);
-    let graceful = GracefulShutdown::new();
+    let (ending, _) = watch::channel(());
     let room = Arc::new(Semaphore::new(limits.connections));
     let mut shutdown = pin!(shutdown);
     // Not a layer of the router: those run after the route is chosen.
@@ -69,16 +71,27 @@ pub async fn serve(
         };
         let service = TowerToHyperService::new(router.clone());
         let connection = builder.serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection.into_owned());
+        let mut ending = ending.subscribe();
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            let mut connection = pin!(connection.with_upgrades());
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                _ = ending.changed() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!(%error, "an HTTP connection broke");
             }
             drop(permit);
         });
     }
     drop(listener);
-    if timeout(GRACE, graceful.shutdown()).await.is_err() {
+    ending.send_replace(());
+    // All permits are back once every connection has ended.
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    if timeout(GRACE, room.acquire_many(all)).await.is_err() {
         tracing::warn!("the server stopped with requests in flight");
     }
     Ok(())

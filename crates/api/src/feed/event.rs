@@ -1,0 +1,59 @@
+use std::sync::{Arc, OnceLock};
+
+use driftline_core::feed::ChangeKind;
+use driftline_store::{SourceId, change_feed::Change};
+use serde::Serialize;
+use tokio::sync::OnceCell;
+
+use super::PostRecord;
+use crate::mastodon::StatusJson;
+
+/// A change of a source's post.
+#[derive(Debug)]
+pub struct FeedEvent {
+    /// The source.
+    pub source: SourceId,
+    /// The source's name.
+    pub source_name: Arc<str>,
+    /// What changed.
+    pub change: Change,
+    json: OnceLock<String>,
+    /// Its status as Mastodon's streams tell it.
+    pub(crate) status: OnceCell<Option<StatusJson>>,
+}
+
+/// The JSON of an event.
+#[derive(Serialize)]
+struct Shown<'a> {
+    event: ChangeKind,
+    history: bool,
+    source: &'a str,
+    post: PostRecord,
+}
+
+impl FeedEvent {
+    pub(super) fn new(source: SourceId, source_name: Arc<str>, change: Change) -> Self {
+        Self {
+            source,
+            source_name,
+            change,
+            json: OnceLock::new(),
+            status: OnceCell::new(),
+        }
+    }
+
+    /// One line of JSON: `event`, `history`, `source` and `post`, a [`PostRecord`]. It is written once,
+    /// however many follow the feed.
+    pub fn json(&self) -> &str {
+        self.json.get_or_init(|| {
+            let shown = Shown {
+                event: self.change.kind,
+                history: self.change.is_history,
+                source: &self.source_name,
+                post: self.change.row.clone().into(),
+            };
+            // Its keys are texts and its numbers finite, so nothing can fail.
+            serde_json::to_string(&shown).unwrap_or_default()
+        })
+    }
+}

@@ -1,0 +1,87 @@
+use driftline_core::{feed::ChangeKind, post::Visibility};
+use driftline_store::{LocalId, SourceId};
+
+use crate::feed::FeedEvent;
+
+use super::message::StatusJson;
+
+/// What a client subscribes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Channel {
+    pub(super) timeline: Timeline,
+    /// Only posts with media.
+    pub(super) only_media: bool,
+}
+
+/// The timeline of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timeline {
+    Public,
+    /// All posts come from other servers.
+    Remote,
+    /// Nothing is written here.
+    Local,
+    List(SourceId),
+}
+
+impl Channel {
+    /// The channel of a name in a message or a query; `None` if there is none.
+    pub(super) fn named(name: &str, list: Option<&str>) -> Option<Channel> {
+        let (name, only_media) = match name.strip_suffix(":media") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let timeline = match name {
+            "public" => Timeline::Public,
+            "public:remote" => Timeline::Remote,
+            "public:local" => Timeline::Local,
+            "list" if !only_media => {
+                let id: LocalId = list?.parse().ok()?;
+                Timeline::List(SourceId::new(id.raw()))
+            }
+            _ => return None,
+        };
+        Some(Channel {
+            timeline,
+            only_media,
+        })
+    }
+
+    /// As messages name it.
+    pub(super) fn names(self) -> Vec<String> {
+        let media = if self.only_media { ":media" } else { "" };
+        match self.timeline {
+            Timeline::Public => vec![format!("public{media}")],
+            Timeline::Remote => vec![format!("public:remote{media}")],
+            Timeline::Local => vec![format!("public:local{media}")],
+            Timeline::List(id) => vec!["list".to_owned(), id.to_string()],
+        }
+    }
+
+    /// Whether a change may be told there, as far as can be said without the status.
+    pub(super) fn may_tell(self, event: &FeedEvent) -> bool {
+        let change = &event.change;
+        if change.row.post.visibility != Visibility::Public {
+            return false;
+        }
+        match self.timeline {
+            Timeline::Local => false,
+            Timeline::List(source) => source == event.source,
+            // The public timeline goes by the ID of a post's first entry.
+            Timeline::Public | Timeline::Remote => match change.kind {
+                ChangeKind::New | ChangeKind::Delete => change.row.id == change.row.post_id,
+                ChangeKind::Edit => true,
+                ChangeKind::Left => false,
+            },
+        }
+    }
+
+    /// Whether a status is told there.
+    pub(super) fn tells(self, status: &StatusJson) -> bool {
+        let is_there = match self.timeline {
+            Timeline::Public | Timeline::Remote => status.is_public_place,
+            Timeline::Local | Timeline::List(_) => true,
+        };
+        is_there && (status.has_media || !self.only_media)
+    }
+}

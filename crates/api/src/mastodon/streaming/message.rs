@@ -1,0 +1,101 @@
+use std::slice;
+
+use driftline_core::feed::ChangeKind;
+use driftline_store::{
+    LocalId, StoreError, Tx, instance,
+    timeline::{self, Viewer},
+};
+use serde::{Deserialize, de::IgnoredAny};
+
+use super::channel::Channel;
+use crate::{
+    App,
+    feed::FeedEvent,
+    mastodon::{
+        answer,
+        local_references::{LocalReferences, Unmapped},
+        status::Shown,
+    },
+    transport::ApiError,
+};
+
+/// A message of a stream.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// Mastodon's name of what happened.
+    pub(super) event: &'static str,
+    /// A status, or a deleted one's ID.
+    pub(super) payload: String,
+}
+
+/// A status as it is told.
+#[derive(Debug)]
+pub(crate) struct StatusJson {
+    json: String,
+    /// Whether its ID is the one that it has in the public timeline.
+    pub(super) is_public_place: bool,
+    pub(super) has_media: bool,
+}
+
+/// What a channel tells of a change, if anything.
+pub(super) async fn message(
+    app: &App,
+    channel: Channel,
+    event: &FeedEvent,
+) -> Result<Option<Message>, ApiError> {
+    if !channel.may_tell(event) {
+        return Ok(None);
+    }
+    let id = event.change.row.id;
+    let name = match event.change.kind {
+        ChangeKind::New => "update",
+        ChangeKind::Edit => "status.update",
+        ChangeKind::Delete | ChangeKind::Left => {
+            let payload = id.to_string();
+            return Ok(Some(Message {
+                event: "delete",
+                payload,
+            }));
+        }
+    };
+    let status = event.status.get_or_try_init(async || status(app, id).await);
+    let status = status.await?.as_ref();
+    Ok(status
+        .filter(|status| channel.tells(status))
+        .map(|status| Message {
+            event: name,
+            payload: status.json.clone(),
+        }))
+}
+
+/// The status of an entry; `None` if it may not be shown, or no more.
+async fn status(app: &App, id: LocalId) -> Result<Option<StatusJson>, ApiError> {
+    answer::read(app, move |tx| written(tx, id)).await
+}
+
+fn written(tx: &mut Tx<'_>, id: LocalId) -> Result<(Option<StatusJson>, Unmapped), StoreError> {
+    let Some(post) = timeline::status(tx, id, Viewer::Anonymous)? else {
+        return Ok((None, Vec::new()));
+    };
+    let Some(instance) = instance::by_id(tx, post.instance)? else {
+        return Ok((None, Vec::new()));
+    };
+    let shown = Shown::status(&post, &instance);
+    let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown))?;
+    let mut body = Vec::new();
+    shown.write(&mut body, &local, None);
+    let media: Media = serde_json::from_str(&post.raw).unwrap_or_default();
+    let status = String::from_utf8(body).ok().map(|json| StatusJson {
+        // An event is one line.
+        json: json.replace(['\n', '\r'], " "),
+        is_public_place: post.public_id == id,
+        has_media: !media.media_attachments.is_empty(),
+    });
+    Ok((status, unmapped))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Media {
+    media_attachments: Vec<IgnoredAny>,
+}

@@ -1,0 +1,112 @@
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Query, State},
+    response::{
+        IntoResponse as _, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use driftline_core::feed::ChangeKinds;
+use driftline_store::source;
+use futures_util::stream;
+use serde::Deserialize;
+
+use super::{
+    channel::{Channel, Timeline},
+    message::{Message, message},
+};
+use crate::{
+    App,
+    auth::Operator,
+    feed::{FeedReader, Selection, Start},
+    transport::ApiError,
+};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct StreamQuery {
+    only_media: Option<String>,
+    list: Option<String>,
+}
+
+impl StreamQuery {
+    fn only_media(&self) -> bool {
+        let given = self.only_media.as_deref();
+        given.is_some_and(|given| matches!(given, "1" | "t" | "true" | "on"))
+    }
+}
+
+/// What comes into the public timeline.
+pub(super) async fn public(
+    State(app): State<Arc<App>>,
+    Query(query): Query<StreamQuery>,
+) -> Result<Response, ApiError> {
+    answer(app, Timeline::Public, query.only_media()).await
+}
+
+/// What is written here: nothing.
+pub(super) async fn local(
+    State(app): State<Arc<App>>,
+    Query(query): Query<StreamQuery>,
+) -> Result<Response, ApiError> {
+    answer(app, Timeline::Local, query.only_media()).await
+}
+
+/// What comes into a list.
+pub(super) async fn list(
+    _: Operator,
+    State(app): State<Arc<App>>,
+    Query(query): Query<StreamQuery>,
+) -> Result<Response, ApiError> {
+    let channel = Channel::named("list", query.list.as_deref()).ok_or(ApiError::NotFound)?;
+    if let Timeline::List(id) = channel.timeline {
+        let source = app.store.read(move |tx| source::by_id(tx, id)).await?;
+        if !source.is_some_and(|source| source.readable) {
+            return Err(ApiError::NotFound);
+        }
+    }
+    answer(app, channel.timeline, false).await
+}
+
+async fn answer(app: Arc<App>, timeline: Timeline, only_media: bool) -> Result<Response, ApiError> {
+    let channel = Channel {
+        timeline,
+        only_media,
+    };
+    let reader = app.feed.follow(everything(), Start::Now).await?;
+    let told = stream::unfold((app, reader), move |(app, mut reader)| async move {
+        let told = next(&app, &mut reader, channel).await?;
+        let event = Event::default().event(told.event).data(told.payload);
+        Some((Ok::<_, Infallible>(event), (app, reader)))
+    });
+    let alive = KeepAlive::new().interval(SILENCE).text("thump");
+    Ok(Sse::new(told).keep_alive(alive).into_response())
+}
+
+/// The next message; `None` at the end.
+async fn next(app: &App, reader: &mut FeedReader, channel: Channel) -> Option<Message> {
+    loop {
+        let told = match reader.next().await {
+            Ok(Some(event)) => message(app, channel, &event).await,
+            Ok(None) => return None,
+            Err(error) => Err(error.into()),
+        };
+        match told {
+            Ok(None) => {}
+            Ok(told) => return told,
+            // It is logged; the client comes back.
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Every change that is not history.
+pub(super) fn everything() -> Selection {
+    Selection {
+        kinds: ChangeKinds::ALL,
+        ..Selection::default()
+    }
+}
+
+pub(super) const SILENCE: Duration = Duration::from_secs(15);
