@@ -5,6 +5,7 @@ use std::sync::Arc;
 use driftline_api::{
     App,
     auth::{Authorization, refuse_other_sites},
+    feed::Feed,
     router,
 };
 use driftline_id_service::{RunningIdService, routes};
@@ -17,16 +18,22 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::{LocalMirror, admin::Host, api_description};
+use crate::{
+    LocalMirror,
+    admin::{Host, ProcessStatus},
+    api_description,
+};
 
 /// A running server without its listeners.
 pub struct Daemon {
     store: Store,
+    feed: Feed,
     access: UpstreamAccess,
     pollers: Pollers,
     refreshers: Option<Refreshers>,
     ids: Option<RunningIdService>,
     ready: watch::Sender<bool>,
+    process: ProcessStatus,
 }
 
 /// How a server answers HTTP requests.
@@ -51,18 +58,24 @@ impl Daemon {
         refresh: Option<RefreshOptions>,
         ids: Option<RunningIdService>,
     ) -> Self {
+        let process = ProcessStatus {
+            node: pollers.membership.as_ref().map(|_| pollers.holder.clone()),
+            ..ProcessStatus::started("serve")
+        };
         let pollers = Pollers::start(store.clone(), access.clone(), pollers);
         let refreshers = refresh.map(|mut options| {
             options.sharing = Some(pollers.sharing());
             Refreshers::start(store.clone(), access.clone(), options)
         });
         Self {
+            feed: Feed::new(store.clone()),
             store,
             access,
             pollers,
             refreshers,
             ids,
             ready: watch::channel(true).0,
+            process,
         }
     }
 
@@ -70,9 +83,12 @@ impl Daemon {
     pub fn host(&self) -> Host {
         Host {
             store: self.store.clone(),
+            feed: self.feed.clone(),
             pollers: Some(self.pollers.clone()),
             refreshers: self.refreshers.clone(),
             access: Some(self.access.clone()),
+            ids: self.ids.as_ref().map(|ids| ids.service.issuer().clone()),
+            process: Some(self.process.clone()),
         }
     }
 
@@ -81,6 +97,7 @@ impl Daemon {
         let (authorization, id_base) = (options.authorization, options.public_base.clone());
         let app = App {
             store: self.store.clone(),
+            feed: self.feed.clone(),
             mirror: Arc::new(LocalMirror {
                 store: self.store.clone(),
                 policies: self.access.policies.clone(),
@@ -110,9 +127,11 @@ impl Daemon {
         }
     }
 
-    /// Stops the work, and no longer reports itself ready. HTTP goes on: requests in flight are answered.
+    /// Stops the work, and no longer reports itself ready. HTTP goes on: requests in flight are answered,
+    /// but streams end.
     pub async fn wind_down(&self) {
         self.ready.send_replace(false);
+        self.feed.end();
         let refreshers_stop = async {
             if let Some(refreshers) = &self.refreshers {
                 refreshers.stop().await;

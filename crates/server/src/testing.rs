@@ -7,6 +7,7 @@ use std::time::Duration;
 use driftline_api::{
     App,
     auth::Authorization,
+    feed::Feed,
     router,
     transport::{Limits, serve},
 };
@@ -34,6 +35,7 @@ pub fn start_pollers(store: &Store, access: UpstreamAccess) -> Pollers {
 pub fn app(store: &Store, sources: SourceHealth) -> App {
     App {
         store: store.clone(),
+        feed: Feed::new(store.clone()),
         mirror: Arc::new(LocalMirror {
             store: store.clone(),
             policies: Policies::default(),

@@ -50,6 +50,7 @@ impl World {
                     backfill: Backfill::None,
                     ..Settings::default()
                 },
+                allow_private: false,
                 check: false,
             };
             add.execute(&Host::of(&store)).await.unwrap();

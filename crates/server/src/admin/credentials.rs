@@ -21,6 +21,7 @@ use super::{
     RemoveCredential, RemovedCredential, TestCredential, TestedCredential, named,
 };
 use driftline_mirror::{
+    Server,
     quotas::{Charge, MONTH, capped},
     same_api,
 };
@@ -214,8 +215,10 @@ pub(super) async fn test(
             "the credential's server is not known any more",
         ));
     };
+    let allows = host.store.read(move |tx| source::allows_private(tx, id));
+    let server = Server::of(&instance, allows.await?);
     let client = access
-        .client(instance.api, &instance.origin, credential.token.as_ref())
+        .client(server, credential.token.as_ref())
         .map_err(CommandError::usage)?;
     match client.verify().await {
         Ok(who) => {

@@ -1,18 +1,30 @@
+use std::sync::Arc;
+
+use driftline_api::feed::Feed;
+use driftline_id_service::Issuer;
+use driftline_mirror::{Pollers, UpstreamAccess, refresh::Refreshers};
+use driftline_runtime::now_ms;
 use driftline_store::Store;
 
-use driftline_mirror::{Pollers, UpstreamAccess, refresh::Refreshers};
+use super::ProcessStatus;
 
 /// Where commands are executed: a store, and the parts of the process that run next to it.
 #[derive(Clone)]
 pub struct Host {
     /// The store.
     pub store: Store,
+    /// What changes in it.
+    pub feed: Feed,
     /// The pollers, if this process reads sources.
     pub pollers: Option<Pollers>,
     /// The refreshers, if this process refreshes posts.
     pub refreshers: Option<Refreshers>,
     /// How this process reaches upstreams; without it no command can send requests.
     pub access: Option<UpstreamAccess>,
+    /// What issues IDs, if this process serves them.
+    pub ids: Option<Arc<Issuer>>,
+    /// This process, if it goes on after the command.
+    pub process: Option<ProcessStatus>,
 }
 
 impl Host {
@@ -20,9 +32,25 @@ impl Host {
     pub fn of(store: &Store) -> Self {
         Self {
             store: store.clone(),
+            feed: Feed::new(store.clone()),
             pollers: None,
             refreshers: None,
             access: None,
+            ids: None,
+            process: None,
+        }
+    }
+}
+
+impl ProcessStatus {
+    /// This process, which was started now with that command.
+    pub fn started(command: &str) -> Self {
+        Self {
+            command: command.to_owned(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            since_ms: now_ms(),
+            node: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! folder, through the server's local socket.
 
 mod credentials;
-mod export;
+mod feed;
 mod growth;
 mod host;
 mod instances;
@@ -12,7 +12,13 @@ mod posts;
 mod protocol;
 mod reason;
 mod refresh_status;
+mod source_fit;
+mod source_removal;
+mod source_settings;
 mod sources;
+mod space;
+mod status;
+mod timeline_check;
 
 use driftline_core::{
     timeline::{Machine, Settings},
@@ -69,14 +75,18 @@ macro_rules! commands {
 commands! {
     "source_add": AddSource => AddedSource, sources::add;
     "source_list": ListSources => Vec<SourceRow>, sources::list;
-    "source_settings": ShowSettings => Settings, sources::settings;
-    "source_set": SetSource => ChangedSource, sources::set;
+    "source_settings": ShowSettings => Settings, source_settings::show;
+    "source_set": SetSource => ChangedSource, source_settings::set;
     "source_pause": PauseSource => PausedSource, pause;
-    "source_remove": RemoveSource => RemovedSource, remove;
+    "source_removal": PlanRemoval => SourceContents, source_removal::plan;
+    "source_remove": RemoveSource => RemovedSource, source_removal::remove;
     "source_verify": VerifySource => CompletenessReport, verify;
     "source_unreadable": ListUnreadable => Vec<UnreadableItem>, sources::unreadable;
     "source_fill": FillGap => RequestedFill, fill;
     "instance_show": ShowInstance => ShownInstance, instances::show;
+    "status": ShowStatus => MirrorStatus, status::show;
+    "space": ShowSpace => StoreSpace, space::show;
+    "compact": Compact => Compacted, space::compact;
     "node_list": ListNodes => Vec<NodeRow>, nodes::list;
     "node_drain": DrainNode => DrainedNode, nodes::drain;
     "credential_add": AddCredential => AddedCredential, credentials::add;
@@ -91,7 +101,7 @@ commands! {
     "why": ExplainPost => PostState, posts::why;
     "history": ShowHistory => PostHistory, posts::history;
     "growth": ListGrowth => GrowthPage, growth::page;
-    "export": ExportPosts => ExportPage, export::page;
+    "feed": ReadFeed => FeedPage, feed::read;
 }
 
 async fn answer_to<R: Request>(
@@ -169,7 +179,7 @@ pub async fn report_on(
         &machine,
         &counts,
         abilities(source.instance.api),
-        pollers.is_some_and(Pollers::refreshes),
+        source.refreshing && pollers.is_some_and(Pollers::refreshes),
         &reader,
         now,
     ))
@@ -203,22 +213,6 @@ async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, Comman
         name,
         paused,
         changed,
-    })
-}
-
-async fn remove(host: &Host, request: RemoveSource) -> Result<RemovedSource, CommandError> {
-    let RemoveSource { name } = request;
-    let paused = true;
-    let PausedSource { name, .. } = pause(host, PauseSource { name, paused }).await?;
-    let key = find(&host.store, &name).await?.key();
-    let removed = host
-        .store
-        .write(source::root(key), move |tx| source::remove(tx, key))
-        .await?;
-    Ok(RemovedSource {
-        name,
-        entries: removed.entries,
-        posts: removed.posts,
     })
 }
 

@@ -13,8 +13,8 @@ use driftline_store::{
 };
 
 use super::{
-    ExplainPost, Host, LeftSource, PendingPostState, PendingState, PostHistory, PostState,
-    ShowHistory, StoredPostState, Version, export, reason::reason,
+    ExplainPost, Host, LeftSource, PendingPostState, PendingState, PostHistory, PostRecord,
+    PostState, ShowHistory, StoredPostState, Version, reason::reason,
 };
 
 /// The refresh state of a post, and the reason for its due time.
@@ -171,6 +171,6 @@ fn version(version: history::Version) -> Version {
     Version {
         until_ms: version.at_ms,
         ended_by: version.ended_by,
-        status: export::status(version.raw),
+        status: PostRecord::status(version.raw),
     }
 }

@@ -1,36 +1,37 @@
 //! Commands that add sources and show their states.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
-    answer::{FailureKind, PageRequest},
-    quota::QuotaPurpose,
-    timeline::{Machine, Settings},
+    timeline::{Machine, Proof, Settings},
     upstream_id::UpstreamId,
 };
 use driftline_mirror::{
-    Pollers, Reader, SourceFault, SourceHealth, SourceState, quotas::Permit, same_api, source_facts,
+    Pollers, Reader, SourceFacts, SourceFault, SourceHealth, SourceState, same_api, source_facts,
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    SourceId, Store, StoreError,
-    credential::{self, Credential},
-    database_clock, instance, local_ids, machine, quarantine,
+    SourceId, Store, StoreError, database_clock, local_ids, machine, quarantine,
     source::{self, NameRefused, NewSource, Source},
 };
-use driftline_upstream::{Address, ClientPurpose, Timeline, abilities};
+use driftline_upstream::{Address, Timeline, abilities};
 
 use super::{
-    AddSource, AddedSource, ChangedSource, Host, ListSources, ListUnreadable, SetSource,
-    ShowSettings, SourceRow, UnreadableItem, find,
+    AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, UnreadableItem, find,
+    source_fit::check_fit, timeline_check::check,
 };
 
 /// Adds a source.
 pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
     let is_checked = new.check;
     let row = row_of(&host.store, new).await?;
+    let name = row.name.clone();
+    let is_taken = host.store.read(move |tx| source::by_name(tx, &name));
+    if is_taken.await?.is_some() {
+        return Err(taken(&row.name));
+    }
     let warning = match is_checked {
-        true => check(host, &row).await?,
+        true => check(host, &row, UNCHECKED).await?,
         false => None,
     };
     let name = row.name.clone();
@@ -49,121 +50,17 @@ pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, Comm
     }
 }
 
-/// What the source's operator decided.
-pub(super) async fn settings(host: &Host, request: ShowSettings) -> Result<Settings, CommandError> {
-    Ok(find(&host.store, &request.name).await?.settings)
-}
-
-/// Changes a source's settings. The session that reads it, in whatever process, ends when its request is
-/// answered, and another one goes on.
-pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource, CommandError> {
-    let SetSource {
-        name,
-        settings,
-        token,
-    } = request;
-    let source = find(&host.store, &name).await?;
-    let token = token.filter(|token| source.token.as_ref() != Some(token));
-    let settings = Some(settings).filter(|settings| *settings != source.settings);
-    let changed = token.is_some() || settings.is_some();
-    if changed {
-        let key = source.key();
-        let write = host.store.write(source::root(key), move |tx| {
-            if let Some(settings) = &settings {
-                source::set_settings(tx, key, settings)?;
-            }
-            match &token {
-                Some(token) => source::set_token(tx, key, Some(token)),
-                None => Ok(()),
-            }
-        });
-        write.await?;
-    }
-    Ok(ChangedSource { name, changed })
-}
-
 fn taken(name: &str) -> CommandError {
     CommandError::usage(format!(
         "there is a source named {name:?} already; choose another name with --name"
     ))
 }
 
-/// Requests the timeline once, as a session will, so that errors in the address, the timeline or the
-/// token show before the source is added. Returns why it was not requested, or not answered, if that
-/// is no such error.
-async fn check(host: &Host, row: &NewSource) -> Result<Option<String>, CommandError> {
-    let name = row.name.clone();
-    let is_taken = host.store.read(move |tx| source::by_name(tx, &name));
-    if is_taken.await?.is_some() {
-        return Err(taken(&row.name));
-    }
-    let Some(access) = &host.access else {
-        return Err(CommandError::failed("this process cannot reach upstreams"));
-    };
-    let (client, timeline) = access
-        .client_of(row.api, &row.origin, &row.timeline, row.token.as_ref())
-        .map_err(|error| CommandError::usage(format!("{error}; {UNCHECKED}")))?;
-    let scope = client.scope(ClientPurpose::Page(&timeline));
-    let known = credential_of(&host.store, row).await?;
-    let mut charged = None;
-    if let Some(known) = known {
-        let quota = access.quotas.of(&known, scope, QuotaPurpose::Poll);
-        match quota.take(u32::from(POSTS)).await? {
-            Permit::Sent(charge) => charged = Some((quota, charge)),
-            Permit::Until(_) => {
-                return Ok(Some("the token's quota is used up for now".to_owned()));
-            }
-        }
-    }
-    let request = PageRequest {
-        limit: POSTS,
-        ..PageRequest::default()
-    };
-    let answer = client.page(&timeline, &request).await;
-    if let Some((quota, charge)) = charged {
-        match &answer {
-            Ok(page) => {
-                let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
-                quota.answered(charge, read, &page.headers).await?;
-            }
-            Err(failure) => quota.failed(charge, failure).await?,
-        }
-    }
-    match answer {
-        Ok(_) => Ok(None),
-        // The server knows the timeline and the token.
-        Err(failure) if matches!(failure.kind, FailureKind::Throttled | FailureKind::Capped) => {
-            Ok(Some(failure.message))
-        }
-        Err(failure) => Err(CommandError::failed(format!(
-            "{}; {UNCHECKED}",
-            failure.message
-        ))),
-    }
-}
-
-/// The credential that the source would be read with, if it exists: then the request is counted.
-async fn credential_of(store: &Store, row: &NewSource) -> Result<Option<Credential>, StoreError> {
-    let (origin, token) = (row.origin.clone(), row.token.clone());
-    store
-        .read(move |tx| {
-            let Some(instance) = instance::by_origin(tx, &origin)? else {
-                return Ok(None);
-            };
-            credential::find(tx, instance.id, token.as_ref())
-        })
-        .await
-}
-
 async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError> {
     let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let timeline: Timeline = new.timeline.parse().map_err(CommandError::usage)?;
     same_api(store, &address.to_string(), new.api).await?;
-    if new.token.is_none() && timeline.needs_token() {
-        return Err(CommandError::usage(format!(
-            "the timeline {timeline} needs a token: give --token-env or --token-file"
-        )));
-    }
+    check_fit(new.api, &timeline, &new.settings, new.token.is_some())?;
     Ok(NewSource {
         name: new
             .name
@@ -174,90 +71,119 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
         upstream: address.to_string(),
         settings: new.settings,
         token: new.token,
+        allow_private: new.allow_private,
     })
 }
 
 /// The sources with their states.
 pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, CommandError> {
-    let (sources, stored, unreadable, now_ms) = host
-        .store
-        .read(|tx| {
-            let sources = source::list(tx)?;
-            let (mut machines, mut unreadable) = (HashMap::new(), HashMap::new());
-            for source in sources.iter().filter(|source| is_read(source)) {
-                machines.insert(source.id, machine::load(tx, source.key())?);
-            }
-            for source in &sources {
-                unreadable.insert(source.id, quarantine::count(tx, source.key())?);
-            }
-            let now_ms = database_clock::now_ms(tx)?;
-            Ok::<_, StoreError>((sources, machines, unreadable, now_ms))
-        })
-        .await?;
-    let machines = match &host.pollers {
-        Some(pollers) => pollers.progress().await,
-        None => Vec::new(),
-    };
-    let readings = Readings {
-        machines: machines
-            .into_iter()
-            .map(|progress| (progress.source.id, (*progress.machine).clone()))
-            .collect(),
-        health: host.pollers.as_ref().map(Pollers::health),
-        refreshes: host.pollers.as_ref().is_some_and(Pollers::refreshes),
-        stored,
-        unreadable,
-        database_ms: now_ms,
-    };
+    let (sources, readings) = Readings::read(host).await?;
     let rows = sources.into_iter().map(|source| readings.row(source));
     Ok(rows.collect())
 }
 
 /// How sources are read at one time.
-struct Readings {
+pub(super) struct Readings {
     /// Of the sessions of this process.
-    machines: HashMap<SourceId, Machine>,
+    machines: HashMap<SourceId, Arc<Machine>>,
     health: Option<SourceHealth>,
     refreshes: bool,
-    stored: HashMap<SourceId, Machine>,
+    stored: HashMap<SourceId, Arc<Machine>>,
     /// Items that no post could be read from.
     unreadable: HashMap<SourceId, u64>,
     /// The time by the database's clock, Unix ms.
     database_ms: i64,
 }
 
+/// What follows from the machine of a source.
+pub(super) struct Reading {
+    pub(super) facts: SourceFacts,
+    /// What reading again has proven.
+    pub(super) proof: Proof,
+}
+
 impl Readings {
-    fn row(&self, source: Source) -> SourceRow {
+    /// The sources, and how they are read now.
+    pub(super) async fn read(host: &Host) -> Result<(Vec<Source>, Self), StoreError> {
+        let (sources, stored, unreadable, now_ms) = host
+            .store
+            .read(|tx| {
+                let sources = source::list(tx)?;
+                let (mut machines, mut unreadable) = (HashMap::new(), HashMap::new());
+                for source in sources.iter().filter(|source| is_read(source)) {
+                    let machine = machine::load(tx, source.key())?;
+                    machines.insert(source.id, Arc::new(machine));
+                }
+                for source in &sources {
+                    unreadable.insert(source.id, quarantine::count(tx, source.key())?);
+                }
+                let now_ms = database_clock::now_ms(tx)?;
+                Ok::<_, StoreError>((sources, machines, unreadable, now_ms))
+            })
+            .await?;
+        let machines = match &host.pollers {
+            Some(pollers) => pollers.progress().await,
+            None => Vec::new(),
+        };
+        let machines = machines.into_iter();
+        let machines = machines.map(|progress| (progress.source.id, progress.machine));
+        let readings = Self {
+            machines: machines.collect(),
+            health: host.pollers.as_ref().map(Pollers::health),
+            refreshes: host.pollers.as_ref().is_some_and(Pollers::refreshes),
+            stored,
+            unreadable,
+            database_ms: now_ms,
+        };
+        Ok((sources, readings))
+    }
+
+    /// The machine of a source: that of the session here, or the stored one.
+    pub(super) fn machine(&self, source: &Source) -> Arc<Machine> {
         let here = self.machines.get(&source.id);
         let machine = here.or_else(|| self.stored.get(&source.id));
-        let unread = Machine::default();
-        let machine = machine.unwrap_or(&unread);
-        let reader = reader(
-            &source,
-            machine,
-            here.is_some(),
-            self.health.as_ref(),
-            self.database_ms,
-        );
+        machine.cloned().unwrap_or_default()
+    }
+
+    /// How many items of a source no post could be read from.
+    pub(super) fn unreadable(&self, source: &Source) -> u64 {
+        self.unreadable.get(&source.id).copied().unwrap_or_default()
+    }
+
+    /// What follows from a source's machine.
+    pub(super) fn of(&self, source: &Source, machine: &Machine) -> Reading {
+        let is_here = self.machines.contains_key(&source.id);
+        let (health, database_ms) = (self.health.as_ref(), self.database_ms);
+        let reader = reader(source, machine, is_here, health, database_ms);
         let settings = Settings {
-            refreshed: self.refreshes,
+            refreshed: self.refreshes && source.refreshing,
             ..source.settings.clone()
         };
         let now_ms = now_ms();
         let plan = machine.plan(&settings, abilities(source.instance.api), now_ms);
-        let facts = source_facts(&source, machine, &plan, &reader, now_ms);
+        Reading {
+            facts: source_facts(source, machine, &plan, &reader, now_ms),
+            proof: plan.proof,
+        }
+    }
+
+    fn row(&self, source: Source) -> SourceRow {
+        let machine = self.machine(&source);
+        let Reading { facts, .. } = self.of(&source, &machine);
         let is_fault_of_it = facts.state() == SourceState::Failing;
         SourceRow {
             id: source.id,
             state: facts.state(),
             state_text: facts.state_text(),
-            unreadable: self.unreadable.get(&source.id).copied().unwrap_or_default(),
+            unreadable: self.unreadable(&source),
             verdict: facts.verdict(),
             fault: facts.fault.filter(|_| is_fault_of_it),
             last_error: machine.last_error().cloned(),
             name: source.name,
             upstream: source.upstream,
             timeline: source.timeline,
+            allow_private: source.allow_private,
+            refreshing: source.refreshing,
             paused: source.paused,
             readable: source.readable,
             update_count: source.update_count,
@@ -346,6 +272,4 @@ fn default_name(address: &Address, timeline: &Timeline) -> String {
     name
 }
 
-/// The page size of the check: the smallest that every API allows.
-const POSTS: u16 = 5;
 const UNCHECKED: &str = "the source was not added; --no-check adds it without asking the server";

@@ -79,6 +79,7 @@ impl Driftline {
             timeline: timeline.into(),
             token: Some(TokenLocation::File(token_file.to_str().unwrap().into())),
             settings,
+            allow_private: false,
             check: false,
         };
         let host = Host {

@@ -34,6 +34,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         timeline: "public".into(),
         token: None,
         settings: settings(),
+        allow_private: false,
         check: false,
     };
     add.execute(&admin::Host::of(&store)).await.unwrap();

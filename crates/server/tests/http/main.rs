@@ -13,5 +13,7 @@ mod requests;
 mod returns;
 mod shape;
 mod statuses;
+mod stream;
+mod streaming;
 mod track;
 mod world;

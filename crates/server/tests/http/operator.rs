@@ -29,6 +29,12 @@ fn guarded(feed: &str) -> Vec<(Method, String, StatusCode)> {
         ),
         (Method::GET, feed.into(), StatusCode::OK),
         (Method::GET, "/metrics".into(), StatusCode::NOT_FOUND),
+        (Method::GET, "/api/v1/stream/posts".into(), StatusCode::OK),
+        (
+            Method::GET,
+            "/api/v1/streaming/list?list=77".into(),
+            StatusCode::NOT_FOUND,
+        ),
         (Method::POST, "/api/v1/track".into(), StatusCode::ACCEPTED),
         (
             Method::GET,

@@ -277,7 +277,12 @@ async fn the_ledger_of_a_sources_token_is_not_removed() {
     assert!(refused.to_string().contains("\"mirrored\""), "{refused}");
     assert_eq!(state(&world, "mirrored").await, "in use");
     let name = "mirrored".to_owned();
-    world.run(RemoveSource { name }).await;
+    world
+        .run(RemoveSource {
+            name,
+            keep_posts: false,
+        })
+        .await;
     remove("mirrored").await.expect("no source uses it");
     world.stop().await;
 }

@@ -188,6 +188,7 @@ impl World {
                 backfill: Backfill::All,
                 ..Settings::default()
             },
+            allow_private: false,
             check: false,
         };
         self.run(add).await;

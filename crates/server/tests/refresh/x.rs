@@ -47,6 +47,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
                 second_look_period_ms: 60_000,
                 ..Settings::default()
             },
+            allow_private: false,
             check: false,
         };
         world.run(add).await;

@@ -2,21 +2,27 @@
 //! tests see them. Times are Unix ms.
 
 mod credentials;
+mod feed;
 mod instances;
 mod nodes;
 mod posts;
 mod refresh;
 mod sources;
+mod space;
+mod status;
 
 use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use credentials::*;
+pub use feed::*;
 pub use instances::*;
 pub use nodes::*;
 pub use posts::*;
 pub use refresh::*;
 pub use sources::*;
+pub use space::*;
+pub use status::*;
 
 use super::Host;
 

@@ -218,61 +218,6 @@ pub struct LookUpPlan {
     pub reason: Option<String>,
 }
 
-/// Export entries in order of arrival, a page at a time.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ExportPosts {
-    /// The source's name.
-    pub name: String,
-    /// Only entries that arrived after the one of this number.
-    pub after: i64,
-    /// Only entries stored at or after this time.
-    pub since_ms: Option<i64>,
-    /// The page size in entries.
-    pub limit: u32,
-}
-
-/// A page of exported entries.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ExportPage {
-    /// The entries, in order of arrival.
-    pub rows: Vec<ExportRow>,
-    /// The number that the next page begins after; `None` at the end.
-    pub next: Option<i64>,
-}
-
-/// An exported entry; its keys are written in alphabetical order.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ExportRow {
-    /// Its number in the order of arrival.
-    pub arrival: i64,
-    /// When it was stored.
-    pub arrived_at_ms: i64,
-    /// When its author says that it was written.
-    pub created_at_ms: Option<i64>,
-    /// When its deletion was noticed.
-    pub deleted_at_ms: Option<i64>,
-    /// When it was last edited.
-    pub edited_at_ms: Option<i64>,
-    /// Its ID.
-    pub id: LocalId,
-    /// Since when the source lists its post no more, which is not known to be deleted.
-    pub left_at_ms: Option<i64>,
-    /// Its post's ID.
-    pub post_id: LocalId,
-    /// The post as the upstream wrote it; `None` for a tombstone.
-    pub status: Option<Box<RawValue>>,
-    /// The post's ID at the upstream.
-    pub upstream_id: String,
-    /// Its name across servers.
-    pub uri: Option<String>,
-    /// Its address for people.
-    pub url: Option<String>,
-    /// Its last USN.
-    pub usn: i64,
-    /// Who may see it at the upstream.
-    pub visibility: Visibility,
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{from_value, json, to_value};

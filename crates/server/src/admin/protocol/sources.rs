@@ -23,6 +23,8 @@ pub struct AddSource {
     pub token: Option<TokenLocation>,
     /// The source's settings.
     pub settings: Settings,
+    /// Whether its server may be in a private network.
+    pub allow_private: bool,
     /// Whether to request its timeline once before, so that a source that cannot be read is refused.
     pub check: bool,
 }
@@ -53,6 +55,10 @@ pub struct SourceRow {
     pub upstream: String,
     /// The timeline there.
     pub timeline: String,
+    /// Whether its server may be in a private network.
+    pub allow_private: bool,
+    /// Whether its posts are kept fresh.
+    pub refreshing: bool,
     /// Whether it is paused.
     pub paused: bool,
     /// Whether a first page is stored, so that readers are shown the source.
@@ -95,11 +101,35 @@ pub struct PausedSource {
     pub changed: bool,
 }
 
-/// Remove a source and the posts that no other source has.
+/// Count what goes with a source if it is removed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlanRemoval {
+    /// Its name.
+    pub name: String,
+}
+
+/// What goes with a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceContents {
+    /// The number of its entries.
+    pub entries: u64,
+    /// The number of their posts that no other source has.
+    pub posts: u64,
+    /// The number of its gaps: ranges that are not proven complete.
+    pub gaps: u64,
+    /// The number of its posts that are known by their IDs alone.
+    pub lookups: u64,
+    /// The number of its items that no post could be read from.
+    pub unreadable: u64,
+}
+
+/// Remove a source.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RemoveSource {
     /// Its name.
     pub name: String,
+    /// Whether the posts that no other source has stay.
+    pub keep_posts: bool,
 }
 
 /// A source was removed.
@@ -107,10 +137,11 @@ pub struct RemoveSource {
 pub struct RemovedSource {
     /// Its name.
     pub name: String,
-    /// The number of its entries.
-    pub entries: u64,
-    /// The number of their posts that no other source has.
-    pub posts: u64,
+    /// Whether the posts that no other source has stay.
+    pub keep_posts: bool,
+    /// What went with it; the posts, unless they stay.
+    #[serde(flatten)]
+    pub contents: SourceContents,
 }
 
 /// Report on a source's completeness.
@@ -185,17 +216,28 @@ pub struct ShowSettings {
 pub struct SetSource {
     /// The source's name.
     pub name: String,
+    /// Its new name; `None` leaves it as it is.
+    pub rename: Option<String>,
     /// All of its settings.
     pub settings: Settings,
     /// The location of another token; `None` leaves it as it is.
     pub token: Option<TokenLocation>,
+    /// Whether its server may be in a private network; `None` leaves it as it is.
+    pub allow_private: Option<bool>,
+    /// Whether its posts are kept fresh; `None` leaves it as it is.
+    pub refreshing: Option<bool>,
+    /// Whether to request the timeline once before another token is kept, so that one that cannot
+    /// be used is refused.
+    pub check: bool,
 }
 
 /// A source's settings were changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSource {
-    /// The source's name.
+    /// The source's name now.
     pub name: String,
     /// Whether anything is different.
     pub changed: bool,
+    /// Why the new token was not tried, although it was to be.
+    pub warning: Option<String>,
 }

@@ -1,0 +1,108 @@
+//! Commands that show and change what a source's operator decided.
+
+use driftline_core::timeline::Settings;
+use driftline_runtime::CommandError;
+use driftline_store::{
+    StoreError,
+    source::{self, NameRefused, NewSource},
+};
+
+use super::{
+    ChangedSource, Host, SetSource, ShowSettings, find, source_fit::check_stream,
+    timeline_check::check,
+};
+
+/// What the source's operator decided.
+pub(super) async fn show(host: &Host, request: ShowSettings) -> Result<Settings, CommandError> {
+    Ok(find(&host.store, &request.name).await?.settings)
+}
+
+/// Changes a source's settings. The session that reads it, in whatever process, ends when its request is
+/// answered, and another one goes on.
+pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource, CommandError> {
+    let source = find(&host.store, &request.name).await?;
+    let is_tracked = source.timeline == source::TRACKED;
+    if is_tracked && (request.token.is_some() || request.settings != source.settings) {
+        return Err(CommandError::usage(format!(
+            "{} holds posts that were named one by one and is not polled: only --rename, --refresh and --allow-private can be set; `driftline credential add` adds a token to look posts up with",
+            source.name
+        )));
+    }
+    if request.settings.stream != source.settings.stream
+        && let Ok(timeline) = source.timeline.parse()
+    {
+        check_stream(source.instance.api, &timeline, &request.settings)?;
+    }
+    let mut warning = None;
+    if request.check && request.token.is_some() {
+        let row = NewSource {
+            name: source.name.clone(),
+            origin: source.instance.origin.clone(),
+            api: source.instance.api,
+            timeline: source.timeline.clone(),
+            upstream: source.upstream.clone(),
+            settings: request.settings.clone(),
+            token: request.token.clone(),
+            allow_private: request.allow_private.unwrap_or(source.allow_private),
+        };
+        warning = check(host, &row, UNCHECKED).await?;
+    }
+    let token = request
+        .token
+        .filter(|token| source.token.as_ref() != Some(token));
+    let settings = Some(request.settings).filter(|settings| *settings != source.settings);
+    let allow_private = request
+        .allow_private
+        .filter(|allow| *allow != source.allow_private);
+    let refreshing = request.refreshing.filter(|on| *on != source.refreshing);
+    let rename = request.rename.filter(|name| *name != source.name);
+    let name = rename.clone().unwrap_or_else(|| source.name.clone());
+    let changed = token.is_some()
+        || settings.is_some()
+        || allow_private.is_some()
+        || refreshing.is_some()
+        || rename.is_some();
+    if changed {
+        let key = source.key();
+        let access = host.access.as_ref();
+        let policies = access.map(|access| access.policies.clone());
+        let policy = policies.unwrap_or_default().of(key.instance);
+        let write = host.store.write(source::root(key), move |tx| {
+            // A name that is refused leaves everything as it is.
+            if let Some(name) = &rename
+                && let Err(refused) = source::rename(tx, key, name)?
+            {
+                return Ok(Err(refused));
+            }
+            if let Some(settings) = &settings {
+                source::set_settings(tx, key, settings)?;
+            }
+            if let Some(allow) = allow_private {
+                source::set_allow_private(tx, key, allow)?;
+            }
+            if let Some(token) = &token {
+                source::set_token(tx, key, Some(token))?;
+            }
+            if let Some(refreshing) = refreshing {
+                source::set_refreshing(tx, key, refreshing, &policy)?;
+            }
+            Ok::<_, StoreError>(Ok(()))
+        });
+        match write.await? {
+            Ok(()) => {}
+            Err(NameRefused::Taken) => {
+                return Err(CommandError::usage(format!(
+                    "there is a source named {name:?} already; nothing was changed"
+                )));
+            }
+            Err(refused) => return Err(CommandError::usage(refused)),
+        }
+    }
+    Ok(ChangedSource {
+        name,
+        changed,
+        warning,
+    })
+}
+
+const UNCHECKED: &str = "nothing was changed; --no-check keeps the token without asking the server";

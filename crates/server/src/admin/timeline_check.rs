@@ -1,0 +1,91 @@
+//! The one request for a timeline that shows whether a source can be read.
+
+use driftline_core::{
+    answer::{FailureKind, PageRequest},
+    quota::QuotaPurpose,
+};
+use driftline_mirror::{Server, quotas::Permit};
+use driftline_runtime::CommandError;
+use driftline_store::{
+    Store, StoreError,
+    credential::{self, Credential},
+    instance,
+    source::NewSource,
+};
+use driftline_upstream::ClientPurpose;
+
+use super::Host;
+
+/// Requests the timeline once, as a session will, so that errors in the address, the timeline or the
+/// token show before the source is stored so. Returns why it was not requested, or not answered, if that
+/// is no such error; errors end with `unchecked`, which says what was not done.
+pub(super) async fn check(
+    host: &Host,
+    row: &NewSource,
+    unchecked: &str,
+) -> Result<Option<String>, CommandError> {
+    let Some(access) = &host.access else {
+        return Err(CommandError::failed("this process cannot reach upstreams"));
+    };
+    let server = Server {
+        api: row.api,
+        origin: &row.origin,
+        allow_private: row.allow_private,
+    };
+    let (client, timeline) = access
+        .client_of(server, &row.timeline, row.token.as_ref())
+        .map_err(|error| CommandError::usage(format!("{error}; {unchecked}")))?;
+    let scope = client.scope(ClientPurpose::Page(&timeline));
+    let known = credential_of(&host.store, row).await?;
+    let mut charged = None;
+    if let Some(known) = known {
+        let quota = access.quotas.of(&known, scope, QuotaPurpose::Poll);
+        match quota.take(u32::from(POSTS)).await? {
+            Permit::Sent(charge) => charged = Some((quota, charge)),
+            Permit::Until(_) => {
+                return Ok(Some("the token's quota is used up for now".to_owned()));
+            }
+        }
+    }
+    let request = PageRequest {
+        limit: POSTS,
+        ..PageRequest::default()
+    };
+    let answer = client.page(&timeline, &request).await;
+    if let Some((quota, charge)) = charged {
+        match &answer {
+            Ok(page) => {
+                let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
+                quota.answered(charge, read, &page.headers).await?;
+            }
+            Err(failure) => quota.failed(charge, failure).await?,
+        }
+    }
+    match answer {
+        Ok(_) => Ok(None),
+        // The server knows the timeline and the token.
+        Err(failure) if matches!(failure.kind, FailureKind::Throttled | FailureKind::Capped) => {
+            Ok(Some(failure.message))
+        }
+        Err(failure) => Err(CommandError::failed(format!(
+            "{}; {unchecked}",
+            failure.message
+        ))),
+    }
+}
+
+/// The credential that the source would be read with, if it exists: then the request is counted.
+async fn credential_of(store: &Store, row: &NewSource) -> Result<Option<Credential>, StoreError> {
+    let (origin, token) = (row.origin.clone(), row.token.clone());
+    store
+        .read(move |tx| {
+            let Some(instance) = instance::by_origin(tx, &origin)? else {
+                return Ok(None);
+            };
+            credential::find(tx, instance.id, token.as_ref())
+        })
+        .await
+}
+
+/// The page size of the check: the smallest that every API allows.
+const POSTS: u16 = 5;

@@ -1,0 +1,194 @@
+//! Mastodon's streams, as server-sent events and over WebSockets.
+
+use std::time::Duration;
+
+use driftline_api::auth::{Authorization, OperatorToken};
+use driftline_core::post::Visibility;
+use driftline_db::testing::Fresh;
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tokio::{net::TcpStream, time::timeout};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{Message, client::IntoClientRequest as _},
+};
+
+use crate::{
+    stream::Events,
+    world::{World, status},
+};
+
+const TOKEN: &str = "an-operators-token-of-some-length-1";
+
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Socket {
+    async fn open(world: &World, query: &str, protocol: Option<&str>) -> Result<Socket, u16> {
+        let url = world.base.replace("http://", "ws://");
+        let mut request = format!("{url}/api/v1/streaming{query}")
+            .into_client_request()
+            .unwrap();
+        if let Some(protocol) = protocol {
+            let headers = request.headers_mut();
+            headers.insert("sec-websocket-protocol", protocol.parse().unwrap());
+        }
+        match connect_async(request).await {
+            Ok((socket, _)) => Ok(Socket(socket)),
+            Err(tokio_tungstenite::tungstenite::Error::Http(answer)) => {
+                Err(answer.status().as_u16())
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    async fn send(&mut self, message: &Value) {
+        let text = message.to_string();
+        self.0.send(Message::Text(text.into())).await.unwrap();
+    }
+
+    /// `None` at its end.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            let frame = timeout(Duration::from_secs(20), self.0.next()).await;
+            match frame.expect("a message in time")? {
+                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// The event and its payload, which may be JSON.
+    async fn told(&mut self) -> (Value, Value, Value) {
+        let told = self.next().await.expect("a message");
+        let payload = told["payload"].as_str().unwrap();
+        let status = serde_json::from_str(payload).ok().filter(Value::is_object);
+        let parsed = status.unwrap_or_else(|| json!(payload));
+        (told["stream"].clone(), told["event"].clone(), parsed)
+    }
+}
+
+fn edited(id: u64) -> driftline_sim::Status {
+    let mut edited = status(id);
+    edited.content = "<p>Better</p>".to_owned();
+    edited.edited_at_ms = Some(edited.created_at_ms + 5);
+    edited
+}
+
+#[tokio::test]
+async fn what_comes_into_timelines_is_told_over_a_web_socket() {
+    let world = World::new().await;
+    let mut home = world.feed("home").await;
+    let mut away = world.feed("away").await;
+    let mut public = Socket::open(&world, "?stream=public", None).await.unwrap();
+    let mut list = Socket::open(&world, "", None).await.unwrap();
+    let subscribe =
+        json!({ "type": "subscribe", "stream": "list", "list": away.source.id.to_string() });
+    list.send(&subscribe).await;
+    // It is answered in order, so once this is refused the list is subscribed to.
+    list.send(&json!({ "type": "subscribe", "stream": "weather" }))
+        .await;
+    assert_eq!(list.next().await.unwrap()["error"], "Unknown stream type");
+    home.poll(&[status(1)]).await;
+    let page = world.page("/api/v1/timelines/public").await;
+    let told = public.told().await;
+    assert_eq!((told.0, told.1), (json!(["public"]), json!("update")));
+    assert_eq!(told.2, page[0]);
+    // A post that another source has already is not told again in public.
+    away.poll(&[status(1), status(2)]).await;
+    let own = world.page(&away.path()).await;
+    for status in own.iter().rev() {
+        let told = list.told().await;
+        assert_eq!(told.0, json!(["list", away.source.id.to_string()]));
+        assert_eq!((told.1, &told.2), (json!("update"), status));
+    }
+    let told = public.told().await;
+    assert_eq!((told.1, &told.2["id"]), (json!("update"), &own[0]["id"]));
+    home.poll(&[edited(1)]).await;
+    let told = public.told().await;
+    assert_eq!(
+        (told.1, &told.2["id"]),
+        (json!("status.update"), &page[0]["id"])
+    );
+    assert_eq!(told.2["content"], "<p>Better</p>");
+    home.delete(1).await;
+    let told = public.told().await;
+    assert_eq!((told.1, &told.2), (json!("delete"), &page[0]["id"]));
+}
+
+#[tokio::test]
+async fn what_is_not_public_is_told_to_nobody() {
+    let world = World::new().await;
+    let mut home = world.feed("home").await;
+    let mut public = Socket::open(&world, "?stream=public", None).await.unwrap();
+    let private = |id| driftline_sim::Status {
+        visibility: Visibility::Private,
+        ..status(id)
+    };
+    home.poll(&[private(1)]).await;
+    home.delete(1).await;
+    home.poll(&[private(1), status(2)]).await;
+    let told = public.told().await;
+    assert_eq!(
+        told.2["id"],
+        world.page("/api/v1/timelines/public").await[0]["id"]
+    );
+}
+
+#[tokio::test]
+async fn the_same_is_told_as_server_sent_events() {
+    let world = World::new().await;
+    let mut home = world.feed("home").await;
+    let list = format!("/api/v1/streaming/list?list={}", home.source.id);
+    let mut list = Events::at(&world, &list, None).await;
+    let mut public = Events::at(&world, "/api/v1/streaming/public", None).await;
+    home.poll(&[status(1)]).await;
+    let page = world.page(&home.path()).await;
+    for stream in [&mut list, &mut public] {
+        let told = stream.next().await.unwrap();
+        assert_eq!((&*told.name, told.data), ("update", page[0].clone()));
+    }
+    let unknown = world.answer("/api/v1/streaming/list?list=99").await;
+    assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+    let health = world.answer("/api/v1/streaming/health").await;
+    assert_eq!(health.text().await.unwrap(), "OK");
+    let plain = world.answer("/api/v1/streaming").await;
+    assert_eq!(plain.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn lists_need_the_operators_token_here_too() {
+    let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
+    let authorization = Authorization::Operator(token);
+    let world = World::on(Fresh::sqlite(), |app| app.authorization = authorization).await;
+    let mut home = world.feed("home").await;
+    let list = format!("?stream=list&list={}", home.source.id);
+    let refused = Socket::open(&world, &list, None).await;
+    assert_eq!(refused.err(), Some(401));
+    let wrong = format!("{list}&access_token=another");
+    assert_eq!(Socket::open(&world, &wrong, None).await.err(), Some(401));
+    let mut stranger = Socket::open(&world, "", None).await.unwrap();
+    let id = home.source.id.to_string();
+    stranger
+        .send(&json!({ "type": "subscribe", "stream": "list", "list": id }))
+        .await;
+    assert_eq!(stranger.next().await.unwrap()["status"], 401);
+    let mut in_query = Socket::open(&world, &format!("{list}&access_token={TOKEN}"), None)
+        .await
+        .unwrap();
+    let mut in_protocol = Socket::open(&world, &list, Some(TOKEN)).await.unwrap();
+    home.poll(&[status(1)]).await;
+    for socket in [&mut in_query, &mut in_protocol] {
+        assert_eq!(socket.told().await.1, json!("update"));
+    }
+}
+
+#[tokio::test]
+async fn a_web_socket_ends_with_the_server() {
+    let mut feed = None;
+    let world = World::on(Fresh::sqlite(), |app| feed = Some(app.feed.clone())).await;
+    let mut socket = Socket::open(&world, "?stream=public", None).await.unwrap();
+    feed.unwrap().end();
+    assert_eq!(socket.next().await, None);
+}
