@@ -6,15 +6,14 @@ use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
 use crate::commands::{
-    credential, demo, export, history, id, instance, migrate, mirror, node, refresh, serve,
-    simulate, source, track, why,
+    compact, completions, config, credential, demo, export, history, id, instance, man, migrate,
+    mirror, node, refresh, serve, simulate, source, status, tail, track, why,
 };
+use crate::{error::EXIT_STATUSES, logs::LogFormat};
 
 /// Driftline keeps complete copies of timelines.
-///
-/// Exit status: 0 done, 1 failed, 2 wrong usage or configuration.
 #[derive(Debug, Parser)]
-#[command(name = "driftline", version, arg_required_else_help = true)]
+#[command(name = "driftline", version = env!("DRIFTLINE_VERSION"), arg_required_else_help = true, after_long_help = EXIT_STATUSES)]
 pub struct Cli {
     /// What holds for every command.
     #[command(flatten)]
@@ -49,6 +48,12 @@ pub struct Global {
     /// Log more on standard error; -vv logs everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Print errors only on standard error: no warnings, no notes, no progress.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// How lines of the log are written [default: text].
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
 }
 
 /// The commands.
@@ -56,6 +61,8 @@ pub struct Global {
 pub enum Command {
     /// Read every source and serve what is stored.
     Serve(serve::Serve),
+    /// Show how the mirror is, on one screen.
+    Status(status::Status),
     /// Add, list, check and remove sources.
     #[command(subcommand)]
     Source(source::Source),
@@ -64,8 +71,10 @@ pub enum Command {
     Instance(instance::Instance),
     /// Mirror one timeline, then report on its completeness.
     Mirror(mirror::Mirror),
-    /// Print a source's posts as JSON lines, in order of arrival.
+    /// Write sources' posts as JSON lines, CSV or Parquet, in order of arrival.
     Export(export::Export),
+    /// Print posts as they are stored, or run a command for each.
+    Tail(tail::Tail),
     /// List the processes that share the work, and drain them.
     #[command(subcommand)]
     Node(node::Node),
@@ -87,9 +96,18 @@ pub enum Command {
     Simulate(simulate::Simulate),
     /// Bring the database to this program's schema; every start does.
     Migrate(migrate::Migrate),
+    /// Give free room of the database file back; on PostgreSQL show what is reusable.
+    Compact(compact::Compact),
+    /// Show the configuration and where it comes from, or check it.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Make IDs, serve them, take them apart.
     #[command(subcommand)]
     Id(id::Id),
+    /// Print completions for a shell.
+    Completions(completions::Completions),
+    /// Print the manual page, or write a page for every command.
+    Man(man::Man),
     /// Mirror a simulated server next to two baseline pollers and compare.
     Demo(demo::Demo),
 }

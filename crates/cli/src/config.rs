@@ -1,16 +1,16 @@
 //! The configuration: a TOML file, then the environment, then flags.
 
+pub mod checks;
+pub mod keys;
+mod reading;
+mod suggestion;
+
 use std::path::{Path, PathBuf};
 
 use driftline_core::timeline::Settings;
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_net::{Http, Options};
 use driftline_store::{Store, refresh::Claims};
-use figment::{
-    Figment,
-    error::Kind,
-    providers::{Env, Format as _, Toml},
-};
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -19,7 +19,8 @@ use crate::{
     duration::{HumanMs, duration_or},
     error::CliError,
     id_options::{self, LeaseStore, NodeText},
-    origins::{Origins, is_variable},
+    logs::LogFormat,
+    origins::Origins,
     refresh_section::RefreshSection,
     source_settings::SourceSettings,
 };
@@ -41,6 +42,21 @@ pub struct Config {
     pub refresh: RefreshSection,
     /// The service of IDs.
     pub id: IdSection,
+    /// The log.
+    pub log: LogSection,
+    /// Where these come from.
+    #[serde(skip)]
+    pub origins: Origins,
+}
+
+/// `[log]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSection {
+    /// What is logged: a level, or directives as in `RUST_LOG`.
+    pub level: Option<String>,
+    /// How it is written.
+    pub format: LogFormat,
 }
 
 /// `[server]`.
@@ -123,33 +139,49 @@ pub struct UpstreamSection {
 }
 
 impl Config {
-    /// Reads the file and the environment and puts the flags above them.
+    /// Reads the file and the environment, puts the flags above them and checks the values.
     ///
     /// # Errors
-    /// [`CliError::Usage`] naming the invalid key and its origin.
+    /// [`CliError::Usage`] with the first fault and the number of the others.
     pub fn load(global: &Global) -> Result<Self, CliError> {
-        let mut figment = Figment::new();
-        let file = file(global);
-        if let Some(path) = &file {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                let path = path.display();
-                CliError::usage(format!("the configuration {path} cannot be read: {error}"))
-            })?;
-            figment = figment.merge(Toml::string(&text));
-        }
-        let environment = Env::prefixed("DRIFTLINE_")
-            .filter(|key| key.as_str().contains("__"))
-            .split("__");
-        let values = figment.merge(environment);
-        let origins = Origins { file, values };
-        let config = origins.values.extract();
-        let mut config: Self = config.map_err(|error| wrong(&error, &origins))?;
-        config.refresh.origins = origins;
+        Self::read(global).map_err(|faults| {
+            let first = faults.first().map_or("", String::as_str);
+            CliError::usage(match faults.len() {
+                0 | 1 => first.to_owned(),
+                2 => format!("{first} (`driftline config check` shows another fault)"),
+                all => format!("{first} (`driftline config check` shows {} more)", all - 1),
+            })
+        })
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// All faults, a sentence each, none of which has a value that may be secret.
+    pub fn read(global: &Global) -> Result<Self, Vec<String>> {
+        let mut origins = reading::read(global)?;
+        let mut config = reading::values(&origins)?;
+        config.log.format = global.log_format.unwrap_or(config.log.format);
         let store = &mut config.store;
+        for (key, is_given) in [
+            ("log.format", global.log_format.is_some()),
+            ("store.data", global.data.is_some()),
+            ("store.database_url", global.database_url.is_some()),
+            ("store.database_pool", global.database_pool.is_some()),
+        ] {
+            if is_given {
+                origins.flags.push(key);
+            }
+        }
         store.data = global.data.clone().or(store.data.take());
         store.database_pool = global.database_pool.or(store.database_pool);
         store.database_url = global.database_url.clone().or(store.database_url.take());
-        Ok(config)
+        config.refresh.origins = origins.clone();
+        config.origins = origins;
+        match checks::of_every_command(&config) {
+            faults if faults.is_empty() => Ok(config),
+            faults => Err(faults),
+        }
     }
 
     /// The client that asks upstreams.
@@ -157,6 +189,15 @@ impl Config {
     /// # Errors
     /// [`CliError::Usage`] if it cannot be built.
     pub fn http(&self, allow_private: bool) -> Result<Http, CliError> {
+        let options = self.http_options(allow_private)?;
+        Http::new(options).map_err(CliError::usage)
+    }
+
+    /// The options of that client.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if a timeout is zero.
+    pub fn http_options(&self, allow_private: bool) -> Result<Options, CliError> {
         let upstream = &self.upstream;
         let defaults = Options::default();
         let mut options = Options {
@@ -165,20 +206,37 @@ impl Config {
             user_agent: upstream.user_agent.clone().unwrap_or(defaults.user_agent),
             ..defaults
         };
-        for (given, timeout) in [
-            (upstream.connect_timeout, &mut options.connect_timeout),
-            (upstream.read_timeout, &mut options.read_timeout),
-            (upstream.total_timeout, &mut options.total_timeout),
-            (upstream.silence_timeout, &mut options.silence_timeout),
+        for (key, given, timeout) in [
+            (
+                "connect_timeout",
+                upstream.connect_timeout,
+                &mut options.connect_timeout,
+            ),
+            (
+                "read_timeout",
+                upstream.read_timeout,
+                &mut options.read_timeout,
+            ),
+            (
+                "total_timeout",
+                upstream.total_timeout,
+                &mut options.total_timeout,
+            ),
+            (
+                "silence_timeout",
+                upstream.silence_timeout,
+                &mut options.silence_timeout,
+            ),
         ] {
             if given == Some(HumanMs(0)) {
-                return Err(CliError::usage(
-                    "a timeout in [upstream] is zero; leave it out for the default",
-                ));
+                let name = self.origins.name(&["upstream", key]);
+                return Err(CliError::usage(format!(
+                    "{name} is zero; leave it out for the default"
+                )));
             }
             *timeout = duration_or(given, *timeout);
         }
-        Http::new(options).map_err(CliError::usage)
+        Ok(options)
     }
 
     /// How upstreams are reached, and what may be asked of them.
@@ -212,70 +270,4 @@ impl Config {
     }
 }
 
-/// The file of `--config`; or `driftline.toml` here; or the one in the
-/// platform's folder for configurations.
-fn file(global: &Global) -> Option<PathBuf> {
-    if let Some(path) = &global.config {
-        return Some(path.clone());
-    }
-    let platform = directories::ProjectDirs::from("", "", "driftline");
-    let platform = platform.map(|folders| folders.config_dir().join(FILE));
-    let mut places = std::iter::once(PathBuf::from(FILE)).chain(platform);
-    places.find(|path| path.is_file())
-}
-
-/// One line, without any value: it may be a secret.
-fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
-    let from_environment = is_variable(error.metadata.as_ref());
-    let origin = origins.of(from_environment);
-    let key = |last: Option<&str>| {
-        let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();
-        path.extend(last.filter(|last| path.last() != Some(last)));
-        Origins::key(&path, from_environment)
-    };
-    let message = match &error.kind {
-        Kind::UnknownField(field, known) => format!(
-            "{origin}: there is no key {:?}; the keys there are {}",
-            key(Some(field)),
-            known.join(", ")
-        ),
-        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
-            let expected = expected.to_string();
-            format!("{origin}: {:?} must be {}", key(None), in_words(&expected))
-        }
-        Kind::UnknownVariant(_, known) => {
-            let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
-            format!("{origin}: {:?} must be {}", key(None), known.join(" or "))
-        }
-        Kind::Message(message) if error.path.is_empty() => {
-            format!("{origin} is not TOML: {}", without_source(message))
-        }
-        Kind::Message(message) => format!("{origin}: {:?}: {message}", key(None)),
-        _ => format!("{origin}: {:?} cannot be used", key(None)),
-    };
-    CliError::usage(message)
-}
-
-/// What is expected, in words, where serde has Rust's name for it.
-fn in_words(expected: &str) -> &str {
-    match expected {
-        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, 0 or more",
-        "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
-        "f64" | "f32" => "a number",
-        "a boolean" => "true or false",
-        "a sequence" => "a list, such as [\"one\", \"two\"]",
-        "a map" => "a table of keys and values",
-        other if other.starts_with("struct ") => "a table of keys and values",
-        other => other,
-    }
-}
-
-/// A parser's message without the lines of the file that it quotes.
-fn without_source(message: &str) -> String {
-    let lines = message.lines().map(str::trim);
-    let kept = lines.filter(|line| !line.is_empty() && !line.contains('|'));
-    kept.collect::<Vec<_>>().join(": ")
-}
-
 const KEY_FILE: &str = "credentials.key";
-const FILE: &str = "driftline.toml";

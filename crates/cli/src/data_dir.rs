@@ -47,15 +47,8 @@ impl DataDir {
                     CliError::usage("this system has no folder for data; name one with --data")
                 })?,
         };
+        Self::check(store)?;
         let connections = store.database_pool;
-        let allowed = Options::MIN_CONNECTIONS..=Options::MAX_CONNECTIONS;
-        if let Some(connections) = connections.filter(|number| !allowed.contains(number)) {
-            return Err(CliError::usage(format!(
-                "a database pool of {connections}: it must have {} to {} connections",
-                allowed.start(),
-                allowed.end()
-            )));
-        }
         let Some(url) = &store.database_url else {
             return Ok(Self {
                 connections,
@@ -79,14 +72,49 @@ impl DataDir {
         })
     }
 
+    /// Checks the address of the database and the number of connections to it, without connecting.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if one of them is invalid.
+    pub fn check(store: &StoreSection) -> Result<(), CliError> {
+        let allowed = Options::MIN_CONNECTIONS..=Options::MAX_CONNECTIONS;
+        let refused = store
+            .database_pool
+            .filter(|number| !allowed.contains(number));
+        if let Some(connections) = refused {
+            return Err(CliError::usage(format!(
+                "a database pool of {connections}: it must have {} to {} connections",
+                allowed.start(),
+                allowed.end()
+            )));
+        }
+        store
+            .database_url
+            .as_ref()
+            .map_or(Ok(()), |url| without_secrets(url).map(|_| ()))
+    }
+
     /// The folder.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
+    /// The database's file; `None` on PostgreSQL.
+    pub fn database_file(&self) -> Option<&Path> {
+        match &self.target {
+            Target::Sqlite { path } => Some(path),
+            Target::Postgres { .. } => None,
+        }
+    }
+
     /// The database, without secrets.
     pub fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// Whether other processes may work with the database too, as with PostgreSQL.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.target, Target::Postgres { .. })
     }
 
     /// Where a server of this folder listens for commands.
@@ -97,10 +125,10 @@ impl DataDir {
     /// Checks that there may be anything to read here.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if there is no database.
+    /// [`CliError::NoStore`] if there is no database.
     pub fn require(&self) -> Result<(), CliError> {
         match &self.target {
-            Target::Sqlite { path } if !path.exists() => Err(CliError::usage(format!(
+            Target::Sqlite { path } if !path.exists() => Err(CliError::NoStore(format!(
                 "there is no store in {}; add a source first, or name another folder with --data",
                 self.data.display()
             ))),
@@ -160,11 +188,11 @@ impl DataDir {
     /// Takes the folder's lock; `otherwise` says what to do if another process has it.
     ///
     /// # Errors
-    /// [`CliError::Failed`] if another process has it, or the folder cannot be written.
+    /// [`CliError::Locked`] if another process has it, or [`CliError::Failed`] if the folder cannot be written.
     pub fn lock(&self, otherwise: &str) -> Result<Lock, CliError> {
         self.try_lock()?.ok_or_else(|| {
             let (holder, data) = (self.holder().0, self.data.display());
-            CliError::failed(format!(
+            CliError::locked(format!(
                 "{holder} works with the data folder {data}{otherwise}, or name another folder with --data"
             ))
         })
@@ -202,7 +230,7 @@ impl DataDir {
     pub async fn open_shared(&self, remedy: &str) -> Result<(Option<Lock>, Store), CliError> {
         let lock = match self.target {
             Target::Sqlite { .. } => Some(self.try_lock()?.ok_or_else(|| {
-                CliError::failed(format!(
+                CliError::locked(format!(
                     "{} works with {} already; {remedy}",
                     self.holder().0,
                     self.shown
@@ -251,7 +279,11 @@ impl DataDir {
             .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))?;
         done.map_err(|error| {
             let shown = &self.shown;
-            CliError::failed(format!("the store {shown} cannot be opened: {error}"))
+            let text = format!("the store {shown} cannot be opened: {error}");
+            match error.is_denied() {
+                true => CliError::Denied(text),
+                false => CliError::Failed(text),
+            }
         })
     }
 }

@@ -371,7 +371,11 @@ impl From<ServiceError> for CliError {
             ServiceError::Node(HeldNodeError::Folder(FileError::Copied { .. })) => ADOPT,
             _ => "",
         };
-        Self::Failed(format!("the ID service does not start: {error}{help}"))
+        let text = format!("the ID service does not start: {error}{help}");
+        match error {
+            ServiceError::Node(HeldNodeError::Folder(FileError::Held { .. })) => Self::Locked(text),
+            _ => Self::Failed(text),
+        }
     }
 }
 
@@ -379,7 +383,7 @@ const MAX_LOOK_UP: Duration = Duration::from_secs(5);
 /// How a copied folder is adopted.
 pub const ADOPT: &str = " (`driftline id adopt`)";
 /// The port of the service of 2010.
-const DEFAULT_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7609);
+pub const DEFAULT_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7609);
 
 #[cfg(test)]
 mod tests {

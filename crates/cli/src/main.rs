@@ -8,16 +8,19 @@ mod ages;
 mod cli;
 mod commands;
 mod config;
+mod consent;
 mod data_dir;
 mod duration;
 mod error;
 mod id_options;
 mod listen;
+mod logs;
 mod operator;
 mod origins;
 mod output;
 mod parse;
 mod refresh_section;
+mod reloading;
 mod shown;
 mod socket;
 mod source_options;
@@ -31,21 +34,25 @@ mod token_options;
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
-use crate::{cli::Cli, config::Config, error::CliError};
+use crate::{
+    cli::{Cli, Command},
+    config::Config,
+    error::CliError,
+    logs::Log,
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    log(cli.global.verbose);
+    output::begin(cli.global.quiet);
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !matches!(error, CliError::BrokenPipe) {
-                output::note(&format!("driftline: {error}"));
+                output::error(&format!("driftline: {error}"));
             }
             ExitCode::from(error.status())
         }
@@ -53,33 +60,24 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), CliError> {
+    match &cli.command {
+        // It says itself what is wrong with the configuration.
+        Command::Config(command) => return command.run(&cli.global),
+        // These are right whatever the configuration is.
+        Command::Completions(completions) => return completions.run(),
+        Command::Man(man) => return man.run(),
+        _ => {}
+    }
     let config = Config::load(&cli.global)?;
+    let log = Log::start(&cli.global, &config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| CliError::failed(format!("no threads can be started: {error}")))?;
-    let outcome = runtime.block_on(commands::run(cli, config));
+    let outcome = runtime.block_on(commands::run(cli, config, log));
     // A DNS look-up cannot be cancelled, and its result is no longer needed.
     runtime.shutdown_timeout(MAX_END);
     outcome
-}
-
-/// Standard output is for results alone.
-fn log(verbose: u8) {
-    let level = match verbose {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        _ => LevelFilter::DEBUG,
-    };
-    let filter = match std::env::var("RUST_LOG") {
-        Ok(directives) if verbose == 0 => EnvFilter::new(directives),
-        _ => EnvFilter::default().add_directive(level.into()),
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(output::is_watched())
-        .init();
 }
 
 const MAX_END: Duration = Duration::from_secs(1);

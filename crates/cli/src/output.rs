@@ -2,11 +2,12 @@
 
 use std::{
     fmt,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, Write as _},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -47,20 +48,31 @@ pub fn reply<R: Serialize>(
     shown(reply).iter().try_for_each(|text| line(text))
 }
 
-/// Prints a message that is not a result on standard error.
-pub fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+/// Whether only errors are printed on standard error, from now on.
+pub fn begin(quiet: bool) {
+    IS_QUIET.store(quiet, Relaxed);
 }
 
-/// Whether a person watches standard error.
-pub fn is_watched() -> bool {
-    io::stderr().is_terminal()
+/// Prints a message that is neither a result nor an error on standard error, unless errors only are
+/// printed.
+pub fn note(text: &str) {
+    if !IS_QUIET.load(Relaxed) {
+        error(text);
+    }
+}
+
+/// Prints an error, or a question, on standard error.
+pub fn error(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// A progress bar, or a spinner where the end is not known; hidden unless a person watches. Its
 /// template may show a `rate`.
 pub fn bar(length: Option<u64>, template: &str) -> ProgressBar {
     let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    if IS_QUIET.load(Relaxed) {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
     let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
         // A failed write cannot be reported here.
         let _ = write!(out, "{:.0}/s", state.per_sec());
@@ -126,5 +138,7 @@ pub fn broken(error: &io::Error) -> CliError {
     }
 }
 
+/// `--quiet` of this process, which every message obeys, wherever it comes from.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
 /// The time between two drawings of a bar.
 pub const REDRAWN: Duration = Duration::from_millis(200);

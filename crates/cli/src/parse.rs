@@ -64,6 +64,18 @@ pub fn fetches(text: &str) -> Result<u32, String> {
     }
 }
 
+/// `on` or `off`.
+///
+/// # Errors
+/// A message that names the accepted values.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("invalid value {text:?}: expected on or off")),
+    }
+}
+
 /// `none`, `all`, a number of posts or a duration.
 ///
 /// # Errors
@@ -88,9 +100,10 @@ pub fn backfill(text: &str) -> Result<Backfill, String> {
 pub fn rung(text: &str) -> Result<Rung, String> {
     text.split_once('/')
         .and_then(|(age, period)| {
+            let above_zero = |text| parse_ms(text).ok().filter(|ms| *ms > 0);
             Some(Rung {
-                age_ms: parse_ms(age).ok()?,
-                period_ms: parse_ms(period).ok()?,
+                age_ms: above_zero(age)?,
+                period_ms: above_zero(period)?,
             })
         })
         .ok_or_else(|| format!("invalid rung {text:?}: expected AGE/PERIOD, such as 10m/5m"))

@@ -138,6 +138,6 @@ impl RefreshSection {
 const MIN_LEASE: Duration = Duration::from_secs(5);
 /// The median of what was measured of tweets' impressions (Pfeffer et al., ICWSM 2023), and the share
 /// that is there after a day.
-const HALF_LIFE_MS: i64 = 80 * 60_000;
+pub const HALF_LIFE_MS: i64 = 80 * 60_000;
 const DAY_SHARE: f64 = 0.95;
 const MAX_WORKERS: usize = 64;

@@ -7,9 +7,10 @@ use driftline_core::{
     upstream_id::IdOrder,
 };
 use driftline_server::admin::AddSource;
+use driftline_store::source::Source;
 
 use crate::{
-    config::Config, error::CliError, parse, source_settings::SourceSettings,
+    config::Config, duration::show_ms, error::CliError, parse, source_settings::SourceSettings,
     token_options::TokenOptions,
 };
 
@@ -18,9 +19,9 @@ use crate::{
 pub struct SourceOptions {
     /// The server's address, such as `https://mastodon.social`.
     pub url: String,
-    /// The API that it speaks.
-    #[arg(long, value_parser = parse::api(), default_value_t)]
-    pub kind: Api,
+    /// The API that it speaks [default: mastodon].
+    #[arg(long, value_parser = parse::api())]
+    pub kind: Option<Api>,
     /// home, public, local, remote, mentions, tag:NAME, list:ID or account:ID.
     #[arg(long, default_value = "public")]
     pub timeline: String,
@@ -36,6 +37,10 @@ pub struct SourceOptions {
     /// without time.
     #[arg(long, value_name = "NAME", value_parser = parse::id_layout)]
     pub id_layout: Option<String>,
+    /// Allow the source's server to be in a private network, and tokens over plain http to it. That
+    /// is kept with the source, and holds for no other server.
+    #[arg(long)]
+    pub allow_private: bool,
     /// The source's name [default: made from the address and the timeline].
     #[arg(long)]
     pub name: Option<String>,
@@ -53,12 +58,56 @@ impl SourceOptions {
         Ok(AddSource {
             name: self.name.clone(),
             address: self.url.clone(),
-            api: self.kind,
+            api: self.kind.unwrap_or_default(),
             timeline: self.timeline.clone(),
             token: self.token.location()?,
             settings: self.settings(config)?,
+            allow_private: self.allow_private,
             check: false,
         })
+    }
+
+    /// Checks that every option that was given is as the source has it.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] naming those that are not, and the command that changes them.
+    pub fn agrees_with(&self, source: &Source) -> Result<(), CliError> {
+        let (name, stored) = (&source.name, &source.settings);
+        let mut changes = self.settings.that_differ_from(stored);
+        let token = self.token.location()?;
+        if token.is_some() && token != source.token {
+            changes.extend(self.token.typed());
+        }
+        if self.allow_private && !source.allow_private {
+            changes.push("--allow-private on".to_owned());
+        }
+        if !changes.is_empty() {
+            let options = changes.join(" ");
+            return Err(CliError::usage(format!(
+                "the source {name:?} is there already, with other settings; change them with `driftline source set {name} {options}`, or leave these options out"
+            )));
+        }
+        let fixed = [
+            (
+                "--kind",
+                self.kind.is_some_and(|kind| kind != source.instance.api),
+            ),
+            (
+                "--id-order",
+                self.id_order.is_some() && self.id_order != stored.id_order,
+            ),
+            (
+                "--id-layout",
+                self.id_layout.is_some() && self.id_layout != stored.id_layout,
+            ),
+            ("--rung", !self.rung.is_empty() && self.rung != stored.rungs),
+        ];
+        match fixed.into_iter().find(|(_, differs)| *differs) {
+            None => Ok(()),
+            Some((option, _)) => Err(CliError::usage(format!(
+                "the source {name:?} is there already, with another {option}, which stays as it is; leave it out, or remove the source with `driftline source remove {name}` and add it again"
+            ))),
+        }
     }
 
     fn settings(&self, config: &Config) -> Result<Settings, CliError> {
@@ -84,5 +133,14 @@ pub fn checked(mut settings: Settings) -> Result<Settings, CliError> {
             "the time between two polls is zero; write --every 3s, for example",
         ));
     }
+    if settings.every_ms < MIN_EVERY_MS {
+        return Err(CliError::usage(format!(
+            "a poll every {} is more than any server takes; write --every {MIN_EVERY_MS}ms or more",
+            show_ms(settings.every_ms)
+        )));
+    }
     Ok(settings)
 }
+
+/// Twenty polls a second.
+const MIN_EVERY_MS: i64 = 50;

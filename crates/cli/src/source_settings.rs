@@ -3,9 +3,10 @@
 use clap::Args;
 use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
 use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 
 use crate::{
-    duration::{HumanMs, ms_or},
+    duration::{HumanMs, ms_or, show_ms},
     parse,
 };
 
@@ -67,6 +68,98 @@ impl SourceSettings {
             ..others
         }
     }
+
+    /// The options that were given and differ from these settings, as they are typed.
+    pub fn that_differ_from(&self, others: &Settings) -> Vec<String> {
+        let mut options = Vec::new();
+        let mut add = |option: &str, differs: bool, value: String| {
+            if differs {
+                options.push(format!("--{option} {value}").trim_end().to_owned());
+            }
+        };
+        for (option, given, other_ms) in [
+            ("every", self.every, others.every_ms),
+            (
+                "streamed-every",
+                self.streamed_every,
+                others.streamed_every_ms,
+            ),
+            ("second-look", self.second_look, others.second_look_ms),
+            ("spacing", self.spacing, others.spacing_ms),
+        ] {
+            if let Some(HumanMs(ms)) = given {
+                add(option, ms != other_ms, typed(ms));
+            }
+        }
+        if let Some(given) = self.overlap {
+            let value = match given {
+                Overlap::Adaptive => "adaptive".to_owned(),
+                Overlap::Fixed(ms) => typed(ms),
+            };
+            add("overlap", given != others.overlap, value);
+        }
+        if let Some(percent) = self.fetches {
+            let value = (f64::from(percent) / 100.0).to_string();
+            add("fetches", percent != others.fetches_percent, value);
+        }
+        if let Some(given) = self.backfill {
+            let value = match given {
+                Backfill::None => "none".to_owned(),
+                Backfill::All => "all".to_owned(),
+                Backfill::Count(posts) => posts.to_string(),
+                Backfill::Duration(ms) => typed(ms),
+            };
+            add("backfill", given != others.backfill, value);
+        }
+        if let Some(given) = self.fill_gaps {
+            add("no-fill", given != others.fill_gaps, String::new());
+        }
+        if let Some(given) = self.stream {
+            add("stream", given != others.stream, given.name().to_owned());
+        }
+        options
+    }
+}
+
+/// The keys of `[defaults]` with the values of these settings as they are written there.
+pub fn written(of: &Settings) -> Vec<(&'static str, Value)> {
+    let time = |ms| json!(typed(ms));
+    vec![
+        ("defaults.every", time(of.every_ms)),
+        (
+            "defaults.overlap",
+            match of.overlap {
+                Overlap::Adaptive => json!("adaptive"),
+                Overlap::Fixed(ms) => time(ms),
+            },
+        ),
+        (
+            "defaults.fetches",
+            json!(f64::from(of.fetches_percent) / 100.0),
+        ),
+        (
+            "defaults.backfill",
+            match of.backfill {
+                Backfill::None => json!("none"),
+                Backfill::All => json!("all"),
+                Backfill::Count(posts) => json!(posts),
+                Backfill::Duration(ms) => time(ms),
+            },
+        ),
+        ("defaults.fill_gaps", json!(of.fill_gaps)),
+        ("defaults.stream", json!(of.stream.name())),
+        ("defaults.streamed_every", time(of.streamed_every_ms)),
+        ("defaults.second_look", time(of.second_look_ms)),
+        ("defaults.spacing", time(of.spacing_ms)),
+    ]
+}
+
+/// A duration as one word of a command line.
+fn typed(ms: i64) -> String {
+    match ms {
+        0 => "0s".to_owned(),
+        _ => show_ms(ms).replace(' ', ""),
+    }
 }
 
 fn overlap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Overlap>, D::Error> {
@@ -83,4 +176,44 @@ fn stream<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Streaming>, D::Er
 
 fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::Error> {
     parse::written(from, parse::backfill).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_differ_are_typed_as_they_are_read() {
+        let stored = Settings::default();
+        assert_eq!(SourceSettings::default().that_differ_from(&stored), [""; 0]);
+        let given = SourceSettings {
+            every: Some(HumanMs(90_500)),
+            overlap: Some(Overlap::Fixed(86_400_000)),
+            fetches: Some(125),
+            backfill: Some(Backfill::Count(7)),
+            fill_gaps: Some(false),
+            stream: Some(Streaming::WebSocket),
+            streamed_every: Some(HumanMs(0)),
+            second_look: Some(HumanMs(stored.second_look_ms)),
+            spacing: None,
+        };
+        let options = given.that_differ_from(&stored);
+        assert_eq!(
+            options,
+            [
+                "--every 1m30s500ms",
+                "--streamed-every 0s",
+                "--overlap 1day",
+                "--fetches 1.25",
+                "--backfill 7",
+                "--no-fill",
+                "--stream websocket",
+            ]
+        );
+        for (option, ms) in [(0, 90_500), (1, 0), (2, 86_400_000)] {
+            let value = options[option].rsplit(' ').next().unwrap_or_default();
+            assert_eq!(crate::duration::parse_ms(value), Ok(ms), "{value}");
+        }
+        assert_eq!(given.that_differ_from(&given.or(stored)), [""; 0]);
+    }
 }

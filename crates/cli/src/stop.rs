@@ -7,7 +7,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::error::CliError;
+use crate::error::{CliError, INTERRUPTED};
 
 /// Becomes true at the first Ctrl-C or SIGTERM; the second ends the process
 /// at once.
@@ -29,7 +29,7 @@ pub fn on_signal() -> Result<watch::Receiver<bool>, CliError> {
                 _ = terminate.recv() => {}
             }
             if sender.send_replace(true) {
-                std::process::exit(INTERRUPTED);
+                std::process::exit(i32::from(INTERRUPTED));
             }
         }
     });
@@ -65,4 +65,3 @@ pub async fn soon_after<T>(
 
 /// Longer than any part of an end waits that has a bound of its own.
 const MAX_END: Duration = Duration::from_secs(10);
-const INTERRUPTED: i32 = 130;

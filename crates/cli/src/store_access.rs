@@ -72,7 +72,7 @@ impl StoreAccess {
                 }
                 Err(_) if Instant::now() < deadline => sleep(TIMEOUT / 100).await,
                 Err(error) => {
-                    return Err(CliError::failed(format!(
+                    return Err(CliError::locked(format!(
                         "{} works with the data folder {} and takes no commands ({error}); wait until it ends",
                         data_dir.holder().0,
                         data_dir.data().display()
@@ -140,8 +140,11 @@ pub async fn show<R: Request>(
     output::reply(json, &once(config, Missing::Refuse, request).await?, shown)
 }
 
-/// A command must not go to another database than the configured one.
-fn same_database(data_dir: &DataDir) -> Result<(), CliError> {
+/// Checks that a command does not go to another database than the configured one.
+///
+/// # Errors
+/// [`CliError::Usage`] if the process that holds the folder uses another one.
+pub fn same_database(data_dir: &DataDir) -> Result<(), CliError> {
     match data_dir.holder() {
         (process, Some(used)) if used != data_dir.shown() => Err(CliError::usage(format!(
             "{process} serves the data folder {} with the database {used}, not {}; name another folder with --data",

@@ -17,15 +17,33 @@ pub struct TokenOptions {
 }
 
 impl TokenOptions {
+    /// The option as it is typed.
+    pub fn typed(&self) -> Option<String> {
+        let variable = self.token_env.as_ref().map(|name| ("env", name));
+        let (kind, value) = variable.or(self.token_file.as_ref().map(|path| ("file", path)))?;
+        Some(format!("--token-{kind} {value}"))
+    }
+
     /// The location of the token, if there is one. A server may be started in another folder, so
     /// paths become absolute.
     ///
     /// # Errors
     /// [`CliError::Usage`] if the path is not UTF-8.
     pub fn location(&self) -> Result<Option<TokenLocation>, CliError> {
+        if let Some(name) = &self.token_env {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(CliError::usage(format!(
+                    "invalid name of an environment variable {name:?}: give the variable's name, not the token"
+                )));
+            }
+            return Ok(Some(TokenLocation::Environment(name.clone())));
+        }
         let Some(path) = &self.token_file else {
-            return Ok(self.token_env.clone().map(TokenLocation::Environment));
+            return Ok(None);
         };
+        if path.is_empty() {
+            return Err(CliError::usage("the path of the token's file is empty"));
+        }
         let absolute = std::path::absolute(path).ok();
         let text = absolute.and_then(|path| path.into_os_string().into_string().ok());
         text.map(|path| Some(TokenLocation::File(path)))

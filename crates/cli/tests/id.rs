@@ -52,6 +52,26 @@ fn an_old_id_is_said_to_be_perhaps_older_than_its_layout() {
 }
 
 #[test]
+fn ids_of_a_time_and_to_poll_with_are_those_of_the_layout() {
+    let data_dir = DataDir::new();
+    let of = ["id", "of-time", "1539202764211", "--layout", "twitter"];
+    let bounds = data_dir.json(&of);
+    assert_eq!(bounds["smallest"], (250_367_789_554_u64 << 22).to_string());
+    let largest = (250_367_789_554_u64 << 22) | ((1 << 22) - 1);
+    assert_eq!(bounds["largest"], largest.to_string());
+    let newest = "1050118621198921728";
+    assert_eq!(
+        data_dir.run(&["id", "since", newest]).stdout,
+        format!("{newest}\n")
+    );
+    let at_once = ["id", "since", newest, "--retrieved", "1539202764211"];
+    let since = (((250_367_789_554_u64 - 1_000) << 22) - 1).to_string();
+    assert_eq!(data_dir.json(&at_once)["since_id"], since);
+    let next = data_dir.run(&["id", "next", "--layout", "tid"]).stdout;
+    assert_eq!(next.trim_end().len(), 13, "{next}");
+}
+
+#[test]
 fn invalid_ids_are_refused() {
     let data_dir = DataDir::new();
     for (arguments, word) in [

@@ -68,7 +68,7 @@ fn without_a_database_nothing_is_made() {
     let data_dir = DataDir::new();
     for more in [&["migrate"][..], &["migrate", "--dry-run"]] {
         let refused = data_dir.run(more);
-        assert_eq!(refused.status, 2, "{refused:?}");
+        assert_eq!(refused.status, 10, "{refused:?}");
         assert!(refused.stderr.contains("there is no store"), "{refused:?}");
     }
     assert!(!data_dir.data().join("driftline.db").exists());

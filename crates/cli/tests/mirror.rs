@@ -147,7 +147,7 @@ async fn a_signal_ends_it_with_the_report() {
     // No other process may open the folder, so the server's count decides.
     wait_for("it reads", || server.traffic().page_requests > 5);
     let blocked = data_dir.run(&mirror(&url, &[]));
-    assert_eq!(blocked.status, 1);
+    assert_eq!(blocked.status, 11);
     assert!(
         blocked.stderr.contains("works with the data folder"),
         "{blocked:?}"
@@ -190,6 +190,11 @@ async fn its_stream_is_followed_and_proven_by_polls() {
 
     let mut settled = mirror(&url, &home);
     settled.extend(["--for", "7s"]);
+    let refused = data_dir.run(&settled);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    let command = "`driftline source set sim --every 100ms`";
+    assert!(refused.stderr.contains(command), "{refused:?}");
+    data_dir.json(&["source", "set", "sim", "--every", "100ms"]);
     let report = data_dir.json(&settled);
     assert_eq!(report["streamed"], 0, "{report}");
     assert_eq!(report["complete"], true, "{report}");
@@ -208,6 +213,8 @@ fn what_may_not_be_fetched_ends_with_1_and_what_cannot_with_3() {
         "{ended:?}"
     );
     assert!(ended.stderr.contains("private"), "{ended:?}");
+    let allow = ["source", "set", "127.0.0.1-9", "--allow-private", "on"];
+    data_dir.json(&allow);
     let ended = data_dir.run(&[
         "mirror",
         "http://127.0.0.1:9",

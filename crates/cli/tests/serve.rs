@@ -50,7 +50,7 @@ async fn a_server_takes_commands_and_ends_in_order() {
     assert_eq!(refused.status, 2, "{refused:?}");
     assert!(refused.stderr.contains("no source named"), "{refused:?}");
     let second = data_dir.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert_eq!(second.status, 1, "{second:?}");
+    assert_eq!(second.status, 11, "{second:?}");
     let other = data_dir.run(&["--database-url", "postgres://h/d", "source", "list"]);
     assert_eq!(other.status, 2, "{other:?}");
     assert!(

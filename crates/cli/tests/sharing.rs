@@ -80,7 +80,14 @@ async fn what_nobody_can_do_counts_in_no_share_and_wishes_last() {
         } else {
             "ONES_TOKEN"
         };
-        cluster.data_dirs[0].json(&["source", "set", &name(number), "--token-env", variable]);
+        cluster.data_dirs[0].json(&[
+            "source",
+            "set",
+            &name(number),
+            "--token-env",
+            variable,
+            "--no-check",
+        ]);
     }
     cluster.data_dirs[0].json(&["source", "pause", &name(23)]);
     let first = cluster.data_dirs.remove(0).with("ONES_TOKEN", "secret");

@@ -78,7 +78,7 @@ async fn a_running_server_tries_with_what_it_may_and_has_itself() {
     let url = sim.url();
     let data_dir = DataDir::new();
     let (_server, _) = data_dir.serve(&[]);
-    let refused = data_dir.run(&["source", "add", &url, "--allow-private"]);
+    let refused = data_dir.run(&["source", "add", &url]);
     assert_ne!(refused.status, 0, "{refused:?}");
     assert!(refused.stderr.contains("private address"), "{refused:?}");
     let throttled = SimServer::start(
@@ -101,6 +101,111 @@ async fn a_running_server_tries_with_what_it_may_and_has_itself() {
     let added = data_dir.run(&["source", "add", &throttled.url(), "--name", "throttled"]);
     assert_eq!(added.status, 0, "{added:?}");
     assert!(added.stderr.contains("too many requests"), "{added:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_keeps_that_its_server_may_be_private() {
+    let (allowed, other) = (sim().await, sim().await);
+    let data_dir = DataDir::new();
+    let url = allowed.url();
+    let options = ["--every", "300ms", "--allow-private", "--name", "allowed"];
+    data_dir.json(&[&["source", "add", &url][..], &options].concat());
+    let mirrored = data_dir.run(&["mirror", &url, "--for", "1s", "--no-settle"]);
+    assert_ne!(mirrored.status, 1, "{mirrored:?}");
+    let url = other.url();
+    let options = ["--no-check", "--every", "300ms", "--name", "other"];
+    data_dir.json(&[&["source", "add", &url][..], &options].concat());
+    let state = |name: &str| {
+        let list = data_dir.json(&["source", "list"]);
+        let rows = list.as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap().clone()
+    };
+    let (_server, _) = data_dir.serve(&[]);
+    let is = |name: &str, expected: &str| {
+        wait_for("the state", || state(name)["state"] == expected);
+    };
+    is("allowed", "reading");
+    is("other", "failing");
+    let shown = ["allowed", "other"].map(|name| state(name)["allow_private"].clone());
+    assert_eq!(shown, [true, false]);
+    let table = data_dir.run(&["source", "list"]).stdout;
+    assert_eq!(table.matches("(may be private)").count(), 1, "{table}");
+    for (switch, expected) in [("off", "failing"), ("on", "reading")] {
+        data_dir.json(&["source", "set", "allowed", "--allow-private", switch]);
+        is("allowed", expected);
+    }
+    assert_eq!(state("other")["state"], "failing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_is_changed_by_set_alone() {
+    let sim = sim().await;
+    let url = sim.url();
+    let data_dir = DataDir::new();
+    let (token, bad) = (
+        data_dir.file("token", "driftline"),
+        data_dir.file("bad", "a b"),
+    );
+    let add = ["source", "add", &url, "--allow-private", "--name", "sim"];
+    data_dir.json(&add);
+    let set = |options: &[&str]| {
+        let all = [&["--json", "source", "set", "sim"], options].concat();
+        data_dir.run(&all)
+    };
+    let row = || data_dir.json(&["source", "list"])[0].clone();
+
+    // What `mirror` is given and is not so is refused, with the command that changes it.
+    let mirror = [
+        "mirror",
+        &url,
+        "--for",
+        "1s",
+        "--every",
+        "5s",
+        "--allow-private",
+    ];
+    let refused = data_dir.run(&[&mirror[..], &["--token-file", &token]].concat());
+    assert_eq!(refused.status, 2, "{refused:?}");
+    let command = format!("`driftline source set sim --every 5s --token-file {token}`");
+    assert!(refused.stderr.contains(&command), "{refused:?}");
+    assert_eq!(row()["every_ms"], 3_000);
+    for (option, value) in [("--kind", "x"), ("--id-layout", "none")] {
+        let refused = data_dir.run(&["mirror", &url, "--for", "1s", option, value]);
+        assert_eq!(refused.status, 2, "{refused:?}");
+        assert!(refused.stderr.contains(option), "{refused:?}");
+    }
+
+    // A token is kept if the server takes it, or unasked.
+    for (options, said) in [
+        (&["--token-file", &bad][..], "--no-check"),
+        (&["--token-env", "UNSET_TOKEN"], "--no-check"),
+        (&["--rename", "a b"], "letters, digits"),
+        (&[], "nothing to change"),
+    ] {
+        let refused = set(options);
+        assert_eq!(refused.status, 2, "{options:?}: {refused:?}");
+        assert!(refused.stderr.contains(said), "{options:?}: {refused:?}");
+    }
+    assert_eq!(set(&["--token-file", &token]).status, 0);
+    assert_eq!(set(&["--token-env", "UNSET_TOKEN", "--no-check"]).status, 0);
+    assert_eq!(set(&["--token-file", &token, "--refresh", "off"]).status, 0);
+    assert_eq!(row()["refreshing"], false);
+    let table = data_dir.run(&["source", "list"]).stdout;
+    assert!(table.contains("not refreshed"), "{table}");
+
+    let (_server, _) = data_dir.serve(&[]);
+    wait_for("it is read", || row()["state"] == "reading");
+    let renamed = set(&["--rename", "new", "--every", "200ms", "--refresh", "on"]);
+    assert_eq!(renamed.status, 0, "{renamed:?}");
+    let new = row();
+    let shown = [&new["name"], &new["every_ms"], &new["refreshing"]];
+    assert_eq!(
+        shown,
+        [&serde_json::json!("new"), &200.into(), &true.into()]
+    );
+    wait_for("it is read on", || row()["state"] == "reading");
+    let verified = data_dir.json(&["source", "verify", "new"]);
+    assert_eq!(verified["name"], "new");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +232,7 @@ async fn the_list_shows_what_each_source_is_doing() {
     wait_for("it fails", || state("blocked")["state"] == "failing");
     assert_eq!(
         state("blocked")["state_text"],
-        "failing: address is private; start with --allow-private"
+        "failing: address is private; `source set --allow-private on` allows it"
     );
     assert_eq!(state("blocked")["fault"]["kind"], "private_address");
     wait_for("its token is missed", || {

@@ -47,7 +47,7 @@ fn commands_without_a_store_say_what_to_do() {
         &["source", "verify", "gone"],
         &["export", "gone"],
     ] {
-        refused(&data_dir, command, 2, &["there is no store", "--data"]);
+        refused(&data_dir, command, 10, &["there is no store", "--data"]);
     }
     assert!(!data_dir.data().exists(), "a question makes no folder");
     let add = ["source", "add", "https://a.example", "--no-check"];
@@ -89,7 +89,16 @@ fn a_source_is_added_listed_paused_and_removed() {
     assert_eq!(again.stdout, "a.example is paused already\n");
     let table = data_dir.run(&["source", "list"]).stdout;
     assert!(table.contains("paused"), "{table}");
-    let removed = data_dir.json(&["source", "remove", "a.example"]);
+    let refused = data_dir.run(&["source", "remove", "a.example"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    for said in ["0 posts that no other source has", "--yes"] {
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    assert_eq!(
+        data_dir.json(&["source", "list"]).as_array().unwrap().len(),
+        1
+    );
+    let removed = data_dir.json(&["source", "remove", "a.example", "--yes"]);
     assert_eq!(removed["posts"], 0);
     assert_eq!(
         data_dir.json(&["source", "list"]).as_array().unwrap().len(),
@@ -166,6 +175,131 @@ fn wrong_configurations_are_2_and_name_the_key() {
     let data_dir = DataDir::new().with("DRIFTLINE_DEFAULTS__EVRY", "3s");
     let words = ["DRIFTLINE_DEFAULTS__EVRY", "environment"];
     refused(&data_dir, &["source", "list"], 2, &words);
+}
+
+#[test]
+fn quiet_commands_print_errors_only() {
+    let data_dir = DataDir::new();
+    let list = ["--quiet", "source", "list"];
+    refused(&data_dir, &list, 10, &["there is no store"]);
+    let both = ["--quiet", "-v", "source", "list"];
+    refused(&data_dir, &both, 2, &["--quiet"]);
+    // Needs no configuration that is right.
+    data_dir.file("driftline.toml", "[nowhere]\n");
+    for command in [&["completions", "bash"][..], &["man"], &["--version"]] {
+        let ended = data_dir.run(command);
+        assert_eq!(ended.status, 0, "{command:?}: {ended:?}");
+        assert!(ended.stdout.contains("driftline"), "{command:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_misspelled_key_is_refused_with_the_nearest_one() {
+    let list = ["source", "list"];
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", "[server]\nlissten = \"x\"\n");
+    refused(&data_dir, &list, 2, &["did you mean \"server.listen\""]);
+    for (variable, meant) in [
+        ("DRIFTLINE_DEFAULTS__EVRY", "DRIFTLINE_DEFAULTS__EVERY"),
+        ("DRIFTLINE_SERVER_LISTEN", "DRIFTLINE_SERVER__LISTEN"),
+    ] {
+        let data_dir = DataDir::new().with(variable, "3s");
+        let words = [variable, &format!("did you mean {meant:?}")];
+        refused(&data_dir, &list, 2, &words);
+    }
+    // Not of the configuration, or named by it.
+    let data_dir = DataDir::new()
+        .with("DRIFTLINE_OPERATOR", "x")
+        .with("DRIFTLINE_ID_NODE", "0123456789abcdef0123456789abcdef")
+        .with("DRIFTLINE_SERVER__TOKEN_ENV", "DRIFTLINE_ID_NODE");
+    assert_eq!(data_dir.run(&["config", "check"]).status, 0);
+}
+
+#[test]
+fn the_check_lists_every_fault_and_other_commands_the_first() {
+    let data_dir = DataDir::new().with("DRIFTLINE_REFRESH__LEASE", "soon");
+    let text = "[server]\nlissten = \"x\"\n[defaults]\nevery = 3\n";
+    data_dir.file("driftline.toml", text);
+    let faults = [
+        "server.lissten",
+        "defaults.every",
+        "DRIFTLINE_REFRESH__LEASE",
+    ];
+    let message = refused(&data_dir, &["config", "check"], 2, &faults);
+    assert_eq!(message.lines().count(), 3, "{message}");
+    let words = ["`driftline config check` shows 2 more"];
+    let message = refused(&data_dir, &["source", "list"], 2, &words);
+    assert_eq!(message.lines().count(), 1, "{message}");
+    let check = data_dir.run(&["--json", "config", "check"]);
+    assert_eq!(check.status, 2, "{check:?}");
+    let check: Value = serde_json::from_str(&check.stdout).unwrap();
+    assert_eq!(check["faults"].as_array().unwrap().len(), 3, "{check}");
+
+    // What only a start needs.
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", "[server]\ntoken_file = \"gone\"\n");
+    refused(&data_dir, &["config", "check"], 2, &["gone"]);
+    assert_eq!(data_dir.run(&["config", "show"]).status, 0);
+    assert!(!data_dir.data().exists(), "a check makes no folder");
+}
+
+#[test]
+fn values_are_shown_with_their_origins_and_without_secrets() {
+    let data_dir = DataDir::new()
+        .with("DRIFTLINE_UPSTREAM__READ_TIMEOUT", "7s")
+        .with("DRIFTLINE_REFRESH__AGES__18M", "2m")
+        .with("DRIFTLINE_STORE__DATABASE_URL", "postgres://me:hunter2@h/d");
+    data_dir.file("driftline.toml", "[defaults]\nevery = \"9s\"\n");
+    let shown = data_dir.json(&["--database-pool", "5", "config", "show"]);
+    let row = |key: &str| {
+        let rows = shown.as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == key).unwrap();
+        (
+            row["value"].clone(),
+            row["from"].clone(),
+            row["origin"].clone(),
+        )
+    };
+    let expected = |value: Value, from: &str, origin: Value| (value, Value::from(from), origin);
+    for (key, value, from, origin) in [
+        (
+            "defaults.every",
+            "9s".into(),
+            "file",
+            "driftline.toml".into(),
+        ),
+        (
+            "upstream.read_timeout",
+            "7s".into(),
+            "environment",
+            "DRIFTLINE_UPSTREAM__READ_TIMEOUT".into(),
+        ),
+        (
+            "refresh.ages.18m",
+            "2m".into(),
+            "environment",
+            "DRIFTLINE_REFRESH__AGES__18M".into(),
+        ),
+        ("refresh.ages.1h", "10m".into(), "default", Value::Null),
+        (
+            "store.database_pool",
+            5.into(),
+            "flag",
+            "--database-pool".into(),
+        ),
+        (
+            "store.database_url",
+            "postgres://me:***@h/d".into(),
+            "environment",
+            "DRIFTLINE_STORE__DATABASE_URL".into(),
+        ),
+        ("server.share", 1.into(), "default", Value::Null),
+    ] {
+        assert_eq!(row(key), expected(value, from, origin), "{key}");
+    }
+    let text = data_dir.run(&["config", "show"]);
+    assert!(!text.stdout.contains("hunter2"), "{text:?}");
+    assert!(!text.stderr.contains("hunter2"), "{text:?}");
 }
 
 #[test]
@@ -339,4 +473,47 @@ fn by_value_the_target_is_said_to_be_a_bound() {
     assert!(words(&data_dir).contains("by value: TARGET is the interval by age"));
     let status = data_dir.json(&["refresh", "status"]);
     assert_eq!(status["instances"][0]["policy"], "value");
+}
+
+#[test]
+fn a_source_that_cannot_work_is_refused_when_it_is_added() {
+    let data_dir = DataDir::new();
+    for (options, said) in [
+        (&["--timeline", "list:5"][..], "needs a token"),
+        (&["--timeline", "mentions"], "needs a token"),
+        (&["--timeline", "tag:a b"], "invalid hashtag"),
+        (&["--timeline", "tag:-"], "invalid hashtag"),
+        (&["--timeline", "account:@ann"], "not an ID"),
+        (
+            &["--kind", "x", "--token-env", "T"],
+            "have no timeline public",
+        ),
+        (&["--kind", "x", "--timeline", "home"], "needs a token"),
+        (
+            &["--timeline", "account:5", "--stream", "sse"],
+            "has no stream",
+        ),
+        (&["--token-env", "A=B"], "environment variable"),
+        (&["--token-file", ""], "is empty"),
+        (&["--every", "0s"], "is zero"),
+        (&["--every", "1ms"], "50ms or more"),
+        (&["--every=-1s"], "invalid duration"),
+        (&["--rung", "10m/0s"], "invalid rung"),
+    ] {
+        let add = ["source", "add", "http://127.0.0.1:1", "--no-check"];
+        let refused = data_dir.run(&[&add[..], options].concat());
+        assert_eq!(refused.status, 2, "{options:?}: {refused:?}");
+        assert!(refused.stderr.contains(said), "{options:?}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_new_file_is_compacted_without_consent() {
+    let data_dir = DataDir::new();
+    let add = ["source", "add", "http://127.0.0.1:1", "--no-check"];
+    data_dir.json(&add);
+    let compacted = data_dir.json(&["compact"]);
+    assert_eq!(compacted["rewritten"], false, "{compacted}");
+    let text = data_dir.run(&["compact"]).stdout;
+    assert!(text.contains("nothing was free"), "{text}");
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use driftline_mirror::SessionError;
 use driftline_net::Http;
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddSource, Host, Request as _};
+use driftline_server::admin::{self, AddSource, Host, ProcessStatus, Request as _};
 use driftline_store::{
     Store,
     source::{self, Source},
@@ -23,6 +23,8 @@ use crate::{
     duration::{duration, parse_ms},
     error::CliError,
     output,
+    reloading::hangups,
+    socket::Listening,
     source_options::SourceOptions,
     source_reader::{ReadUntil, SourceReader},
     stop,
@@ -43,9 +45,6 @@ pub struct Mirror {
     /// End at once, without reading the last posts once more.
     #[arg(long)]
     no_settle: bool,
-    /// Allow servers in private networks and tokens over plain http.
-    #[arg(long)]
-    allow_private: bool,
 }
 
 impl Mirror {
@@ -56,12 +55,14 @@ impl Mirror {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         // Opening the store and waiting for the source's lease are part of the time.
         let at_ms = self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms));
-        let http = config.http(self.allow_private)?;
+        let http = config.http(false)?;
         let add = self.source.add_source(config)?;
         let data_dir = DataDir::new(&config.store)?;
         let mut stop = stop::on_signal()?;
+        // A closed terminal or a reload does not end it.
+        let _hangups = hangups()?;
         let lock = data_dir.lock("; add the source to a server with `driftline source add`")?;
-        let opening = open(config, http, &add, &data_dir, &lock);
+        let opening = open(config, http, (&add, &self.source), &data_dir, &lock);
         let (store, mut reader) = match at_ms {
             None => opening.await?,
             Some(at_ms) => {
@@ -75,7 +76,17 @@ impl Mirror {
                 })??
             }
         };
+        // Other commands look on meanwhile.
+        let host = Host {
+            process: Some(ProcessStatus::started("mirror")),
+            ..Host::of(&store)
+        };
+        let listening = Listening::start(&data_dir.socket(), host)
+            .map_err(|error| output::note(&format!("driftline: {error}")));
         let read = self.read(&mut reader, at_ms, &mut stop).await;
+        if let Ok(listening) = listening {
+            listening.close().await;
+        }
         let outcome = match read {
             Ok(ending) => ending.report(&store, reader, json).await,
             Err(error) => {
@@ -125,12 +136,18 @@ impl Mirror {
 async fn open(
     config: &Config,
     http: Http,
-    add: &AddSource,
+    (add, options): (&AddSource, &SourceOptions),
     data_dir: &DataDir,
     lock: &Lock,
 ) -> Result<(Store, SourceReader), CliError> {
     let store = data_dir.open(lock).await?;
-    let source = find_or_add(&store, add).await?;
+    let source = match find_or_add(&store, add, options).await {
+        Ok(source) => source,
+        Err(error) => {
+            store.close().await;
+            return Err(error);
+        }
+    };
     output::note(&format!(
         "mirroring {} of {} as {}",
         source.timeline, source.upstream, source.name
@@ -141,7 +158,11 @@ async fn open(
 }
 
 /// The source of that name, or of that timeline, or a new one.
-async fn find_or_add(store: &Store, add: &AddSource) -> Result<Source, CliError> {
+async fn find_or_add(
+    store: &Store,
+    add: &AddSource,
+    options: &SourceOptions,
+) -> Result<Source, CliError> {
     let address = Address::parse(&add.address).map_err(CliError::usage)?;
     let timeline: Timeline = add.timeline.parse().map_err(CliError::usage)?;
     let (address, timeline) = (address.to_string(), timeline.to_string());
@@ -158,9 +179,7 @@ async fn find_or_add(store: &Store, add: &AddSource) -> Result<Source, CliError>
                 source.name, source.timeline, source.upstream
             )));
         }
-        if source.settings != add.settings {
-            output::note("the source is there already; it keeps its settings");
-        }
+        options.agrees_with(&source)?;
         return Ok(source);
     }
     let added = add.clone().execute(&Host::of(store)).await?;

@@ -1,11 +1,15 @@
 //! The commands, one file each.
 
+pub mod compact;
+pub mod completions;
+pub mod config;
 pub mod credential;
 pub mod demo;
 pub mod export;
 pub mod history;
 pub mod id;
 pub mod instance;
+pub mod man;
 pub mod migrate;
 pub mod mirror;
 pub mod node;
@@ -13,6 +17,8 @@ pub mod refresh;
 pub mod serve;
 pub mod simulate;
 pub mod source;
+pub mod status;
+pub mod tail;
 pub mod track;
 pub mod why;
 
@@ -20,20 +26,30 @@ use crate::{
     cli::{Cli, Command},
     config::Config,
     error::CliError,
+    logs::Log,
+    reloading::Reloading,
 };
 
 /// Carries a command out.
 ///
 /// # Errors
 /// [`CliError`], which is how the process ends.
-pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
+pub async fn run(cli: Cli, config: Config, log: Log) -> Result<(), CliError> {
     let json = cli.global.json;
     match cli.command {
-        Command::Serve(serve) => Box::pin(serve.run(&config, json)).await,
+        Command::Status(status) => Box::pin(status.run(&config, json)).await,
+        Command::Serve(serve) => {
+            let reloading = Reloading {
+                global: cli.global,
+                log,
+            };
+            Box::pin(serve.run(&config, json, reloading)).await
+        }
         Command::Source(source) => source.run(&config, json).await,
         Command::Instance(instance) => instance.run(&config, json).await,
         Command::Mirror(mirror) => Box::pin(mirror.run(&config, json)).await,
-        Command::Export(export) => export.run(&config).await,
+        Command::Export(export) => export.run(&config, json).await,
+        Command::Tail(tail) => Box::pin(tail.run(&config, json)).await,
         Command::Node(node) => node.run(&config, json).await,
         Command::Credential(credential) => credential.run(&config, json).await,
         Command::Refresh(refresh) => refresh.run(&config, json).await,
@@ -43,7 +59,11 @@ pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Command::Why(why) => why.run(&config, json).await,
         Command::History(history) => history.run(&config, json).await,
         Command::Migrate(migrate) => migrate.run(&config, json).await,
+        Command::Compact(compact) => compact.run(&config, json).await,
         Command::Id(id) => Box::pin(id.run(&config, json)).await,
+        Command::Config(command) => command.run(&cli.global),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
         Command::Demo(demo) => Box::pin(demo.run(json)).await,
     }
 }

@@ -27,13 +27,15 @@ use crate::{
     error::CliError,
     id_options::{IdOptions, start_id_service, thrift_address},
     listen, operator, output,
+    reloading::Reloading,
     socket::Listening,
     stop,
 };
 
 /// Reads every source and serves what is stored.
 ///
-/// SIGTERM and Ctrl-C end it in order; a second one ends it at once.
+/// SIGTERM and Ctrl-C end it in order; a second one ends it at once. SIGHUP reads the configuration
+/// again.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Where to listen; port 0 is any free one [default: 127.0.0.1:7171].
@@ -59,8 +61,14 @@ impl Serve {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+    pub async fn run(
+        self,
+        config: &Config,
+        json: bool,
+        reloading: Reloading,
+    ) -> Result<(), CliError> {
         let stop = stop::on_signal()?;
+        reloading.start(config)?;
         let ending = Notify::new();
         let run = Box::pin(self.run_in_order(config, json, stop.clone(), &ending));
         let end_comes = async {
@@ -120,13 +128,8 @@ impl Serve {
     }
 
     fn share(&self, config: &Config) -> Result<u32, CliError> {
-        let share = self.share.or(config.server.share).unwrap_or(1);
-        if share > MAX_SHARE {
-            return Err(CliError::usage(format!(
-                "invalid server.share {share}: expected a number from 0 to {MAX_SHARE}"
-            )));
-        }
-        Ok(share)
+        check_share(config.server.share)?;
+        Ok(self.share.or(config.server.share).unwrap_or(1))
     }
 
     /// How HTTP requests to that address are answered, without metrics.
@@ -200,6 +203,19 @@ pub fn node_lost() -> CliError {
     CliError::failed("the node is another process's now; start again for one of your own")
 }
 
+/// Checks the configured weight of this process.
+///
+/// # Errors
+/// [`CliError::Usage`] if it is out of range.
+pub fn check_share(share: Option<u32>) -> Result<(), CliError> {
+    match share {
+        Some(share) if share > MAX_SHARE => Err(CliError::usage(format!(
+            "invalid server.share {share}: expected a number from 0 to {MAX_SHARE}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn announce(listener: &TcpListener, json: bool) -> Result<(), CliError> {
     let address = listener
         .local_addr()
@@ -212,7 +228,11 @@ fn announce(listener: &TcpListener, json: bool) -> Result<(), CliError> {
     }
 }
 
-fn base(text: &str) -> Result<Url, CliError> {
+/// The address that clients use.
+///
+/// # Errors
+/// [`CliError::Usage`] if it is not a URL of HTTP.
+pub fn base(text: &str) -> Result<Url, CliError> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https"))
@@ -240,7 +260,8 @@ pub fn record_metrics(runs_here: impl Fn(Part) -> bool) -> Result<PrometheusHand
     Ok(handle)
 }
 
-const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
+/// Where `serve` listens by default.
+pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
 /// Shares are proportions: more says nothing else.
 const MAX_SHARE: u32 = 1_000;
 const UPKEEP: Duration = Duration::from_secs(5);

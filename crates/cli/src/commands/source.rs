@@ -3,15 +3,16 @@
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
     AddedSource, ChangedSource, FillGap, ListSources, ListUnreadable, PauseSource, PausedSource,
-    RemoveSource, RemovedSource, RequestedFill, SetSource, ShowSettings, SourceRow, UnreadableItem,
-    VerifySource,
+    PlanRemoval, RemoveSource, RemovedSource, RequestedFill, SetSource, ShowSettings,
+    SourceContents, SourceRow, UnreadableItem, VerifySource,
 };
 
 use crate::{
     config::Config,
+    consent::Consent,
     duration::show_ms,
     error::CliError,
-    output, shown,
+    output, parse, shown,
     source_options::{SourceOptions, checked},
     source_settings::SourceSettings,
     store_access::{Missing, once, show, with},
@@ -32,8 +33,8 @@ pub enum Source {
     Pause(SourceName),
     /// Fetch for a source again.
     Resume(SourceName),
-    /// Remove a source and the posts that no other source has.
-    Remove(SourceName),
+    /// Remove a source with its entries, its gaps, and the posts that no other source has.
+    Remove(Remove),
     /// Report on a source's completeness.
     Verify(SourceName),
     /// List what no post could be read from, as it came; each new version of driftline tries again.
@@ -50,10 +51,6 @@ pub struct Add {
     /// Add it without asking the server for the timeline, as where it cannot be reached now.
     #[arg(long)]
     no_check: bool,
-    /// Ask servers in private networks too, and over plain http. A server that runs asks as it was
-    /// started.
-    #[arg(long)]
-    allow_private: bool,
 }
 
 /// What to change of a source.
@@ -61,10 +58,40 @@ pub struct Add {
 pub struct Set {
     /// The source's name.
     name: String,
+    /// Give it another name.
+    #[arg(long, value_name = "NEW")]
+    rename: Option<String>,
     #[command(flatten)]
     settings: SourceSettings,
+    /// Fill gaps without being asked to, again.
+    #[arg(long, conflicts_with = "fill_gaps")]
+    fill: bool,
     #[command(flatten)]
     token: TokenOptions,
+    /// Keep another token without asking the server for the timeline with it.
+    #[arg(long)]
+    no_check: bool,
+    /// Whether the posts of the source are kept fresh. Posts that another source keeps fresh stay
+    /// so.
+    #[arg(long, value_name = "on|off", value_parser = parse::switch)]
+    refresh: Option<bool>,
+    /// Whether the source's server may be in a private network, and be sent tokens over plain http,
+    /// also where that is allowed of no other server.
+    #[arg(long, value_name = "on|off", value_parser = parse::switch)]
+    allow_private: Option<bool>,
+}
+
+/// A source to remove.
+#[derive(Debug, Args)]
+pub struct Remove {
+    /// The source's name.
+    name: String,
+    /// Keep the posts that no other source has: they are shown and refreshed as before, and belong
+    /// to no source.
+    #[arg(long)]
+    keep_posts: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// A source's name.
@@ -104,9 +131,7 @@ impl Source {
                 };
                 show(config, json, request, paused).await
             }
-            Self::Remove(SourceName { name }) => {
-                show(config, json, RemoveSource { name }, removed).await
-            }
+            Self::Remove(remove) => output::reply(json, &remove.run(config).await?, removed),
             Self::Verify(SourceName { name }) => {
                 show(config, json, VerifySource { name }, shown::report).await
             }
@@ -126,9 +151,25 @@ impl Add {
     async fn run(&self, config: &Config) -> Result<AddedSource, CliError> {
         let mut request = self.source.add_source(config)?;
         request.check = !self.no_check;
-        let mut config = config.clone();
-        config.upstream.allow_private |= self.allow_private;
-        once(&config, Missing::Make, request).await
+        once(config, Missing::Make, request).await
+    }
+}
+
+impl Remove {
+    /// Removes the source, once it is said what goes with it and that is agreed to.
+    async fn run(self, config: &Config) -> Result<RemovedSource, CliError> {
+        let (name, keep_posts) = (self.name, self.keep_posts);
+        if !self.consent.is_given() {
+            let plan = PlanRemoval { name: name.clone() };
+            let contents = once(config, Missing::Refuse, plan).await?;
+            let what = format!(
+                "{name} is removed for good, {}",
+                gone(&contents, keep_posts)
+            );
+            self.consent.ask(&what)?;
+        }
+        let remove = RemoveSource { name, keep_posts };
+        once(config, Missing::Refuse, remove).await
     }
 }
 
@@ -139,7 +180,20 @@ fn list(sources: &Vec<SourceRow>) -> Vec<String> {
     }
     // What a source is doing comes last: why it fails may take some words.
     table::lines(sources.iter().map(|source| {
-        let timeline = format!("{} of {}", source.timeline, source.upstream);
+        let unrefreshed = if source.refreshing {
+            ""
+        } else {
+            ", not refreshed"
+        };
+        let private = if source.allow_private {
+            " (may be private)"
+        } else {
+            ""
+        };
+        let timeline = format!(
+            "{} of {}{private}{unrefreshed}",
+            source.timeline, source.upstream
+        );
         [
             left("NAME", &source.name),
             right("UPDATES", source.update_count),
@@ -191,13 +245,29 @@ fn start_of(text: &str) -> String {
 impl Set {
     async fn run(&self, config: &Config) -> Result<ChangedSource, CliError> {
         let (name, token) = (self.name.clone(), self.token.location()?);
+        let changes_settings = self.fill || self.settings != SourceSettings::default();
+        let changes_others = self.refresh.or(self.allow_private).is_some();
+        if !changes_settings && !changes_others && token.is_none() && self.rename.is_none() {
+            return Err(CliError::usage(
+                "nothing to change was given; `driftline source set --help` lists what can be",
+            ));
+        }
         with(config, Missing::Refuse, async |access| {
             let name = name.clone();
             let before = access.execute(ShowSettings { name }).await?;
+            let mut settings = self.settings.or(before.clone());
+            settings.fill_gaps |= self.fill;
+            if settings != before {
+                settings = checked(settings)?;
+            }
             let set = SetSource {
                 name: self.name.clone(),
-                settings: checked(self.settings.or(before))?,
+                rename: self.rename.clone(),
+                settings,
                 token: token.clone(),
+                allow_private: self.allow_private,
+                refreshing: self.refresh,
+                check: !self.no_check,
             };
             access.execute(set).await
         })
@@ -206,6 +276,9 @@ impl Set {
 }
 
 fn changed(of: &ChangedSource) -> Vec<String> {
+    if let Some(warning) = &of.warning {
+        output::note(&format!("the token was not tried: {warning}"));
+    }
     let what = match of.changed {
         true => "changed",
         false => "is so already",
@@ -231,10 +304,37 @@ fn paused(of: &PausedSource) -> Vec<String> {
 }
 
 fn removed(of: &RemovedSource) -> Vec<String> {
-    let (name, entries, posts) = (&of.name, of.entries, of.posts);
-    vec![format!(
-        "{name} removed, with {entries} entries and {posts} posts"
-    )]
+    let gone = gone(&of.contents, of.keep_posts);
+    vec![format!("{} removed, {gone}", of.name)]
+}
+
+/// What goes with a source, and what stays.
+fn gone(of: &SourceContents, keep_posts: bool) -> String {
+    let mut parts = vec![match of.entries {
+        1 => "1 entry".to_owned(),
+        entries => format!("{entries} entries"),
+    }];
+    if !keep_posts {
+        parts.push(format!(
+            "{} that no other source has",
+            shown::count(of.posts, "post")
+        ));
+    }
+    parts.push(shown::count(of.gaps, "gap"));
+    for (number, one) in [
+        (of.lookups, "pending look-up"),
+        (of.unreadable, "unreadable item"),
+    ] {
+        if number > 0 {
+            parts.push(shown::count(number, one));
+        }
+    }
+    let last = parts.pop().unwrap_or_default();
+    let kept = match keep_posts {
+        true => format!("; {} stay", shown::count(of.posts, "post")),
+        false => String::new(),
+    };
+    format!("with {} and {last}{kept}", parts.join(", "))
 }
 
 /// Characters of an item that cannot be read; items may be as long as an answer.

@@ -2,7 +2,9 @@
 
 mod histogram;
 mod report;
+mod status;
 mod time;
 
 pub use report::{count, last_error, report};
+pub use status::{Overview, Room, StoreOverview, status};
 pub use time::{ago_or_time_ms, time};

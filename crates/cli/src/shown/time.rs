@@ -1,6 +1,6 @@
 //! Moments as people read and write them.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use crate::duration::parse_ms;
 
@@ -12,7 +12,7 @@ pub fn time(unix_ms: i64) -> String {
     )
 }
 
-/// An RFC 3339 time, or a duration before now, as Unix ms.
+/// An RFC 3339 time, a day, which begins in UTC, or a duration before now, as Unix ms.
 ///
 /// # Errors
 /// A sentence that says what can be written.
@@ -20,8 +20,14 @@ pub fn ago_or_time_ms(text: &str, now_ms: i64) -> Result<i64, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.as_millisecond());
     }
+    if let Ok(day) = text.parse::<Date>() {
+        let begins = day
+            .to_zoned(TimeZone::UTC)
+            .map_err(|error| error.to_string())?;
+        return Ok(begins.timestamp().as_millisecond());
+    }
     parse_ms(text).map(|ago_ms| now_ms - ago_ms).map_err(|_| {
-        format!("invalid time {text:?}: expected 2026-03-01T12:00:00Z, or how long ago, such as 2h")
+        format!("invalid time {text:?}: expected 2026-03-01T12:00:00Z, a day such as 2026-03-01, or how long ago, such as 2h")
     })
 }
 
@@ -32,6 +38,7 @@ mod tests {
     #[test]
     fn times_are_dates_or_durations_ago() {
         assert_eq!(ago_or_time_ms("1970-01-01T00:00:05Z", 9), Ok(5_000));
+        assert_eq!(ago_or_time_ms("1970-01-02", 9), Ok(86_400_000));
         assert_eq!(ago_or_time_ms("2s", 9_000), Ok(7_000));
         assert!(ago_or_time_ms("yesterday", 0).is_err());
         assert_eq!(time(1_760_000_000_123), "2025-10-09 08:53:20.123Z");

@@ -8,8 +8,8 @@ use crate::{
     taker::{Taker, all_differ, start_all},
 };
 
-fn assert_failed(ended: &Ended, why: &str) {
-    assert_eq!(ended.status, 1, "{ended:?}");
+fn assert_failed(ended: &Ended, status: i32, why: &str) {
+    assert_eq!(ended.status, status, "{ended:?}");
     assert!(ended.stderr.contains(why), "{ended:?}");
     assert_eq!(ended.stdout, "");
 }
@@ -20,7 +20,11 @@ fn a_node_of_a_folder_is_held_by_one_service() {
     let first = Service::start(&data_dir, &[&["--node", "9"], &PATIENT[..]].concat());
     let taker = Taker::start(first.thrift);
     for node in [["--node", "9"], ["--node", "datacenter=0,worker=9"]] {
-        assert_failed(&run(&data_dir, &serve(&node)), "is held by another process");
+        assert_failed(
+            &run(&data_dir, &serve(&node)),
+            11,
+            "is held by another process",
+        );
     }
     let other = Service::start(&data_dir, &["--node", "10"]);
     taker.wait_for_more(100);
@@ -75,7 +79,7 @@ fn a_copied_folder_makes_no_ids_until_it_is_adopted() {
 
     let recorded = fs::read(copy.data().join("ids/twitter-0.window")).unwrap();
     for refused in [run(&copy, &serve(&[])), copy.run(&["id", "next"])] {
-        assert_failed(&refused, "it is a copy, or was restored");
+        assert_failed(&refused, 1, "it is a copy, or was restored");
         assert!(refused.stderr.contains("adopt"), "{refused:?}");
     }
     let left = fs::read(copy.data().join("ids/twitter-0.window")).unwrap();
@@ -88,7 +92,11 @@ fn a_copied_folder_makes_no_ids_until_it_is_adopted() {
     assert!(adopted.stdout.contains("node 0"), "{adopted:?}");
     let service = Service::start(&copy, &[]);
     assert!(id(&mut service.client()) > before);
-    assert_failed(&copy.run(&["id", "adopt"]), "is held by another process");
+    assert_failed(
+        &copy.run(&["id", "adopt"]),
+        11,
+        "is held by another process",
+    );
     service.stop();
     // The original notices nothing; that it is not used is the operator's promise.
     Service::start(&original, &[]).stop();
@@ -121,7 +129,7 @@ fn ids_on_the_command_line_are_of_the_configured_node() {
 
     let service = Service::start(&data_dir, &[]);
     for arguments in [&["id", "next"][..], &["id", "next", "--node", "0"]] {
-        assert_failed(&data_dir.run(arguments), "--lease file");
+        assert_failed(&data_dir.run(arguments), 11, "--lease file");
     }
     service.stop();
 }

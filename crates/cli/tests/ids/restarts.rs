@@ -92,7 +92,7 @@ fn a_service_suspended_beyond_its_window_goes_on_without_repeating_an_id() {
     assert_eq!(record(&data_dir.data(), 0), window, "it is suspended");
     // Its node is not free for that.
     let second = run(&data_dir, &serve(&[]));
-    assert_eq!(second.status, 1, "{second:?}");
+    assert_eq!(second.status, 11, "{second:?}");
     assert!(second.stderr.contains("is held"), "{second:?}");
 
     let taken = taker.count();

@@ -114,6 +114,7 @@ async fn add(store: &Store, url: &str, scene: Scene, folder: &Path) -> Result<So
         timeline: "public".into(),
         token: token("driftline")?,
         settings: scene.settings(),
+        allow_private: false,
         check: false,
     };
     source.execute(&Host::of(store)).await?;

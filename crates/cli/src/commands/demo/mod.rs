@@ -90,7 +90,9 @@ impl Demo {
         ));
         let polled = Box::pin(self.poll(&server, scene, begun_ms, stop.clone())).await;
         let outcome = match polled {
-            Ok(_) if *stop.borrow() => Err(CliError::failed("stopped before the end")),
+            Ok(_) if *stop.borrow() => {
+                Err(CliError::Interrupted("stopped before the end".to_owned()))
+            }
             Ok(polled) => self.compare(&server, &polled, begun_ms, json),
             Err(error) => Err(error),
         };

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use driftline_id::{
-    file::{NodeFolder, ReservationFile},
+    file::{FileError, NodeFolder, ReservationFile},
     window::WindowConfig,
 };
 
@@ -39,7 +39,10 @@ impl Adopt {
                 .map(|is_there| is_there.then_some(node).into_iter().collect()),
             None => NodeFolder::new(&folder, layout, WindowConfig::default()).adopt(),
         };
-        let adopted = adopted.map_err(CliError::failed)?;
+        let adopted = adopted.map_err(|error| match error {
+            FileError::Held { .. } => CliError::locked(error),
+            error => CliError::failed(error),
+        })?;
         if adopted.is_empty() {
             return Err(CliError::failed(format!(
                 "{} has no record of such a node of {}; nothing was adopted",

@@ -3,7 +3,10 @@
 use std::io::{self, BufWriter, Write as _};
 
 use clap::Args;
-use driftline_id::file::{FileError, LocalIds};
+use driftline_id::{
+    Layout,
+    file::{FileError, LocalIds},
+};
 use driftline_id_service::check_folder;
 
 use crate::{
@@ -63,21 +66,25 @@ fn print(
         None => LocalIds::open_node(folder, id_options.node_or_first()?),
     };
     let ids = opened.map_err(|error| {
-        let help = match error {
+        let help = match &error {
             FileError::Copied { .. } => ADOPT,
             FileError::Held { .. } => " (--lease file takes another of this folder)",
             _ => "",
         };
-        CliError::failed(format!("{error}{help}"))
+        let text = format!("{error}{help}");
+        match error {
+            FileError::Held { .. } => CliError::Locked(text),
+            _ => CliError::Failed(text),
+        }
     })?;
     // Again: a store may have been leased from in between.
     check_folder(folder, &layout).map_err(CliError::failed)?;
-    let outcome = write(&ids, count, json);
+    let outcome = write(&ids, &layout, count, json);
     ids.close().map_err(CliError::failed)?;
     outcome
 }
 
-fn write(ids: &LocalIds, mut left: u64, json: bool) -> Result<(), CliError> {
+fn write(ids: &LocalIds, layout: &Layout, mut left: u64, json: bool) -> Result<(), CliError> {
     let broken = |error: io::Error| output::broken(&error);
     let mut out = BufWriter::new(io::stdout().lock());
     if json {
@@ -87,6 +94,7 @@ fn write(ids: &LocalIds, mut left: u64, json: bool) -> Result<(), CliError> {
         let length = usize::try_from(left).unwrap_or(usize::MAX);
         for id in ids.reserve_waiting(length).map_err(CliError::failed)? {
             left -= 1;
+            let id = layout.print(u128::from(id));
             let written = match (json, left) {
                 (true, 0) => write!(out, "\"{id}\""),
                 (true, _) => write!(out, "\"{id}\","),

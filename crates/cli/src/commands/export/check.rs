@@ -1,0 +1,153 @@
+//! `export check`: whether an export is whole.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader, Read as _},
+    path::Path,
+};
+
+use ring::digest::{Context, SHA256};
+use serde::Serialize;
+
+use super::{
+    Format,
+    directory::is_of_export,
+    file::hex,
+    manifest::{FileKind, Manifest, ManifestFile},
+};
+use crate::{error::CliError, output, shown};
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Checked {
+    files: usize,
+    rows: u64,
+    bytes: u64,
+    /// What is not as the manifest says.
+    faults: Vec<String>,
+}
+
+/// Checks a folder, and says what is wrong with it.
+///
+/// # Errors
+/// [`CliError::Failed`] if it is not whole.
+pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
+    let shown = dir.display();
+    let manifest = Manifest::read(dir)?.ok_or_else(|| {
+        CliError::usage(format!("{shown} has no manifest.json, so no whole export"))
+    })?;
+    let mut checked = Checked {
+        files: manifest.files.len(),
+        rows: manifest.files.iter().map(|file| file.rows).sum(),
+        bytes: manifest.files.iter().map(|file| file.bytes).sum(),
+        faults: Vec::new(),
+    };
+    for file in &manifest.files {
+        let fault =
+            fault(dir, file, manifest.format).unwrap_or_else(|error| Some(error.to_string()));
+        checked
+            .faults
+            .extend(fault.map(|fault| format!("{}: {fault}", file.name)));
+    }
+    let entries = fs::read_dir(dir)
+        .map_err(|error| CliError::failed(format!("the folder {shown} cannot be read: {error}")))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_known =
+            name == Manifest::NAME || manifest.files.iter().any(|file| file.name == name);
+        if is_of_export(&name) && !is_known {
+            // It is no part of the export, and the next one writes over it.
+            output::note(&format!(
+                "driftline: {name} is no part of the export: one was ended before its end"
+            ));
+        }
+    }
+    output::reply(json, &checked, |checked| {
+        let mut lines = checked.faults.clone();
+        lines.push(format!(
+            "{}, {}, {} bytes: {}",
+            shown::count(checked.files as u64, "file"),
+            shown::count(checked.rows, "row"),
+            checked.bytes,
+            match checked.faults.len() as u64 {
+                0 => "all as the manifest says".to_owned(),
+                faults => shown::count(faults, "fault"),
+            }
+        ));
+        lines
+    })?;
+    match checked.faults.is_empty() {
+        true => Ok(()),
+        false => Err(CliError::failed(format!(
+            "the export in {shown} is not whole"
+        ))),
+    }
+}
+
+/// What is wrong with a file, if anything.
+fn fault(dir: &Path, file: &ManifestFile, format: Format) -> io::Result<Option<String>> {
+    let path = dir.join(&file.name);
+    let mut reader = BufReader::new(File::open(&path)?);
+    let mut digest = Context::new(&SHA256);
+    let mut bytes = 0;
+    loop {
+        let read = reader.fill_buf()?;
+        if read.is_empty() {
+            break;
+        }
+        let count = read.len();
+        digest.update(read);
+        bytes += count as u64;
+        reader.consume(count);
+    }
+    if bytes != file.bytes {
+        return Ok(Some(format!("{bytes} bytes instead of {}", file.bytes)));
+    }
+    let sha256 = hex(digest);
+    if sha256 != file.sha256 {
+        return Ok(Some(format!("its SHA-256 is {sha256}")));
+    }
+    let rows = rows(&path, file.of, format)?;
+    Ok((rows != file.rows).then(|| format!("{rows} rows instead of {}", file.rows)))
+}
+
+fn rows(path: &Path, kind: FileKind, format: Format) -> io::Result<u64> {
+    let file = File::open(path)?;
+    match format {
+        _ if kind == FileKind::History => lines(file),
+        Format::Jsonl => lines(file),
+        Format::Csv => {
+            let mut rows = 0;
+            let mut record = csv::ByteRecord::new();
+            let mut reader = csv::Reader::from_reader(file);
+            while reader.read_byte_record(&mut record)? {
+                rows += 1;
+            }
+            Ok(rows)
+        }
+        #[cfg(feature = "parquet")]
+        Format::Parquet => {
+            use parquet::file::reader::{FileReader as _, SerializedFileReader};
+            let reader = SerializedFileReader::new(file).map_err(io::Error::other)?;
+            let rows = reader.metadata().file_metadata().num_rows();
+            Ok(u64::try_from(rows).unwrap_or_default())
+        }
+    }
+}
+
+fn lines(file: File) -> io::Result<u64> {
+    let mut reader = BufReader::new(file);
+    let mut buffer = vec![0; 1 << 16];
+    let mut lines = 0;
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(lines),
+            count => {
+                lines += buffer[..count]
+                    .iter()
+                    .filter(|byte| **byte == b'\n')
+                    .count() as u64;
+            }
+        }
+    }
+}

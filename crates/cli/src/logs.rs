@@ -1,0 +1,120 @@
+//! The log on standard error.
+
+use std::io::IsTerminal as _;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::{
+    EnvFilter, Registry, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
+};
+
+use crate::{cli::Global, config::LogSection, error::CliError};
+
+/// How lines of the log are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object of JSON a line.
+    Json,
+}
+
+/// The log of this process.
+#[derive(Debug, Clone)]
+pub struct Log {
+    filter: reload::Handle<EnvFilter, Registry>,
+    /// Whether flags or `RUST_LOG` say what is logged, above the configuration.
+    is_fixed: bool,
+}
+
+impl Log {
+    /// Begins to log: by `--quiet` or `-v`, else `RUST_LOG`, else the configuration. Colours are for
+    /// terminals where `NO_COLOR` is not set.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the configured level is invalid.
+    pub fn start(global: &Global, section: &LogSection) -> Result<Self, CliError> {
+        let fixed = fixed(global, std::env::var("RUST_LOG").ok());
+        let is_fixed = fixed.is_some();
+        let first = match fixed {
+            Some(directives) => EnvFilter::new(directives),
+            None => configured(section)?,
+        };
+        let (filter, handle) = reload::Layer::new(first);
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal() && !no_color);
+        let registry = tracing_subscriber::registry().with(filter);
+        match global.log_format.unwrap_or(section.format) {
+            LogFormat::Text => registry.with(lines).init(),
+            LogFormat::Json => registry.with(lines.json()).init(),
+        }
+        Ok(Self {
+            filter: handle,
+            is_fixed,
+        })
+    }
+
+    /// Logs what the configuration says from now on, unless flags or `RUST_LOG` say it.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the configured level is invalid.
+    pub fn apply(&self, section: &LogSection) -> Result<(), CliError> {
+        if self.is_fixed {
+            return Ok(());
+        }
+        let filter = configured(section)?;
+        self.filter.reload(filter).map_err(CliError::failed)
+    }
+}
+
+/// What the configuration says is logged.
+///
+/// # Errors
+/// [`CliError::Usage`] if the level is invalid.
+pub fn configured(section: &LogSection) -> Result<EnvFilter, CliError> {
+    let level = section.level.as_deref().unwrap_or(DEFAULT);
+    EnvFilter::try_new(level).map_err(|_| {
+        CliError::usage(format!(
+            "invalid level {level:?}: expected error, warn, info, debug or trace, or directives as in RUST_LOG"
+        ))
+    })
+}
+
+fn fixed(global: &Global, variable: Option<String>) -> Option<String> {
+    match (global.quiet, global.verbose) {
+        (true, _) => Some("error".to_owned()),
+        (false, 1) => Some("info".to_owned()),
+        (false, 2..) => Some("debug".to_owned()),
+        (false, 0) => variable.filter(|directives| !directives.is_empty()),
+    }
+}
+
+/// What is logged where nothing says it.
+pub const DEFAULT: &str = "warn";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_stronger_than_the_variable() {
+        let of = |quiet, verbose, variable: &str| {
+            let global = Global {
+                quiet,
+                verbose,
+                ..Global::default()
+            };
+            fixed(&global, Some(variable.to_owned()))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(of(true, 0, "trace"), some("error"));
+        assert_eq!(of(false, 1, "trace"), some("info"));
+        assert_eq!(of(false, 3, "trace"), some("debug"));
+        assert_eq!(of(false, 0, "trace"), some("trace"));
+        assert_eq!(of(false, 0, ""), None);
+    }
+}
