@@ -9,6 +9,7 @@ mod commits;
 mod cpu;
 mod distributed;
 mod failure;
+mod feed;
 mod fetched;
 mod id;
 mod ingest;
@@ -76,6 +77,8 @@ enum Name {
     Distributed(distributed::Options),
     /// Pages of timelines over HTTP, next to a bare handler
     Read(read::Options),
+    /// From a commit to those who follow it as server-sent events, next to a bare broadcast
+    Feed,
     /// What 200 sources cost, next to a bare loop that stores nothing
     Sources,
     /// Posts fetched per post stored, in virtual time, next to the baseline pollers
@@ -131,6 +134,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Commits => commits::run(effort)?,
         Name::Distributed(options) => distributed::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
+        Name::Feed => feed::run(effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,
         Name::Plan(options) => plan::run(options, effort)?,
@@ -141,6 +145,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
             ingest::run(effort)?;
             commits::run(effort)?;
             read::run(read::Options::default(), effort)?;
+            feed::run(effort)?;
             sources::run(effort)?;
             fetched::run(&fetched::Options::default(), effort)?;
             policy::run(&policy::Options::default(), effort)?;

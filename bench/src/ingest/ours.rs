@@ -107,6 +107,7 @@ pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<S
         upstream: "https://sim.example".to_owned(),
         settings: Settings::default(),
         token: None,
+        allow_private: false,
     };
     let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
     added.map_err(|_| Failure::new("the source's name is refused"))

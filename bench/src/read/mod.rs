@@ -8,7 +8,7 @@ mod fill;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
-use driftline_api::{App, auth::Authorization, router};
+use driftline_api::{App, auth::Authorization, feed::Feed, router};
 use driftline_mirror::{Policies, SourceHealth};
 use driftline_server::{LocalMirror, api_description};
 use driftline_store::{Store, Target};
@@ -100,6 +100,7 @@ impl Site {
         let (_, ready) = watch::channel(true);
         let app = App {
             store: store.clone(),
+            feed: Feed::new(store.clone()),
             mirror: Arc::new(LocalMirror {
                 store: store.clone(),
                 policies: Policies::default(),

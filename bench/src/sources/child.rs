@@ -86,6 +86,7 @@ fn add_sources(store: &Store, options: &ChildOptions) -> Result<(), Failure> {
                 ..Settings::default()
             },
             token: Some(TokenLocation::Environment(TOKEN_VARIABLE.to_owned())),
+            allow_private: false,
         };
         let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
         added.map_err(|_| Failure::new("a source's name is refused"))?;
