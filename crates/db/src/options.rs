@@ -74,7 +74,7 @@ pub enum Target {
     /// A PostgreSQL database. The URL's `sslmode` and `sslrootcert` determine whether connections are
     /// encrypted and which certificates are accepted, as PostgreSQL's own clients understand them; its
     /// `statement_timeout` and `idle_in_transaction_session_timeout` bound statements (5 min
-    /// without) and idle transactions (10 s).
+    /// without) and idle transactions (4 s).
     Postgres {
         /// Where and as whom to connect.
         url: SecretUrl,

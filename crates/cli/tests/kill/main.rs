@@ -1,7 +1,8 @@
 //! Killed at random moments, the copy still equals the truth.
 //!
 //! `DRIFTLINE_SEED=n` replays a world and its moments, `DRIFTLINE_KILLS=n`
-//! kills that often, `DRIFTLINE_PROCESSES=n` has that many where several run.
+//! kills that often, `DRIFTLINE_PROCESSES=n` has that many where several run,
+//! `DRIFTLINE_NODE_KILLS=1` kills servers of a distributed database among them.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,

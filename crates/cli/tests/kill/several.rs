@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use driftline_db::testing::Pooler;
+use driftline_db::testing::{Node, Pooler};
 use driftline_sim::http::{Clock, SimServer, Timeline};
 use driftline_store::testing::postgres_database;
 use rand::RngExt as _;
@@ -58,11 +58,28 @@ async fn kill_one_after_the_other(url: &str) {
         running.push(start(data_dir, number, &readers));
     }
     let reading = readers.start(READERS, seed);
+    // Servers of a distributed database on this machine are killed too if that is asked for.
+    let nodes = match number("DRIFTLINE_NODE_KILLS", 0) {
+        0 => Vec::new(),
+        _ => {
+            let url = url.to_owned();
+            std::thread::spawn(move || Node::all(&url).unwrap())
+                .join()
+                .unwrap()
+        }
+    };
     for _ in 0..kills {
-        let victim = rng.random_range(0..processes);
+        let victim = rng.random_range(0..processes + nodes.len());
         // The moment is the experiment.
-        let moment = Duration::from_millis(rng.random_range(20..1_200));
-        tokio::time::sleep(moment).await;
+        let mut moment = || Duration::from_millis(rng.random_range(20..1_200));
+        tokio::time::sleep(moment()).await;
+        if let Some(node) = victim.checked_sub(processes).map(|number| &nodes[number]) {
+            eprintln!("node {}", node.name());
+            node.kill().unwrap();
+            tokio::time::sleep(moment()).await;
+            node.start().unwrap();
+            continue;
+        }
         readers.set(victim, None);
         running.remove(victim).kill();
         running.insert(victim, start(&data_dirs[victim], victim, &readers));

@@ -178,8 +178,9 @@ pub(super) const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
 /// Longer than any healthy statement takes; counting a large source's entries takes a minute.
 const DEFAULT_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// A transaction waits for this process's computing alone. An idle one holds locks that
-/// others wait for.
-const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// others wait for: where a machine is gone without a word, for as long as this, which is the
+/// time that leases last.
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
 /// connection. A statement that takes longer is acknowledged all the same.
 const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);

@@ -218,7 +218,7 @@ impl Account {
 }
 
 /// The folder with `initdb` and `postgres`.
-fn find_programs() -> Option<PathBuf> {
+pub(super) fn find_programs() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = env::split_paths(&path).collect();
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")

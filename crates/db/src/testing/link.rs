@@ -1,16 +1,18 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::url::UrlParts;
 
 /// A link to a PostgreSQL server: a proxy on loopback that passes bytes on later, and may cut
-/// connections. It ends with the process.
+/// connections or fall silent. It ends with the process.
 #[derive(Clone, Debug)]
 pub struct Link {
     url: String,
+    is_silent: Arc<AtomicBool>,
 }
 
 /// When a link cuts its connections.
@@ -45,6 +47,12 @@ impl Link {
         &self.url
     }
 
+    /// From now on nothing is passed on, not even the end of a connection: to the server it is as if the machine at
+    /// the other end had vanished.
+    pub fn fall_silent(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+
     fn start(url: &str, delay: Duration, cuts: Option<Cuts>) -> io::Result<Link> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "a URL without an address");
         let parts = UrlParts::of(url).ok_or_else(invalid)?;
@@ -53,15 +61,20 @@ impl Link {
         let server = (host, port).to_socket_addrs()?.next().ok_or_else(invalid)?;
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let url = parts.with_address(listener.local_addr()?);
+        let is_silent = Arc::new(AtomicBool::new(false));
+        let link = Link {
+            url,
+            is_silent: Arc::clone(&is_silent),
+        };
         thread::spawn(move || {
             for (number, client) in (0..).zip(listener.incoming().flatten()) {
                 // A refused connection ends the client's, as it would without the link.
-                let _ = connect(client, server, delay, |way| {
+                let _ = connect(client, server, delay, &is_silent, |way| {
                     cuts.map(|cuts| cuts.first(number * 2 + way))
                 });
             }
         });
-        Ok(Link { url })
+        Ok(link)
     }
 }
 
@@ -81,16 +94,24 @@ fn connect(
     client: TcpStream,
     server: SocketAddr,
     delay: Duration,
+    is_silent: &Arc<AtomicBool>,
     packets: impl Fn(u64) -> Option<u64>,
 ) -> io::Result<()> {
     let server = TcpStream::connect(server)?;
-    pass_on(client.try_clone()?, server.try_clone()?, delay, packets(0));
-    pass_on(server, client, delay, packets(1));
+    let (to_client, to_server) = (client.try_clone()?, server.try_clone()?);
+    pass_on(client, to_server, delay, packets(0), Arc::clone(is_silent));
+    pass_on(server, to_client, delay, packets(1), Arc::clone(is_silent));
     Ok(())
 }
 
 /// One way of a connection. Bytes wait side by side, so that the delay costs no throughput.
-fn pass_on(mut from: TcpStream, mut to: TcpStream, delay: Duration, packets: Option<u64>) {
+fn pass_on(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    delay: Duration,
+    packets: Option<u64>,
+    is_silent: Arc<AtomicBool>,
+) {
     // Small packets go at once.
     let _ = to.set_nodelay(true);
     let (sender, arrived) = mpsc::channel::<(Instant, Vec<u8>)>();
@@ -107,9 +128,16 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, delay: Duration, packets: Opt
     thread::spawn(move || {
         for (number, (due, bytes)) in (0..).zip(arrived) {
             thread::sleep(due.saturating_duration_since(Instant::now()));
+            if is_silent.load(Ordering::Relaxed) {
+                break;
+            }
             if packets.is_some_and(|packets| number >= packets) || to.write_all(&bytes).is_err() {
                 break;
             }
+        }
+        while is_silent.load(Ordering::Relaxed) {
+            // Both ends stay open, as they do when no packet says otherwise.
+            thread::park();
         }
         let _ = to.shutdown(Shutdown::Both);
         if let Ok(from) = &mut other {

@@ -19,16 +19,14 @@ pub const TEST_DISTRIBUTED: &str = "DRIFTLINE_TEST_DISTRIBUTED";
 /// Makes a database of that name on each node of the cluster whose coordinator has `url`, with the nodes
 /// registered in it as they are in the database of `url`.
 pub(super) fn create_on_all(url: &str, name: &str) -> Result<(), DbError> {
-    let mut coordinator = connect(url)?;
-    let nodes = nodes(&mut coordinator)?;
+    let nodes = nodes(&mut connect(url)?)?;
     for node in &nodes {
-        let address = format!("{}:{}", node.host, node.port);
-        let of_node = parts(url).with_address(address);
+        let of_node = node.url(url);
         connect(&of_node)?.script(&format!("create database {name}"))?;
         connect(&parts(&of_node).with_database(name))?.script("create extension citus")?;
     }
     let mut new = connect(&parts(url).with_database(name))?;
-    for Node {
+    for RegisteredNode {
         host,
         port,
         is_coordinator,
@@ -47,22 +45,59 @@ pub(super) fn create_on_all(url: &str, name: &str) -> Result<(), DbError> {
     Ok(())
 }
 
-struct Node {
+/// Where a node's database of the same name is.
+pub(super) struct Address {
+    pub(super) name: String,
+    pub(super) url: String,
+}
+
+/// Of the nodes of the cluster whose coordinator has `url`, the coordinator first.
+pub(super) fn addresses(url: &str) -> Result<Vec<Address>, DbError> {
+    let nodes = nodes(&mut connect(url)?)?.into_iter();
+    let addresses = nodes.map(|node| Address {
+        name: node.address(),
+        url: node.url(url),
+    });
+    Ok(addresses.collect())
+}
+
+/// The folder of the server that has `url`.
+pub(super) fn data_folder(url: &str) -> Result<String, DbError> {
+    let mut session = connect(url)?;
+    session.begin("begin");
+    let shown = "select current_setting('data_directory')";
+    let folder = Tx::postgres(&mut session).query_one(shown, &[], |row| row.text(0));
+    session.roll_back();
+    folder
+}
+
+struct RegisteredNode {
     host: String,
     port: i64,
     is_coordinator: bool,
     has_shards: bool,
 }
 
+impl RegisteredNode {
+    fn address(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// Of its database with the name that `url` has.
+    fn url(&self, url: &str) -> String {
+        parts(url).with_address(self.address())
+    }
+}
+
 /// The coordinator first.
-fn nodes(session: &mut Session) -> Result<Vec<Node>, DbError> {
+fn nodes(session: &mut Session) -> Result<Vec<RegisteredNode>, DbError> {
     session.begin("begin");
     let nodes = Tx::postgres(session).query(
         "select nodename, nodeport::bigint as port, groupid = 0 as is_coordinator, shouldhaveshards
          from pg_dist_node where isactive order by groupid",
         &[],
         |row| {
-            Ok(Node {
+            Ok(RegisteredNode {
                 host: row.text("nodename")?,
                 port: row.i64("port")?,
                 is_coordinator: row.bool("is_coordinator")?,

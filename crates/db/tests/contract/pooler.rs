@@ -57,8 +57,8 @@ fn a_transaction_brings_its_settings_along() {
         )
     };
     for _ in 0..2 {
-        assert_eq!(write(&db, show), Ok("off \"own\" 77s 10s".to_owned()));
-        assert_eq!(read(&db, show), Ok("on \"own\" 77s 10s".to_owned()));
+        assert_eq!(write(&db, show), Ok("off \"own\" 77s 4s".to_owned()));
+        assert_eq!(read(&db, show), Ok("on \"own\" 77s 4s".to_owned()));
     }
     db.close_blocking();
 }

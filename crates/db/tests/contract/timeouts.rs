@@ -28,14 +28,14 @@ fn backend(tx: &mut Tx<'_>) -> Result<i64, DbError> {
 #[test]
 fn sessions_have_their_bounds() {
     for (parameters, statement, idle) in [
-        ("", "5min", "10s"),
-        ("statement_timeout=7s", "7s", "10s"),
+        ("", "5min", "4s"),
+        ("statement_timeout=7s", "7s", "4s"),
         (
             "idle_in_transaction_session_timeout=9s&statement_timeout=0",
             "0",
             "9s",
         ),
-        ("options=-c%20statement_timeout%3D11s", "11s", "10s"),
+        ("options=-c%20statement_timeout%3D11s", "11s", "4s"),
     ] {
         let (_fresh, options) = with(parameters);
         let db = Db::open(options).expect("a database");
