@@ -228,7 +228,12 @@ async fn a_request_in_flight_holds_nobody_up() {
     wait_for("both take part", || cluster.names().len() == 2);
     let held = cluster.held_by(one_id).await;
     let begun = Instant::now();
-    cluster.data_dirs[0].json(&["node", "drain", &held["silent"]]);
+    let drain = ["node", "drain", &held["silent"], "--wait", "1ms"];
+    let waited = cluster.data_dirs[0].run(&drain);
+    assert!(
+        waited.status == 3 && waited.stderr.contains("still has 1 source"),
+        "{waited:?}"
+    );
     let took = cluster.taken_over(&held, begun).await;
     eprintln!("given back {took:?} after the wish");
     let _request = silent.accept().unwrap();
@@ -266,14 +271,13 @@ async fn one_process_on_a_database_file_is_the_only_member() {
         (&Value::from("active"), &Value::from(1))
     );
     let name = row()["name"].as_str().unwrap().to_owned();
-    let drained = data_dir.run(&["node", "drain", &name]);
+    let drained = data_dir.run(&["node", "drain", &name, "--wait"]);
     assert!(
-        drained.stderr.contains("no other process takes part"),
+        drained.status == 0 && drained.stderr.contains("no other process takes part"),
         "{drained:?}"
     );
-    wait_for("it has given all up", || {
-        row()["state"] == "drained" && row()["buckets"] == 0
-    });
+    let idle = row();
+    assert!(idle["state"] == "drained" && idle["buckets"] == 0, "{idle}");
     let again = data_dir.run(&["node", "drain", &name]);
     assert!(again.stdout.contains("drains already"), "{again:?}");
     data_dir.json(&["node", "undrain", &name]);

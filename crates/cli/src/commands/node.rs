@@ -1,14 +1,18 @@
 //! `node`: the processes that share the work of a store.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use driftline_server::admin::{DrainNode, DrainedNode, ListNodes, NodeRow, NodeState};
 
+use tokio::time::{Instant, sleep};
+
 use crate::{
     config::Config,
-    duration::show_ms,
+    duration::{HumanMs, duration, show_ms},
     error::CliError,
-    output,
-    store_access::show,
+    output, shown,
+    store_access::{Missing, once, show},
     table::{self, left, right},
 };
 
@@ -18,9 +22,19 @@ pub enum Node {
     /// List the processes on this store, those that have ended within the last hour too.
     List,
     /// Let a process give up its sources and all refreshing, as before it is stopped; others take over.
-    Drain(NodeName),
+    Drain(Drain),
     /// Let a drained process take its share again.
     Undrain(NodeName),
+}
+
+/// Lets a process give up its work.
+#[derive(Debug, Args)]
+pub struct Drain {
+    #[command(flatten)]
+    node: NodeName,
+    /// Wait until it has none left, TIME at most [default: 1m].
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1m")]
+    wait: Option<HumanMs>,
 }
 
 /// A process's name.
@@ -36,12 +50,54 @@ impl Node {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let (name, draining) = match self {
-            Self::List => return show(config, json, ListNodes, list).await,
-            Self::Drain(NodeName { name }) => (name, true),
-            Self::Undrain(NodeName { name }) => (name, false),
+        match self {
+            Self::List => show(config, json, ListNodes, list).await,
+            Self::Undrain(NodeName { name }) => {
+                let draining = false;
+                show(config, json, DrainNode { name, draining }, drained).await
+            }
+            Self::Drain(Drain { node, wait }) => {
+                let (name, draining) = (node.name, true);
+                let request = DrainNode { name, draining };
+                let reply = once(config, Missing::Refuse, request).await?;
+                output::reply(json, &reply, drained)?;
+                match wait {
+                    Some(HumanMs(wait_ms)) => {
+                        wait_until_idle(config, &reply.name, duration(wait_ms)).await
+                    }
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the process of that name has no work: it may have ended meanwhile.
+async fn wait_until_idle(config: &Config, name: &str, wait: Duration) -> Result<(), CliError> {
+    let deadline = Instant::now() + wait;
+    loop {
+        let nodes = once(config, Missing::Refuse, ListNodes).await?;
+        let Some(node) = nodes.iter().find(|node| node.name == name) else {
+            return Ok(());
         };
-        show(config, json, DrainNode { name, draining }, drained).await
+        match node.state {
+            NodeState::Left => return Ok(()),
+            NodeState::Drained if node.buckets == 0 => return Ok(()),
+            NodeState::Active | NodeState::NoShare => {
+                return Err(CliError::failed(format!("{name} was undrained meanwhile")));
+            }
+            // What it had is free for others once its leases have ended.
+            NodeState::Vanished if node.sources == 0 => return Ok(()),
+            NodeState::Draining | NodeState::Drained | NodeState::Vanished => {}
+        }
+        if Instant::now() >= deadline {
+            return Err(CliError::Unsettled(format!(
+                "{name} still has {} and {}; it goes on giving them up",
+                shown::count(node.sources, "source"),
+                shown::count(node.buckets, "bucket"),
+            )));
+        }
+        sleep(LOOK_EVERY.min(deadline - Instant::now())).await;
     }
 }
 
@@ -80,3 +136,5 @@ fn drained(of: &DrainedNode) -> Vec<String> {
         (false, false, _) => format!("{name} does not drain"),
     }]
 }
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
