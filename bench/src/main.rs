@@ -21,6 +21,7 @@ mod read;
 mod refresh;
 mod rounds;
 mod sources;
+mod stalls;
 mod table;
 
 use std::process::ExitCode;
@@ -75,6 +76,8 @@ enum Name {
     Commits,
     /// Commits and the public timeline on a Citus cluster, next to one PostgreSQL
     Distributed(distributed::Options),
+    /// How long commits take to be readable, and wait for a process that is killed or whose machine vanishes
+    Stalls(stalls::Options),
     /// Pages of timelines over HTTP, next to a bare handler
     Read(read::Options),
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
@@ -96,6 +99,9 @@ enum Name {
     /// The process that `sources` measures
     #[command(hide = true)]
     PollSources(sources::ChildOptions),
+    /// The process that `stalls` ends
+    #[command(hide = true)]
+    CommitUntilKilled(stalls::ChildOptions),
     /// The process whose memory `refresh` measures
     #[command(hide = true)]
     RefreshMemory(refresh::ChildOptions),
@@ -128,11 +134,15 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
     if let Name::RefreshMemory(options) = name {
         return refresh::run_child(options);
     }
+    if let Name::CommitUntilKilled(options) = name {
+        return stalls::run_child(options);
+    }
     let (before, times) = (Load::now(), Times::now());
     match name {
         Name::Ingest => ingest::run(effort)?,
         Name::Commits => commits::run(effort)?,
         Name::Distributed(options) => distributed::run(options, effort)?,
+        Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
         Name::Feed => feed::run(effort)?,
         Name::Sources => sources::run(effort)?,
@@ -152,7 +162,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
             id::run(&options.id, effort)?;
             refresh::run(&options.refresh, effort)?;
         }
-        Name::PollSources(_) | Name::RefreshMemory(_) => {}
+        Name::PollSources(_) | Name::RefreshMemory(_) | Name::CommitUntilKilled(_) => {}
     }
     println!(
         "load average: {before} before, {} after; stolen by the host: {:.1} %",

@@ -24,6 +24,7 @@ enum Benchmark {
     Ingest,
     Commits,
     Distributed,
+    Stalls,
     Read,
     Feed,
     Sources,

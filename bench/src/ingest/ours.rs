@@ -70,6 +70,11 @@ impl Intake {
         Ok(())
     }
 
+    /// Its source.
+    pub(crate) fn source(&self) -> SourceKey {
+        self.source
+    }
+
     /// How many posts it has stored.
     pub(crate) fn stored(&self) -> u64 {
         self.machine.counters().stored
