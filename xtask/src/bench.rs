@@ -26,6 +26,7 @@ enum Benchmark {
     Distributed,
     Read,
     Feed,
+    Backup,
     Sources,
     Fetched,
     Plan,

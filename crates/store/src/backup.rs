@@ -95,3 +95,45 @@ fn refuse_distributed(tx: &mut Tx<'_>) -> Result<(), DbError> {
 
 /// More than anybody adds between two backups.
 const SKIPPED_SOURCES: i64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Store, nonce};
+
+    fn watch() -> Box<Watch> {
+        Box::new(|_| true)
+    }
+
+    /// As its clock stands still: the store alone sees to it.
+    #[test]
+    fn no_id_that_was_given_after_the_backup_is_given_again() {
+        const BACKUP_MS: i64 = 1_790_000_000_000;
+        const RESTORED_MS: i64 = BACKUP_MS + 3_600_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, to, second] = ["a.db", "copy", "b.db"].map(|name| folder.path().join(name));
+        let target = Target::Sqlite { path };
+        let store = Store::open(target.clone()).expect("a store");
+        let take = |store: &Store, at_ms| {
+            let taken = store.write_blocking(local_ids::root(), move |tx| {
+                let id = local_ids::take(tx, at_ms, 1)?;
+                let source = local_ids::take_source_id(tx)?;
+                Ok::<_, StoreError>((id, source, nonce(tx)?))
+            });
+            taken.expect("IDs")
+        };
+        take(&store, BACKUP_MS);
+        let snapshot = copy(&target, &to, watch()).expect("a copy");
+        let (given, source, name) = take(&store, RESTORED_MS - 1);
+        store.close_blocking();
+        let target = Target::Sqlite { path: second };
+        let way = (true, RESTORED_MS);
+        restore(&to, &snapshot, &target, way, watch()).expect("a restore");
+        let restored = Store::open(target).expect("a store");
+        let (next, next_source, next_name) = take(&restored, BACKUP_MS);
+        restored.close_blocking();
+        assert!(next > given, "{next} after {given}");
+        assert!(next_source > source, "{next_source} after {source}");
+        assert_ne!(next_name, name);
+    }
+}
