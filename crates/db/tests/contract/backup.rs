@@ -158,6 +158,15 @@ fn a_copy_ends_while_rows_are_written() {
         let path = folder.path().join("copy");
         let db = fresh.open(TABLES);
         fill(&db);
+        // Several steps of a copy.
+        for id in 501..=540 {
+            let big = vec![7_u8; 256 << 10];
+            let done = db.write_blocking(SOURCE, move |tx| {
+                insert(tx, id)?;
+                tx.execute("update post set raw = $2 where id = $1", &[&id, &big])
+            });
+            done.expect("a row");
+        }
         let (is_ended, written) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
@@ -189,14 +198,15 @@ fn a_copy_ends_while_rows_are_written() {
         }
         let seen = written.clone();
         // The copy goes on only while others write.
-        let mut before = 0;
+        let (mut before, mut steps) = (0, 0);
         let among_writes: Box<Watch> = Box::new(move |_| {
             let now = seen.load(Ordering::Relaxed);
             while seen.load(Ordering::Relaxed) == before {
                 thread::yield_now();
             }
             before = now;
-            true
+            steps += 1;
+            steps < 300
         });
         let snapshot = backup::copy(&fresh.target, &path, nothing(), among_writes).expect("a copy");
         is_ended.store(true, Ordering::Relaxed);
