@@ -264,9 +264,8 @@ fn restore_tables(
     arguments.push(format!("--schema={schema}").into());
     arguments.push(to);
     arguments.push(copy.into());
-    go_on(watch, Progress::Read { rows: 0 })?;
     let (running, _out) = program.start(&arguments, &environment, list.join("\n").as_bytes())?;
-    running.end()
+    running.end_while(|| go_on(watch, Progress::Read { rows: 0 }))
 }
 
 fn refuse_pooler(session: &Session) -> Result<(), DbError> {

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::error::DbError;
 
@@ -81,6 +83,8 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // A Ctrl-C is for this process, which then ends it.
+            .process_group(0)
             .spawn()
             .map_err(failed)?;
         let (out, err, stdin) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
@@ -106,6 +110,23 @@ impl Program {
 }
 
 impl Running {
+    /// Waits for its end, and asks meanwhile whether to go on.
+    ///
+    /// # Errors
+    /// As [`Running::end`], or that of `go_on`: then it is killed.
+    pub(super) fn end_while(
+        mut self,
+        mut go_on: impl FnMut() -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        let name = self.name;
+        let failed = |error: io::Error| DbError::Other(format!("{name}: {error}"));
+        while self.child.try_wait().map_err(failed)?.is_none() {
+            go_on()?;
+            thread::sleep(LOOK_EVERY);
+        }
+        self.end()
+    }
+
     /// Waits for its end.
     ///
     /// # Errors
@@ -173,6 +194,7 @@ fn version(path: &Path) -> Option<u32> {
     digits.parse().ok()
 }
 
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 const DEBIAN: &str = "/usr/lib/postgresql";
 
 #[cfg(test)]
