@@ -5,6 +5,7 @@
 //! least and the most), the load of the machine, the target and whether it is met. Nothing is
 //! kept.
 
+mod backup;
 mod commits;
 mod cpu;
 mod distributed;
@@ -82,6 +83,8 @@ enum Name {
     Read(read::Options),
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
     Feed,
+    /// Copies of a store that is written to, next to the program `sqlite3`
+    Backup(backup::Options),
     /// What 200 sources cost, next to a bare loop that stores nothing
     Sources,
     /// Posts fetched per post stored, in virtual time, next to the baseline pollers
@@ -145,6 +148,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
         Name::Feed => feed::run(effort)?,
+        Name::Backup(options) => backup::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,
         Name::Plan(options) => plan::run(options, effort)?,
@@ -156,6 +160,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
             commits::run(effort)?;
             read::run(read::Options::default(), effort)?;
             feed::run(effort)?;
+            backup::run(backup::Options::default(), effort)?;
             sources::run(effort)?;
             fetched::run(&fetched::Options::default(), effort)?;
             policy::run(&policy::Options::default(), effort)?;

@@ -27,6 +27,7 @@ enum Benchmark {
     Stalls,
     Read,
     Feed,
+    Backup,
     Sources,
     Fetched,
     Plan,

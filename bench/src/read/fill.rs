@@ -14,14 +14,14 @@ use rusqlite::{Connection, Transaction, params};
 use crate::{failure::Failure, ingest, pages};
 
 /// A store with one readable source.
-pub(super) struct Filled {
-    pub(super) path: PathBuf,
+pub(crate) struct Filled {
+    pub(crate) path: PathBuf,
     /// The IDs of its posts, which are those of its entries, ascending.
-    pub(super) ids: Arc<Vec<i64>>,
+    pub(crate) ids: Arc<Vec<i64>>,
 }
 
 /// A new store whose one source holds this many posts of realistic size.
-pub(super) fn timeline(path: &Path, posts: usize) -> Result<Filled, Failure> {
+pub(crate) fn timeline(path: &Path, posts: usize) -> Result<Filled, Failure> {
     let store = Store::open(Target::Sqlite {
         path: path.to_owned(),
     })?;

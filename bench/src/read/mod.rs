@@ -3,7 +3,7 @@
 
 mod bare;
 mod client;
-mod fill;
+pub(crate) mod fill;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

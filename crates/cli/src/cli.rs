@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
 use crate::commands::{
-    compact, completions, config, credential, demo, export, history, id, instance, man, migrate,
-    mirror, node, refresh, serve, simulate, source, status, tail, track, why,
+    backup, compact, completions, config, credential, demo, export, history, id, instance, man,
+    migrate, mirror, node, refresh, restore, serve, simulate, source, status, tail, track, why,
 };
 use crate::{error::EXIT_STATUSES, logs::LogFormat};
 
@@ -38,6 +38,10 @@ pub struct Global {
     /// The most connections to that database, 2 to 1000 [default: 8].
     #[arg(long, global = true, value_name = "N")]
     pub database_pool: Option<usize>,
+    /// Only read the database file, and take no lock: also beside a server, and by itself where the
+    /// file or its folder cannot be written.
+    #[arg(long, global = true)]
+    pub read_only: bool,
     /// The configuration [default: driftline.toml, here or in the platform's
     /// folder for configurations].
     #[arg(long, global = true, value_name = "FILE")]
@@ -96,6 +100,10 @@ pub enum Command {
     Simulate(simulate::Simulate),
     /// Bring the database to this program's schema; every start does.
     Migrate(migrate::Migrate),
+    /// Copy the store into a folder, proven; works while it is in use.
+    Backup(backup::Backup),
+    /// Restore a backup into an empty data folder or database.
+    Restore(restore::Restore),
     /// Give free room of the database file back; on PostgreSQL show what is reusable.
     Compact(compact::Compact),
     /// Show the configuration and where it comes from, or check it.

@@ -87,6 +87,9 @@ pub struct StoreSection {
     pub database_schema: Option<String>,
     /// The most connections to it.
     pub database_pool: Option<usize>,
+    /// Whether the database file is only read: of the flag alone.
+    #[serde(skip)]
+    pub read_only: bool,
 }
 
 /// `[id]`.
@@ -176,6 +179,7 @@ impl Config {
         store.data = global.data.clone().or(store.data.take());
         store.database_pool = global.database_pool.or(store.database_pool);
         store.database_url = global.database_url.clone().or(store.database_url.take());
+        store.read_only = global.read_only;
         config.refresh.origins = origins.clone();
         config.origins = origins;
         match checks::of_every_command(&config) {
@@ -270,4 +274,5 @@ impl Config {
     }
 }
 
-const KEY_FILE: &str = "credentials.key";
+/// Where a data folder has the key of stored credentials.
+pub const KEY_FILE: &str = "credentials.key";

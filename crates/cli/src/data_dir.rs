@@ -8,7 +8,9 @@ use std::{
 };
 
 use driftline_store::{
-    MIGRATIONS, MigrationPlan, Options, Root, SecretUrl, Store, StoreError, Target, Tx, source,
+    MIGRATIONS, MigrationPlan, Options, Root, SecretUrl, Store, StoreError, Target, Tx,
+    backup::may_write,
+    source,
     source_lease::{self, Lease},
 };
 use secrecy::{ExposeSecret as _, SecretString};
@@ -24,6 +26,8 @@ pub struct DataDir {
     /// The most connections to PostgreSQL, if that is not the default.
     connections: Option<usize>,
     shown: String,
+    /// Whether it was said to be read only.
+    reads_only: bool,
 }
 
 /// The data folder's lock: this process alone works with the folder until it
@@ -57,6 +61,7 @@ impl DataDir {
                 },
                 data,
                 shown: DATABASE.to_owned(),
+                reads_only: store.read_only,
             });
         };
         let schema = store.database_schema.clone();
@@ -64,6 +69,7 @@ impl DataDir {
         Ok(Self {
             data,
             connections,
+            reads_only: store.read_only,
             shown: without_secrets(url)? + &in_schema.unwrap_or_default(),
             target: Target::Postgres {
                 url: SecretUrl::new(url.expose_secret()),
@@ -99,6 +105,17 @@ impl DataDir {
         &self.data
     }
 
+    /// The database.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// What is there while a restore into the folder is not finished: the database file, on PostgreSQL
+    /// an empty one.
+    pub fn unfinished_restore(&self) -> PathBuf {
+        self.data.join(format!("{DATABASE}.restoring"))
+    }
+
     /// The database's file; `None` on PostgreSQL.
     pub fn database_file(&self) -> Option<&Path> {
         match &self.target {
@@ -128,6 +145,12 @@ impl DataDir {
     /// [`CliError::NoStore`] if there is no database.
     pub fn require(&self) -> Result<(), CliError> {
         match &self.target {
+            Target::Sqlite { path } if !path.exists() && self.unfinished_restore().exists() => {
+                Err(CliError::NoStore(format!(
+                    "there is no store in {}: a restore was not finished; run `driftline restore` again",
+                    self.data.display()
+                )))
+            }
             Target::Sqlite { path } if !path.exists() => Err(CliError::NoStore(format!(
                 "there is no store in {}; add a source first, or name another folder with --data",
                 self.data.display()
@@ -164,6 +187,16 @@ impl DataDir {
     /// # Errors
     /// [`CliError::Failed`] if the folder cannot be written.
     pub fn try_lock(&self) -> Result<Option<Lock>, CliError> {
+        if self.reads_only || self.is_read_only() {
+            return Err(CliError::Denied(format!(
+                "the store in {} is read-only, and this command may change it{}",
+                self.data.display(),
+                match self.reads_only {
+                    true => ": leave --read-only out",
+                    false => ": copy it to a folder where you may write",
+                }
+            )));
+        }
         self.make()?;
         let path = self.data.join("lock");
         let wrong = |error: io::Error| {
@@ -241,6 +274,33 @@ impl DataDir {
         Ok((lock, self.open_store().await?))
     }
 
+    /// Whether nothing may be written here, by the rights on the database file and its folder.
+    pub fn is_read_only(&self) -> bool {
+        match &self.target {
+            Target::Sqlite { path } => path.exists() && !may_write(path),
+            Target::Postgres { .. } => false,
+        }
+    }
+
+    /// Opens the store to read it alone: without a lock, next to whoever writes.
+    ///
+    /// # Errors
+    /// [`CliError`] if it cannot be read, or not without changing it.
+    pub async fn open_read_only(&self) -> Result<Store, CliError> {
+        if self.is_shared() {
+            return Err(CliError::usage(
+                "--read-only is for database files: PostgreSQL is read beside others anyway",
+            ));
+        }
+        self.open_by(|options| {
+            Store::open_with(Options {
+                read_only: true,
+                ..options
+            })
+        })
+        .await
+    }
+
     async fn open_store(&self) -> Result<Store, CliError> {
         self.open_by(Store::open_with).await
     }
@@ -257,6 +317,14 @@ impl DataDir {
         &self,
         open: impl FnOnce(Options) -> Result<Store, StoreError> + Send + 'static,
     ) -> Result<Store, CliError> {
+        let unfinished = self.unfinished_restore();
+        if unfinished.exists() {
+            return Err(CliError::failed(format!(
+                "a restore into {} was not finished: run `driftline restore` again, or remove {}",
+                self.data.display(),
+                unfinished.display()
+            )));
+        }
         let connections = self.connections;
         self.blocking(move |target| {
             let options = Options::new(target, MIGRATIONS);

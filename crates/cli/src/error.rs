@@ -84,6 +84,7 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         let text = format!("the store: {error}");
         match error.is_denied() {
+            _ if error.is_interrupted() => Self::Interrupted("interrupted".into()),
             true => Self::Denied(text),
             false => Self::Failed(text),
         }

@@ -5,11 +5,14 @@
 )]
 
 mod ages;
+mod backup_record;
+mod checksum;
 mod cli;
 mod commands;
 mod config;
 mod consent;
 mod data_dir;
+mod durable;
 mod duration;
 mod error;
 mod id_options;

@@ -20,8 +20,8 @@ pub enum StoreAccess {
     Here {
         /// The store, and access to upstreams.
         host: Box<Host>,
-        /// The lock.
-        lock: Lock,
+        /// The lock; none where the store is only read.
+        lock: Option<Lock>,
     },
     /// Held by another process.
     Server(Client),
@@ -47,6 +47,12 @@ impl StoreAccess {
         if missing == Missing::Refuse {
             data_dir.require()?;
         }
+        if config.store.read_only || data_dir.is_read_only() {
+            data_dir.require()?;
+            let store = data_dir.open_read_only().await?;
+            let host = Box::new(Host::of(&store));
+            return Ok(Self::Here { host, lock: None });
+        }
         let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(lock) = data_dir.try_lock()? {
@@ -62,6 +68,7 @@ impl StoreAccess {
                 };
                 let of = Host::of(&store);
                 let host = Box::new(Host { access, ..of });
+                let lock = Some(lock);
                 return Ok(Self::Here { host, lock });
             }
             // It may be starting or ending, or carry a short command out.

@@ -42,6 +42,7 @@ struct Inner {
     /// Every thread holds a receiver to its end.
     alive: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    is_read_only: bool,
     is_distributed: Arc<AtomicBool>,
     #[cfg(feature = "testing")]
     watcher: Arc<OnceLock<StatementWatcher>>,
@@ -80,6 +81,11 @@ impl Db {
         root: Root,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
+        if self.0.is_read_only {
+            return Err(E::from(DbError::Denied(
+                "the store is open read-only, and this command changes it".into(),
+            )));
+        }
         self.call(&self.0.writes, root, job).await
     }
 
@@ -176,6 +182,11 @@ impl Db {
         self.0.watcher.get_or_init(|| watcher);
     }
 
+    /// Whether every write is refused.
+    pub fn is_read_only(&self) -> bool {
+        self.0.is_read_only
+    }
+
     /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         self.0.dialect
@@ -219,11 +230,20 @@ impl Inner {
             vacuum: Arc::default(),
             alive: watch::Sender::new(()),
             threads: Mutex::default(),
+            is_read_only: options.read_only,
             is_distributed: Arc::default(),
             #[cfg(feature = "testing")]
             watcher: Arc::default(),
         };
         match &options.target {
+            Target::Sqlite { path } if options.read_only => {
+                inner.start_sqlite_readers(options, path)?;
+            }
+            Target::Postgres { .. } if options.read_only => {
+                return Err(DbError::Open(
+                    "only a database file can be opened read-only".into(),
+                ));
+            }
             Target::Sqlite { path } => inner.start_sqlite(options, path)?,
             Target::Postgres { url, schema } => {
                 inner.start_postgres(options, url, schema.as_deref())?;
@@ -247,11 +267,7 @@ impl Inner {
             result
         })?;
         for _ in 0..options.readers.max(1) {
-            let reader = sqlite::open_reader(path)?;
-            let queue = Arc::clone(&self.reads);
-            self.start("driftline-db-read", move || {
-                sqlite::read_all(&reader, &queue);
-            })?;
+            self.start_sqlite_reader(sqlite::open_reader(path)?)?;
         }
         let (queue, counters) = (Arc::clone(&self.writes), Arc::clone(&self.counters));
         let (vacuum, path) = (Arc::clone(&self.vacuum), path.to_owned());
@@ -260,6 +276,36 @@ impl Inner {
             sqlite::write_all(&writer, &queue, group, &counters, || {
                 vacuum.serve(|| sqlite::vacuum(&writer, &path));
             });
+        })
+    }
+
+    /// Opens a file that is only read: nothing is migrated.
+    fn start_sqlite_readers(&self, options: &Options, path: &Path) -> Result<(), DbError> {
+        for number in 0..options.readers.max(1) {
+            let reader = sqlite::open_to_read(path)?;
+            if number == 0 && !options.migrations.is_empty() {
+                sqlite::command(&reader, "begin deferred")?;
+                let plan = migrate::plan(&mut Tx::sqlite(&reader), options.migrations);
+                sqlite::command(&reader, "rollback")?;
+                let plan = plan?;
+                if !plan.pending.is_empty() {
+                    let (version, program) = (plan.version.unwrap_or(0), plan.program);
+                    return Err(DbError::Migration(format!(
+                        "the database has schema version {version} and this program's is {program}, \
+                         and nothing can be migrated where nothing may be written: copy it to a folder \
+                         where you may write"
+                    )));
+                }
+            }
+            self.start_sqlite_reader(reader)?;
+        }
+        Ok(())
+    }
+
+    fn start_sqlite_reader(&self, reader: rusqlite::Connection) -> Result<(), DbError> {
+        let queue = Arc::clone(&self.reads);
+        self.start("driftline-db-read", move || {
+            sqlite::read_all(&reader, &queue);
         })
     }
 
@@ -358,7 +404,7 @@ impl Drop for Inner {
 fn plan(target: &Target, migrations: &[Migration]) -> Result<MigrationPlan, DbError> {
     match target {
         Target::Sqlite { path } => {
-            let reader = sqlite::open_reader(path)?;
+            let reader = sqlite::open_to_read(path)?;
             sqlite::command(&reader, "begin deferred")?;
             migrate::plan(&mut Tx::sqlite(&reader), migrations)
         }
@@ -379,7 +425,7 @@ fn random_name() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
-fn on_own_thread<T: Send + 'static>(
+pub(crate) fn on_own_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
 ) -> Result<T, DbError> {

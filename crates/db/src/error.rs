@@ -110,6 +110,18 @@ pub enum DbError {
     #[error("{0}")]
     Denied(String),
 
+    /// A copy of a database is not what it was when it was made.
+    #[error("damaged: {0}")]
+    Damaged(String),
+
+    /// The target of a restore has something in it.
+    #[error("{0}")]
+    NotEmpty(String),
+
+    /// Whoever watched the work ended it.
+    #[error("interrupted")]
+    Interrupted,
+
     /// Any other error, in the database's words.
     #[error("{0}")]
     Other(String),

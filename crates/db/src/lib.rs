@@ -23,6 +23,7 @@
 //! - Text sorts by bytes only with `{collate_c}` on its column.
 //! - See [`Tx::execute_many`] for what a batch's statement must keep to.
 
+pub mod backup;
 mod batch;
 mod db;
 mod dialect;

@@ -2,6 +2,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::backup::AppliedMigration;
 use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::tx::Tx;
@@ -167,6 +168,18 @@ fn tables(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
     tx.query(sql, &[], |row| row.text("name"))
 }
 
+/// The migrations that a database has recorded, in order.
+pub(crate) fn applied(tx: &mut Tx<'_>) -> Result<Vec<AppliedMigration>, DbError> {
+    let rows = Applied::read(tx)?.rows.into_iter();
+    Ok(rows
+        .map(|row| AppliedMigration {
+            version: row.version,
+            name: row.name,
+            compat_version: row.compat_version,
+        })
+        .collect())
+}
+
 /// The migrations that a database has recorded.
 #[derive(Default)]
 struct Applied {
@@ -235,6 +248,12 @@ impl Applied {
     fn pending<'m>(&self, migrations: &'m [Migration]) -> Result<&'m [Migration], DbError> {
         if !migrations.is_sorted_by(|a, b| a.version < b.version) {
             return Err(DbError::Migration("versions must ascend".into()));
+        }
+        if self.has_table && self.rows.is_empty() {
+            return Err(DbError::Migration(
+                "a restore into this database was not finished: run `driftline restore` again"
+                    .into(),
+            ));
         }
         let program = newest(migrations);
         let is_known = |(row, known): &(&AppliedRow, &Migration)| {

@@ -22,6 +22,9 @@ pub struct Options {
     pub queue: usize,
     /// How many writes SQLite may commit together.
     pub group: usize,
+    /// Whether the database is only read: every write is refused, and its schema must be this program's.
+    /// For a database file alone.
+    pub read_only: bool,
 }
 
 impl Options {
@@ -42,6 +45,7 @@ impl Options {
             max_idle: Duration::from_secs(60),
             queue: 1024,
             group: 128,
+            read_only: false,
         }
     }
 

@@ -14,6 +14,7 @@ mod statement;
 mod tls;
 mod wire;
 
+pub(crate) use address::client_environment;
 pub(crate) use pool::Pool;
 pub(crate) use server::Server;
 pub(crate) use session::Session;

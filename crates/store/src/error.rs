@@ -55,6 +55,16 @@ impl StoreError {
         matches!(self, StoreError::Db(DbError::Denied(_)))
     }
 
+    /// Whether a backup was to be restored where something is already.
+    pub fn is_not_empty(&self) -> bool {
+        matches!(self, StoreError::Db(DbError::NotEmpty(_)))
+    }
+
+    /// Whether it was ended on purpose.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, StoreError::Db(DbError::Interrupted))
+    }
+
     pub(crate) fn unreadable(what: &'static str, reason: &impl ToString) -> StoreError {
         StoreError::Unreadable {
             what,

@@ -13,6 +13,7 @@
 //! posts, accounts, references and aliases, and their history) is read to be changed, and changed, only
 //! while the instance is held, but for counts; the clock comes last, so that it is held shortly.
 
+pub mod backup;
 pub mod database_clock;
 mod directory;
 pub mod distribution;

@@ -37,6 +37,13 @@ impl Store {
         #[cfg(feature = "testing")]
         let target = options.target.clone();
         let db = Db::open(options)?;
+        if db.is_read_only() {
+            return Ok(Store {
+                #[cfg(feature = "testing")]
+                _watch: None,
+                db,
+            });
+        }
         if !db.read_blocking(is_named)? {
             db.write_blocking(local_ids::root(), name_store)?;
         }

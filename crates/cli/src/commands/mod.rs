@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod backup;
 pub mod compact;
 pub mod completions;
 pub mod config;
@@ -14,6 +15,7 @@ pub mod migrate;
 pub mod mirror;
 pub mod node;
 pub mod refresh;
+pub mod restore;
 pub mod serve;
 pub mod simulate;
 pub mod source;
@@ -59,6 +61,8 @@ pub async fn run(cli: Cli, config: Config, log: Log) -> Result<(), CliError> {
         Command::Why(why) => why.run(&config, json).await,
         Command::History(history) => history.run(&config, json).await,
         Command::Migrate(migrate) => migrate.run(&config, json).await,
+        Command::Backup(backup) => Box::pin(backup.run(&config, json)).await,
+        Command::Restore(restore) => Box::pin(restore.run(&config, json)).await,
         Command::Compact(compact) => compact.run(&config, json).await,
         Command::Id(id) => Box::pin(id.run(&config, json)).await,
         Command::Config(command) => command.run(&cli.global),

@@ -22,6 +22,7 @@ use tokio::{
 use url::Url;
 
 use crate::{
+    backup_record,
     config::Config,
     data_dir::{DataDir, holder_name},
     error::CliError,
@@ -96,6 +97,8 @@ impl Serve {
         let lock = data_dir.lock(" already; end it")?;
         let runs_here = |part| part != Part::IdService || config.id.serve;
         http.metrics = Some(record_metrics(runs_here)?);
+        let data = data_dir.data().to_owned();
+        tokio::spawn(async move { backup_record::show_as_metric(&data).await });
         let listener = listen::bind(address, "--listen").await?;
         let store = data_dir.open(&lock).await?;
         let run = async {

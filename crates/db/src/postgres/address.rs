@@ -1,9 +1,11 @@
 //! PostgreSQL URLs.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 
 use super::tls::{Tls, Trust};
 use crate::error::DbError;
@@ -63,6 +65,42 @@ impl Address {
             tls,
         })
     }
+}
+
+/// The same connection for PostgreSQL's own programs, which take it from their environment: no list of
+/// processes shows it.
+pub(crate) fn client_environment(
+    url: &SecretUrl,
+) -> Result<Vec<(&'static str, OsString)>, DbError> {
+    let (_, own) = Own::take_from(url.expose())?;
+    let Address { config, .. } = Address::parse(url)?;
+    let mut found: Vec<(&'static str, OsString)> = Vec::new();
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.into(),
+        Host::Unix(path) => path.clone().into_os_string(),
+    });
+    let hosts: Vec<OsString> = hosts.collect();
+    let ports: Vec<OsString> = config
+        .get_ports()
+        .iter()
+        .map(|port| port.to_string().into())
+        .collect();
+    let comma = OsStr::new(",");
+    found.push(("PGHOST", hosts.join(comma)));
+    found.push(("PGPORT", ports.join(comma)));
+    let user = config.get_user().unwrap_or_default();
+    found.push(("PGUSER", user.into()));
+    found.push(("PGDATABASE", config.get_dbname().unwrap_or(user).into()));
+    if let Some(password) = config.get_password() {
+        found.push(("PGPASSWORD", OsString::from_vec(password.to_vec())));
+    }
+    let verifies = matches!(own.mode.as_deref(), Some("verify-ca" | "verify-full"));
+    let root = own.root.or(verifies.then(|| "system".to_owned()));
+    found.extend(own.mode.map(|mode| ("PGSSLMODE", mode.into())));
+    found.extend(root.map(|root| ("PGSSLROOTCERT", root.into())));
+    found.push(("PGAPPNAME", "driftline backup".into()));
+    found.retain(|(_, value)| !value.is_empty());
+    Ok(found)
 }
 
 /// The parameters that the driver does not know, or knows less of.

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::future::maybe_done;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
@@ -175,6 +176,36 @@ impl Session {
         let params = params.iter().map(|param| (param, param.own_type()));
         let (rows, _) = self.ask(async |client| text.run(client, params).await)?;
         rows.iter().try_for_each(|found| row(&Row::postgres(found)))
+    }
+
+    /// Runs a `copy … to stdout`, and hands on its rows, each with the line's end.
+    pub(crate) fn copy_out(
+        &mut self,
+        sql: &str,
+        row: &mut dyn FnMut(&[u8]) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        self.ask(async |client| {
+            let mut rows = pin!(client.copy_out(sql).await?);
+            let mut cut = Vec::new();
+            while let Some(part) = rows.next().await {
+                let part = part?;
+                for line in part.split_inclusive(|byte| *byte == b'\n') {
+                    cut.extend_from_slice(line);
+                    if line.ends_with(b"\n") {
+                        if let Err(error) = row(&cut) {
+                            return Ok(Err(error));
+                        }
+                        cut.clear();
+                    }
+                }
+            }
+            Ok(Ok(()))
+        })?
+    }
+
+    /// Whether a connection pooler is in between.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.traits.is_pooled
     }
 
     /// Runs statements without parameters.

@@ -1,6 +1,9 @@
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, config::DbConfig, vtab};
 
 use super::error::classify;
@@ -58,6 +61,65 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
+/// Opens a connection that reads, whoever else writes, and changes nothing: also where neither the file nor
+/// its folder can be written.
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection, DbError> {
+    if !path.exists() {
+        return Err(DbError::Open(format!("{} does not exist", path.display())));
+    }
+    if may_write(path) {
+        return open_reader(path);
+    }
+    let [log, index] = ["wal", "shm"].map(|ending| beside(path, ending));
+    let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    // Whoever writes has both, and the index says what of the log counts.
+    if has_log && !index.exists() {
+        return Err(DbError::Denied(format!(
+            "the write-ahead log {} holds changes, and this user may not write in its folder, which \
+             reading it takes: copy both files to a folder where you may write",
+            log.display()
+        )));
+    }
+    match has_log {
+        true => open_reader(path),
+        false => open_immutable(path),
+    }
+}
+
+/// Opens a connection that reads a file which nobody changes.
+pub(crate) fn open_immutable(path: &Path) -> Result<Connection, DbError> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let bytes = absolute.as_os_str().as_bytes();
+    let name = percent_encode(bytes, PATH);
+    let uri = format!("file:{name}?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let connection = open(Path::new(&uri), flags)?;
+    connection
+        .execute_batch("pragma query_only = on; pragma temp_store = memory;")
+        .map_err(|error| refused(path, &error))?;
+    Ok(connection)
+}
+
+/// Whether this user may write to the file and in its folder. Who may write anywhere still leaves alone
+/// what nobody has the right to write.
+pub(crate) fn may_write(path: &Path) -> bool {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let is_writable = |path: &Path| {
+        let has_right = std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o222 != 0);
+        has_right && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+    };
+    is_writable(path) && is_writable(folder)
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!("-{ending}"));
+    name.into()
+}
+
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
     let opened = || {
         // Each connection stays on one thread, so SQLite's own locks are left out.
@@ -91,6 +153,12 @@ fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
     })
 }
 
+/// What stays as it is in a URI's path.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'.')
+    .remove(b'-')
+    .remove(b'_');
 const STATEMENTS: usize = 256;
 /// What keeps the file busy.
 pub(crate) const HELD: &str =

@@ -4,7 +4,7 @@ use rusqlite::ffi;
 use crate::error::DbError;
 
 /// What a driver's error means.
-pub(super) fn classify(error: &rusqlite::Error) -> DbError {
+pub(crate) fn classify(error: &rusqlite::Error) -> DbError {
     match error {
         rusqlite::Error::SqliteFailure(failure, message) => {
             let message = message.clone().unwrap_or_else(|| failure.to_string());

@@ -1,5 +1,6 @@
 //! What both databases promise, tested on both.
 
+mod backup;
 mod batches;
 mod closing;
 mod concurrency;

@@ -126,6 +126,11 @@ Sharing {
         table: Closed(PARTITIONED_TABLES)
     } from f64::NAN;
 }
+Store {
+    /// When what the last verified backup of the data folder's store holds was stored, as Unix time, looked
+    /// at every 5 s; NaN without any.
+    Gauge BACKUP_LAST_SUCCESS = "driftline_backup_last_success_timestamp_seconds" from f64::NAN;
+}
 Credentials {
     /// Requests that are left in the current window of a quota.
     Gauge QUOTA_REMAINING = "driftline_quota_remaining" {

@@ -41,6 +41,8 @@ pub enum Part {
     Refresh,
     /// What processes on one store share.
     Sharing,
+    /// The store and its backups.
+    Store,
     /// Credentials and their quotas.
     Credentials,
     /// The ID service.

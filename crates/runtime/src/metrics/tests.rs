@@ -99,6 +99,7 @@ fn page() -> String {
                 Part::Sources => "Sources",
                 Part::Refresh => "Refresh",
                 Part::Sharing => "Sharing",
+                Part::Store => "Store",
                 Part::Credentials => "Credentials",
                 Part::IdService => "ID service",
             };

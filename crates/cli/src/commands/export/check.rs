@@ -2,20 +2,18 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead as _, BufReader, Read as _},
+    io::{self, BufReader, Read as _},
     path::Path,
 };
 
-use ring::digest::{Context, SHA256};
 use serde::Serialize;
 
 use super::{
     Format,
     directory::is_of_export,
-    file::hex,
     manifest::{FileKind, Manifest, ManifestFile},
 };
-use crate::{error::CliError, output, shown};
+use crate::{checksum, error::CliError, output, shown};
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -87,25 +85,8 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
 /// What is wrong with a file, if anything.
 fn fault(dir: &Path, file: &ManifestFile, format: Format) -> io::Result<Option<String>> {
     let path = dir.join(&file.name);
-    let mut reader = BufReader::new(File::open(&path)?);
-    let mut digest = Context::new(&SHA256);
-    let mut bytes = 0;
-    loop {
-        let read = reader.fill_buf()?;
-        if read.is_empty() {
-            break;
-        }
-        let count = read.len();
-        digest.update(read);
-        bytes += count as u64;
-        reader.consume(count);
-    }
-    if bytes != file.bytes {
-        return Ok(Some(format!("{bytes} bytes instead of {}", file.bytes)));
-    }
-    let sha256 = hex(digest);
-    if sha256 != file.sha256 {
-        return Ok(Some(format!("its SHA-256 is {sha256}")));
+    if let Some(difference) = checksum::difference(&path, file.bytes, &file.sha256)? {
+        return Ok(Some(difference));
     }
     let rows = rows(&path, file.of, format)?;
     Ok((rows != file.rows).then(|| format!("{rows} rows instead of {}", file.rows)))

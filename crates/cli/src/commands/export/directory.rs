@@ -12,11 +12,12 @@ use driftline_server::admin::{ListSources, ShowHistory, VerifySource};
 
 use super::{
     Export, Format,
-    file::{Hashing, LineWriter},
+    file::LineWriter,
     manifest::{FileKind, Manifest, ManifestFile, ManifestSource},
     reading::{Reading, Record},
 };
 use crate::{
+    checksum::Hashing,
     error::CliError,
     output::{self, Progress},
     shown,

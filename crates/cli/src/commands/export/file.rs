@@ -3,7 +3,6 @@
 use std::io::{self, BufWriter, Write};
 
 use jiff::Timestamp;
-use ring::digest::{Context, SHA256};
 use serde::Serialize;
 
 use super::{
@@ -116,50 +115,4 @@ fn moment(unix_ms: i64) -> String {
         |_| unix_ms.to_string(),
         |moment| moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
     )
-}
-
-/// Counts and digests what is written through it.
-pub struct Hashing<W> {
-    out: W,
-    digest: Context,
-    bytes: u64,
-}
-
-impl<W: Write> Hashing<W> {
-    /// Before anything is written.
-    pub fn new(out: W) -> Self {
-        Self {
-            out,
-            digest: Context::new(&SHA256),
-            bytes: 0,
-        }
-    }
-
-    /// What was written through, the SHA-256 of all of it in hexadecimal, and its bytes.
-    pub fn end(self) -> (W, String, u64) {
-        (self.out, hex(self.digest), self.bytes)
-    }
-}
-
-impl<W: Write> Write for Hashing<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.digest.update(&bytes[..count]);
-        self.bytes += count as u64;
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-/// A digest in hexadecimal.
-pub fn hex(digest: Context) -> String {
-    let digest = digest.finish();
-    digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

@@ -1,17 +1,13 @@
 //! What an export's folder holds, and what it rests on.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write as _},
-    path::Path,
-};
+use std::{fs, io, path::Path};
 
 use driftline_server::admin::SourceRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Format, reading::Filter};
-use crate::error::CliError;
+use crate::{durable, error::CliError};
 
 /// An export's manifest, `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,12 +123,6 @@ impl Manifest {
     /// # Errors
     /// That of the write.
     pub fn write(&self, dir: &Path) -> io::Result<()> {
-        let part = dir.join("manifest.json.part");
-        let mut file = File::create(&part)?;
-        serde_json::to_writer_pretty(&mut file, self)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&part, dir.join(Self::NAME))?;
-        File::open(dir)?.sync_all()
+        durable::replace_json(&dir.join(Self::NAME), self)
     }
 }

@@ -1,0 +1,139 @@
+//! Backups: copies of a store that are proven, and stores restored from them.
+
+use std::path::Path;
+
+use driftline_db::{DbError, Dialect, Target, Tx};
+
+pub use driftline_db::backup::{
+    AppliedMigration, CopyKind, Progress, Snapshot, TableDigest, Watch, difference, may_write,
+    read, size,
+};
+
+use crate::{error::StoreError, local_ids};
+/// Copies the store of any schema version into a new file; see [`driftline_db::backup::copy`].
+///
+/// # Errors
+/// [`StoreError`], of a distributed store too: no snapshot spans its nodes.
+pub fn copy(target: &Target, to: &Path, watch: Box<Watch>) -> Result<Snapshot, StoreError> {
+    let check = Box::new(|tx: &mut Tx<'_>| refuse_distributed(tx));
+    Ok(driftline_db::backup::copy(target, to, check, watch)?)
+}
+
+/// Restores a copy, as a store that goes its own way from `now_ms` on.
+///
+/// # Errors
+/// [`StoreError`]; see [`driftline_db::backup::restore`].
+pub fn restore(
+    copy: &Path,
+    snapshot: &Snapshot,
+    target: &Target,
+    (verify, now_ms): (bool, i64),
+    watch: Box<Watch>,
+) -> Result<(), StoreError> {
+    let has = |name: &str| snapshot.tables.iter().any(|table| table.name == name);
+    let (has_clock, has_identity) = (has("local_clock"), has("store_identity"));
+    let finish = Box::new(move |tx: &mut Tx<'_>| {
+        if has_clock {
+            go_on_above(tx, now_ms)?;
+        }
+        if has_identity {
+            rename(tx)?;
+        }
+        Ok(())
+    });
+    Ok(driftline_db::backup::restore(
+        copy, snapshot, target, verify, finish, watch,
+    )?)
+}
+
+/// IDs that were given after the backup are not given again: the clock goes on above now, and sources
+/// are numbered above all that may have been added since.
+fn go_on_above(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
+    let floor = local_ids::floor(now_ms).max(local_ids::MIN_LOCAL_ID);
+    tx.execute(
+        "update local_clock set last_id = {greatest}(last_id, $1),
+             last_source_id = last_source_id + $2 where one = 1",
+        &[&floor, &SKIPPED_SOURCES],
+    )
+    .map(|_| ())
+}
+
+/// Another name than that of the store that it was copied from.
+fn rename(tx: &mut Tx<'_>) -> Result<(), DbError> {
+    let nonce = match tx.dialect() {
+        Dialect::Sqlite => "lower(hex(randomblob(16)))",
+        Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
+    };
+    tx.execute(
+        &format!("update store_identity set nonce = {nonce} where one = 1"),
+        &[],
+    )
+    .map(|_| ())
+}
+
+fn refuse_distributed(tx: &mut Tx<'_>) -> Result<(), DbError> {
+    let column = match tx.dialect() {
+        Dialect::Sqlite => return Ok(()),
+        Dialect::Postgres => local_ids::LAST_RESERVED,
+    };
+    let is_distributed = tx.query_opt(
+        "select 1 from pg_attribute a join pg_class c on c.oid = a.attrelid
+         where c.relnamespace = current_schema()::regnamespace and c.relname = 'local_clock'
+             and a.attname = $1 and not a.attisdropped",
+        &[&column],
+        |_| Ok(()),
+    )?;
+    match is_distributed {
+        None => Ok(()),
+        Some(()) => Err(DbError::Open(
+            "a distributed store has no snapshot over all its nodes, so this command cannot back it up: \
+             use a backup of the whole cluster, such as Citus' consistent restore points"
+                .into(),
+        )),
+    }
+}
+
+/// More than anybody adds between two backups.
+const SKIPPED_SOURCES: i64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Store, nonce};
+
+    fn watch() -> Box<Watch> {
+        Box::new(|_| true)
+    }
+
+    /// As its clock stands still: the store alone sees to it.
+    #[test]
+    fn no_id_that_was_given_after_the_backup_is_given_again() {
+        const BACKUP_MS: i64 = 1_790_000_000_000;
+        const RESTORED_MS: i64 = BACKUP_MS + 3_600_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, to, second] = ["a.db", "copy", "b.db"].map(|name| folder.path().join(name));
+        let target = Target::Sqlite { path };
+        let store = Store::open(target.clone()).expect("a store");
+        let take = |store: &Store, at_ms| {
+            let taken = store.write_blocking(local_ids::root(), move |tx| {
+                let id = local_ids::take(tx, at_ms, 1)?;
+                let source = local_ids::take_source_id(tx)?;
+                Ok::<_, StoreError>((id, source, nonce(tx)?))
+            });
+            taken.expect("IDs")
+        };
+        take(&store, BACKUP_MS);
+        let snapshot = copy(&target, &to, watch()).expect("a copy");
+        let (given, source, name) = take(&store, RESTORED_MS - 1);
+        store.close_blocking();
+        let target = Target::Sqlite { path: second };
+        let way = (true, RESTORED_MS);
+        restore(&to, &snapshot, &target, way, watch()).expect("a restore");
+        let restored = Store::open(target).expect("a store");
+        let (next, next_source, next_name) = take(&restored, BACKUP_MS);
+        restored.close_blocking();
+        assert!(next > given, "{next} after {given}");
+        assert!(next_source > source, "{next_source} after {source}");
+        assert_ne!(next_name, name);
+    }
+}
