@@ -3,7 +3,7 @@
 use driftline_core::api::Api;
 use driftline_server::admin::LookUpPlan;
 
-use crate::duration::show_ms;
+use crate::{duration::show_ms, shown::count};
 
 /// How so many posts will be looked up, and how long that takes as far as is known.
 pub fn shown(plan: &LookUpPlan, posts: u64) -> String {
@@ -29,7 +29,11 @@ pub fn shown(plan: &LookUpPlan, posts: u64) -> String {
     });
     let time =
         time.unwrap_or_else(|| "its limits are not known before the first answer".to_owned());
-    format!("looking up {posts} posts of {origin}, {batch}: {requests} requests; {time}")
+    format!(
+        "looking up {} of {origin}, {batch}: {}; {time}",
+        count(posts, "post"),
+        count(requests, "request"),
+    )
 }
 
 /// What a Mastodon server allows unless it is configured otherwise: 300 requests in 5 minutes.
