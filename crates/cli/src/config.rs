@@ -22,6 +22,7 @@ use crate::{
     logs::LogFormat,
     origins::Origins,
     refresh_section::RefreshSection,
+    size,
     source_settings::SourceSettings,
 };
 
@@ -87,6 +88,9 @@ pub struct StoreSection {
     pub database_schema: Option<String>,
     /// The most connections to it.
     pub database_pool: Option<usize>,
+    /// What intake leaves free on the disk of the database file, bytes; 0 for nothing.
+    #[serde(deserialize_with = "size::bytes")]
+    pub disk_reserve: Option<u64>,
 }
 
 /// `[id]`.

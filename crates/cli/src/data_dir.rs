@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use driftline_runtime::StoreDisk;
 use driftline_store::{
     MIGRATIONS, MigrationPlan, Options, Root, SecretUrl, Store, StoreError, Target, Tx, source,
     source_lease::{self, Lease},
@@ -23,6 +24,8 @@ pub struct DataDir {
     target: Target,
     /// The most connections to PostgreSQL, if that is not the default.
     connections: Option<usize>,
+    /// What intake leaves free on the disk, bytes, if that is not the default.
+    disk_reserve: Option<u64>,
     shown: String,
 }
 
@@ -52,6 +55,7 @@ impl DataDir {
         let Some(url) = &store.database_url else {
             return Ok(Self {
                 connections,
+                disk_reserve: store.disk_reserve,
                 target: Target::Sqlite {
                     path: data.join(DATABASE),
                 },
@@ -64,6 +68,7 @@ impl DataDir {
         Ok(Self {
             data,
             connections,
+            disk_reserve: store.disk_reserve,
             shown: without_secrets(url)? + &in_schema.unwrap_or_default(),
             target: Target::Postgres {
                 url: SecretUrl::new(url.expose_secret()),
@@ -105,6 +110,15 @@ impl DataDir {
             Target::Sqlite { path } => Some(path),
             Target::Postgres { .. } => None,
         }
+    }
+
+    /// Watches the disk of the database file for whoever fetches posts. PostgreSQL's data lie on another
+    /// disk, which may be another machine's: there is nothing to watch here.
+    pub fn watch_disk(&self) -> StoreDisk {
+        self.database_file()
+            .map_or_else(StoreDisk::default, |file| {
+                StoreDisk::watch(file, self.disk_reserve)
+            })
     }
 
     /// The database, without secrets.

@@ -35,6 +35,10 @@ pub struct Metric {
 /// What may run in one process without the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
+    /// The process itself, whatever runs in it.
+    Process,
+    /// The store and its disk.
+    Store,
     /// Sources, their requests and streams.
     Sources,
     /// The refresh of stored posts.
@@ -72,6 +76,8 @@ pub struct MetricLabel {
 pub enum LabelValues {
     /// These alone: each has its series from the start.
     Closed(&'static [&'static str]),
+    /// This alone, which the program was built with, described by the second text.
+    Fixed(&'static str, &'static str),
     /// Any, described by this text: a series begins with its first value.
     Open(&'static str),
 }
@@ -92,6 +98,7 @@ impl MetricLabel {
     fn allows(&self, value: &str) -> bool {
         match self.values {
             LabelValues::Closed(values) => values.contains(&value),
+            LabelValues::Fixed(only, _) => value == only,
             LabelValues::Open(_) => true,
         }
     }

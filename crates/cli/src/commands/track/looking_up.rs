@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::plan;
 use crate::{
     config::Config,
-    data_dir::holder_name,
+    data_dir::{DataDir, holder_name},
     duration::show_ms,
     error::CliError,
     output::{self, Progress},
@@ -43,8 +43,10 @@ impl LookingUp {
         let plan = looking_up.plan(store_access).await?;
         output::note(&plan::shown(&plan, totals.waiting));
         if let StoreAccess::Here { host, .. } = store_access
-            && let Some(access) = host.access.clone()
+            && let Some(mut access) = host.access.clone()
         {
+            access.store_disk = DataDir::new(&config.store)?.watch_disk();
+            host.store_disk = access.store_disk.clone();
             let source = admin::find(&host.store, &totals.source).await?;
             let options = RefreshOptions {
                 only: Some(source.instance.id),
