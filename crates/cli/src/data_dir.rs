@@ -2,7 +2,11 @@
 
 use std::{
     fs::{File, TryLockError},
-    io::{self, Write as _},
+    io::{
+        self,
+        ErrorKind::{AlreadyExists, PermissionDenied, StorageFull},
+        Write as _,
+    },
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -142,11 +146,18 @@ impl DataDir {
     /// [`CliError::NoStore`] if there is no database.
     pub fn require(&self) -> Result<(), CliError> {
         match &self.target {
-            Target::Sqlite { path } if !path.exists() => Err(CliError::NoStore(format!(
-                "there is no store in {}; add a source first, or name another folder with --data",
-                self.data.display()
-            ))),
-            _ => Ok(()),
+            Target::Postgres { .. } => Ok(()),
+            Target::Sqlite { path } => match path.try_exists() {
+                Ok(true) => Ok(()),
+                Err(error) if error.kind() == PermissionDenied => Err(CliError::Denied(format!(
+                    "this user may not look into the data folder {}; run as its owner, or name another one with --data",
+                    self.data.display()
+                ))),
+                Ok(false) | Err(_) => Err(CliError::NoStore(format!(
+                    "there is no store in {}; add a source first, or name another folder with --data",
+                    self.data.display()
+                ))),
+            },
         }
     }
 
@@ -167,9 +178,18 @@ impl DataDir {
         let made = builder.recursive(true).mode(0o700).create(&self.data);
         made.map_err(|error| {
             let data = self.data.display();
-            CliError::failed(format!(
-                "the data folder {data} cannot be made: {error}; name another one with --data"
-            ))
+            let otherwise = "name another one with --data";
+            match error.kind() {
+                AlreadyExists => CliError::failed(format!(
+                    "the data folder {data} cannot be made: it is a file; {otherwise}"
+                )),
+                PermissionDenied => CliError::Denied(format!(
+                    "the data folder {data} cannot be made: this user may not write in the folder above; {otherwise}"
+                )),
+                _ => CliError::failed(format!(
+                    "the data folder {data} cannot be made: {error}; {otherwise}"
+                )),
+            }
         })
     }
 
@@ -182,7 +202,15 @@ impl DataDir {
         let path = self.data.join("lock");
         let wrong = |error: io::Error| {
             let path = path.display();
-            CliError::failed(format!("the lock {path} cannot be taken: {error}"))
+            match error.kind() {
+                PermissionDenied => CliError::Denied(format!(
+                    "the lock {path} cannot be taken: this user may not write it; run as the owner of the folder, or name another one with --data"
+                )),
+                StorageFull => CliError::failed(format!(
+                    "the lock {path} cannot be taken: the disk is full; make room on it"
+                )),
+                _ => CliError::failed(format!("the lock {path} cannot be taken: {error}")),
+            }
         };
         let mut options = File::options();
         let options = options.create(true).truncate(false).read(true).write(true);

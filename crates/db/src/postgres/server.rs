@@ -258,12 +258,22 @@ impl Server {
                     .map_or_else(|| error.to_string(), ToString::to_string)
             }),
         };
+        // A refusal before the log-in has no code.
+        let lacks_password = reason == PASSWORD_MISSING;
+        let remedy = match class_of(error) {
+            Some(INVALID_AUTHORIZATION) => "; check user and password in the database's URL",
+            Some(NO_DATABASE) => "; create it, or name another one in the database's URL",
+            None if lacks_password => "; the database's URL has none",
+            None if is_io(error) => "; check the address, and that the server runs",
+            _ => "",
+        };
         let message = format!(
-            "cannot connect to PostgreSQL at {}: {reason}",
+            "cannot connect to PostgreSQL at {}: {reason}{remedy}",
             self.addresses()
         );
         match class_of(error) {
             Some(INVALID_AUTHORIZATION) => DbError::Denied(message),
+            None if lacks_password => DbError::Denied(message),
             _ => DbError::ConnectionLost(message),
         }
     }
@@ -308,4 +318,13 @@ fn class_of(error: &Error) -> Option<&str> {
 }
 
 /// The class of a wrong password, or an account that there is not.
+/// Whether the server could not be reached at all.
+fn is_io(error: &Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// In the words of `tokio-postgres`.
+const PASSWORD_MISSING: &str = "password missing";
+const NO_DATABASE: &str = "3D";
 const INVALID_AUTHORIZATION: &str = "28";
