@@ -19,6 +19,7 @@ mod operator;
 mod origins;
 mod output;
 mod parse;
+mod progress;
 mod refresh_section;
 mod reloading;
 mod shown;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !matches!(error, CliError::BrokenPipe) {
-                output::error(&format!("driftline: {error}"));
+                output::failure(&format!("driftline: {error}"));
             }
             ExitCode::from(error.status())
         }

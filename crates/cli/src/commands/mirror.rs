@@ -119,7 +119,7 @@ impl Mirror {
             settle_rungs: (!self.no_settle).then_some(1),
             settle_ms: MAX_SETTLING_MS,
         };
-        let mut progress = Progress::start();
+        let mut progress = Progress::start(reader.session(), at_ms, MAX_SETTLING_MS);
         let show = |session: &_, settling| progress.show(session, settling);
         let read = reader.run(until, stop, show).await;
         progress.finish();
