@@ -24,6 +24,8 @@ const fn server(package: &'static str, programs: &'static [&'static str]) -> Ser
 const POSTGRES: Server = server("postgresql", &["initdb", "postgres"]);
 /// What the tests put before it.
 const PGBOUNCER: Server = server("pgbouncer", &["pgbouncer"]);
+/// What checks alerts, dashboard and metrics; the tests start no server of it.
+const PROMETHEUS: Server = server("prometheus", &["promtool"]);
 /// What nothing but a benchmark needs.
 pub(crate) const REDIS: Server = server("redis-server", &["redis-server", "redis-benchmark"]);
 /// What nothing but a benchmark needs.
@@ -32,7 +34,7 @@ pub(crate) const BEANSTALKD: Server = server("beanstalkd", &["beanstalkd"]);
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     rust::install_components(workspace)?;
-    let servers = [POSTGRES, PGBOUNCER];
+    let servers = [POSTGRES, PGBOUNCER, PROMETHEUS];
     let missing = servers.iter().filter(|server| !server.is_installed());
     let mut missing: Vec<&str> = missing.map(|server| server.package).collect();
     if python::base(&workspace.shell).is_none() {

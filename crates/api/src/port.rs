@@ -2,7 +2,7 @@
 //! the API knows no upstream.
 
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
-use driftline_runtime::{CommandError, FailingSource, StalledSource};
+use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource};
 use futures_util::future::BoxFuture;
 
 /// The mirror as requests see it.
@@ -18,6 +18,9 @@ pub trait MirrorPort: Send + Sync {
 
     /// The sources whose requests have failed for a while at this time, Unix ms, by name.
     fn failing_sources(&self, now_ms: i64) -> Vec<FailingSource>;
+
+    /// Why nothing is fetched for want of room on the disk; `None` while there is room.
+    fn low_disk(&self) -> Option<LowDisk>;
 
     /// The error of a store that fails every commit of a source.
     fn store_fault(&self) -> Option<String>;

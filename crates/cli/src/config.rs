@@ -22,6 +22,7 @@ use crate::{
     logs::LogFormat,
     origins::Origins,
     refresh_section::RefreshSection,
+    size,
     source_settings::SourceSettings,
 };
 
@@ -90,6 +91,9 @@ pub struct StoreSection {
     /// Whether the database file is only read: of the flag alone.
     #[serde(skip)]
     pub read_only: bool,
+    /// What intake leaves free on the disk of the database file, bytes; 0 for nothing.
+    #[serde(deserialize_with = "size::bytes")]
+    pub disk_reserve: Option<u64>,
 }
 
 /// `[id]`.

@@ -2,11 +2,16 @@
 
 use std::{
     fs::{File, TryLockError},
-    io::{self, Write as _},
+    io::{
+        self,
+        ErrorKind::{AlreadyExists, PermissionDenied, StorageFull},
+        Write as _,
+    },
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
+use driftline_runtime::StoreDisk;
 use driftline_store::{
     MIGRATIONS, MigrationPlan, Options, Root, SecretUrl, Store, StoreError, Target, Tx,
     backup::may_write,
@@ -25,6 +30,8 @@ pub struct DataDir {
     target: Target,
     /// The most connections to PostgreSQL, if that is not the default.
     connections: Option<usize>,
+    /// What intake leaves free on the disk, bytes, if that is not the default.
+    disk_reserve: Option<u64>,
     shown: String,
     /// Whether it was said to be read only.
     reads_only: bool,
@@ -56,6 +63,7 @@ impl DataDir {
         let Some(url) = &store.database_url else {
             return Ok(Self {
                 connections,
+                disk_reserve: store.disk_reserve,
                 target: Target::Sqlite {
                     path: data.join(DATABASE),
                 },
@@ -70,6 +78,7 @@ impl DataDir {
             data,
             connections,
             reads_only: store.read_only,
+            disk_reserve: store.disk_reserve,
             shown: without_secrets(url)? + &in_schema.unwrap_or_default(),
             target: Target::Postgres {
                 url: SecretUrl::new(url.expose_secret()),
@@ -124,6 +133,15 @@ impl DataDir {
         }
     }
 
+    /// Watches the disk of the database file for whoever fetches posts. PostgreSQL's data lie on another
+    /// disk, which may be another machine's: there is nothing to watch here.
+    pub fn watch_disk(&self) -> StoreDisk {
+        self.database_file()
+            .map_or_else(StoreDisk::default, |file| {
+                StoreDisk::watch(file, self.disk_reserve)
+            })
+    }
+
     /// The database, without secrets.
     pub fn shown(&self) -> &str {
         &self.shown
@@ -145,17 +163,24 @@ impl DataDir {
     /// [`CliError::NoStore`] if there is no database.
     pub fn require(&self) -> Result<(), CliError> {
         match &self.target {
-            Target::Sqlite { path } if !path.exists() && self.unfinished_restore().exists() => {
-                Err(CliError::NoStore(format!(
-                    "there is no store in {}: a restore was not finished; run `driftline restore` again",
+            Target::Postgres { .. } => Ok(()),
+            Target::Sqlite { path } => match path.try_exists() {
+                Ok(true) => Ok(()),
+                Err(error) if error.kind() == PermissionDenied => Err(CliError::Denied(format!(
+                    "this user may not look into the data folder {}; run as its owner, or name another one with --data",
                     self.data.display()
-                )))
-            }
-            Target::Sqlite { path } if !path.exists() => Err(CliError::NoStore(format!(
-                "there is no store in {}; add a source first, or name another folder with --data",
-                self.data.display()
-            ))),
-            _ => Ok(()),
+                ))),
+                Ok(false) | Err(_) if self.unfinished_restore().exists() => {
+                    Err(CliError::NoStore(format!(
+                        "there is no store in {}: a restore was not finished; run `driftline restore` again",
+                        self.data.display()
+                    )))
+                }
+                Ok(false) | Err(_) => Err(CliError::NoStore(format!(
+                    "there is no store in {}; add a source first, or name another folder with --data",
+                    self.data.display()
+                ))),
+            },
         }
     }
 
@@ -176,9 +201,18 @@ impl DataDir {
         let made = builder.recursive(true).mode(0o700).create(&self.data);
         made.map_err(|error| {
             let data = self.data.display();
-            CliError::failed(format!(
-                "the data folder {data} cannot be made: {error}; name another one with --data"
-            ))
+            let otherwise = "name another one with --data";
+            match error.kind() {
+                AlreadyExists => CliError::failed(format!(
+                    "the data folder {data} cannot be made: it is a file; {otherwise}"
+                )),
+                PermissionDenied => CliError::Denied(format!(
+                    "the data folder {data} cannot be made: this user may not write in the folder above; {otherwise}"
+                )),
+                _ => CliError::failed(format!(
+                    "the data folder {data} cannot be made: {error}; {otherwise}"
+                )),
+            }
         })
     }
 
@@ -201,7 +235,15 @@ impl DataDir {
         let path = self.data.join("lock");
         let wrong = |error: io::Error| {
             let path = path.display();
-            CliError::failed(format!("the lock {path} cannot be taken: {error}"))
+            match error.kind() {
+                PermissionDenied => CliError::Denied(format!(
+                    "the lock {path} cannot be taken: this user may not write it; run as the owner of the folder, or name another one with --data"
+                )),
+                StorageFull => CliError::failed(format!(
+                    "the lock {path} cannot be taken: the disk is full; make room on it"
+                )),
+                _ => CliError::failed(format!("the lock {path} cannot be taken: {error}")),
+            }
         };
         let mut options = File::options();
         let options = options.create(true).truncate(false).read(true).write(true);

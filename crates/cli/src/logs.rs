@@ -8,7 +8,7 @@ use tracing_subscriber::{
     EnvFilter, Registry, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
 };
 
-use crate::{cli::Global, config::LogSection, error::CliError};
+use crate::{cli::Global, config::LogSection, error::CliError, output};
 
 /// How lines of the log are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -50,7 +50,10 @@ impl Log {
         let registry = tracing_subscriber::registry().with(filter);
         match global.log_format.unwrap_or(section.format) {
             LogFormat::Text => registry.with(lines).init(),
-            LogFormat::Json => registry.with(lines.json()).init(),
+            LogFormat::Json => {
+                output::begin_json_messages();
+                registry.with(lines.json()).init();
+            }
         }
         Ok(Self {
             filter: handle,

@@ -22,9 +22,11 @@ mod operator;
 mod origins;
 mod output;
 mod parse;
+mod progress;
 mod refresh_section;
 mod reloading;
 mod shown;
+mod size;
 mod socket;
 mod source_options;
 mod source_reader;
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !matches!(error, CliError::BrokenPipe) {
-                output::error(&format!("driftline: {error}"));
+                output::failure(&format!("driftline: {error}"));
             }
             ExitCode::from(error.status())
         }

@@ -3,14 +3,19 @@
 
 mod support;
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use driftline_runtime::metrics::{LabelValues, METRICS, Metric, MetricKind, Part};
 use driftline_sim::{
     FaultKind, FaultsConfig, SpanMs, ThrottleRule, WorldConfig,
     http::{Clock, SimServer},
 };
-use support::{DataDir, get, post, wait_for};
+use support::{DataDir, Running, get, post, wait_for};
 
 /// What is served of one metric.
 #[derive(Debug, Default)]
@@ -111,53 +116,83 @@ fn check_all(served: &BTreeMap<String, Family>) {
     }
 }
 
+/// A server with all parts, and its upstream.
+struct Mirror {
+    sim: SimServer,
+    data_dir: DataDir,
+    base: String,
+    _server: Running,
+}
+
+impl Mirror {
+    async fn start() -> Self {
+        let faults = FaultsConfig {
+            throttles: vec![ThrottleRule::all(10_000, 60_000)],
+            shares: [(FaultKind::Throttled, 0.2)].into(),
+            throttled_reset_ms: SpanMs::new(500, 1_000),
+            ..FaultsConfig::default()
+        };
+        let world = WorldConfig {
+            faults,
+            ..WorldConfig::punctual(20.0)
+        };
+        let sim = SimServer::start(world, 1, Clock::Real).await.unwrap();
+        let data_dir = DataDir::new();
+        data_dir.file(
+            "driftline.toml",
+            "[id]\nserve = true\nnode = 5\nlisten_thrift = \"none\"\n\
+         [refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n",
+        );
+        let (server, base) = data_dir.serve(&["--allow-private"]);
+        Self {
+            sim,
+            data_dir,
+            base,
+            _server: server,
+        }
+    }
+
+    fn metrics(&self) -> String {
+        get(&format!("{}/metrics", self.base)).1
+    }
+
+    /// What is served once each listed metric has a series.
+    fn complete_answer(&self) -> String {
+        let url = self.sim.url();
+        let add = ["source", "add", &url, "--no-check", "--every", "300ms"];
+        self.data_dir.json(&add);
+        assert_eq!(post(&format!("{}/api/v1/ids", self.base)).0, 200);
+        let mut missing = Vec::new();
+        let mut text = String::new();
+        let is_complete = support::soon(|| {
+            text = self.metrics();
+            let served = families(&text);
+            check_all(&served);
+            let names = METRICS.iter().map(|metric| metric.name);
+            missing = names.filter(|name| !served.contains_key(*name)).collect();
+            missing.is_empty()
+        });
+        assert!(is_complete, "not served: {missing:?}");
+        text
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_listed_metric_is_served_and_no_other() {
-    let faults = FaultsConfig {
-        throttles: vec![ThrottleRule::all(10_000, 60_000)],
-        shares: [(FaultKind::Throttled, 0.2)].into(),
-        throttled_reset_ms: SpanMs::new(500, 1_000),
-        ..FaultsConfig::default()
-    };
-    let world = WorldConfig {
-        faults,
-        ..WorldConfig::punctual(20.0)
-    };
-    let sim = SimServer::start(world, 1, Clock::Real).await.unwrap();
-    let data_dir = DataDir::new();
-    data_dir.file(
-        "driftline.toml",
-        "[id]\nserve = true\nnode = 5\nlisten_thrift = \"none\"\n\
-         [refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n",
-    );
-    let (_server, base) = data_dir.serve(&["--allow-private"]);
-    let metrics = || get(&format!("{base}/metrics")).1;
-    let served = families(&metrics());
+    let mirror = Mirror::start().await;
+    let served = families(&mirror.metrics());
     check_all(&served);
     for metric in METRICS {
         let (name, from_start) = (metric.name, is_from_start(metric));
         assert_eq!(served.contains_key(name), from_start, "{name}");
     }
-
-    let url = sim.url();
-    let add = ["source", "add", &url, "--no-check", "--every", "300ms"];
-    data_dir.json(&add);
-    assert_eq!(post(&format!("{base}/api/v1/ids")).0, 200);
-    let mut missing = Vec::new();
-    let is_complete = support::soon(|| {
-        let served = families(&metrics());
-        check_all(&served);
-        let names = METRICS.iter().map(|metric| metric.name);
-        missing = names.filter(|name| !served.contains_key(*name)).collect();
-        missing.is_empty()
-    });
-    assert!(is_complete, "not served: {missing:?}");
+    mirror.complete_answer();
 }
 
 /// Whether all values of its labels are listed.
 fn is_from_start(metric: &Metric) -> bool {
     let mut labels = metric.labels.iter();
-    labels.all(|label| matches!(label.values, LabelValues::Closed(_)))
+    labels.all(|label| !matches!(label.values, LabelValues::Open(_)))
 }
 
 #[test]
@@ -171,7 +206,8 @@ fn the_id_service_serves_its_own_metrics_alone() {
     let served = families(&get(&url).1);
     check_all(&served);
     for metric in METRICS {
-        let is_served = metric.part == Part::IdService && is_from_start(metric);
+        let is_served =
+            [Part::IdService, Part::Process].contains(&metric.part) && is_from_start(metric);
         assert_eq!(
             served.contains_key(metric.name),
             is_served,
@@ -186,4 +222,107 @@ fn the_id_service_serves_its_own_metrics_alone() {
         let days = value("driftline_id_layout_days_left");
         (left_s / 86_400.0 - days).abs() < 0.001 && value("driftline_id_lease_held") == 1.0
     });
+}
+
+/// Alerts, dashboard and `/metrics` fit together, says Prometheus' own tool: Debian's package
+/// `prometheus`, which `cargo xtask setup` installs, has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_and_dashboard_use_metrics_that_are_served() {
+    let mirror = Mirror::start().await;
+    let text = mirror.complete_answer();
+    let served = families(&text);
+    // A name is kept for one release because it was not a good one.
+    let of_deprecated = |line: &str| names(line).next().is_some_and(is_deprecated);
+    let kept = text.lines().filter(|line| !of_deprecated(line));
+    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    promtool(&["check", "metrics"], &kept);
+    let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
+    let alerts = contrib.join("prometheus/alerts.yml");
+    let tests = contrib.join("prometheus/alerts.test.yml");
+    promtool(&["check", "rules", alerts.to_str().unwrap()], "");
+    promtool(&["test", "rules", tests.to_str().unwrap()], "");
+    let alerts = std::fs::read_to_string(alerts).unwrap();
+    let tests = std::fs::read_to_string(tests).unwrap();
+    for alert in alerts
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+    {
+        for outcome in ["fires", "does not fire"] {
+            assert!(
+                tests.contains(&format!("- name: {alert} {outcome}\n")),
+                "{alert} {outcome}"
+            );
+        }
+    }
+
+    let dashboard = std::fs::read_to_string(contrib.join("grafana/driftline.json")).unwrap();
+    // A variable of that name is known where a dashboard is imported by hand, and nowhere else.
+    assert!(!dashboard.contains("DS_PROMETHEUS"));
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+    assert_eq!(dashboard["uid"], "driftline");
+    assert_eq!(dashboard["templating"]["list"][0]["name"], "datasource");
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let queries: Vec<_> = targets
+        .inspect(|target| assert_eq!(target["datasource"]["uid"], "${datasource}"))
+        .map(|target| target["expr"].as_str().unwrap())
+        .collect();
+    assert!(queries.len() > 20, "{queries:?}");
+    let rules: String = queries.iter().enumerate().fold(
+        "groups:\n- name: dashboard\n  rules:\n".to_owned(),
+        |rules, (number, query)| {
+            let query = query
+                .replace("$instance", ".*")
+                .replace("$__rate_interval", "5m");
+            assert!(!query.contains('$'), "a variable is left in {query}");
+            format!("{rules}  - record: panel:{number}\n    expr: {query:?}\n")
+        },
+    );
+    let file = mirror.data_dir.file("dashboard.yml", &rules);
+    promtool(&["check", "rules", &file], "");
+    for text in queries.into_iter().chain(alerts.lines()) {
+        for name in names(text) {
+            let is_served = served.iter().any(|(family, of)| {
+                *family == name || of.series.iter().any(|(series, ..)| *series == name)
+            });
+            assert!(is_served, "{name} of {text:?} is not served");
+            assert!(!is_deprecated(name), "{name} is deprecated");
+        }
+    }
+}
+
+fn is_deprecated(name: &str) -> bool {
+    let metric = METRICS.iter().find(|metric| metric.name == name);
+    metric.is_some_and(|metric| metric.help.starts_with("Deprecated: "))
+}
+
+/// The metrics' names in a text.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("driftline_"))
+}
+
+/// Runs Prometheus' tool.
+///
+/// # Panics
+/// If it is missing, fails or has anything to say.
+fn promtool(arguments: &[&str], input: &str) {
+    let mut child = Command::new("promtool")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool of Debian's package prometheus; `cargo xtask setup` installs it");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr]
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .concat();
+    assert!(output.status.success(), "promtool {arguments:?}: {said}");
 }

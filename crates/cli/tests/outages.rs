@@ -6,6 +6,7 @@
 mod support;
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
     thread::sleep,
@@ -165,7 +166,7 @@ async fn a_server_ends_while_postgresql_is_frozen() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_the_disk_was_full() {
-    let data_dir = DataDir::new();
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DISK_RESERVE", "0");
     let disk = SmallDisk::mount(&data_dir.data());
     let scene = Scene::begin(data_dir).await;
     disk.fill(&scene.server);
@@ -179,6 +180,78 @@ async fn a_source_goes_on_after_the_disk_was_full() {
     disk.give_room(&scene.server);
     scene.catches_up("the disk was full");
     scene.end(1);
+}
+
+/// Intake pauses before anything fails, readers are served on, and it goes on by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn intake_pauses_while_the_disk_has_less_than_its_reserve() {
+    let data_dir = DataDir::new();
+    let disk = SmallDisk::mount(&data_dir.data());
+    if !disk.is_mounted() {
+        // Who may not mount cannot fill a disk: the next test pauses intake on any.
+        return pauses_from_the_start().await;
+    }
+    let scene = Scene::begin(data_dir.with("DRIFTLINE_STORE__DISK_RESERVE", "8MiB")).await;
+    disk.fill_but(6 << 20);
+    wait_for("intake pauses", || {
+        let (status, body) = scene.readiness();
+        assert_eq!(status, 200, "{body}");
+        body.contains("\nintake pauses: ")
+    });
+    // What was asked for before is stored.
+    sleep(Duration::from_secs(1));
+    let before = scene.stored();
+    let published = || scene.sim.truth(&Timeline::Public).unwrap().posts.len();
+    let published_before = published();
+    wait_for("more is published", || published() > published_before + 40);
+    assert_eq!(scene.stored(), before);
+    let (status, posts) = get(&format!("{}/api/v1/timelines/public", scene.base));
+    assert_eq!(status, 200, "{posts}");
+    assert!(posts.contains("\"id\""), "{posts}");
+    let row = &scene.data_dir.json(&["source", "list"])[0];
+    assert_eq!(row["state"], "out_of_room", "{row}");
+    let status = scene.data_dir.json(&["status"]);
+    assert_eq!(status["low_disk"]["reserve_bytes"], 8 << 20, "{status}");
+    let metrics = || get(&format!("{}/metrics", scene.base)).1;
+    assert!(metrics().contains("\ndriftline_intake_paused 1\n"));
+
+    fs::remove_file(scene.data_dir.data().join("filled")).unwrap();
+    scene.catches_up("the disk had no room");
+    assert!(metrics().contains("\ndriftline_intake_paused 0\n"));
+    let log = scene.data_dir.log();
+    for message in ["intake pauses: ", "intake goes on after "] {
+        assert_eq!(log.matches(message).count(), 1, "{message}: {log}");
+    }
+    scene.end(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_on_a_disk_below_its_reserve() {
+    pauses_from_the_start().await;
+}
+
+async fn pauses_from_the_start() {
+    let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
+    let url = sim.await.unwrap().url();
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DISK_RESERVE", "1EiB");
+    let add = [
+        "mirror",
+        &url,
+        "--name",
+        "sim",
+        "--allow-private",
+        "--for",
+        "1s",
+    ];
+    let ended = data_dir.run(&add);
+    assert_eq!(ended.status, 3, "{ended:?}");
+    assert!(ended.stdout.contains("nothing is read: "), "{ended:?}");
+    let (_server, base) = data_dir.serve(&["--allow-private"]);
+    let (status, body) = get(&format!("{base}/readyz"));
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("a reserve of 1.0 EiB is kept"), "{body}");
+    let report = data_dir.json(&["source", "verify", "sim"]);
+    assert_eq!(report["posts"], 0, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

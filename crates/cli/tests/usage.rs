@@ -316,6 +316,30 @@ fn a_pool_of_too_few_or_too_many_connections_is_refused() {
 }
 
 #[test]
+fn messages_are_json_where_the_log_is() {
+    let data_dir = DataDir::new();
+    let ended = data_dir.run(&[
+        "--log-format",
+        "json",
+        "mirror",
+        "http://127.0.0.1:1",
+        "--for",
+        "1s",
+        "--allow-private",
+    ]);
+    assert_eq!(ended.status, 3, "{ended:?}");
+    let messages = support::lines(&ended.stderr);
+    let text = |at: usize| messages[at]["fields"]["message"].as_str().unwrap();
+    assert!(text(0).starts_with("mirroring public of "), "{messages:?}");
+    let last = messages.len() - 1;
+    assert!(
+        text(last).contains("nothing was ever fetched"),
+        "{messages:?}"
+    );
+    assert_eq!(messages[last]["level"], "ERROR");
+}
+
+#[test]
 fn a_database_urls_password_is_never_printed() {
     let secret = "hunter2hunter2";
     let url = format!("postgres://me:{secret}@127.0.0.1:1/none");

@@ -31,7 +31,7 @@ pub enum DbError {
     Serialization,
 
     /// The server cannot be reached, or the connection broke. Nothing was committed.
-    #[error("the connection to the database is lost: {0}")]
+    #[error("no connection to the database: {0}")]
     ConnectionLost(String),
 
     /// The connection broke during the commit: it may or may not have happened.

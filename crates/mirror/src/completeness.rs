@@ -155,6 +155,8 @@ pub struct Reader {
     pub is_elsewhere: bool,
     /// What keeps it from being read, or parts of it.
     pub fault: Option<SourceFault>,
+    /// Whether the disk has no room for what would be read.
+    pub is_out_of_room: bool,
 }
 
 /// The facts about a source at this time, Unix ms. The plan is its machine's.
@@ -171,6 +173,7 @@ pub fn source_facts(
     let saved_ms = i64::from(reader.is_elsewhere) * SAVED_EVERY_MS;
     SourceFacts {
         is_paused: source.paused,
+        is_out_of_room: reader.is_out_of_room,
         is_tracked: source.timeline == source::TRACKED,
         is_read: reader.is_read,
         fault: reader.fault.clone(),

@@ -119,6 +119,8 @@ enum StreamEnd {
     Failure(#[from] Failure),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("the disk has no room for its posts")]
+    LowDisk,
 }
 
 impl Follower {
@@ -133,6 +135,7 @@ impl Follower {
         let mut failures = 0;
         let mut is_retry = false;
         loop {
+            self.access.store_disk.has_room().await;
             let outcome = match self.open(&mut endpoint).await {
                 Ok(None) => return,
                 Ok(Some(mut stream)) => {
@@ -156,6 +159,11 @@ impl Follower {
             is_retry = true;
             let base_ms = match &outcome {
                 StreamEnd::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
+                // The next one is opened as soon as there is room, and polls fetch what this one misses.
+                StreamEnd::LowDisk => {
+                    failures = 0;
+                    continue;
+                }
                 // Polls meet the same error and log it.
                 StreamEnd::Store(error) => {
                     tracing::debug!(source = %self.source.name, %error, "events of its stream were not stored");
@@ -210,7 +218,11 @@ impl Follower {
     ) -> StreamEnd {
         loop {
             let mut events = Vec::new();
-            match stream.next().await {
+            let first = tokio::select! {
+                first = stream.next() => first,
+                () = self.access.store_disk.runs_low() => return StreamEnd::LowDisk,
+            };
+            match first {
                 Ok(message) => collect(message, deletions, &mut events),
                 Err(failure) => return StreamEnd::Failure(failure),
             }

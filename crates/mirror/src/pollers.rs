@@ -154,6 +154,11 @@ impl Pollers {
         self.shared.access.refreshes
     }
 
+    /// Whether nothing is read for want of room on the disk.
+    pub fn is_out_of_room(&self) -> bool {
+        self.shared.access.store_disk.low().is_some()
+    }
+
     /// Requests that a source of this process fill an open gap. `low` is its lowest ID. `None` if this
     /// process does not read the source.
     pub async fn fill(

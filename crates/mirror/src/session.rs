@@ -15,7 +15,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_runtime::{
-    FaultLog, Weight,
+    FaultLog, LowDisk, Weight,
     metrics::{
         DELETIONS, EDITS, POSTS_FETCHED, POSTS_RECOUNTED, POSTS_STORED, REQUEST_FAILURES, REQUESTS,
     },
@@ -228,7 +228,13 @@ impl Session {
         self.known = now;
     }
 
-    /// Sends the next due request and commits its answer, or returns when one is due.
+    /// Why it fetches nothing for want of room on the disk; `None` while there is room.
+    pub fn low_disk(&self) -> Option<LowDisk> {
+        self.access.store_disk.low()
+    }
+
+    /// Sends the next due request and commits its answer, or returns when one is due. None is sent while
+    /// the disk has no room for answers.
     ///
     /// Dropping the future is safe: an answer is committed whole or not at all.
     ///
@@ -238,6 +244,10 @@ impl Session {
     pub async fn step(&mut self, settling: bool) -> Result<Done, SessionError> {
         self.sync_stream();
         let now = now_ms();
+        if self.access.store_disk.low().is_some() {
+            let until_ms = now.saturating_add(ROOM_LOOK_MS);
+            return Ok(Done::Wait { until_ms });
+        }
         let abilities = self.abilities();
         let settings = Settings {
             every_ms: self.cadence.every_ms(&self.settings),
@@ -526,5 +536,7 @@ pub(crate) fn count(summary: &CommitSummary) {
     DELETIONS.increment(summary.deleted);
 }
 
+/// While the disk has no room.
+const ROOM_LOOK_MS: i64 = 1_000;
 /// Polls without changes are stored this often, so that other processes see that it is read.
 pub(crate) const SAVED_EVERY_MS: i64 = 5 * 60_000;

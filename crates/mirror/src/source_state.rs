@@ -9,6 +9,8 @@ use crate::source_health::SourceFault;
 pub struct SourceFacts {
     /// It is not to be read until it is resumed.
     pub is_paused: bool,
+    /// The disk has no room for what would be read.
+    pub is_out_of_room: bool,
     /// Its posts are looked up, and no timeline is read.
     pub is_tracked: bool,
     /// A process reads it.
@@ -58,6 +60,8 @@ pub struct RangeCounts {
 pub enum SourceState {
     /// It is not read until it is resumed.
     Paused,
+    /// The disk has no room for what would be read, so that nothing is.
+    OutOfRoom,
     /// Its posts are looked up, and no timeline is read.
     Tracked,
     /// It has a fault.
@@ -109,6 +113,8 @@ impl SourceFacts {
     pub fn state(&self) -> SourceState {
         if self.is_paused {
             SourceState::Paused
+        } else if self.is_out_of_room {
+            SourceState::OutOfRoom
         } else if self.is_tracked {
             SourceState::Tracked
         } else if self.fault.is_some() {
@@ -130,6 +136,7 @@ impl SourceFacts {
     pub fn state_text(&self) -> String {
         match (self.state(), &self.fault, &self.unprovable) {
             (SourceState::Failing, Some(fault), _) => format!("failing: {}", fault.summary),
+            (SourceState::OutOfRoom, ..) => OUT_OF_ROOM.to_owned(),
             (SourceState::CannotBeProven, _, Some(why)) => format!("cannot be proven: {why}"),
             (SourceState::History, ..) => format!("history {} posts", grouped(self.history_posts)),
             (state, ..) => state.name().to_owned(),
@@ -183,6 +190,7 @@ impl SourceState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Paused => "paused",
+            Self::OutOfRoom => "no room",
             Self::Tracked => "tracked",
             Self::Failing => "failing",
             Self::NotRead => "not read",
@@ -214,6 +222,7 @@ fn grouped(number: u64) -> String {
     }
 }
 
+const OUT_OF_ROOM: &str = "no room: not read until the disk has more than its reserve";
 /// Without news for so long, a source is quiet.
 const QUIET_MS: i64 = 3_600_000;
 /// Empty answers over so long say that a timeline has no posts; one may come from a cold cache.

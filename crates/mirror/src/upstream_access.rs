@@ -1,7 +1,7 @@
 //! State shared by every part of this process that sends requests to upstreams.
 
 use driftline_net::Http;
-use driftline_runtime::StoreFault;
+use driftline_runtime::{StoreDisk, StoreFault};
 use driftline_store::{Store, refresh::Claims, source::TokenLocation};
 use driftline_upstream::Credential;
 
@@ -36,6 +36,8 @@ pub struct UpstreamAccess {
     pub cache_invalidations: CacheInvalidations,
     /// Outages of the store.
     pub store_fault: StoreFault,
+    /// Whether there is room for what would be fetched.
+    pub store_disk: StoreDisk,
     /// Notifies libraries of what refreshes changed.
     pub outbox_relay: OutboxRelay,
     /// Whether this process refreshes stored posts, so that later looks need not find their edits and
@@ -56,6 +58,7 @@ impl UpstreamAccess {
             look_up_abilities: LookUpAbilities::default(),
             cache_invalidations: CacheInvalidations::default(),
             store_fault: StoreFault::new(store.clone()),
+            store_disk: StoreDisk::default(),
             outbox_relay: OutboxRelay::new(store),
             refreshes: false,
         }

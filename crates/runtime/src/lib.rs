@@ -7,6 +7,7 @@ mod fault_log;
 pub mod metrics;
 mod span;
 
+mod store_disk;
 mod store_fault;
 mod store_probe;
 #[cfg(feature = "testing")]
@@ -17,6 +18,7 @@ pub use clock::{now_ms, random};
 pub use command_error::CommandError;
 pub use fault_log::{FaultLog, FaultLogs, Weight};
 pub use span::show_ms;
+pub use store_disk::{LowDisk, StoreDisk};
 pub use store_fault::{STORE_RETRY_MS, StoreFault};
 pub use store_probe::{ProbeError, StoreProbe};
 pub use unhealthy_source::{FailingSource, StalledSource};

@@ -87,6 +87,7 @@ impl Daemon {
             pollers: Some(self.pollers.clone()),
             refreshers: self.refreshers.clone(),
             access: Some(self.access.clone()),
+            store_disk: self.access.store_disk.clone(),
             ids: self.ids.as_ref().map(|ids| ids.service.issuer().clone()),
             process: Some(self.process.clone()),
         }
@@ -102,6 +103,7 @@ impl Daemon {
                 store: self.store.clone(),
                 policies: self.access.policies.clone(),
                 sources: self.pollers.health(),
+                store_disk: self.access.store_disk.clone(),
             }),
             description: api_description(),
             metrics: options.metrics,

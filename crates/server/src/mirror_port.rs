@@ -1,7 +1,7 @@
 use driftline_api::MirrorPort;
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 use driftline_mirror::{Policies, SourceHealth, track, tracked_posts};
-use driftline_runtime::{CommandError, FailingSource, StalledSource};
+use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource, StoreDisk};
 use driftline_store::Store;
 use futures_util::future::BoxFuture;
 
@@ -14,6 +14,8 @@ pub struct LocalMirror {
     pub policies: Policies,
     /// The health of the sources that this process reads.
     pub sources: SourceHealth,
+    /// Whether there is room for what would be fetched.
+    pub store_disk: StoreDisk,
 }
 
 impl MirrorPort for LocalMirror {
@@ -31,6 +33,10 @@ impl MirrorPort for LocalMirror {
 
     fn failing_sources(&self, now_ms: i64) -> Vec<FailingSource> {
         self.sources.failing_sources(now_ms)
+    }
+
+    fn low_disk(&self) -> Option<LowDisk> {
+        self.store_disk.low()
     }
 
     fn store_fault(&self) -> Option<String> {

@@ -12,6 +12,7 @@ use driftline_api::{
     transport::{Limits, serve},
 };
 use driftline_mirror::{Policies, Pollers, PollersOptions, SourceHealth, UpstreamAccess};
+use driftline_runtime::StoreDisk;
 use driftline_store::Store;
 use tokio::{
     net::TcpListener,
@@ -40,6 +41,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
             store: store.clone(),
             policies: Policies::default(),
             sources,
+            store_disk: StoreDisk::default(),
         }),
         description: api_description(),
         metrics: None,

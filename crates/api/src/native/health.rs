@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use driftline_runtime::{FailingSource, StalledSource, StoreProbe, now_ms, show_ms};
+use driftline_runtime::{FailingSource, LowDisk, StalledSource, StoreProbe, now_ms, show_ms};
 use driftline_store::timeline::Viewer;
 
 use crate::{
@@ -19,7 +19,8 @@ use crate::{
 
 /// Whether the process is ready and the store can be read and written.
 ///
-/// The first line is `ok` or the error. Then come the stalled sources and those that fail, by name for
+/// The first line is `ok` or the error. A disk without room for more posts comes next: readers are served
+/// on. Then come the stalled sources and those that fail, by name for
 /// the operator and as numbers for other clients, since their names reveal what is followed. Upstream
 /// failures never make the process unready: one upstream would take all instances out of service.
 pub(crate) async fn ready(
@@ -49,9 +50,19 @@ pub(crate) async fn ready(
             (StatusCode::SERVICE_UNAVAILABLE, summary.to_owned())
         }
     };
+    if let Some(low) = app.mirror.low_disk() {
+        text.push_str(&low_disk_line(&low, is_operator));
+    }
     text.push_str(&stalled_lines(&stalled, is_operator));
     text.push_str(&failing_lines(&failing, is_operator));
     (status, text).into_response()
+}
+
+fn low_disk_line(low: &LowDisk, is_operator: bool) -> String {
+    match is_operator {
+        true => format!("\nintake pauses: {low}"),
+        false => "\nintake pauses: the disk is nearly full".to_owned(),
+    }
 }
 
 fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {

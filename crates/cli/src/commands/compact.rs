@@ -8,7 +8,9 @@ use crate::{
     config::Config,
     consent::Consent,
     error::CliError,
-    output, shown,
+    output,
+    progress::Waiting,
+    shown,
     store_access::{Missing, once},
     table::{self, left, right},
 };
@@ -49,7 +51,9 @@ impl Compact {
         let compact = Request {
             may_rewrite: !is_incremental,
         };
+        let waiting = Waiting::start("giving room back");
         let compacted = once(config, Missing::Refuse, compact).await?;
+        drop(waiting);
         output::reply(json, &compacted, lines)
     }
 }

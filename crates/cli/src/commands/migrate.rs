@@ -9,7 +9,7 @@ use driftline_store::{
 };
 use serde_json::{Value, json};
 
-use crate::{config::Config, data_dir::DataDir, error::CliError, output};
+use crate::{config::Config, data_dir::DataDir, error::CliError, output, progress::Waiting};
 
 /// Brings the database to the schema of this program, as every start does.
 #[derive(Debug, Args)]
@@ -47,6 +47,7 @@ impl Migrate {
         let plan = data_dir.migration_plan().await?;
         let is_done = !(self.dry_run || plan.pending.is_empty());
         if is_done {
+            let _waiting = Waiting::start("migrating the database");
             let (lock, store) = data_dir
                 .open_shared("stop it first, or let it migrate when it next starts")
                 .await?;

@@ -4,9 +4,9 @@ mod ending;
 mod progress;
 
 use clap::Args;
-use driftline_mirror::SessionError;
+use driftline_mirror::{SessionError, UpstreamAccess};
 use driftline_net::Http;
-use driftline_runtime::now_ms;
+use driftline_runtime::{StoreDisk, now_ms};
 use driftline_server::admin::{self, AddSource, Host, ProcessStatus, Request as _};
 use driftline_store::{
     Store,
@@ -62,7 +62,14 @@ impl Mirror {
         // A closed terminal or a reload does not end it.
         let _hangups = hangups()?;
         let lock = data_dir.lock("; add the source to a server with `driftline source add`")?;
-        let opening = open(config, http, (&add, &self.source), &data_dir, &lock);
+        let store_disk = data_dir.watch_disk();
+        let opening = open(
+            config,
+            http,
+            (&add, &self.source),
+            &data_dir,
+            (&lock, &store_disk),
+        );
         let (store, mut reader) = match at_ms {
             None => opening.await?,
             Some(at_ms) => {
@@ -79,6 +86,7 @@ impl Mirror {
         // Other commands look on meanwhile.
         let host = Host {
             process: Some(ProcessStatus::started("mirror")),
+            store_disk,
             ..Host::of(&store)
         };
         let listening = Listening::start(&data_dir.socket(), host)
@@ -111,7 +119,7 @@ impl Mirror {
             settle_rungs: (!self.no_settle).then_some(1),
             settle_ms: MAX_SETTLING_MS,
         };
-        let mut progress = Progress::start();
+        let mut progress = Progress::start(reader.session(), at_ms, MAX_SETTLING_MS);
         let show = |session: &_, settling| progress.show(session, settling);
         let read = reader.run(until, stop, show).await;
         progress.finish();
@@ -138,7 +146,7 @@ async fn open(
     http: Http,
     (add, options): (&AddSource, &SourceOptions),
     data_dir: &DataDir,
-    lock: &Lock,
+    (lock, store_disk): (&Lock, &StoreDisk),
 ) -> Result<(Store, SourceReader), CliError> {
     let store = data_dir.open(lock).await?;
     let source = match find_or_add(&store, add, options).await {
@@ -152,7 +160,10 @@ async fn open(
         "mirroring {} of {} as {}",
         source.timeline, source.upstream, source.name
     ));
-    let access = config.access(&store, http, data_dir.data())?;
+    let access = UpstreamAccess {
+        store_disk: store_disk.clone(),
+        ..config.access(&store, http, data_dir.data())?
+    };
     let reader = SourceReader::open(store.clone(), &access, source, &holder_name()).await?;
     Ok((store, reader))
 }

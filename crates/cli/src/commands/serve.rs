@@ -178,6 +178,7 @@ async fn start(
     };
     let mut access = config.access(store, upstreams, data_dir.data())?;
     access.refreshes = !config.refresh.off;
+    access.store_disk = data_dir.watch_disk();
     let holder = holder_name();
     let refresh = config.refresh.options(holder.clone())?;
     let refresh = access.refreshes.then_some(refresh);

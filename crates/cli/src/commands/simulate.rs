@@ -15,6 +15,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output,
+    progress::Waiting,
     refresh_section::PolicyName,
     store_access::{self, Missing, StoreAccess},
     table::{self, left, right},
@@ -99,11 +100,13 @@ impl Simulate {
         });
         let policies = [(PolicyName::Age, table), (PolicyName::Value, value)];
         let is_asked = |of: &(PolicyName, _)| self.policy.is_none_or(|policy| policy == of.0);
+        let waiting = Waiting::start("replaying the history");
         let rows: Vec<_> = policies
             .into_iter()
             .filter(is_asked)
             .map(|(name, policy)| (name, run(&world, &quota, &policy, length_ms, None)))
             .collect();
+        drop(waiting);
         let answer = self.answer(&instance, &world, &rows);
         output::reply(json, &answer, |_| self.lines(&instance, &world, &rows))
     }

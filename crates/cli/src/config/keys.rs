@@ -67,6 +67,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             ("store.database_url", Value::Null),
             ("store.database_schema", Value::Null),
             ("store.database_pool", json!(DATABASE_POOL)),
+            ("store.disk_reserve", Value::Null),
         ],
     );
     let upstream = Options::default();

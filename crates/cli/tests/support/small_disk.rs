@@ -53,6 +53,20 @@ impl SmallDisk {
         }
     }
 
+    /// Whether it is a file system of its own.
+    pub fn is_mounted(&self) -> bool {
+        self.mounted.is_some()
+    }
+
+    /// Fills it but for these bytes, without an error of a write.
+    pub fn fill_but(&self, left_bytes: u64) {
+        let folder = self.mounted.as_ref().expect("a file system of its own");
+        let disk = rustix::fs::statvfs(folder).unwrap();
+        let size = disk.f_bavail * disk.f_frsize - left_bytes;
+        let zeros = vec![0; usize::try_from(size).unwrap()];
+        fs::write(folder.join("filled"), zeros).unwrap();
+    }
+
     /// Takes away what fills it.
     pub fn give_room(&self, process: &Running) {
         match &self.mounted {

@@ -11,12 +11,17 @@ pub(super) struct Found {
     pub(super) is_pooled: bool,
     /// Whether the server packs with LZ4.
     pub(super) has_lz4: bool,
+    /// Whether the server notices the end of a connection while it works or waits for it: since version 14.
+    pub(super) checks_connections: bool,
 }
 
 /// A mark for one connection.
 pub(super) fn new_mark() -> String {
     format!("{:016x}", RandomState::new().hash_one(0))
 }
+
+/// The setting by which a server looks whether a client is still there.
+pub(super) const CHECK_INTERVAL: &str = "client_connection_check_interval";
 
 /// The option that gives a connection its mark. A server keeps it; poolers refuse or ignore it.
 pub(super) fn option(mark: &str) -> String {
@@ -27,7 +32,8 @@ pub(super) fn option(mark: &str) -> String {
 pub(super) async fn find(client: &Client, mark: &str) -> Result<Found, Error> {
     let sql = format!(
         "select current_setting('{MARK}', true), exists (select from pg_settings
-             where name = 'default_toast_compression' and 'lz4' = any(enumvals))"
+             where name = 'default_toast_compression' and 'lz4' = any(enumvals)),
+         exists (select from pg_settings where name = '{CHECK_INTERVAL}')"
     );
     let answer = client.simple_query(&sql).await?;
     let row = answer.iter().find_map(|message| match message {
@@ -38,6 +44,7 @@ pub(super) async fn find(client: &Client, mark: &str) -> Result<Found, Error> {
     Ok(Found {
         is_pooled: column(0) != Some(mark),
         has_lz4: column(1) == Some("t"),
+        checks_connections: column(2) == Some("t"),
     })
 }
 

@@ -8,7 +8,7 @@ use tokio_postgres::{Config, Error};
 use super::SessionPurpose;
 use super::address::{Address, IDLE_TIMEOUT, STATEMENT_TIMEOUT};
 use super::error::classify;
-use super::pooler::{self, Found};
+use super::pooler::{self, CHECK_INTERVAL, Found};
 use super::session::Session;
 use super::tls;
 use super::wire::Wire;
@@ -182,14 +182,24 @@ impl Server {
                 (is_write && found.has_lz4).then(|| "lz4".to_owned()),
             ),
             ("search_path", self.schema.as_deref().map(quote)),
+            (
+                CHECK_INTERVAL,
+                (!found.is_pooled && found.checks_connections).then(|| "1000".to_owned()),
+            ),
         ];
-        let settings = settings.into_iter().filter_map(|(name, value)| {
-            let value = literal(&value?);
-            Some(format!(
-                "set_config('{name}', {value}, {})",
-                found.is_pooled
-            ))
-        });
+        // A pooler's connections are of its own machine.
+        let liveness = LIVENESS.iter().filter(|_| !found.is_pooled);
+        let liveness = liveness.map(|(name, value)| (*name, Some((*value).to_owned())));
+        let settings = settings
+            .into_iter()
+            .chain(liveness)
+            .filter_map(|(name, value)| {
+                let value = literal(&value?);
+                Some(format!(
+                    "set_config('{name}', {value}, {})",
+                    found.is_pooled
+                ))
+            });
         let settings: Vec<String> = settings.collect();
         match settings.is_empty() {
             true => String::new(),
@@ -258,12 +268,22 @@ impl Server {
                     .map_or_else(|| error.to_string(), ToString::to_string)
             }),
         };
+        // A refusal before the log-in has no code.
+        let lacks_password = reason == PASSWORD_MISSING;
+        let remedy = match class_of(error) {
+            Some(INVALID_AUTHORIZATION) => "; check user and password in the database's URL",
+            Some(NO_DATABASE) => "; create it, or name another one in the database's URL",
+            None if lacks_password => "; the database's URL has none",
+            None if is_io(error) => "; check the address, and that the server runs",
+            _ => "",
+        };
         let message = format!(
-            "cannot connect to PostgreSQL at {}: {reason}",
+            "cannot connect to PostgreSQL at {}: {reason}{remedy}",
             self.addresses()
         );
         match class_of(error) {
             Some(INVALID_AUTHORIZATION) => DbError::Denied(message),
+            None if lacks_password => DbError::Denied(message),
             _ => DbError::ConnectionLost(message),
         }
     }
@@ -308,4 +328,22 @@ fn class_of(error: &Error) -> Option<&str> {
 }
 
 /// The class of a wrong password, or an account that there is not.
+/// Whether the server could not be reached at all.
+fn is_io(error: &Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// In the words of `tokio-postgres`.
+const PASSWORD_MISSING: &str = "password missing";
+const NO_DATABASE: &str = "3D";
 const INVALID_AUTHORIZATION: &str = "28";
+
+/// By these the server notices within 4 s, the time that leases last, that this machine is gone, and ends its
+/// sessions: those, too, that wait for a row, each of which would hold it idle once its turn came.
+const LIVENESS: [(&str, &str); 4] = [
+    ("tcp_keepalives_idle", "2"),
+    ("tcp_keepalives_interval", "1"),
+    ("tcp_keepalives_count", "2"),
+    ("tcp_user_timeout", "4000"),
+];

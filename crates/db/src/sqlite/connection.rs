@@ -1,3 +1,5 @@
+use std::fs::File;
+use std::io::ErrorKind::PermissionDenied;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ pub(crate) fn open_writer(path: &Path, max_wait: Duration) -> Result<Connection,
     connection
         .busy_timeout(BUSY_TIMEOUT.min(max_wait))
         .map_err(|error| refused(path, &error))?;
+    when_free(HELD, max_wait, || check_owner(&connection, path))?;
     // Of a new file alone: it gives free pages back from its first table on.
     when_free(HELD, max_wait, || {
         let set = connection.execute_batch("pragma auto_vacuum = incremental");
@@ -120,6 +123,26 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+/// Refuses a file with tables of another program, before anything is changed in it.
+fn check_owner(connection: &Connection, path: &Path) -> Result<(), DbError> {
+    let is_others = connection.query_row(
+        "select count(*) > 0 and count(*) filter (where name = 'migration') = 0
+         from sqlite_schema where type = 'table' and name not like 'sqlite!_%' escape '!'",
+        [],
+        |row| row.get(0),
+    );
+    match is_others.map_err(|error| (classify(&error), error)) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(DbError::Open(format!(
+            "{} is the database of another program, and was left as it is: move it away, or name \
+             another folder or file",
+            path.display()
+        ))),
+        Err((busy @ DbError::Busy(_), _)) => Err(busy),
+        Err((_, error)) => Err(refused(path, &error)),
+    }
+}
+
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
     let opened = || {
         // Each connection stays on one thread, so SQLite's own locks are left out.
@@ -137,14 +160,28 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
 }
 
 fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
+    let is_folder = path.is_dir();
+    let may_not_read = File::open(path).is_err_and(|error| error.kind() == PermissionDenied);
     let path = path.display();
     DbError::Open(match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::PermissionDenied) => {
             return DbError::Denied(format!(
-                "may not write to the database file {path} or its folder"
+                "may not write to the database file {path} or its folder: run as their owner, or change \
+                 their modes"
             ));
         }
-        Some(rusqlite::ErrorCode::NotADatabase) => format!("{path} is not a database file"),
+        Some(rusqlite::ErrorCode::NotADatabase) => format!(
+            "{path} is not a database file, or its beginning is damaged: move it away, or restore a \
+             backup"
+        ),
+        Some(rusqlite::ErrorCode::CannotOpen) if is_folder => {
+            format!("cannot open the database file {path}: it is a folder")
+        }
+        Some(rusqlite::ErrorCode::CannotOpen) if may_not_read => {
+            return DbError::Denied(format!(
+                "may not read the database file {path}: run as its owner, or change its mode"
+            ));
+        }
         Some(rusqlite::ErrorCode::CannotOpen) => format!(
             "cannot open the database file {path}: does its folder exist, and may this user \
              write in it?"
@@ -177,7 +214,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let holder = Connection::open(folder.path().join("a.db")).expect("a database");
         holder
-            .execute_batch("create table a (id integer); begin exclusive; insert into a values (1)")
+            .execute_batch(
+                "create table migration (id integer); begin exclusive; insert into migration values (1)",
+            )
             .expect("a lock");
         (folder, holder)
     }

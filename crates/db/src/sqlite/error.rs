@@ -28,6 +28,10 @@ fn of_failure(failure: ffi::Error, message: String) -> DbError {
         ErrorCode::DiskFull => DbError::Other(format!(
             "{message}: make room on the disk that holds the database file"
         )),
+        ErrorCode::DatabaseCorrupt => DbError::Other(format!(
+            "{message}: the database file is damaged; restore a backup, or save what can be read \
+             from a copy of it with `sqlite3 COPY .recover`"
+        )),
         ErrorCode::SystemIoFailure => DbError::Other(format!(
             "{message}: check that the disk that holds the database file works and has room"
         )),
@@ -62,6 +66,7 @@ mod tests {
         let (full, io) = ("make room on the disk", "works and has room");
         for (code, message, advice) in [
             (ffi::SQLITE_FULL, "database or disk is full", full),
+            (ffi::SQLITE_CORRUPT, "malformed", "restore a backup"),
             (ffi::SQLITE_IOERR_WRITE, "disk I/O error", io),
             (ffi::SQLITE_IOERR_SHMSIZE, "disk I/O error", io),
         ] {

@@ -32,9 +32,44 @@ fn a_file_that_is_no_database_is_refused() {
     .expect("a file");
     let message = open_sqlite(path);
     assert!(
-        message.ends_with("notes.txt is not a database file"),
+        message.contains("notes.txt is not a database file"),
         "{message}"
     );
+}
+
+#[test]
+fn the_database_of_another_program_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bookmarks.db");
+    let theirs = rusqlite::Connection::open(&path).expect("a database");
+    theirs
+        .execute_batch("create table bookmark (url text)")
+        .expect("a table");
+    drop(theirs);
+    let before = fs::read(&path).expect("a file");
+    let message = open_sqlite(path.clone());
+    assert!(message.contains("of another program"), "{message}");
+    assert!(fs::read(&path).is_ok_and(|after| after == before));
+}
+
+#[test]
+fn a_damaged_file_says_how_to_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.db");
+    let target = Target::Sqlite { path: path.clone() };
+    Db::open(Options::new(target, TABLES))
+        .expect("a database")
+        .close_blocking();
+    let mut bytes = fs::read(&path).expect("a file");
+    // The first page holds the schema, behind a header of 100 bytes.
+    bytes[100..4000].fill(0xa5);
+    fs::write(&path, &bytes).expect("a file");
+    let message = open_sqlite(path.clone());
+    assert!(message.contains("restore a backup"), "{message}");
+    bytes[..16].fill(0xa5);
+    fs::write(&path, &bytes).expect("a file");
+    let message = open_sqlite(path);
+    assert!(message.contains("its beginning is damaged"), "{message}");
 }
 
 #[test]
@@ -44,7 +79,7 @@ fn the_error_names_a_missing_folder() {
     assert!(message.contains("nowhere/a.db"), "{message}");
     assert!(message.contains("does its folder exist"), "{message}");
     let message = open_sqlite(folder.path().to_owned());
-    assert!(message.contains("cannot open"), "{message}");
+    assert!(message.contains("it is a folder"), "{message}");
 }
 
 #[test]

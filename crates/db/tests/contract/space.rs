@@ -73,7 +73,7 @@ fn an_older_file_is_written_anew_once() {
     let path = folder.path().join("it's.db");
     let older = rusqlite::Connection::open(&path).expect("a file");
     older
-        .execute_batch("create table older (id)")
+        .execute_batch("create table older (id); drop table older")
         .expect("a table");
     drop(older);
     let db = open(&path);

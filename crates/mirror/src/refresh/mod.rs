@@ -22,13 +22,14 @@ mod saving;
 pub(crate) mod testing;
 mod worker_pool;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use driftline_core::refresh::RefreshObservation;
 use driftline_runtime::{
     FaultLog, FaultLogs, Weight,
     metrics::{
-        REFRESH_OLDEST_OVERDUE, REFRESH_OVERDUE_POSTS, REFRESH_SCHEDULED_POSTS, REFRESH_STALENESS,
+        REFRESH_CAUGHT_UP, REFRESH_OLDEST_OVERDUE, REFRESH_OVERDUE_POSTS, REFRESH_SCHEDULED_POSTS,
+        REFRESH_STALENESS,
     },
     now_ms, show_ms,
 };
@@ -208,7 +209,15 @@ async fn scan(
     };
     let only = shared.options.only;
     let instances = instances.into_iter();
-    let instances = instances.filter(|instance| only.is_none_or(|only| instance.id == only));
+    let instances: Vec<_> = instances
+        .filter(|instance| only.is_none_or(|only| instance.id == only))
+        .collect();
+    for id in pools.keys() {
+        if !instances.iter().any(|instance| instance.id == *id) {
+            let origin = shared.count(*id, |stats| stats.origin.clone());
+            REFRESH_CAUGHT_UP.with([origin]).set(f64::NAN);
+        }
+    }
     let left = shared
         .access
         .outbox_relay
@@ -256,15 +265,45 @@ async fn scan_instance(
             next.await?
         }
     };
-    let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
+    let caught_up_ms = first_due_ms.map_or(now, |due_ms| due_ms.min(now));
+    let oldest_ms = now.saturating_sub(caught_up_ms);
+    REFRESH_CAUGHT_UP
+        .with([instance.origin.clone()])
+        .set(caught_up_ms as f64 / 1000.0);
     let oldest = REFRESH_OLDEST_OVERDUE.with([instance.origin.clone()]);
     oldest.set(oldest_ms as f64 / 1000.0);
+    if shared.count(id, |stats| stats.is_count_due(now)) {
+        count_backlog(shared, instance).await?;
+    }
     share_learned(shared, instance).await?;
     if has_left {
         let relay = &shared.access.outbox_relay;
         relay.relay_what_is_left(id, now).await?;
     }
     Ok(())
+}
+
+/// Counts the whole schedule of an instance and exports what it shows. Returns the overdue posts.
+async fn count_backlog(shared: &Arc<Shared>, instance: &Instance) -> Result<u64, StoreError> {
+    let (id, now, begun) = (instance.id, now_ms(), Instant::now());
+    let ages = shared.access.policies.ages().clone();
+    let origin = || instance.origin.clone();
+    let read = shared.store.read({
+        let ages = ages.clone();
+        move |tx| Ok::<_, StoreError>((overdue(tx, id, now)?, bands(tx, id, &ages, now)?))
+    });
+    let (behind, band_states) = read.await?;
+    shared.count(id, |stats| stats.counted(now, begun.elapsed()));
+    let (overdue, scheduled) = (behind.overdue as f64, behind.scheduled as f64);
+    REFRESH_OVERDUE_POSTS.with([origin()]).set(overdue);
+    REFRESH_SCHEDULED_POSTS.with([origin()]).set(scheduled);
+    for (band, state) in ages.bands().iter().zip(band_states) {
+        let younger_than = format!("{}s", band.below_ms / 1000);
+        REFRESH_STALENESS
+            .with([origin(), younger_than])
+            .set(state.mean_staleness_ms as f64 / 1000.0);
+    }
+    Ok(behind.overdue)
 }
 
 /// Shares this process's observations and adopts the learned state of all processes. Only once in a
@@ -291,29 +330,10 @@ async fn share_observation(
     now: i64,
 ) -> Result<(), StoreError> {
     let (id, policies) = (instance.id, &shared.access.policies);
-    let (origin, ages) = (|| instance.origin.clone(), policies.ages().clone());
-    let read = shared
-        .store
-        .read(move |tx| Ok::<_, StoreError>((overdue(tx, id, now)?, bands(tx, id, &ages, now)?)));
-    let (behind, band_states) = read.await?;
-    let (overdue, scheduled) = (behind.overdue as f64, behind.scheduled as f64);
-    REFRESH_OVERDUE_POSTS.with([origin()]).set(overdue);
-    REFRESH_SCHEDULED_POSTS.with([origin()]).set(scheduled);
-    for (band, state) in policies.ages().bands().iter().zip(band_states) {
-        let younger_than = format!("{}s", band.below_ms / 1000);
-        REFRESH_STALENESS
-            .with([origin(), younger_than])
-            .set(state.mean_staleness_ms as f64 / 1000.0);
-    }
+    let overdue = count_backlog(shared, instance).await?;
     let offered_per_ms = refresh_capacity::posts_per_ms(shared, instance).await?;
     let (store, observation) = (&shared.store, observation.clone());
     policies
-        .share(
-            store,
-            id,
-            observation,
-            offered_per_ms,
-            (behind.overdue, now),
-        )
+        .share(store, id, observation, offered_per_ms, (overdue, now))
         .await
 }

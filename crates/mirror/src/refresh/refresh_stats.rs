@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use driftline_core::refresh::{LookupOutcome, RefreshObservation};
 use driftline_runtime::metrics::{
     REFRESH_LOST_LEASES, REFRESH_REQUESTED_POSTS, REFRESH_REQUESTS, REFRESHED_POSTS,
@@ -24,6 +26,9 @@ pub struct RefreshStats {
     /// When it was last shared, or sharing was tried, Unix ms.
     #[serde(skip)]
     shared_at_ms: i64,
+    /// When the schedule is to be counted again, Unix ms.
+    #[serde(skip)]
+    count_at_ms: i64,
     /// The instance's origin, for metrics.
     #[serde(skip)]
     pub(crate) origin: String,
@@ -43,6 +48,19 @@ impl RefreshStats {
         REFRESH_REQUESTED_POSTS
             .with(origin())
             .increment(posts as u64);
+    }
+
+    /// Whether the schedule is to be counted, so that metrics are not long out of date.
+    pub(crate) fn is_count_due(&self, now_ms: i64) -> bool {
+        now_ms >= self.count_at_ms
+    }
+
+    /// The schedule was counted, which took so long.
+    pub(crate) fn counted(&mut self, now_ms: i64, took: Duration) {
+        let took_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
+        let pause_ms = took_ms.saturating_mul(PAUSES_A_COUNT);
+        let pause_ms = pause_ms.clamp(MIN_COUNT_PAUSE_MS, SHARED_EVERY_MS);
+        self.count_at_ms = now_ms.saturating_add(pause_ms);
     }
 
     /// The observation, if it is due to be shared. If sharing fails, the caller adds it back.
@@ -91,6 +109,9 @@ fn by_name<S: serde::Serializer>(
 
 /// How often observations are shared, ms.
 const SHARED_EVERY_MS: i64 = 180_000;
+/// A large schedule is counted more rarely: counting takes a hundredth of the time.
+const PAUSES_A_COUNT: i64 = 100;
+const MIN_COUNT_PAUSE_MS: i64 = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -167,5 +188,16 @@ mod tests {
             refresh_stats.observation_to_share(2 * SHARED_EVERY_MS),
             Some(seen)
         );
+    }
+
+    #[test]
+    fn a_schedule_that_takes_long_to_count_is_counted_rarely() {
+        let mut stats = RefreshStats::default();
+        assert!(stats.is_count_due(1_000));
+        for (took_ms, pause_ms) in [(2, 10_000), (300, 30_000), (60_000, 180_000)] {
+            stats.counted(1_000, Duration::from_millis(took_ms));
+            assert!(!stats.is_count_due(1_000 + pause_ms - 1), "{took_ms}");
+            assert!(stats.is_count_due(1_000 + pause_ms), "{took_ms}");
+        }
     }
 }

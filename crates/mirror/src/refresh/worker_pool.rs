@@ -175,6 +175,9 @@ impl Worker {
 
     async fn turn(&mut self, stop: &mut watch::Receiver<bool>) -> Result<Turn, StoreError> {
         self.release_leftovers().await?;
+        if self.shared.access.store_disk.low().is_some() {
+            return Ok(Turn::Until(now_ms() + MAX_WAIT_MS));
+        }
         let instance = self.instance.id;
         let now = now_ms();
         self.shards = self.shared.shards(instance);

@@ -28,12 +28,13 @@ type Row = (fn(&mut SourceFacts), &'static str, Verdict);
 #[test]
 fn each_state_and_verdict_follows_from_the_facts() {
     use Verdict::*;
-    let rows: [Row; 24] = [
+    let rows: [Row; 25] = [
         (|_| (), "reading", Provisional),
         (|of| of.ranges.provisional = 0, "reading", Settled),
         (|of| of.quiet_ms = Some(3_600_000), "quiet", Provisional),
         (|of| of.is_paused = true, "paused", Provisional),
         (|of| of.is_tracked = true, "tracked", Provisional),
+        (|of| of.is_out_of_room = true, OUT_OF_ROOM, Provisional),
         (|of| of.is_read = false, "not read", Provisional),
         (|of| of.polled_ago_ms = Some(70_001), "reading", NotPolled),
         (|of| of.polled_ago_ms = None, "reading", NotPolled),

@@ -1,6 +1,6 @@
 use super::{
     Counter, Gauge, Histogram,
-    LabelValues::{Closed, Open},
+    LabelValues::{Closed, Fixed, Open},
     Metric, MetricKind, MetricLabel, Part,
 };
 
@@ -33,6 +33,30 @@ macro_rules! metrics {
 }
 
 metrics! {
+Process {
+    /// 1: the labels say which program this is.
+    Gauge BUILD_INFO = "driftline_build_info" {
+        version: Fixed(env!("CARGO_PKG_VERSION"), "the program's version")
+    } from 1.0;
+}
+Store {
+    /// 1 while the disk of the database file has less room than its reserve, so that nothing new is
+    /// fetched or refreshed, else 0.
+    Gauge INTAKE_PAUSED = "driftline_intake_paused";
+    /// What may still be written to the disk of the database file; NaN on PostgreSQL.
+    Gauge DISK_FREE = "driftline_disk_free_bytes" from f64::NAN;
+    /// The size of the disk of the database file; NaN on PostgreSQL.
+    Gauge DISK_TOTAL = "driftline_disk_total_bytes" from f64::NAN;
+    /// What intake leaves free on the disk of the database file; NaN on PostgreSQL.
+    Gauge DISK_RESERVE = "driftline_disk_reserve_bytes" from f64::NAN;
+    /// The size of the database file; NaN on PostgreSQL.
+    Gauge STORE_DATABASE_BYTES = "driftline_store_database_bytes" from f64::NAN;
+    /// The size of the database file's write-ahead log; NaN on PostgreSQL.
+    Gauge STORE_WAL_BYTES = "driftline_store_wal_bytes" from f64::NAN;
+    /// When what the last verified backup of the data folder's store holds was stored, as Unix time, looked
+    /// at every 5 s; NaN without any.
+    Gauge BACKUP_LAST_SUCCESS = "driftline_backup_last_success_timestamp_seconds" from f64::NAN;
+}
 Sources {
     /// 1 while the source fails or is stalled, else 0.
     Gauge SOURCE_FAILING = "driftline_source_failing" { source: Open(SOURCE) };
@@ -70,7 +94,12 @@ Sources {
     Counter STREAM_FAILURES = "driftline_stream_failures_total" { kind: Closed(FAILURES) };
 }
 Refresh {
-    /// How long the post that is due first has been due: how far refreshing is behind.
+    /// Every post that was due before this was refreshed, as Unix time: how far behind refreshing is,
+    /// also while it stands still; NaN once this process does not refresh the instance any more.
+    Gauge REFRESH_CAUGHT_UP = "driftline_refresh_caught_up_timestamp_seconds" {
+        instance: Open(INSTANCE)
+    };
+    /// Deprecated: use driftline_refresh_caught_up_timestamp_seconds.
     Gauge REFRESH_OLDEST_OVERDUE = "driftline_refresh_oldest_overdue_seconds" {
         instance: Open(INSTANCE)
     };
@@ -125,11 +154,6 @@ Sharing {
     Gauge PARTITION_DEFAULT_ROWS = "driftline_partition_default_rows" {
         table: Closed(PARTITIONED_TABLES)
     } from f64::NAN;
-}
-Store {
-    /// When what the last verified backup of the data folder's store holds was stored, as Unix time, looked
-    /// at every 5 s; NaN without any.
-    Gauge BACKUP_LAST_SUCCESS = "driftline_backup_last_success_timestamp_seconds" from f64::NAN;
 }
 Credentials {
     /// Requests that are left in the current window of a quota.

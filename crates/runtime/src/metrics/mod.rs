@@ -35,14 +35,16 @@ pub struct Metric {
 /// What may run in one process without the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
+    /// The process itself, whatever runs in it.
+    Process,
+    /// The store, its disk and its backups.
+    Store,
     /// Sources, their requests and streams.
     Sources,
     /// The refresh of stored posts.
     Refresh,
     /// What processes on one store share.
     Sharing,
-    /// The store and its backups.
-    Store,
     /// Credentials and their quotas.
     Credentials,
     /// The ID service.
@@ -74,6 +76,8 @@ pub struct MetricLabel {
 pub enum LabelValues {
     /// These alone: each has its series from the start.
     Closed(&'static [&'static str]),
+    /// This alone, which the program was built with, described by the second text.
+    Fixed(&'static str, &'static str),
     /// Any, described by this text: a series begins with its first value.
     Open(&'static str),
 }
@@ -94,6 +98,7 @@ impl MetricLabel {
     fn allows(&self, value: &str) -> bool {
         match self.values {
             LabelValues::Closed(values) => values.contains(&value),
+            LabelValues::Fixed(only, _) => value == only,
             LabelValues::Open(_) => true,
         }
     }

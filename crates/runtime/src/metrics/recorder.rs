@@ -30,7 +30,7 @@ pub(super) fn builder() -> Result<PrometheusBuilder, BuildError> {
 pub(super) fn begin(runs_here: impl Fn(Part) -> bool) {
     for metric in METRICS {
         describe(metric);
-        if runs_here(metric.part) {
+        if metric.part == Part::Process || runs_here(metric.part) {
             for labels in first_series(metric) {
                 begin_series(metric, labels);
             }
@@ -63,6 +63,9 @@ fn first_series(metric: &Metric) -> Vec<Vec<::metrics::Label>> {
         [label] if let LabelValues::Closed(values) = label.values => {
             let first = |value| vec![::metrics::Label::from_static_parts(label.name, value)];
             values.iter().copied().map(first).collect()
+        }
+        [label] if let LabelValues::Fixed(value, _) = label.values => {
+            vec![vec![::metrics::Label::from_static_parts(label.name, value)]]
         }
         _ => Vec::new(),
     }

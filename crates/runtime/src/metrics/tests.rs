@@ -17,9 +17,12 @@ fn names_follow_the_conventions_of_prometheus() {
         assert!(words.iter().all(is_plain), "{name}");
         let is_counter = metric.kind == MetricKind::Counter;
         assert_eq!(name.ends_with("_total"), is_counter, "{name}");
-        for suffix in ["_count", "_sum", "_bucket", "_info"] {
+        for suffix in ["_count", "_sum", "_bucket"] {
             assert!(!name.ends_with(suffix), "{name}");
         }
+        let is_info =
+            matches!(metric.labels, [label] if matches!(label.values, LabelValues::Fixed(..)));
+        assert_eq!(name.ends_with("_info"), is_info, "{name}");
         assert!(
             help.ends_with('.') && !help.contains("  "),
             "{name}: {help:?}"
@@ -96,10 +99,11 @@ fn page() -> String {
     for metric in METRICS {
         if part.replace(metric.part) != Some(metric.part) {
             let title = match metric.part {
+                Part::Process => "Process",
+                Part::Store => "Store",
                 Part::Sources => "Sources",
                 Part::Refresh => "Refresh",
                 Part::Sharing => "Sharing",
-                Part::Store => "Store",
                 Part::Credentials => "Credentials",
                 Part::IdService => "ID service",
             };
@@ -122,7 +126,7 @@ fn row(metric: &Metric) -> String {
     let labels = metric.labels.iter().map(|label| {
         let values = match label.values {
             LabelValues::Closed(values) => format!("`{}`", values.join("`, `")),
-            LabelValues::Open(text) => text.to_owned(),
+            LabelValues::Fixed(_, text) | LabelValues::Open(text) => text.to_owned(),
         };
         format!("`{}`: {values}", label.name)
     });

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use driftline_api::feed::Feed;
 use driftline_id_service::Issuer;
 use driftline_mirror::{Pollers, UpstreamAccess, refresh::Refreshers};
-use driftline_runtime::now_ms;
+use driftline_runtime::{StoreDisk, now_ms};
 use driftline_store::Store;
 
 use super::ProcessStatus;
@@ -21,6 +21,8 @@ pub struct Host {
     pub refreshers: Option<Refreshers>,
     /// How this process reaches upstreams; without it no command can send requests.
     pub access: Option<UpstreamAccess>,
+    /// Whether this process has room for what it would fetch.
+    pub store_disk: StoreDisk,
     /// What issues IDs, if this process serves them.
     pub ids: Option<Arc<Issuer>>,
     /// This process, if it goes on after the command.
@@ -36,6 +38,7 @@ impl Host {
             pollers: None,
             refreshers: None,
             access: None,
+            store_disk: StoreDisk::default(),
             ids: None,
             process: None,
         }

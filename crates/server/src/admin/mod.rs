@@ -26,7 +26,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_mirror::{
-    CompletenessReport, Pollers, completeness_report, request_fill, track, track_outcomes,
+    CompletenessReport, Pollers, Reader, completeness_report, request_fill, track, track_outcomes,
     tracked_posts,
 };
 use driftline_runtime::{CommandError, now_ms};
@@ -173,7 +173,10 @@ pub async fn report_on(
         })
         .await?;
     let health = pollers.map(Pollers::health);
-    let reader = sources::reader(&source, &machine, is_here, health.as_ref(), database_ms);
+    let reader = Reader {
+        is_out_of_room: pollers.is_some_and(Pollers::is_out_of_room),
+        ..sources::reader(&source, &machine, is_here, health.as_ref(), database_ms)
+    };
     Ok(completeness_report(
         &source,
         &machine,

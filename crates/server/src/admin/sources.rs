@@ -88,6 +88,7 @@ pub(super) struct Readings {
     machines: HashMap<SourceId, Arc<Machine>>,
     health: Option<SourceHealth>,
     refreshes: bool,
+    is_out_of_room: bool,
     stored: HashMap<SourceId, Arc<Machine>>,
     /// Items that no post could be read from.
     unreadable: HashMap<SourceId, u64>,
@@ -131,6 +132,7 @@ impl Readings {
             machines: machines.collect(),
             health: host.pollers.as_ref().map(Pollers::health),
             refreshes: host.pollers.as_ref().is_some_and(Pollers::refreshes),
+            is_out_of_room: host.store_disk.low().is_some(),
             stored,
             unreadable,
             database_ms: now_ms,
@@ -154,7 +156,10 @@ impl Readings {
     pub(super) fn of(&self, source: &Source, machine: &Machine) -> Reading {
         let is_here = self.machines.contains_key(&source.id);
         let (health, database_ms) = (self.health.as_ref(), self.database_ms);
-        let reader = reader(source, machine, is_here, health, database_ms);
+        let reader = Reader {
+            is_out_of_room: self.is_out_of_room,
+            ..reader(source, machine, is_here, health, database_ms)
+        };
         let settings = Settings {
             refreshed: self.refreshes && source.refreshing,
             ..source.settings.clone()
@@ -248,6 +253,7 @@ pub(super) fn reader(
         is_read: is_here || is_held,
         is_elsewhere: is_held && !is_here,
         fault,
+        is_out_of_room: false,
     }
 }
 

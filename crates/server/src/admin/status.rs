@@ -38,6 +38,7 @@ pub(super) async fn show(host: &Host, _: ShowStatus) -> Result<MirrorStatus, Com
             node: issuer.node().number(),
             window_until_ms: issuer.window_until_us().div_euclid(1_000),
         }),
+        low_disk: host.store_disk.low(),
         postgresql_bytes: postgresql_bytes(&host.store).await?,
         followers: host.process.as_ref().map(|_| host.feed.followers()),
     })

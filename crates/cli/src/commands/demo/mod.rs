@@ -25,9 +25,11 @@ use serde::Serialize;
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    duration::{parse_ms, show_ms},
+    duration::{duration, parse_ms, show_ms},
     error::CliError,
-    output, stop,
+    output,
+    progress::{self as progress_line, End},
+    stop,
     table::{self, left, right},
 };
 
@@ -147,20 +149,25 @@ impl Demo {
         progress: &[watch::Sender<Progress>; NAMES.len()],
         begun_ms: i64,
     ) -> Infallible {
-        let length = u64::try_from(self.for_ms).unwrap_or(0);
         let all = MultiProgress::new();
         let bars = NAMES.map(|name| {
-            let bar = output::bar(Some(length), "{prefix:>9} [{bar:24}] {msg}");
+            let bar = progress_line::bar(
+                End::Time(duration(self.for_ms)),
+                "{prefix:>9} [{bar:16}] {wide_msg}",
+            );
             all.add(bar).with_prefix(name)
         });
         loop {
-            sleep(output::between_progress(&bars[0])).await;
+            sleep(progress_line::between(&bars[0])).await;
             let elapsed_ms = now_ms() - begun_ms;
             for ((name, bar), progress) in NAMES.iter().zip(&bars).zip(progress) {
                 let text = progress.borrow().to_string();
                 bar.set_position(u64::try_from(elapsed_ms).unwrap_or(0));
                 if bar.is_hidden() {
-                    output::note(&format!("{:>6}  {name:<9} {text}", show_ms(elapsed_ms)));
+                    output::note(&format!(
+                        "{:>6}  {name:<9} {text}",
+                        show_ms(elapsed_ms / 1_000 * 1_000)
+                    ));
                 }
                 bar.set_message(text);
             }

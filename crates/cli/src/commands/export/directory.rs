@@ -19,7 +19,8 @@ use super::{
 use crate::{
     checksum::Hashing,
     error::CliError,
-    output::{self, Progress},
+    output,
+    progress::{End, Progress},
     shown,
     store_access::StoreAccess,
 };
@@ -123,7 +124,7 @@ impl Directory {
             with_changes,
         );
         let mut parts: Vec<Part> = Vec::new();
-        let mut progress = Progress::start("{spinner} {wide_msg}", None);
+        let mut progress = Progress::start(End::Unknown);
         let mut written = 0_u64;
         while let Some(page) = reading.next(access).await? {
             for record in &page {
@@ -142,7 +143,7 @@ impl Directory {
                 }
             }
             written += page.len() as u64;
-            progress.show(|_| format!("{} written", shown::count(written, "row")));
+            progress.show(written, "row", Vec::new);
         }
         progress.finish();
         for part in parts {

@@ -58,6 +58,8 @@ impl Ending {
             .map(|error| format!("the store fails: {error}"))
             .into_iter()
             .collect();
+        let low_disk = session.low_disk();
+        unsettled.extend(low_disk.map(|low| format!("nothing is read: {low}")));
         if let Some(settle_at_ms) = settle_at_ms {
             if !reader.has_polled() {
                 unsettled.push(unpolled(machine));

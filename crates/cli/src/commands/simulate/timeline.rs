@@ -13,6 +13,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output, parse,
+    progress::Waiting,
     table::{self, left, right},
 };
 
@@ -87,11 +88,13 @@ impl SimulateTimeline {
             let length_ms = length.unproven_ms.min(DAY_MS);
             run_baseline(&workload, baseline, settings.every_ms, length_ms, self.seed)
         };
+        let waiting = Waiting::start("simulating the timeline");
         let rows = [
             ("driftline", run(&workload, &settings, length, self.seed)),
             ("clamp 1s", peer(Baseline::Clamp(1_000))),
             ("newest ID", peer(Baseline::Newest)),
         ];
+        drop(waiting);
         let answer = json!({ "pollers": rows.each_ref().map(row_json) });
         output::reply(json, &answer, |_| lines(&rows))
     }

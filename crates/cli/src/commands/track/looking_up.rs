@@ -11,10 +11,11 @@ use tokio::sync::watch;
 use super::plan;
 use crate::{
     config::Config,
-    data_dir::holder_name,
+    data_dir::{DataDir, holder_name},
     duration::show_ms,
     error::CliError,
-    output::{self, Progress},
+    output,
+    progress::{End, Progress},
     store_access::StoreAccess,
 };
 
@@ -43,8 +44,10 @@ impl LookingUp {
         let plan = looking_up.plan(store_access).await?;
         output::note(&plan::shown(&plan, totals.waiting));
         if let StoreAccess::Here { host, .. } = store_access
-            && let Some(access) = host.access.clone()
+            && let Some(mut access) = host.access.clone()
         {
+            access.store_disk = DataDir::new(&config.store)?.watch_disk();
+            host.store_disk = access.store_disk.clone();
             let source = admin::find(&host.store, &totals.source).await?;
             let options = RefreshOptions {
                 only: Some(source.instance.id),
@@ -83,13 +86,11 @@ impl LookingUp {
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(), CliError> {
         let begun = Begun {
-            at: Instant::now(),
             waiting: totals.waiting,
             found: totals.found,
             missing: totals.missing,
         };
-        let template = "{elapsed_precise} {bar:20} {wide_msg}";
-        let mut progress = Progress::start(template, Some(totals.waiting));
+        let mut progress = Progress::start(End::Count(totals.waiting));
         let mut last_news = (Instant::now(), totals.waiting);
         let mut why = None;
         while totals.waiting > 0 && !*stop.borrow() {
@@ -104,10 +105,8 @@ impl LookingUp {
             } else if last_news.0.elapsed() >= SILENCE {
                 why = Some(standing_still(&self.plan(store_access).await?, now_ms()));
             }
-            progress.show(|bar| {
-                bar.set_position(begun.waiting.saturating_sub(totals.waiting));
-                begun.shown(&totals, why.as_deref())
-            });
+            let done = begun.waiting.saturating_sub(totals.waiting);
+            progress.show(done, "post", || begun.parts(&totals, why.clone()));
         }
         progress.finish();
         Ok(())
@@ -126,30 +125,22 @@ impl LookingUp {
 
 /// Where it began.
 struct Begun {
-    at: Instant,
     waiting: u64,
     found: u64,
     missing: u64,
 }
 
 impl Begun {
-    fn shown(&self, totals: &TrackedPosts, why: Option<&str>) -> String {
-        let done = self.waiting.saturating_sub(totals.waiting);
-        let seconds = self.at.elapsed().as_secs_f64();
-        let rate = done as f64 / seconds.max(0.001);
-        let left = why.map(str::to_owned).unwrap_or_else(|| match done {
-            0 => "waiting for the first answers".to_owned(),
-            _ => format!(
-                "{rate:.1}/s, about {} left",
-                show_ms((totals.waiting as f64 / rate * 1000.0) as i64)
-            ),
-        });
-        format!(
-            "looked up {done} of {}: {} found, {} unavailable; {left}",
-            self.waiting,
-            totals.found.saturating_sub(self.found),
-            totals.missing.saturating_sub(self.missing),
-        )
+    fn parts(&self, totals: &TrackedPosts, why: Option<String>) -> Vec<String> {
+        let mut parts: Vec<String> = why.into_iter().collect();
+        if totals.waiting == self.waiting && parts.is_empty() {
+            parts.push("waiting for the first answers".to_owned());
+        }
+        let found = totals.found.saturating_sub(self.found);
+        let missing = totals.missing.saturating_sub(self.missing);
+        parts.push(format!("{found} found"));
+        parts.push(format!("{missing} unavailable"));
+        parts
     }
 }
 

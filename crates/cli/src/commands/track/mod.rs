@@ -23,8 +23,10 @@ use tokio::sync::watch;
 use crate::{
     config::Config,
     error::CliError,
-    output::{self, Progress},
-    parse, stop,
+    output, parse,
+    progress::{End, Progress},
+    shown::count,
+    stop,
     store_access::{self, Missing, StoreAccess},
 };
 
@@ -181,7 +183,15 @@ impl LookUps {
         }
         let more = counts.bad - counts.examples.len() as u64;
         if more > 0 {
-            output::note(&format!("{more} more lines have invalid IDs"));
+            let (lines, have) = (
+                count(more, "more line"),
+                if more == 1 {
+                    "has an invalid ID"
+                } else {
+                    "have invalid IDs"
+                },
+            );
+            output::note(&format!("{lines} {have}"));
         }
         let instance = self.instance.clone();
         let mut totals = store_access.execute(CountTracked { instance }).await?;
@@ -215,7 +225,7 @@ impl LookUps {
         stop: &watch::Receiver<bool>,
     ) -> Result<Counts, CliError> {
         let mut counts = Counts::default();
-        let mut progress = Progress::start("{spinner} {elapsed_precise} {wide_msg}", None);
+        let mut progress = Progress::start(End::Unknown);
         let mut chunk = Vec::with_capacity(CHUNK);
         loop {
             let line = lines.next()?;
@@ -238,7 +248,7 @@ impl LookUps {
                     once,
                 };
                 counts.take(&store_access.execute(request).await?, &chunk);
-                progress.show(|_| format!("adding IDs: {} lines", counts.lines));
+                progress.show(counts.lines, "line", || vec!["adding IDs".to_owned()]);
                 chunk.clear();
             }
             if is_end {
@@ -252,12 +262,20 @@ impl LookUps {
 fn shown(of: &Counts) -> Vec<String> {
     vec![
         format!(
-            "{} lines: {} new, {} stored already, {} pending before, {} repeated, {} bad",
-            of.lines, of.new, of.stored, of.known, of.repeated, of.bad
+            "{}: {} new, {} stored already, {} pending before, {} repeated, {} bad",
+            count(of.lines, "line"),
+            of.new,
+            of.stored,
+            of.known,
+            of.repeated,
+            of.bad
         ),
         format!(
-            "{}: {} posts found, {} unavailable, {} waiting",
-            of.source, of.found, of.missing, of.waiting
+            "{}: {} found, {} unavailable, {} waiting",
+            of.source,
+            count(of.found, "post"),
+            of.missing,
+            of.waiting
         ),
     ]
 }

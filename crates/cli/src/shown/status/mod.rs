@@ -71,6 +71,7 @@ fn screen(of: &Overview, columns: usize, sources: usize) -> Vec<String> {
         ("time", second(of.mirror.now_ms)),
         ("process", process(&of.mirror)),
         ("store", store(&of.store)),
+        ("intake", intake(&of.mirror)),
         ("work", work(&of.mirror)),
         ("ids", ids(&of.mirror)),
         ("feed", feed(&of.mirror)),
@@ -117,6 +118,12 @@ fn store(of: &StoreOverview) -> String {
         .map(|bytes| format!("; disk {} free", BinaryBytes(bytes)));
     let parts = [size, wal, disk].map(Option::unwrap_or_default);
     format!("{}{}", of.database, parts.concat())
+}
+
+/// Why nothing is fetched, if that is so.
+fn intake(of: &MirrorStatus) -> String {
+    let low = of.low_disk.as_ref();
+    low.map_or_else(String::new, |low| format!("pauses: {low}"))
 }
 
 /// This process's part of the work, and who else takes part.

@@ -85,8 +85,10 @@ pub(super) fn troubles(of: &SourceStatus) -> Vec<String> {
 /// Whether a source needs its operator.
 pub(super) fn has_trouble(of: &SourceStatus) -> bool {
     let ranges = &of.ranges;
-    matches!(of.state, SourceState::Failing | SourceState::CannotBeProven)
-        || ranges.open + ranges.unrecoverable + ranges.passed_over + of.unreadable > 0
+    matches!(
+        of.state,
+        SourceState::Failing | SourceState::CannotBeProven | SourceState::OutOfRoom
+    ) || ranges.open + ranges.unrecoverable + ranges.passed_over + of.unreadable > 0
 }
 
 /// What refreshing has to do, and how full its batches are.

@@ -132,6 +132,7 @@ fn overview() -> Overview {
             disk_bytes: Some(270_582_939_648),
         },
         mirror: MirrorStatus {
+            low_disk: None,
             now_ms: NOW_MS,
             process: Some(ProcessStatus {
                 command: "serve".to_owned(),

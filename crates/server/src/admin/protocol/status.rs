@@ -2,6 +2,7 @@
 
 use driftline_core::timeline::Proof;
 use driftline_mirror::{RangeCounts, SourceState, Verdict};
+use driftline_runtime::LowDisk;
 use serde::{Deserialize, Serialize};
 
 use super::{CredentialRow, NodeRow};
@@ -29,6 +30,8 @@ pub struct MirrorStatus {
     pub credentials: Vec<CredentialRow>,
     /// The ID service of this process, if it runs.
     pub ids: Option<IdServiceStatus>,
+    /// Why the process fetches nothing for want of room on the disk, if it does.
+    pub low_disk: Option<LowDisk>,
     /// The size of the tables and indexes of a PostgreSQL store; `None` for a file, and for a
     /// distributed store, whose tables lie on many servers.
     pub postgresql_bytes: Option<u64>,
