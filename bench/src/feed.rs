@@ -214,6 +214,7 @@ fn ours(store: &Store) -> Router {
             store: store.clone(),
             policies: Policies::default(),
             sources: SourceHealth::default(),
+            store_disk: driftline_runtime::StoreDisk::default(),
         }),
         description: api_description(),
         metrics: None,

@@ -39,6 +39,13 @@ pub(crate) struct Options {
     /// Into how many shards its stores are distributed
     #[arg(long, default_value_t = 8)]
     shards: u32,
+    /// A network namespace in which the process runs whose machine vanishes, the address of this machine there, and
+    /// the interface that is then taken down; without one a silent proxy stands for the network
+    #[arg(long, num_args = 3, value_names = ["NAMESPACE", "ADDRESS", "INTERFACE"], requires = "database_url")]
+    namespace: Option<Vec<String>>,
+    /// The store is not distributed, though its database is named
+    #[arg(long)]
+    plain: bool,
 }
 
 /// What the process that is to end takes.
@@ -72,7 +79,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         let schema = |part: &str| format!("stalls_{}_{part}_{round}", std::process::id());
         let open = |schema: &str| -> Result<Store, Failure> {
             let store = Store::open(target(&url, schema))?;
-            if options.database_url.is_some() {
+            if options.database_url.is_some() && !options.plain {
                 let done = distribution::distribute(&store, options.shards, |_| ());
                 done.map_err(|error| Failure::new(error.to_string()))?;
                 store.close_blocking();
@@ -89,7 +96,13 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
                 End::Vanished => "vanished",
             };
             let store = open(&schema(part))?;
-            figures.push(stall(&store, *end, &url, &schema(part), &pages)?);
+            figures.push(stall(
+                &store,
+                *end,
+                (&url, &schema(part)),
+                options.namespace.as_deref(),
+                &pages,
+            )?);
             store.close_blocking();
         }
     }
@@ -227,23 +240,22 @@ struct Stall {
 fn stall(
     store: &Store,
     end: End,
-    url: &str,
-    schema: &str,
+    (url, schema): (&str, &str),
+    namespace: Option<&[String]>,
     pages: &[RawPage],
 ) -> Result<Stall, Failure> {
     let link = Link::delayed(url, Duration::ZERO)?;
+    let namespace = namespace.filter(|_| end == End::Vanished);
     let host = |number: usize| match number % 2 {
         0 => "shared".to_owned(),
         _ => format!("own-{number}"),
     };
     let mut intakes = intakes(store, "parent", host, pages)?;
-    let mut other = Other::start(
-        match end {
-            End::Killed => url,
-            End::Vanished => link.url(),
-        },
-        schema,
-    )?;
+    let mut other = match (end, namespace) {
+        (End::Killed, _) => Other::start(url, schema, None)?,
+        (End::Vanished, None) => Other::start(link.url(), schema, None)?,
+        (End::Vanished, Some(namespace)) => Other::start(url, schema, Some(namespace))?,
+    };
     let is_over = AtomicBool::new(false);
     let commits = Mutex::new(Vec::new());
     let ended = thread::scope(|scope| {
@@ -267,16 +279,21 @@ fn stall(
             })
             .collect();
         thread::sleep(RUN_BEFORE);
-        if end == End::Vanished {
-            link.fall_silent();
-        }
         let ended = Instant::now();
+        match (end, namespace) {
+            (End::Vanished, Some([_, _, interface])) => interface_is(interface, "down")?,
+            (End::Vanished, _) => link.fall_silent(),
+            (End::Killed, _) => {}
+        }
         let outcome = other.kill();
         thread::sleep(match end {
             End::Killed => RUN_AFTER_KILL,
             End::Vanished => RUN_AFTER_VANISHING,
         });
         is_over.store(true, Ordering::Relaxed);
+        if let Some([_, _, interface]) = namespace {
+            interface_is(interface, "up")?;
+        }
         join(writing).and(outcome).map(|()| ended)
     })?;
     let commits = commits
@@ -301,13 +318,32 @@ fn join(writing: Vec<thread::ScopedJoinHandle<'_, Result<(), Failure>>>) -> Resu
     })
 }
 
+fn interface_is(interface: &str, state: &str) -> Result<(), Failure> {
+    let mut command = Command::new("ip");
+    match command.args(["link", "set", interface, state]).status()? {
+        status if status.success() => Ok(()),
+        status => Err(Failure::new(format!(
+            "ip link set {interface} {state}: {status}"
+        ))),
+    }
+}
+
 /// The process that ends.
 struct Other(Child);
 
 impl Other {
-    fn start(url: &str, schema: &str) -> Result<Self, Failure> {
-        let mut child = Command::new(env::current_exe()?)
-            .args(["commit-until-killed", url, schema])
+    fn start(url: &str, schema: &str, namespace: Option<&[String]>) -> Result<Self, Failure> {
+        let mut url = url.to_owned();
+        let mut command = Command::new(env::current_exe()?);
+        if let Some([name, address, _]) = namespace {
+            url = url.replace("127.0.0.1", address);
+            command = Command::new("ip");
+            command
+                .args(["netns", "exec", name])
+                .arg(env::current_exe()?);
+        }
+        let mut child = command
+            .args(["commit-until-killed", &url, schema])
             .stdout(Stdio::piped())
             .spawn()?;
         let output = child.stdout.take();

@@ -105,6 +105,7 @@ impl Site {
                 store: store.clone(),
                 policies: Policies::default(),
                 sources: SourceHealth::default(),
+                store_disk: driftline_runtime::StoreDisk::default(),
             }),
             description: api_description(),
             metrics: None,

@@ -91,6 +91,13 @@ impl Progress {
     }
 }
 
+/// A command that fails leaves no bar behind.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
 /// The wait for something whose progress is not known, shown until it is dropped.
 pub struct Waiting {
     bar: ProgressBar,

@@ -7,7 +7,6 @@ pub mod manifest;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
 };
 
 use clap::{Args, Subcommand};
@@ -16,7 +15,7 @@ use driftline_store::{
     StoreError, Target,
     backup::{self, Progress as Step, Watch},
 };
-use indicatif::{BinaryBytes, ProgressBar};
+use indicatif::BinaryBytes;
 use rustix::fs::statvfs;
 use tokio::sync::watch;
 
@@ -30,7 +29,8 @@ use crate::{
     data_dir::DataDir,
     durable,
     error::CliError,
-    output::{self, Progress},
+    output,
+    progress::{End, Progress},
     shown, stop,
 };
 
@@ -232,28 +232,42 @@ pub async fn watched<T: Send + 'static>(
     verb: &'static str,
     work: impl FnOnce(Box<Watch>) -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, CliError> {
-    let progress = Arc::new(Mutex::new(Progress::start("{spinner} {wide_msg}", None)));
-    let shown_by = Arc::clone(&progress);
+    let mut shown = Shown::default();
     let watch = Box::new(move |step: Step| {
-        let mut progress = shown_by.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.show(|_: &ProgressBar| message(step, verb));
+        shown.show(step, verb);
         !*stop.borrow()
     });
     let done = tokio::task::spawn_blocking(move || work(watch)).await;
-    let progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
-    progress.finish();
     done.map_err(CliError::failed)?
 }
 
-fn message(step: Step, verb: &str) -> String {
-    match step {
-        Step::Copied { bytes, of } => {
-            let of = of.map_or(String::new(), |of| format!(" of {}", BinaryBytes(of)));
-            format!("{}{of} {verb}", BinaryBytes(bytes))
+/// The progress of a copy, and then of its proof.
+#[derive(Default)]
+struct Shown {
+    copying: Option<Progress>,
+    reading: Option<Progress>,
+}
+
+impl Shown {
+    fn show(&mut self, step: Step, verb: &str) {
+        match step {
+            Step::Copied { bytes, of } => {
+                let end = of.map_or(End::Unknown, |of| End::Count(of / MEGABYTE));
+                let progress = self.copying.get_or_insert_with(|| Progress::start(end));
+                progress.show(bytes / MEGABYTE, "megabyte", || vec![verb.to_owned()]);
+            }
+            Step::Read { rows } => {
+                drop(self.copying.take());
+                let progress = self
+                    .reading
+                    .get_or_insert_with(|| Progress::start(End::Unknown));
+                progress.show(rows, "row", || vec!["read to prove them".to_owned()]);
+            }
         }
-        Step::Read { rows } => format!("{} read", shown::count(rows, "row")),
     }
 }
+
+const MEGABYTE: u64 = 1_000_000;
 
 /// Where a data folder has the records of ID nodes.
 pub const IDS: &str = "ids";
