@@ -54,7 +54,7 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
         let is_known =
             name == Manifest::NAME || manifest.files.iter().any(|file| file.name == name);
         if is_of_export(&name) && !is_known {
-            // It is no part of the export, and the next one writes over it.
+            // It is no part of the export, and the next one removes it.
             output::note(&format!(
                 "driftline: {name} is no part of the export: one was ended before its end"
             ));

@@ -77,6 +77,22 @@ pub const COLUMNS: [Column; 31] = [
     optional("status", Kind::Text),
 ];
 
+impl Column {
+    /// Whether its values come from the post as its server wrote it.
+    pub fn is_of_status(&self) -> bool {
+        place(self.name) >= place(FIRST_OF_STATUS)
+    }
+}
+
+/// The place of a column; that after the last if there is none of that name.
+pub fn place(name: &str) -> usize {
+    let found = COLUMNS.iter().position(|column| column.name == name);
+    found.unwrap_or(COLUMNS.len())
+}
+
+/// From here on columns come from the status.
+const FIRST_OF_STATUS: &str = "author";
+
 const fn required(name: &'static str, kind: Kind) -> Column {
     Column {
         name,

@@ -7,7 +7,9 @@ mod file;
 mod manifest;
 #[cfg(feature = "parquet")]
 mod parquet_file;
+mod part;
 mod reading;
+mod redaction;
 
 use std::path::PathBuf;
 
@@ -62,6 +64,10 @@ pub struct Export {
     /// Also what deleted posts held, where it was kept.
     #[arg(long)]
     deleted: bool,
+    /// When the export goes on, take the content of posts that were deleted meanwhile out of the files that
+    /// are there.
+    #[arg(long, requires = "out", conflicts_with = "deleted")]
+    honour_deletions: bool,
     /// Also edits, deletions and departures since the last export into the folder, in files of their own.
     #[arg(long, requires = "out")]
     changes: bool,
@@ -96,6 +102,18 @@ pub enum Format {
     Parquet,
 }
 
+impl Format {
+    /// How names of files of it end.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+            #[cfg(feature = "parquet")]
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
 impl Export {
     /// Runs it.
     ///
@@ -118,7 +136,7 @@ impl Export {
         }
         store_access::with(config, Missing::Refuse, async |access| {
             let mut lines = LineWriter::new(self.format, std::io::stdout().lock())?;
-            let mut reading = Reading::new(&self.names, self.filter(), None, false);
+            let mut reading = Reading::new(&self.names, self.filter(), None, false, false);
             while let Some(page) = reading.next(access).await? {
                 for record in &page {
                     lines
