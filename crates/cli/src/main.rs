@@ -25,6 +25,7 @@ mod parse;
 mod refresh_section;
 mod reloading;
 mod shown;
+mod size;
 mod socket;
 mod source_options;
 mod source_reader;

@@ -235,13 +235,16 @@ struct Media {
 /// An ID, which some servers send as a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Id {
+pub enum Id {
+    /// As text.
     Text(String),
+    /// As a number.
     Number(u64),
 }
 
 impl Id {
-    fn into_text(self) -> String {
+    /// As text.
+    pub fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,
             Self::Number(number) => number.to_string(),

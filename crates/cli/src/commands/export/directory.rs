@@ -1,17 +1,21 @@
 //! An export as files in a folder.
 
 use std::{
+    collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use driftline_core::feed::ChangeKind;
+use driftline_net::Http;
 use driftline_runtime::now_ms;
 use driftline_server::admin::{ListSources, ShowHistory, VerifySource};
 
 use super::{
     Export,
-    manifest::{FileKind, Manifest, ManifestFile, ManifestSource},
+    manifest::{FileKind, Manifest, ManifestFile, ManifestSource, MediaFiles},
+    media::{self, MediaReader},
+    media_fetch::Fetching,
     part::Part,
     reading::Reading,
     redaction::Deletions,
@@ -30,6 +34,10 @@ pub struct Directory {
     manifest: Manifest,
     /// The most rows of a file.
     rows: u64,
+    /// The client that fetches attachments, if they are fetched.
+    client: Option<Http>,
+    /// The largest that is.
+    max_bytes: u64,
 }
 
 impl Directory {
@@ -37,7 +45,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`CliError`] if it has something else.
-    pub fn open(dir: PathBuf, export: &Export) -> Result<Self, CliError> {
+    pub fn open(dir: PathBuf, export: &Export, client: Option<Http>) -> Result<Self, CliError> {
         let shown = dir.display();
         fs::create_dir_all(&dir).map_err(|error| {
             CliError::failed(format!("the folder {shown} cannot be made: {error}"))
@@ -49,7 +57,8 @@ impl Directory {
                     && known.filter == export.filter()
                     && known.changes == export.changes
                     && known.history == export.history
-                    && known.honour_deletions == export.honour_deletions;
+                    && known.honour_deletions == export.honour_deletions
+                    && known.media == export.media;
                 if !is_same {
                     return Err(CliError::usage(format!(
                         "{shown} has an export with other options, see its manifest.json; name another folder"
@@ -63,7 +72,10 @@ impl Directory {
                 })?;
                 // What a killed export left is removed.
                 let is_foreign = |entry: io::Result<fs::DirEntry>| {
-                    entry.is_ok_and(|entry| !is_of_export(&entry.file_name().to_string_lossy()))
+                    entry.is_ok_and(|entry| {
+                        let name = entry.file_name();
+                        name != media::FOLDER && !is_of_export(&name.to_string_lossy())
+                    })
                 };
                 if entries.any(is_foreign) {
                     return Err(CliError::usage(format!(
@@ -80,6 +92,8 @@ impl Directory {
                     changes: export.changes,
                     history: export.history,
                     honour_deletions: export.honour_deletions,
+                    media: export.media,
+                    media_files: None,
                     position: "start".to_owned(),
                     files: Vec::new(),
                     sources: Vec::new(),
@@ -90,6 +104,8 @@ impl Directory {
             dir,
             manifest,
             rows: export.rows,
+            client,
+            max_bytes: export.media_max_size,
         })
     }
 
@@ -118,11 +134,19 @@ impl Directory {
             with_changes,
             self.manifest.honour_deletions,
         );
+        let mut fetching = self.fetching(access).await?;
+        let mut replaced = Vec::new();
+        // What is made from now on is tried again by the next export.
+        let count = self.manifest.files.len();
         let mut parts: Vec<Part> = Vec::new();
         let mut progress = Progress::start("{spinner} {wide_msg}", None);
         let mut written = 0_u64;
         while let Some(page) = reading.next(access).await? {
+            let mut attachments = Vec::new();
             for record in &page {
+                if self.manifest.media.is_some() {
+                    attachments.extend(media::lines(record));
+                }
                 let kind = match record.event {
                     ChangeKind::New => FileKind::Posts,
                     _ => FileKind::Changes,
@@ -139,6 +163,12 @@ impl Directory {
                     }
                 }
             }
+            if let Some(fetching) = &mut fetching {
+                media::fetch(&mut attachments, fetching).await?;
+            }
+            for line in &attachments {
+                self.part(&mut parts, FileKind::Media)?.write_json(line)?;
+            }
             written += page.len() as u64;
             progress.show(|_| format!("{} written", shown::count(written, "row")));
         }
@@ -146,10 +176,22 @@ impl Directory {
         for part in parts {
             self.end(part)?;
         }
-        let replaced = match reading.deletions() {
-            Some(deletions) => self.redact(deletions)?,
-            None => Vec::new(),
+        if let Some(deletions) = reading.deletions() {
+            replaced.extend(self.redact(deletions)?);
+        }
+        if let Some(fetching) = &mut fetching {
+            replaced.extend(self.try_again(fetching, count).await?);
+        }
+        let unread = |error: io::Error| {
+            CliError::failed(format!(
+                "the attachments of the export cannot be read: {error}"
+            ))
         };
+        let fetched = match fetching {
+            Some(_) => Some(media::named_files(&self.dir, &self.manifest).map_err(unread)?),
+            None => None,
+        };
+        self.manifest.media_files = fetched.as_ref().map(MediaFiles::of);
         self.manifest.position = reading.position().to_owned();
         self.manifest.driftline = env!("CARGO_PKG_VERSION").to_owned();
         self.manifest.written_at_ms = now_ms();
@@ -166,6 +208,10 @@ impl Directory {
                 .and_then(|()| durable::sync_folder(&self.dir))
                 .map_err(|error| unremoved(&self.dir, error))?;
         }
+        if let Some(fetched) = &fetched {
+            media::remove_others(&self.dir, fetched)
+                .map_err(|error| unremoved(&self.dir, error))?;
+        }
         let shown = |manifest: &Manifest| {
             let files = manifest.files.len() as u64;
             vec![format!(
@@ -175,6 +221,65 @@ impl Directory {
             )]
         };
         output::reply(json, &self.manifest, shown)
+    }
+
+    /// What fetches attachments, if they are fetched.
+    async fn fetching(&self, access: &mut StoreAccess) -> Result<Option<Fetching>, CliError> {
+        let Some(client) = self.client.clone() else {
+            return Ok(None);
+        };
+        let sources = access.execute(ListSources).await?;
+        let mut known = HashMap::new();
+        let read = media::each_line(&self.dir, &self.manifest, |line| {
+            if let (Some(address), Some(fetched)) = (line.address(), &line.fetched) {
+                known.insert(address.to_owned(), fetched.clone());
+            }
+        });
+        read.map_err(|error| {
+            CliError::failed(format!(
+                "the attachments of the export cannot be read: {error}"
+            ))
+        })?;
+        let folder = self.dir.join(media::FOLDER);
+        Fetching::new(folder, client, self.max_bytes, &sources, known).map(Some)
+    }
+
+    /// Fetches once more what the first files so many name and was not fetched the first time, and puts files with the new lines in the
+    /// place of the old ones. Returns the names of these.
+    async fn try_again(
+        &mut self,
+        fetching: &mut Fetching,
+        count: usize,
+    ) -> Result<Vec<String>, CliError> {
+        let mut replaced = Vec::new();
+        for place in 0..count {
+            let old = self.manifest.files[place].clone();
+            let path = self.dir.join(&old.name);
+            let unread = |error: io::Error| {
+                CliError::failed(format!("{} cannot be read: {error}", path.display()))
+            };
+            if old.of != FileKind::Media || !media::has_failures(&path).map_err(unread)? {
+                continue;
+            }
+            let mut part = self.begin(old.of, 0)?;
+            let mut reader = MediaReader::open(&path).map_err(unread)?;
+            loop {
+                let mut lines = reader.page().map_err(unread)?;
+                if lines.is_empty() {
+                    break;
+                }
+                media::try_again(&mut lines, fetching).await?;
+                for line in &lines {
+                    part.write_json(line)?;
+                }
+            }
+            self.manifest.files[place] = ManifestFile {
+                redacted: old.redacted,
+                ..part.end(&self.dir)?
+            };
+            replaced.push(old.name);
+        }
+        Ok(replaced)
     }
 
     /// The part of that kind with room for a row.

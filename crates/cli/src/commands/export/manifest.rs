@@ -6,7 +6,7 @@ use driftline_server::admin::SourceRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Format, reading::Filter};
+use super::{Format, media::MediaMode, reading::Filter};
 use crate::{durable, error::CliError};
 
 /// An export's manifest, `manifest.json`.
@@ -31,6 +31,12 @@ pub struct Manifest {
     /// Whether the content of posts that are deleted later is taken out of the files.
     #[serde(default)]
     pub honour_deletions: bool,
+    /// What is written of attachments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<MediaMode>,
+    /// The files that were fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_files: Option<MediaFiles>,
     /// The position in the feed up to which all is here; the next export goes on after it.
     pub position: String,
     /// The files, in order of their making.
@@ -67,11 +73,22 @@ pub enum FileKind {
     Changes,
     /// Earlier versions and counts over time.
     History,
+    /// Attachments.
+    Media,
+}
+
+/// The files in the folder `media`, as the lines of attachments name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaFiles {
+    /// How many.
+    pub count: u64,
+    /// Their size in all.
+    pub bytes: u64,
 }
 
 impl FileKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Posts, Self::Changes, Self::History];
+    pub const ALL: [Self; 4] = [Self::Posts, Self::Changes, Self::History, Self::Media];
 
     /// What files' names begin with.
     pub fn word(self) -> &'static str {
@@ -79,6 +96,7 @@ impl FileKind {
             Self::Posts => "posts",
             Self::Changes => "changes",
             Self::History => "history",
+            Self::Media => "media",
         }
     }
 
@@ -87,7 +105,7 @@ impl FileKind {
         match self {
             Self::Posts | Self::Changes => format,
             // Versions within versions are no table.
-            Self::History => Format::Jsonl,
+            Self::History | Self::Media => Format::Jsonl,
         }
     }
 }

@@ -5,6 +5,8 @@ mod columns;
 mod directory;
 mod file;
 mod manifest;
+mod media;
+mod media_fetch;
 #[cfg(feature = "parquet")]
 mod parquet_file;
 mod part;
@@ -20,12 +22,13 @@ use serde::{Deserialize, Serialize};
 use self::{
     directory::Directory,
     file::LineWriter,
+    media::MediaMode,
     reading::{Filter, Reading, TimeOf},
 };
 use crate::{
     config::Config,
     error::CliError,
-    output, shown,
+    output, shown, size,
     store_access::{self, Missing},
 };
 
@@ -74,6 +77,15 @@ pub struct Export {
     /// Also each post's earlier versions and its counts over time, in files of their own.
     #[arg(long, requires = "out")]
     history: bool,
+    /// Also the posts' attachments: a line for each, or with `fetch` the files, too, in the folder `media`.
+    #[arg(long, value_enum, value_name = "WHAT", requires = "out")]
+    media: Option<MediaMode>,
+    /// The largest attachment that is fetched, such as 500KiB or 2GiB.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size::parse_bytes, requires = "media")]
+    media_max_size: u64,
+    /// Fetch attachments from private networks, too; from a source's own server its setting counts.
+    #[arg(long, requires = "media")]
+    allow_private: bool,
     /// The most posts of a file.
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..), requires = "out")]
     rows: u64,
@@ -125,7 +137,13 @@ impl Export {
         }
         if let Some(dir) = self.out.clone() {
             return store_access::with(config, Missing::Refuse, async |access| {
-                Directory::open(dir, &self)?.write(access, json).await
+                let client = match self.media {
+                    Some(MediaMode::Fetch) => Some(config.http(self.allow_private)?),
+                    _ => None,
+                };
+                Directory::open(dir, &self, client)?
+                    .write(access, json)
+                    .await
             })
             .await;
         }

@@ -20,6 +20,7 @@ use super::{
     columns::{self, COLUMNS},
     file::moment,
     manifest::{FileKind, ManifestFile},
+    media::MediaLine,
     part::PartWriter,
     reading::Record,
 };
@@ -100,6 +101,7 @@ impl Deletions {
                 return Ok(redacted);
             }
             let found = match kind {
+                FileKind::Media => self.media(&line)?.map(Redacted::Media),
                 FileKind::History => self.history(&line)?.map(Redacted::History),
                 FileKind::Posts | FileKind::Changes => self.record(&line)?.map(Redacted::Record),
             };
@@ -107,6 +109,9 @@ impl Deletions {
             match (&mut out, found) {
                 (Some(PartWriter::Lines(lines)), Some(Redacted::History(history))) => {
                     lines.write_json(&history)?;
+                }
+                (Some(PartWriter::Lines(lines)), Some(Redacted::Media(media))) => {
+                    lines.write_json(&media)?;
                 }
                 (Some(PartWriter::Lines(lines)), Some(Redacted::Record(record))) => {
                     lines.write(&record)?;
@@ -164,6 +169,15 @@ impl Deletions {
         history.counts.clear();
         history.deleted_at_ms = Some(at_ms);
         Ok(Some(history))
+    }
+
+    fn media(&self, line: &[u8]) -> io::Result<Option<MediaLine>> {
+        let mut media: MediaLine = serde_json::from_slice(line)?;
+        let (None, Some(at_ms)) = (media.deleted_at_ms, self.of(media.post_id)) else {
+            return Ok(None);
+        };
+        media.redact(at_ms);
+        Ok(Some(media))
     }
 
     fn table(&self, file: File, mut out: Option<&mut PartWriter>) -> io::Result<u64> {
@@ -249,6 +263,7 @@ impl Deletions {
 enum Redacted {
     Record(Record),
     History(PostHistory),
+    Media(MediaLine),
 }
 
 #[cfg(feature = "parquet")]
