@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::{
     Format,
     directory::is_of_export,
-    manifest::{FileKind, Manifest, ManifestFile},
+    manifest::{FileKind, Manifest, ManifestFile, MediaFiles},
+    media,
 };
 use crate::{checksum, error::CliError, output, shown};
 
@@ -21,6 +22,8 @@ struct Checked {
     files: usize,
     rows: u64,
     bytes: u64,
+    /// The files of attachments, which are not among the others.
+    media_files: u64,
     /// What is not as the manifest says.
     faults: Vec<String>,
 }
@@ -38,6 +41,7 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
         files: manifest.files.len(),
         rows: manifest.files.iter().map(|file| file.rows).sum(),
         bytes: manifest.files.iter().map(|file| file.bytes).sum(),
+        media_files: 0,
         faults: Vec::new(),
     };
     for file in &manifest.files {
@@ -47,6 +51,13 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
             .faults
             .extend(fault.map(|fault| format!("{}: {fault}", file.name)));
     }
+    if let Some(expected) = manifest.media_files {
+        checked.media_files = expected.count;
+        let faults = media_faults(dir, &manifest, expected);
+        checked
+            .faults
+            .extend(faults.unwrap_or_else(|error| vec![format!("media: {error}")]));
+    }
     let entries = fs::read_dir(dir)
         .map_err(|error| CliError::failed(format!("the folder {shown} cannot be read: {error}")))?;
     for entry in entries.flatten() {
@@ -54,7 +65,7 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
         let is_known =
             name == Manifest::NAME || manifest.files.iter().any(|file| file.name == name);
         if is_of_export(&name) && !is_known {
-            // It is no part of the export, and the next one writes over it.
+            // It is no part of the export, and the next one removes it.
             output::note(&format!(
                 "driftline: {name} is no part of the export: one was ended before its end"
             ));
@@ -63,10 +74,14 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
     output::reply(json, &checked, |checked| {
         let mut lines = checked.faults.clone();
         lines.push(format!(
-            "{}, {}, {} bytes: {}",
+            "{}, {}, {} bytes{}: {}",
             shown::count(checked.files as u64, "file"),
             shown::count(checked.rows, "row"),
             checked.bytes,
+            match checked.media_files {
+                0 => String::new(),
+                files => format!(", {}", shown::count(files, "attachment")),
+            },
             match checked.faults.len() as u64 {
                 0 => "all as the manifest says".to_owned(),
                 faults => shown::count(faults, "fault"),
@@ -82,6 +97,27 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
     }
 }
 
+/// What is wrong with the files of attachments: each has its SHA-256 in its name.
+fn media_faults(dir: &Path, manifest: &Manifest, expected: MediaFiles) -> io::Result<Vec<String>> {
+    let named = media::named_files(dir, manifest)?;
+    let mut faults = Vec::new();
+    for (name, bytes) in &named {
+        let path = dir.join(media::FOLDER).join(name);
+        let digest = name.split('.').next().unwrap_or_default();
+        let difference = checksum::difference(&path, *bytes, digest);
+        let fault = difference.unwrap_or_else(|error| Some(error.to_string()));
+        faults.extend(fault.map(|fault| format!("{}/{name}: {fault}", media::FOLDER)));
+    }
+    let found = MediaFiles::of(&named);
+    if found != expected {
+        faults.push(format!(
+            "{} attachments of {} bytes instead of {} of {}",
+            found.count, found.bytes, expected.count, expected.bytes
+        ));
+    }
+    Ok(faults)
+}
+
 /// What is wrong with a file, if anything.
 fn fault(dir: &Path, file: &ManifestFile, format: Format) -> io::Result<Option<String>> {
     let path = dir.join(&file.name);
@@ -94,8 +130,7 @@ fn fault(dir: &Path, file: &ManifestFile, format: Format) -> io::Result<Option<S
 
 fn rows(path: &Path, kind: FileKind, format: Format) -> io::Result<u64> {
     let file = File::open(path)?;
-    match format {
-        _ if kind == FileKind::History => lines(file),
+    match kind.format(format) {
         Format::Jsonl => lines(file),
         Format::Csv => {
             let mut rows = 0;

@@ -77,6 +77,22 @@ pub const COLUMNS: [Column; 31] = [
     optional("status", Kind::Text),
 ];
 
+impl Column {
+    /// Whether its values come from the post as its server wrote it.
+    pub fn is_of_status(&self) -> bool {
+        place(self.name) >= place(FIRST_OF_STATUS)
+    }
+}
+
+/// The place of a column; that after the last if there is none of that name.
+pub fn place(name: &str) -> usize {
+    let found = COLUMNS.iter().position(|column| column.name == name);
+    found.unwrap_or(COLUMNS.len())
+}
+
+/// From here on columns come from the status.
+const FIRST_OF_STATUS: &str = "author";
+
 const fn required(name: &'static str, kind: Kind) -> Column {
     Column {
         name,
@@ -219,13 +235,16 @@ struct Media {
 /// An ID, which some servers send as a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Id {
+pub enum Id {
+    /// As text.
     Text(String),
+    /// As a number.
     Number(u64),
 }
 
 impl Id {
-    fn into_text(self) -> String {
+    /// As text.
+    pub fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,
             Self::Number(number) => number.to_string(),

@@ -1,23 +1,27 @@
 //! An export as files in a folder.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write as _},
+    collections::HashMap,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use driftline_core::feed::ChangeKind;
+use driftline_net::Http;
 use driftline_runtime::now_ms;
 use driftline_server::admin::{ListSources, ShowHistory, VerifySource};
 
 use super::{
-    Export, Format,
-    file::LineWriter,
-    manifest::{FileKind, Manifest, ManifestFile, ManifestSource},
-    reading::{Reading, Record},
+    Export,
+    manifest::{FileKind, Manifest, ManifestFile, ManifestSource, MediaFiles},
+    media::{self, MediaReader},
+    media_fetch::Fetching,
+    part::Part,
+    reading::Reading,
+    redaction::Deletions,
 };
 use crate::{
-    checksum::Hashing,
+    durable,
     error::CliError,
     output,
     progress::{End, Progress},
@@ -31,21 +35,10 @@ pub struct Directory {
     manifest: Manifest,
     /// The most rows of a file.
     rows: u64,
-}
-
-/// A file that is being written.
-struct Part {
-    kind: FileKind,
-    name: String,
-    path: PathBuf,
-    rows: u64,
-    writer: PartWriter,
-}
-
-enum PartWriter {
-    Lines(Box<LineWriter<Hashing<File>>>),
-    #[cfg(feature = "parquet")]
-    Parquet(Box<super::parquet_file::ParquetFile<Hashing<File>>>),
+    /// The client that fetches attachments, if they are fetched.
+    client: Option<Http>,
+    /// The largest that is.
+    max_bytes: u64,
 }
 
 impl Directory {
@@ -53,7 +46,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`CliError`] if it has something else.
-    pub fn open(dir: PathBuf, export: &Export) -> Result<Self, CliError> {
+    pub fn open(dir: PathBuf, export: &Export, client: Option<Http>) -> Result<Self, CliError> {
         let shown = dir.display();
         fs::create_dir_all(&dir).map_err(|error| {
             CliError::failed(format!("the folder {shown} cannot be made: {error}"))
@@ -64,7 +57,9 @@ impl Directory {
                     && known.names == export.names
                     && known.filter == export.filter()
                     && known.changes == export.changes
-                    && known.history == export.history;
+                    && known.history == export.history
+                    && known.honour_deletions == export.honour_deletions
+                    && known.media == export.media;
                 if !is_same {
                     return Err(CliError::usage(format!(
                         "{shown} has an export with other options, see its manifest.json; name another folder"
@@ -76,9 +71,12 @@ impl Directory {
                 let mut entries = fs::read_dir(&dir).map_err(|error| {
                     CliError::failed(format!("the folder {shown} cannot be read: {error}"))
                 })?;
-                // What a killed export left is written over.
+                // What a killed export left is removed.
                 let is_foreign = |entry: io::Result<fs::DirEntry>| {
-                    entry.is_ok_and(|entry| !is_of_export(&entry.file_name().to_string_lossy()))
+                    entry.is_ok_and(|entry| {
+                        let name = entry.file_name();
+                        name != media::FOLDER && !is_of_export(&name.to_string_lossy())
+                    })
                 };
                 if entries.any(is_foreign) {
                     return Err(CliError::usage(format!(
@@ -94,6 +92,9 @@ impl Directory {
                     filter: export.filter(),
                     changes: export.changes,
                     history: export.history,
+                    honour_deletions: export.honour_deletions,
+                    media: export.media,
+                    media_files: None,
                     position: "start".to_owned(),
                     files: Vec::new(),
                     sources: Vec::new(),
@@ -104,6 +105,8 @@ impl Directory {
             dir,
             manifest,
             rows: export.rows,
+            client,
+            max_bytes: export.media_max_size,
         })
     }
 
@@ -112,6 +115,14 @@ impl Directory {
     /// # Errors
     /// [`CliError`]: then the folder is as it was, but for files that no manifest names.
     pub async fn write(mut self, access: &mut StoreAccess, json: bool) -> Result<(), CliError> {
+        let unremoved = |dir: &Path, error: io::Error| {
+            CliError::failed(format!(
+                "a file in {} that is no part of the export cannot be removed: {error}",
+                dir.display()
+            ))
+        };
+        self.remove_leftovers()
+            .map_err(|error| unremoved(&self.dir, error))?;
         let after = self.manifest.position.clone();
         let names = self.manifest.names.clone();
         let is_first = self.manifest.files.is_empty() && after == "start";
@@ -122,18 +133,29 @@ impl Directory {
             self.manifest.filter.clone(),
             Some(after),
             with_changes,
+            self.manifest.honour_deletions,
         );
+        let mut fetching = self.fetching(access).await?;
+        let mut replaced = Vec::new();
+        // What is made from now on is tried again by the next export.
+        let count = self.manifest.files.len();
         let mut parts: Vec<Part> = Vec::new();
         let mut progress = Progress::start(End::Unknown);
         let mut written = 0_u64;
         while let Some(page) = reading.next(access).await? {
+            let mut attachments = Vec::new();
             for record in &page {
+                if self.manifest.media.is_some() {
+                    attachments.extend(media::lines(record));
+                }
                 let kind = match record.event {
                     ChangeKind::New => FileKind::Posts,
                     _ => FileKind::Changes,
                 };
                 self.part(&mut parts, kind)?.write(record)?;
-                if self.manifest.history && kind == FileKind::Posts {
+                let has_history = kind == FileKind::Posts
+                    && !(self.manifest.honour_deletions && record.post.deleted_at_ms.is_some());
+                if self.manifest.history && has_history {
                     let id = record.post.post_id.to_string();
                     let history = access.execute(ShowHistory { post: id }).await?;
                     if !history.versions.is_empty() || history.counts.len() > 1 {
@@ -142,6 +164,12 @@ impl Directory {
                     }
                 }
             }
+            if let Some(fetching) = &mut fetching {
+                media::fetch(&mut attachments, fetching).await?;
+            }
+            for line in &attachments {
+                self.part(&mut parts, FileKind::Media)?.write_json(line)?;
+            }
             written += page.len() as u64;
             progress.show(written, "row", Vec::new);
         }
@@ -149,14 +177,42 @@ impl Directory {
         for part in parts {
             self.end(part)?;
         }
+        if let Some(deletions) = reading.deletions() {
+            replaced.extend(self.redact(deletions)?);
+        }
+        if let Some(fetching) = &mut fetching {
+            replaced.extend(self.try_again(fetching, count).await?);
+        }
+        let unread = |error: io::Error| {
+            CliError::failed(format!(
+                "the attachments of the export cannot be read: {error}"
+            ))
+        };
+        let fetched = match fetching {
+            Some(_) => Some(media::named_files(&self.dir, &self.manifest).map_err(unread)?),
+            None => None,
+        };
+        self.manifest.media_files = fetched.as_ref().map(MediaFiles::of);
         self.manifest.position = reading.position().to_owned();
         self.manifest.driftline = env!("CARGO_PKG_VERSION").to_owned();
         self.manifest.written_at_ms = now_ms();
         self.manifest.sources = sources(&names, access).await?;
         let path = self.dir.display();
-        self.manifest.write(&self.dir).map_err(|error| {
-            CliError::failed(format!("the manifest in {path} was not written: {error}"))
-        })?;
+        // The names of the files come to the disk before the manifest that lists them.
+        durable::sync_folder(&self.dir)
+            .and_then(|()| self.manifest.write(&self.dir))
+            .map_err(|error| {
+                CliError::failed(format!("the manifest in {path} was not written: {error}"))
+            })?;
+        if !replaced.is_empty() {
+            self.remove_leftovers()
+                .and_then(|()| durable::sync_folder(&self.dir))
+                .map_err(|error| unremoved(&self.dir, error))?;
+        }
+        if let Some(fetched) = &fetched {
+            media::remove_others(&self.dir, fetched)
+                .map_err(|error| unremoved(&self.dir, error))?;
+        }
         let shown = |manifest: &Manifest| {
             let files = manifest.files.len() as u64;
             vec![format!(
@@ -166,6 +222,65 @@ impl Directory {
             )]
         };
         output::reply(json, &self.manifest, shown)
+    }
+
+    /// What fetches attachments, if they are fetched.
+    async fn fetching(&self, access: &mut StoreAccess) -> Result<Option<Fetching>, CliError> {
+        let Some(client) = self.client.clone() else {
+            return Ok(None);
+        };
+        let sources = access.execute(ListSources).await?;
+        let mut known = HashMap::new();
+        let read = media::each_line(&self.dir, &self.manifest, |line| {
+            if let (Some(address), Some(fetched)) = (line.address(), &line.fetched) {
+                known.insert(address.to_owned(), fetched.clone());
+            }
+        });
+        read.map_err(|error| {
+            CliError::failed(format!(
+                "the attachments of the export cannot be read: {error}"
+            ))
+        })?;
+        let folder = self.dir.join(media::FOLDER);
+        Fetching::new(folder, client, self.max_bytes, &sources, known).map(Some)
+    }
+
+    /// Fetches once more what the first files so many name and was not fetched the first time, and puts files with the new lines in the
+    /// place of the old ones. Returns the names of these.
+    async fn try_again(
+        &mut self,
+        fetching: &mut Fetching,
+        count: usize,
+    ) -> Result<Vec<String>, CliError> {
+        let mut replaced = Vec::new();
+        for place in 0..count {
+            let old = self.manifest.files[place].clone();
+            let path = self.dir.join(&old.name);
+            let unread = |error: io::Error| {
+                CliError::failed(format!("{} cannot be read: {error}", path.display()))
+            };
+            if old.of != FileKind::Media || !media::has_failures(&path).map_err(unread)? {
+                continue;
+            }
+            let mut part = self.begin(old.of, 0)?;
+            let mut reader = MediaReader::open(&path).map_err(unread)?;
+            loop {
+                let mut lines = reader.page().map_err(unread)?;
+                if lines.is_empty() {
+                    break;
+                }
+                media::try_again(&mut lines, fetching).await?;
+                for line in &lines {
+                    part.write_json(line)?;
+                }
+            }
+            self.manifest.files[place] = ManifestFile {
+                redacted: old.redacted,
+                ..part.end(&self.dir)?
+            };
+            replaced.push(old.name);
+        }
+        Ok(replaced)
     }
 
     /// The part of that kind with room for a row.
@@ -192,103 +307,60 @@ impl Directory {
     }
 
     fn begin(&self, kind: FileKind, open: usize) -> Result<Part, CliError> {
-        let number = self.manifest.files.len() + open + 1;
-        let (word, format) = match kind {
-            FileKind::Posts => ("posts", self.manifest.format),
-            FileKind::Changes => ("changes", self.manifest.format),
-            // Versions within versions are no table.
-            FileKind::History => ("history", Format::Jsonl),
-        };
-        let ending = match format {
-            Format::Jsonl => "jsonl",
-            Format::Csv => "csv",
-            #[cfg(feature = "parquet")]
-            Format::Parquet => "parquet",
-        };
-        let name = format!("{word}-{number:05}.{ending}");
-        let path = self.dir.join(format!("{name}.part"));
-        let file = File::create(&path).map_err(|error| wrong(&path, error))?;
-        let file = Hashing::new(file);
-        let writer = match format {
-            #[cfg(feature = "parquet")]
-            Format::Parquet => {
-                let file = super::parquet_file::ParquetFile::new(file);
-                PartWriter::Parquet(Box::new(file.map_err(|error| wrong(&path, error))?))
-            }
-            format => PartWriter::Lines(Box::new(LineWriter::new(format, file)?)),
-        };
-        Ok(Part {
-            kind,
-            name,
-            path,
-            rows: 0,
-            writer,
-        })
+        let numbers = self.manifest.files.iter().map(ManifestFile::number);
+        let number = numbers.max().unwrap_or(0) + open as u64 + 1;
+        Part::begin(&self.dir, kind, self.manifest.format, number)
     }
 
-    /// Gives a part its name, once it is whole and durable.
     fn end(&mut self, part: Part) -> Result<(), CliError> {
-        let Part {
-            kind,
-            name,
-            path,
-            rows,
-            writer,
-        } = part;
-        let ended = || {
-            let hashing = writer.end()?;
-            let (mut file, sha256, bytes) = hashing.end();
-            file.flush()?;
-            file.sync_all()?;
-            fs::rename(&path, self.dir.join(&name))?;
-            Ok::<_, io::Error>((sha256, bytes))
-        };
-        let (sha256, bytes) = ended().map_err(|error| wrong(&path, error))?;
-        self.manifest.files.push(ManifestFile {
-            name,
-            of: kind,
-            rows,
-            bytes,
-            sha256,
-        });
+        let file = part.end(&self.dir)?;
+        self.manifest.files.push(file);
         Ok(())
     }
-}
 
-impl Part {
-    fn write(&mut self, record: &Record) -> Result<(), CliError> {
-        self.rows += 1;
-        match &mut self.writer {
-            PartWriter::Lines(lines) => lines
-                .write(record)
-                .map_err(|error| wrong(&self.path, error)),
-            #[cfg(feature = "parquet")]
-            PartWriter::Parquet(file) => {
-                file.write(record).map_err(|error| wrong(&self.path, error))
+    /// Puts files without the content of these posts in the place of those that have it. Returns the
+    /// names of the old ones, which go once no manifest names them.
+    fn redact(&mut self, deletions: &Deletions) -> Result<Vec<String>, CliError> {
+        let format = self.manifest.format;
+        let mut replaced = Vec::new();
+        for place in 0..self.manifest.files.len() {
+            let old = self.manifest.files[place].clone();
+            let path = self.dir.join(&old.name);
+            let unread = |error: io::Error| {
+                let path = path.display();
+                CliError::failed(format!(
+                    "{path} cannot be redacted: {error}; `driftline export check` tells whether it is whole"
+                ))
+            };
+            if !deletions.concern(&self.dir, &old, format).map_err(unread)? {
+                continue;
+            }
+            let mut part = self.begin(old.of, 0)?;
+            let mut redacted = 0;
+            part.write_by(old.rows, |writer| {
+                redacted = deletions.redact(&self.dir, &old, format, writer)?;
+                Ok(())
+            })?;
+            self.manifest.files[place] = ManifestFile {
+                redacted: old.redacted + redacted,
+                ..part.end(&self.dir)?
+            };
+            replaced.push(old.name);
+        }
+        Ok(replaced)
+    }
+
+    /// Removes what no manifest names: of an export that was killed.
+    fn remove_leftovers(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let is_known =
+                name == Manifest::NAME || self.manifest.files.iter().any(|file| file.name == name);
+            if is_of_export(&name) && !is_known {
+                fs::remove_file(self.dir.join(&name))?;
             }
         }
-    }
-
-    /// Writes a line that is no post.
-    fn write_json(&mut self, value: &impl serde::Serialize) -> Result<(), CliError> {
-        self.rows += 1;
-        match &mut self.writer {
-            PartWriter::Lines(lines) => lines
-                .write_json(value)
-                .map_err(|error| wrong(&self.path, error)),
-            #[cfg(feature = "parquet")]
-            PartWriter::Parquet(_) => Err(CliError::failed("a table holds posts only")),
-        }
-    }
-}
-
-impl PartWriter {
-    fn end(self) -> io::Result<Hashing<File>> {
-        match self {
-            Self::Lines(lines) => lines.end(),
-            #[cfg(feature = "parquet")]
-            Self::Parquet(file) => file.end().map_err(io::Error::other),
-        }
+        Ok(())
     }
 }
 
@@ -312,13 +384,15 @@ async fn sources(
 /// Whether an export gives files such names.
 pub fn is_of_export(name: &str) -> bool {
     let name = name.strip_suffix(".part").unwrap_or(name);
-    let is_part = ["posts-", "changes-", "history-"]
-        .iter()
-        .any(|word| name.starts_with(word));
-    is_part || name == Manifest::NAME
-}
-
-fn wrong(path: &Path, error: impl std::fmt::Display) -> CliError {
-    let path = path.display();
-    CliError::failed(format!("{path} cannot be written: {error}"))
+    let is_numbered = |kind: FileKind| {
+        let rest = name.strip_prefix(kind.word());
+        let rest = rest.and_then(|rest| rest.strip_prefix('-'));
+        rest.and_then(|rest| rest.split_once('.'))
+            .is_some_and(|(number, ending)| {
+                number.len() >= 5
+                    && number.bytes().all(|byte| byte.is_ascii_digit())
+                    && ["jsonl", "csv", "parquet"].contains(&ending)
+            })
+    };
+    name == Manifest::NAME || FileKind::ALL.into_iter().any(is_numbered)
 }

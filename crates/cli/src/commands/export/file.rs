@@ -83,6 +83,28 @@ impl<W: Write> LineWriter<W> {
         }
     }
 
+    /// Writes a whole line as it is.
+    ///
+    /// # Errors
+    /// That of the write, or that the format has other lines.
+    pub fn write_raw(&mut self, line: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Jsonl(out) => out.write_all(line),
+            Self::Csv(_) => Err(io::Error::other("a table has no lines of JSON")),
+        }
+    }
+
+    /// Writes a row of a table as it is.
+    ///
+    /// # Errors
+    /// That of the write, or that the format is no table.
+    pub fn write_cells(&mut self, cells: &csv::StringRecord) -> io::Result<()> {
+        match self {
+            Self::Jsonl(_) => Err(io::Error::other("lines of JSON have no cells")),
+            Self::Csv(writer) => writer.write_record(cells).map_err(io::Error::other),
+        }
+    }
+
     /// Ends, and gives back what it wrote to.
     ///
     /// # Errors
@@ -109,7 +131,7 @@ impl<W: Write> LineWriter<W> {
 }
 
 /// A moment by RFC 3339.
-fn moment(unix_ms: i64) -> String {
+pub fn moment(unix_ms: i64) -> String {
     let moment = Timestamp::from_millisecond(unix_ms);
     moment.map_or_else(
         |_| unix_ms.to_string(),

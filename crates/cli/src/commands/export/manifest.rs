@@ -6,7 +6,7 @@ use driftline_server::admin::SourceRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Format, reading::Filter};
+use super::{Format, media::MediaMode, reading::Filter};
 use crate::{durable, error::CliError};
 
 /// An export's manifest, `manifest.json`.
@@ -28,6 +28,15 @@ pub struct Manifest {
     pub changes: bool,
     /// Whether histories are written, too.
     pub history: bool,
+    /// Whether the content of posts that are deleted later is taken out of the files.
+    #[serde(default)]
+    pub honour_deletions: bool,
+    /// What is written of attachments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<MediaMode>,
+    /// The files that were fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_files: Option<MediaFiles>,
     /// The position in the feed up to which all is here; the next export goes on after it.
     pub position: String,
     /// The files, in order of their making.
@@ -49,6 +58,9 @@ pub struct ManifestFile {
     pub bytes: u64,
     /// Its SHA-256, in hexadecimal.
     pub sha256: String,
+    /// How many rows lost their content because their posts were deleted after they had been exported.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub redacted: u64,
 }
 
 /// What is in a file.
@@ -61,6 +73,50 @@ pub enum FileKind {
     Changes,
     /// Earlier versions and counts over time.
     History,
+    /// Attachments.
+    Media,
+}
+
+/// The files in the folder `media`, as the lines of attachments name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaFiles {
+    /// How many.
+    pub count: u64,
+    /// Their size in all.
+    pub bytes: u64,
+}
+
+impl FileKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Posts, Self::Changes, Self::History, Self::Media];
+
+    /// What files' names begin with.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Posts => "posts",
+            Self::Changes => "changes",
+            Self::History => "history",
+            Self::Media => "media",
+        }
+    }
+
+    /// The format of such files in an export of this format.
+    pub fn format(self, format: Format) -> Format {
+        match self {
+            Self::Posts | Self::Changes => format,
+            // Versions within versions are no table.
+            Self::History | Self::Media => Format::Jsonl,
+        }
+    }
+}
+
+impl ManifestFile {
+    /// The number in its name; 0 if it has none.
+    pub fn number(&self) -> u64 {
+        let (_, rest) = self.name.split_once('-').unwrap_or_default();
+        let (number, _) = rest.split_once('.').unwrap_or_default();
+        number.parse().unwrap_or_default()
+    }
 }
 
 /// A source as the export found it.
@@ -85,6 +141,14 @@ impl ManifestSource {
             report: value(serde_json::to_value(report))?,
         })
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands on references"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Manifest {

@@ -5,9 +5,13 @@ mod columns;
 mod directory;
 mod file;
 mod manifest;
+mod media;
+mod media_fetch;
 #[cfg(feature = "parquet")]
 mod parquet_file;
+mod part;
 mod reading;
+mod redaction;
 
 use std::path::PathBuf;
 
@@ -18,12 +22,13 @@ use serde::{Deserialize, Serialize};
 use self::{
     directory::Directory,
     file::LineWriter,
+    media::MediaMode,
     reading::{Filter, Reading, TimeOf},
 };
 use crate::{
     config::Config,
     error::CliError,
-    output, shown,
+    output, shown, size,
     store_access::{self, Missing},
 };
 
@@ -62,12 +67,25 @@ pub struct Export {
     /// Also what deleted posts held, where it was kept.
     #[arg(long)]
     deleted: bool,
+    /// When the export goes on, take the content of posts that were deleted meanwhile out of the files that
+    /// are there.
+    #[arg(long, requires = "out", conflicts_with = "deleted")]
+    honour_deletions: bool,
     /// Also edits, deletions and departures since the last export into the folder, in files of their own.
     #[arg(long, requires = "out")]
     changes: bool,
     /// Also each post's earlier versions and its counts over time, in files of their own.
     #[arg(long, requires = "out")]
     history: bool,
+    /// Also the posts' attachments: a line for each, or with `fetch` the files, too, in the folder `media`.
+    #[arg(long, value_enum, value_name = "WHAT", requires = "out")]
+    media: Option<MediaMode>,
+    /// The largest attachment that is fetched, such as 500KiB or 2GiB.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size::parse_bytes, requires = "media")]
+    media_max_size: u64,
+    /// Fetch attachments from private networks, too; from a source's own server its setting counts.
+    #[arg(long, requires = "media")]
+    allow_private: bool,
     /// The most posts of a file.
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..), requires = "out")]
     rows: u64,
@@ -96,6 +114,18 @@ pub enum Format {
     Parquet,
 }
 
+impl Format {
+    /// How names of files of it end.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+            #[cfg(feature = "parquet")]
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
 impl Export {
     /// Runs it.
     ///
@@ -107,7 +137,13 @@ impl Export {
         }
         if let Some(dir) = self.out.clone() {
             return store_access::with(config, Missing::Refuse, async |access| {
-                Directory::open(dir, &self)?.write(access, json).await
+                let client = match self.media {
+                    Some(MediaMode::Fetch) => Some(config.http(self.allow_private)?),
+                    _ => None,
+                };
+                Directory::open(dir, &self, client)?
+                    .write(access, json)
+                    .await
             })
             .await;
         }
@@ -118,7 +154,7 @@ impl Export {
         }
         store_access::with(config, Missing::Refuse, async |access| {
             let mut lines = LineWriter::new(self.format, std::io::stdout().lock())?;
-            let mut reading = Reading::new(&self.names, self.filter(), None, false);
+            let mut reading = Reading::new(&self.names, self.filter(), None, false, false);
             while let Some(page) = reading.next(access).await? {
                 for record in &page {
                     lines

@@ -1,18 +1,23 @@
 //! Posts as Apache Parquet.
 
-use std::{io::Write, sync::Arc};
+use std::{fs::File, io::Write, sync::Arc};
 
 use parquet::{
     basic::{Compression, LogicalType, Repetition, TimeUnit, Type as PhysicalType, ZstdLevel},
     column::writer::ColumnWriter,
     data_type::ByteArray,
     errors::ParquetError,
-    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    file::{
+        properties::WriterProperties,
+        reader::{FileReader as _, SerializedFileReader},
+        writer::SerializedFileWriter,
+    },
+    record::{Field, reader::RowIter},
     schema::types::Type,
 };
 
 use super::{
-    columns::{COLUMNS, Column, Kind, Value, row},
+    columns::{COLUMNS, Column, Kind, Value, place, row},
     reading::Record,
 };
 
@@ -50,7 +55,15 @@ impl<W: Write + Send> ParquetFile<W> {
     /// # Errors
     /// That of the write.
     pub fn write(&mut self, record: &Record) -> Result<(), ParquetError> {
-        for (values, value) in self.columns.iter_mut().zip(row(record)) {
+        self.write_row(row(record))
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// That of the write.
+    pub fn write_row(&mut self, row: [Value; COLUMNS.len()]) -> Result<(), ParquetError> {
+        for (values, value) in self.columns.iter_mut().zip(row) {
             self.bytes += match &value {
                 Value::Text(text) => text.len(),
                 _ => size_of::<Value>(),
@@ -119,6 +132,64 @@ impl<W: Write + Send> ParquetFile<W> {
         group.close()?;
         self.bytes = 0;
         Ok(())
+    }
+}
+
+/// The rows of a file, one after the other.
+pub struct ParquetRows(RowIter<'static>);
+
+impl ParquetRows {
+    /// Opens a file, for some of its columns.
+    ///
+    /// # Errors
+    /// That of the read, or that its columns are not these.
+    pub fn open(file: File, is_read: impl Fn(&str) -> bool) -> Result<Self, ParquetError> {
+        let reader = SerializedFileReader::new(file)?;
+        let has_all = {
+            let schema = reader.metadata().file_metadata().schema();
+            let names = schema.get_fields().iter().map(|field| field.name());
+            names.eq(COLUMNS.iter().map(|column| column.name))
+        };
+        if !has_all {
+            let text = "the file has other columns than this program writes".to_owned();
+            return Err(ParquetError::General(text));
+        }
+        let fields: Result<Vec<_>, _> = COLUMNS
+            .iter()
+            .filter(|column| is_read(column.name))
+            .map(field)
+            .collect();
+        let schema = Type::group_type_builder("post")
+            .with_fields(fields?)
+            .build()?;
+        let rows = RowIter::from_file_into(Box::new(reader)).project(Some(schema))?;
+        Ok(Self(rows))
+    }
+
+    /// The next row, nulls where a column is not read; `None` at the end.
+    ///
+    /// # Errors
+    /// That of the read.
+    pub fn next(&mut self) -> Result<Option<[Value; COLUMNS.len()]>, ParquetError> {
+        let Some(found) = self.0.next() else {
+            return Ok(None);
+        };
+        let mut row = [const { Value::Null }; COLUMNS.len()];
+        for (name, field) in found?.into_columns() {
+            if let Some(value) = row.get_mut(place(&name)) {
+                *value = match field {
+                    Field::Null => Value::Null,
+                    Field::Bool(is_so) => Value::Bool(is_so),
+                    Field::Long(number) | Field::TimestampMillis(number) => Value::Int(number),
+                    Field::Str(text) => Value::Text(text),
+                    _ => {
+                        let text = format!("the column {name} is of another type");
+                        return Err(ParquetError::General(text));
+                    }
+                };
+            }
+        }
+        Ok(Some(row))
     }
 }
 

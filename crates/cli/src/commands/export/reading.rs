@@ -5,6 +5,7 @@ use driftline_core::feed::{ChangeKind, ChangeKinds};
 use driftline_server::admin::{FeedLine, PostRecord, ReadFeed, ShowHistory};
 use serde::{Deserialize, Serialize};
 
+use super::redaction::Deletions;
 use crate::{error::CliError, store_access::StoreAccess};
 
 /// A post of a source, or a change of one.
@@ -60,6 +61,10 @@ impl Filter {
 pub struct Reading {
     request: ReadFeed,
     filter: Filter,
+    /// The deletions on the way, if they are to be known.
+    deletions: Option<Deletions>,
+    /// Whether changes are handed on, too.
+    with_changes: bool,
 }
 
 /// The event of the feed.
@@ -77,8 +82,9 @@ impl Reading {
         filter: Filter,
         after: Option<String>,
         with_changes: bool,
+        with_deletions: bool,
     ) -> Self {
-        let events = match with_changes {
+        let events = match with_changes || with_deletions {
             true => ChangeKinds::ALL,
             false => ChangeKinds::NEW,
         };
@@ -93,6 +99,8 @@ impl Reading {
                 wait_ms: 0,
             },
             filter,
+            deletions: with_deletions.then(Deletions::default),
+            with_changes,
         }
     }
 
@@ -113,6 +121,13 @@ impl Reading {
         let mut records = Vec::new();
         for line in page.events {
             let mut record = read(&line)?;
+            if let Some(deletions) = &mut self.deletions {
+                // Its row may have been exported under another time.
+                deletions.note(record.event, &record.post);
+            }
+            if record.event != ChangeKind::New && !self.with_changes {
+                continue;
+            }
             if !self.filter.takes(&record.post) {
                 continue;
             }
@@ -124,6 +139,11 @@ impl Reading {
             records.push(record);
         }
         Ok(Some(records))
+    }
+
+    /// The deletions of what was read, if they were to be known.
+    pub fn deletions(&self) -> Option<&Deletions> {
+        self.deletions.as_ref()
     }
 
     /// The position after what was read.

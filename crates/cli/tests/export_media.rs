@@ -1,0 +1,326 @@
+//! `export --media`: attachments as lines, and as files that prove themselves.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use serde_json::{Value, json};
+use support::{DataDir, lines};
+
+/// A server before a simulated one, whose posts have attachments. Its thread ends with the test's process.
+struct MediaServer {
+    url: String,
+    /// The attachments that were requested.
+    requests: Arc<Mutex<Vec<String>>>,
+    /// Whether what was missing is there.
+    is_healed: Arc<AtomicBool>,
+}
+
+impl MediaServer {
+    fn before(behind: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let is_healed = Arc::new(AtomicBool::new(false));
+        let server = Self {
+            url: url.clone(),
+            requests: Arc::clone(&requests),
+            is_healed: Arc::clone(&is_healed),
+        };
+        let behind = behind.to_owned();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (behind, url) = (behind.clone(), url.clone());
+                let (requests, is_healed) = (Arc::clone(&requests), Arc::clone(&is_healed));
+                thread::spawn(move || answer(stream, &behind, &url, &requests, &is_healed));
+            }
+        });
+        server
+    }
+
+    fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut *self.requests.lock().unwrap())
+    }
+}
+
+const PICTURE: &[u8] = b"\x89PNG a picture";
+
+fn answer(
+    mut stream: TcpStream,
+    behind: &str,
+    url: &str,
+    requests: &Mutex<Vec<String>>,
+    is_healed: &AtomicBool,
+) -> Option<()> {
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while !request.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        request.extend(byte);
+    }
+    let request = String::from_utf8(request).ok()?;
+    let path = request.split(' ').nth(1)?.to_owned();
+    let (status, kind, body) = if let Some(name) = path.strip_prefix("/files/") {
+        requests.lock().unwrap().push(name.to_owned());
+        match name {
+            "missing.jpg" if !is_healed.load(Relaxed) => (404, "text/plain", b"no".to_vec()),
+            "missing.jpg" => (200, "image/jpeg; x=1", b"a photograph".to_vec()),
+            "large.mp4" => (200, "video/mp4", vec![7; 50_000]),
+            "typeless.ogv" => (200, "application/octet-stream", b"a film".to_vec()),
+            _ => (200, "image/png", PICTURE.to_vec()),
+        }
+    } else {
+        let (status, body) = support::get(&format!("{behind}{path}"));
+        let body = with_media(&body, url).into_bytes();
+        (status, "application/json", body)
+    };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(&body).ok()
+}
+
+/// A page whose posts have attachments, each post one.
+fn with_media(body: &str, url: &str) -> String {
+    let Ok(Value::Array(mut items)) = serde_json::from_str(body) else {
+        return body.to_owned();
+    };
+    for item in &mut items {
+        let Some(id) = item["id"].as_str().map(str::to_owned) else {
+            continue;
+        };
+        let digits: u32 = id.bytes().map(u32::from).sum();
+        let address = match digits % 6 {
+            // The same file under two addresses.
+            0 => format!("{url}/files/a.png"),
+            1 => format!("{url}/files/b.png"),
+            2 => format!("{url}/files/missing.jpg"),
+            3 => format!("{url}/files/large.mp4"),
+            4 => format!("{url}/files/typeless.ogv"),
+            // What others must not reach through us.
+            _ => "http://127.0.0.1:9/private.png".to_owned(),
+        };
+        item["media_attachments"] = json!([{
+            "id": id,
+            "type": "image",
+            "url": address,
+            "preview_url": "https://example.com/small.png",
+            "remote_url": null,
+            "description": "what it shows",
+            "blurhash": "UBL_:rOpGG-;~qRPt7of",
+        }]);
+    }
+    Value::Array(items).to_string()
+}
+
+async fn mirrored(data_dir: &DataDir) -> (SimServer, MediaServer) {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(19_000),
+            ..WorldConfig::punctual(4.0)
+        },
+        history_ms: 20_000,
+        ..ServerConfig::default()
+    };
+    let sim = SimServer::start(config, 5, Clock::Real).await.unwrap();
+    let media = MediaServer::before(&sim.url());
+    data_dir.json(&[
+        "mirror",
+        &media.url,
+        "--name",
+        "sim",
+        "--allow-private",
+        "--backfill",
+        "all",
+        "--every",
+        "100ms",
+        "--spacing",
+        "10ms",
+        "--second-look",
+        "200ms",
+        "--rung",
+        "1d/1h",
+        "--for",
+        "1s",
+    ]);
+    (sim, media)
+}
+
+fn rows(dir: &Path) -> Vec<Value> {
+    let manifest: Value =
+        serde_json::from_str(&fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap();
+    let files = manifest["files"].as_array().unwrap().iter();
+    files
+        .filter(|file| file["of"] == "media")
+        .flat_map(|file| {
+            let path = dir.join(file["name"].as_str().unwrap());
+            lines(&fs::read_to_string(path).unwrap())
+        })
+        .collect()
+}
+
+fn files(dir: &Path) -> BTreeMap<String, PathBuf> {
+    let entries = fs::read_dir(dir.join("media")).unwrap();
+    entries
+        .map(|entry| {
+            let entry = entry.unwrap();
+            (entry.file_name().into_string().unwrap(), entry.path())
+        })
+        .collect()
+}
+
+fn of<'r>(rows: &'r [Value], name: &str) -> Vec<&'r Value> {
+    let is_it = |row: &&Value| row["url"].as_str().is_some_and(|url| url.ends_with(name));
+    let found: Vec<&Value> = rows.iter().filter(is_it).collect();
+    assert!(!found.is_empty(), "{name}");
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attachments_are_listed_and_fetched() {
+    let data_dir = DataDir::new();
+    let (_sim, media) = mirrored(&data_dir).await;
+    let posts = data_dir.export("sim").len();
+    let out = data_dir.folder().join("listed");
+    let path = out.to_str().unwrap();
+    data_dir.json(&[
+        "export", "--out", path, "--format", "csv", "--media", "list",
+    ]);
+    let listed = rows(&out);
+    assert_eq!(listed.len(), posts);
+    let first = &listed[0];
+    assert_eq!(first["source"], "sim");
+    assert_eq!(first["attachment_id"], first["upstream_id"]);
+    assert_eq!(first["type"], "image");
+    assert_eq!(first["description"], "what it shows");
+    assert_eq!(first["blurhash"], "UBL_:rOpGG-;~qRPt7of");
+    assert!(first["sha256"].is_null() && !out.join("media").exists());
+    assert_eq!(media.requests(), [""; 0]);
+
+    let out = data_dir.folder().join("fetched");
+    let path = out.to_str().unwrap();
+    let export = ["export", "--out", path, "--media", "fetch"];
+    let export: Vec<&str> = [&export[..], &["--media-max-size", "40kB"]].concat();
+    data_dir.json(&export);
+    // Each address once.
+    let mut requests = media.requests();
+    requests.sort();
+    assert_eq!(
+        requests,
+        ["a.png", "b.png", "large.mp4", "missing.jpg", "typeless.ogv"]
+    );
+    let fetched = rows(&out);
+    assert_eq!(fetched.len(), posts);
+    for name in ["a.png", "b.png", "typeless.ogv"] {
+        for row in of(&fetched, name) {
+            let file = row["file"].as_str().unwrap();
+            assert_eq!(file.split('.').next(), row["sha256"].as_str());
+            let bytes = fs::read(out.join("media").join(file)).unwrap();
+            assert_eq!(row["bytes"], bytes.len());
+            assert!(row["error"].is_null() && row["fetched_at_ms"].as_i64() > Some(0));
+        }
+    }
+    assert_eq!(of(&fetched, "a.png")[0]["content_type"], "image/png");
+    assert_eq!(
+        of(&fetched, "a.png")[0]["file"],
+        of(&fetched, "b.png")[0]["file"]
+    );
+    for (name, word) in [
+        ("missing.jpg", "404"),
+        ("large.mp4", "--media-max-size"),
+        ("private.png", "private address"),
+    ] {
+        for row in of(&fetched, name) {
+            assert!(row["error"].as_str().unwrap().contains(word), "{row}");
+            assert!(row["sha256"].is_null(), "{row}");
+        }
+    }
+    let endings: BTreeSet<String> = files(&out)
+        .into_keys()
+        .map(|name| name.split_once('.').unwrap().1.to_owned())
+        .collect();
+    assert_eq!(endings, ["ogv", "png"].map(str::to_owned).into());
+    data_dir.json(&["export", "check", path]);
+
+    // What failed is tried once more, and no more; what is there is not.
+    media.is_healed.store(true, Relaxed);
+    fs::write(out.join("media").join("fetch-1.part"), "half").unwrap();
+    fs::write(out.join("media").join("mine.txt"), "mine").unwrap();
+    let reply = data_dir.json(&export);
+    let mut requests = media.requests();
+    requests.sort();
+    assert_eq!(requests, ["large.mp4", "missing.jpg"]);
+    let again = rows(&out);
+    assert_eq!(again.len(), posts);
+    for row in of(&again, "missing.jpg") {
+        assert!(row["error"].is_null(), "{row}");
+        assert!(row["file"].as_str().unwrap().ends_with(".jpg"), "{row}");
+    }
+    assert_eq!(of(&again, "large.mp4")[0]["tries"], 2);
+    assert_eq!(of(&again, "a.png"), of(&fetched, "a.png"));
+    assert_eq!(reply["media_files"]["count"], 3);
+    assert!(!files(&out).contains_key("fetch-1.part") && files(&out).contains_key("mine.txt"));
+    data_dir.json(&export);
+    assert_eq!(media.requests(), [""; 0]);
+    data_dir.json(&["export", "check", path]);
+
+    // One byte.
+    let names = files(&out);
+    let (name, file) = names
+        .iter()
+        .find(|(name, _)| name.ends_with(".png"))
+        .unwrap();
+    fs::write(file, b"\x89PNG b picture").unwrap();
+    let ended = data_dir.run(&["export", "check", path]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(
+        ended.stdout.contains(&format!("media/{name}: ")),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn options_of_attachments_need_them() {
+    let data_dir = DataDir::new();
+    for (arguments, word) in [
+        (&["export", "sim", "--media", "list"][..], "--out"),
+        (
+            &["export", "--out", "a", "--media-max-size", "1MiB"],
+            "--media",
+        ),
+        (
+            &[
+                "export",
+                "--out",
+                "a",
+                "--media",
+                "fetch",
+                "--media-max-size",
+                "much",
+            ],
+            "64MiB",
+        ),
+    ] {
+        let refused = data_dir.run(arguments);
+        assert_eq!(refused.status, 2, "{refused:?}");
+        assert!(refused.stderr.contains(word), "{refused:?}");
+    }
+}
