@@ -199,7 +199,11 @@ async fn only_media_fills_its_pages_and_covers_everything_once() {
                 _ => json!([{ "type": "hologram" }]),
             };
             let none = [json!([]), Value::Null, json!("none")];
-            let media = if has_media(n) { &media } else { &none[(n % 3) as usize] };
+            let media = if has_media(n) {
+                &media
+            } else {
+                &none[(n % 3) as usize]
+            };
             let mut json: Value = serde_json::from_str(&post.raw).unwrap();
             json["media_attachments"] = media.clone();
             post.raw = json.to_string();
