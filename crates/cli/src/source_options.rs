@@ -22,7 +22,8 @@ pub struct SourceOptions {
     /// The API that it speaks [default: mastodon].
     #[arg(long, value_parser = parse::api())]
     pub kind: Option<Api>,
-    /// home, public, local, remote, mentions, tag:NAME, list:ID or account:ID.
+    /// home, public, local, remote, mentions, tag:NAME, list:ID, account:ID, or
+    /// account:@user@host, whose ID the server is asked for.
     #[arg(long, default_value = "public")]
     pub timeline: String,
     #[command(flatten)]

@@ -280,3 +280,53 @@ async fn the_list_shows_what_each_source_is_doing() {
             && metrics.contains("driftline_source_failing{source=\"blocked\"} 0")
     });
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_given_by_its_name() {
+    let sim = sim().await;
+    let url = sim.url();
+    let data_dir = DataDir::new();
+    let add = |timeline: &str| {
+        data_dir.run(&[
+            "source",
+            "add",
+            &url,
+            "--allow-private",
+            "--timeline",
+            timeline,
+        ])
+    };
+    for (timeline, said) in [
+        ("account:@nobody", "knows no account nobody; check"),
+        (
+            "account:drifter1001@far.example",
+            "no account drifter1001@far.example",
+        ),
+        ("account:@a b", "account:@user@host"),
+    ] {
+        let refused = add(timeline);
+        assert_eq!(refused.status, 2, "{timeline}: {refused:?}");
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    assert_eq!(names(&data_dir), 0);
+    let added = add("account:drifter1001@sim.example");
+    assert_eq!(added.status, 0, "{added:?}");
+    let list = data_dir.run(&["--json", "source", "list"]);
+    let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+    assert_eq!(list[0]["timeline"], "account:1001");
+    let name = list[0]["name"].as_str().unwrap();
+    assert!(name.ends_with("-account-drifter1001-sim.example"), "{name}");
+    // The same one, found by the ID that its name has.
+    let mirror = data_dir.run(&[
+        "mirror",
+        &url,
+        "--allow-private",
+        "--timeline",
+        "account:@drifter1001",
+        "--for",
+        "1s",
+        "--no-settle",
+    ]);
+    assert!(mirror.stderr.contains(&format!("as {name}")), "{mirror:?}");
+    assert_eq!(names(&data_dir), 1);
+}

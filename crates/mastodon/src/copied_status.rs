@@ -47,6 +47,11 @@ pub fn is_for_anyone(status: &RawObject<'_>) -> bool {
     )
 }
 
+/// Whether a post's JSON has media of its own. A boost has none: they are the boosted post's.
+pub fn has_media(status: &str) -> bool {
+    RawObject::parse(status).is_ok_and(|status| !status.list("media_attachments").is_empty())
+}
+
 fn visibility(status: &RawObject<'_>) -> Visibility {
     Visibility::named_or_narrowest(&status.text("visibility").unwrap_or_default())
 }

@@ -28,7 +28,7 @@ pub mod viewer;
 
 pub use account::Account;
 pub use copied::Copier;
-pub use copied_status::{StatusHead, is_for_anyone};
+pub use copied_status::{StatusHead, has_media, is_for_anyone};
 pub use json_string::end_of_string;
 pub use link::Link;
 pub use list::List;

@@ -10,7 +10,7 @@ use driftline_core::{
 use driftline_net::Http;
 
 use crate::{
-    Address, Credential, Stream, StreamEndpoint, Timeline, TokenError,
+    AccountHandle, Address, Credential, Stream, StreamEndpoint, Timeline, TokenError,
     access::Access,
     headers, mastodon, parse, segment, stream, tweet, twitter,
     x::{self, X},
@@ -256,6 +256,18 @@ impl Upstream {
         match &self.0 {
             Client::Mastodon(access) => stream::open(access, timeline, way, endpoint).await,
             _ => Ok(None),
+        }
+    }
+
+    /// The ID of the account of that name; `None` if the server knows none, or the API has no look-up
+    /// of names here.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the server refuses the credential or does not answer.
+    pub async fn account_id(&self, handle: &AccountHandle) -> Result<Option<UpstreamId>, Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => mastodon::account_id(access, handle).await,
+            Client::X(_) | Client::Twitter(_) => Ok(None),
         }
     }
 

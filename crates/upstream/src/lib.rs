@@ -6,6 +6,7 @@
 //! API, a post's JSON is a Mastodon status; a tweet is kept whole inside it.
 
 mod access;
+mod account_handle;
 mod address;
 mod body;
 mod client;
@@ -30,6 +31,7 @@ use driftline_net::excerpt;
 
 pub use driftline_mastodon::stored_hashes;
 
+pub use account_handle::{AccountHandle, HandleError};
 pub use address::{Address, AddressError};
 pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups, scope};
 pub use credential::{Credential, CredentialError, TokenError};

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::{
-    Timeline,
+    AccountHandle, Timeline,
     access::{Access, Answer},
     body, parse, segment,
 };
@@ -120,6 +120,56 @@ pub(crate) async fn has_batch_look_up(
         Err(_) => Ok(Some(false)),
     }
 }
+
+/// The ID of the account of that name; `None` if the server knows none. A server without the look-up
+/// answers as one without the account, so then it is asked for accounts like it.
+///
+/// # Errors
+/// A [`Failure`] if the server refuses the token or does not answer.
+pub(crate) async fn account_id(
+    access: &Access,
+    handle: &AccountHandle,
+) -> Result<Option<UpstreamId>, Failure> {
+    let name = handle.to_string();
+    let url = access.url_with("/api/v1/accounts/lookup", &[("acct", &name)]);
+    let answer = access.fetch(url).await?;
+    match answer.status.as_u16() {
+        200 => {
+            let id = access.read(&answer, |body| required_account_id(&body::object(body)?))?;
+            return Ok(Some(id));
+        }
+        400 | 404 | 405 | 410 | 422 | 501 => {}
+        _ => return Err(access.status_failure(&answer)),
+    }
+    let parameters = [("q", &*name), ("limit", SEARCHED), ("resolve", "false")];
+    let url = access.url_with("/api/v1/accounts/search", &parameters);
+    let answer = access.fetch(url).await?;
+    match answer.status.as_u16() {
+        200 => {}
+        // Mastodon shows accounts like it to log-ins alone; it has the look-up.
+        400..=499 if answer.status != StatusCode::TOO_MANY_REQUESTS => return Ok(None),
+        _ => return Err(access.status_failure(&answer)),
+    }
+    access.read(&answer, |body| {
+        let accounts: Vec<RawObject<'_>> =
+            serde_json::from_slice(body).map_err(|error| body::unreadable(body, &error))?;
+        let found = accounts.iter().find(|account| {
+            let acct = account.some_text("acct");
+            acct.is_some_and(|acct| handle.is(&acct))
+        });
+        found.map(required_account_id).transpose()
+    })
+}
+
+fn required_account_id(account: &RawObject<'_>) -> Result<UpstreamId, Failure> {
+    let id = account
+        .text_id("id")
+        .filter(|id| segment::is_usable(id.as_str()));
+    id.ok_or_else(|| Failure::new(FailureKind::BadId, "the account has no ID"))
+}
+
+/// The most accounts like a name.
+const SEARCHED: &str = "40";
 
 /// Whose token it is, in words: an account's, an application's, or none.
 ///

@@ -130,7 +130,7 @@ impl fmt::Display for Timeline {
 pub enum TimelineError {
     /// None of the forms.
     #[error(
-        "{0:?} names no timeline; write home, public, local, remote, mentions, tag:NAME, list:ID or account:ID"
+        "{0:?} names no timeline; write home, public, local, remote, mentions, tag:NAME, list:ID, account:ID or account:@user@host"
     )]
     Unknown(String),
     /// A hashtag that cannot be one.

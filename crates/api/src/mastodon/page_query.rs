@@ -15,6 +15,8 @@ pub(super) struct PageQuery {
     pub(super) range: Range,
     /// Whether to list only posts that were written here.
     pub(super) local: bool,
+    /// Whether to list only posts with media.
+    pub(super) only_media: bool,
     /// Parameters that the links to neighbouring pages repeat.
     kept: Vec<(String, String)>,
 }
@@ -28,6 +30,7 @@ impl PageQuery {
                 ..Range::default()
             },
             local: false,
+            only_media: false,
             kept: Vec::new(),
         };
         let range = &mut parsed.range;
@@ -40,6 +43,7 @@ impl PageQuery {
                     match &*name {
                         "limit" => range.limit = limit(&value)?,
                         "local" => parsed.local = is_true(&value),
+                        "only_media" => parsed.only_media = is_true(&value),
                         _ => {}
                     }
                     parsed.kept.push((name.into_owned(), value.into_owned()));

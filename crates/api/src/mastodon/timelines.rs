@@ -7,11 +7,12 @@ use axum::{
     http::header::{CONTENT_TYPE, LINK},
     response::{IntoResponse, Response},
 };
+use driftline_mastodon::has_media;
 use driftline_store::{
-    InstanceId, LocalId, SourceId, StoreError, Tx,
+    InstanceId, LocalId, SourceId, SourceKey, StoreError, Tx,
     instance::{self, Instance},
     source,
-    timeline::{self, Range, TimelinePost, Viewer},
+    timeline::{self, Range, Stretch, TimelinePost, Viewer},
 };
 
 use super::{
@@ -32,15 +33,21 @@ pub(super) async fn public(
     address: Address,
     query: PageQuery,
 ) -> Result<Response, ApiError> {
-    let (range, local) = (query.range, query.local);
-    let written = answer::read(&app, move |tx| {
-        let posts = match local {
-            true => Vec::new(),
-            false => timeline::public(tx, &range)?,
-        };
-        Page::write(tx, &posts)
-    });
-    let page = written.await?;
+    let range = query.range;
+    let page = if query.local {
+        answer::read(&app, |tx| Page::write(tx, &[])).await?
+    } else if query.only_media {
+        Page::picked(&app, range, |tx, range| {
+            timeline::public_picked(tx, range, &with_media).map(Some)
+        })
+        .await?
+    } else {
+        let written = answer::read(&app, move |tx| {
+            let posts = timeline::public(tx, &range)?;
+            Page::write(tx, &posts)
+        });
+        written.await?
+    };
     Ok(page.answer(&address, "/api/v1/timelines/public", &query))
 }
 
@@ -53,8 +60,18 @@ pub(super) async fn list(
     query: PageQuery,
 ) -> Result<Response, ApiError> {
     let (range, source) = (query.range, SourceId::new(id));
-    let page = answer::read(&app, move |tx| source_page(tx, source, &range));
-    let page = page.await?.ok_or(ApiError::NotFound)?;
+    let page = if query.only_media {
+        let picked = Page::picked(&app, range, move |tx, range| {
+            let Some(key) = readable(tx, source)? else {
+                return Ok(None);
+            };
+            timeline::source_picked(tx, key, range, Viewer::Anonymous, &with_media).map(Some)
+        });
+        picked.await?
+    } else {
+        let page = answer::read(&app, move |tx| source_page(tx, source, &range));
+        page.await?.ok_or(ApiError::NotFound)?
+    };
     let path = format!("/api/v1/timelines/list/{id}");
     Ok(page.answer(&address, &path, &query))
 }
@@ -65,13 +82,21 @@ fn source_page(
     id: SourceId,
     range: &Range,
 ) -> Result<(Option<Page>, Unmapped), StoreError> {
-    let source = source::by_id(tx, id)?;
-    let Some(source) = source.filter(|source| source.readable) else {
+    let Some(source) = readable(tx, id)? else {
         return Ok((None, Vec::new()));
     };
-    let posts = timeline::source(tx, source.key(), range, Viewer::Anonymous)?;
+    let posts = timeline::source(tx, source, range, Viewer::Anonymous)?;
     let (page, unmapped) = Page::write(tx, &posts)?;
     Ok((Some(page), unmapped))
+}
+
+fn readable(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<SourceKey>, StoreError> {
+    let source = source::by_id(tx, id)?.filter(|source| source.readable);
+    Ok(source.map(|source| source.key()))
+}
+
+fn with_media(post: &TimelinePost) -> bool {
+    has_media(&post.raw)
 }
 
 /// The body of a page and its range.
@@ -82,6 +107,33 @@ struct Page {
 }
 
 impl Page {
+    /// A page of picked posts, of as many reads as fill it. None is held up for long, and a client
+    /// that has gone away ends them.
+    async fn picked(
+        app: &App,
+        range: Range,
+        stretch: impl Fn(&mut Tx<'_>, &Range) -> Result<Option<Stretch>, StoreError>
+        + Clone
+        + Send
+        + 'static,
+    ) -> Result<Self, ApiError> {
+        let mut posts = Vec::new();
+        let mut next = Some(range);
+        while let Some(range) = next {
+            let stretch = stretch.clone();
+            let read = app.store.read(move |tx| stretch(tx, &range)).await?;
+            let mut read = read.ok_or(ApiError::NotFound)?;
+            match range.min {
+                // Upward, what is read later is newer.
+                Some(_) => posts.splice(0..0, read.posts).for_each(drop),
+                None => posts.append(&mut read.posts),
+            }
+            next = read.rest;
+        }
+        let posts: Arc<[TimelinePost]> = posts.into();
+        answer::read(app, move |tx| Self::write(tx, &posts)).await
+    }
+
     /// Also returns what it names without a local ID.
     fn write(tx: &mut Tx<'_>, posts: &[TimelinePost]) -> Result<(Self, Unmapped), StoreError> {
         let instances: HashMap<InstanceId, Instance> = instance::all(tx)?

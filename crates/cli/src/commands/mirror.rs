@@ -149,7 +149,15 @@ async fn open(
     (lock, store_disk): (&Lock, &StoreDisk),
 ) -> Result<(Store, SourceReader), CliError> {
     let store = data_dir.open(lock).await?;
-    let source = match find_or_add(&store, add, options).await {
+    let access = UpstreamAccess {
+        store_disk: store_disk.clone(),
+        ..config.access(&store, http, data_dir.data())?
+    };
+    let host = Host {
+        access: Some(access.clone()),
+        ..Host::of(&store)
+    };
+    let source = match find_or_add(&host, add, options).await {
         Ok(source) => source,
         Err(error) => {
             store.close().await;
@@ -160,26 +168,24 @@ async fn open(
         "mirroring {} of {} as {}",
         source.timeline, source.upstream, source.name
     ));
-    let access = UpstreamAccess {
-        store_disk: store_disk.clone(),
-        ..config.access(&store, http, data_dir.data())?
-    };
     let reader = SourceReader::open(store.clone(), &access, source, &holder_name()).await?;
     Ok((store, reader))
 }
 
 /// The source of that name, or of that timeline, or a new one.
 async fn find_or_add(
-    store: &Store,
+    host: &Host,
     add: &AddSource,
     options: &SourceOptions,
 ) -> Result<Source, CliError> {
+    let (store, given_name) = (&host.store, &add.name);
+    let add = admin::with_account_id(host, add.clone()).await?;
     let address = Address::parse(&add.address).map_err(CliError::usage)?;
     let timeline: Timeline = add.timeline.parse().map_err(CliError::usage)?;
     let (address, timeline) = (address.to_string(), timeline.to_string());
     let same = |source: &Source| source.upstream == address && source.timeline == timeline;
     let sources = store.read(source::list).await?;
-    let known = sources.into_iter().find(|source| match &add.name {
+    let known = sources.into_iter().find(|source| match given_name {
         Some(name) => source.name == *name,
         None => same(source),
     });
@@ -193,7 +199,7 @@ async fn find_or_add(
         options.agrees_with(&source)?;
         return Ok(source);
     }
-    let added = add.clone().execute(&Host::of(store)).await?;
+    let added = add.execute(host).await?;
     Ok(admin::find(store, &added.name).await?)
 }
 

@@ -1,6 +1,7 @@
 //! The commands of the command line on a store, in this process or, while a server holds the data
 //! folder, through the server's local socket.
 
+mod account_handle;
 mod credentials;
 mod feed;
 mod growth;
@@ -39,6 +40,7 @@ use driftline_store::{
 use driftline_upstream::{ClientPurpose, abilities, scope};
 use serde_json::value::{RawValue, to_raw_value};
 
+pub use account_handle::with_account_id;
 pub use host::Host;
 pub use protocol::*;
 

@@ -17,13 +17,14 @@ use driftline_store::{
 use driftline_upstream::{Address, Timeline, abilities};
 
 use super::{
-    AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, UnreadableItem, find,
-    source_fit::check_fit, timeline_check::check,
+    AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, UnreadableItem,
+    account_handle::with_account_id, find, source_fit::check_fit, timeline_check::check,
 };
 
 /// Adds a source.
 pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
     let is_checked = new.check;
+    let new = with_account_id(host, new).await?;
     let row = row_of(&host.store, new).await?;
     let name = row.name.clone();
     let is_taken = host.store.read(move |tx| source::by_name(tx, &name));
@@ -64,7 +65,7 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
     Ok(NewSource {
         name: new
             .name
-            .unwrap_or_else(|| default_name(&address, &timeline)),
+            .unwrap_or_else(|| default_name(&address, &timeline.to_string())),
         origin: address.to_string(),
         api: new.api,
         timeline: timeline.to_string(),
@@ -263,12 +264,11 @@ fn is_read(source: &Source) -> bool {
 
 /// A name that people recognise: the host, and the timeline unless it is the
 /// public one.
-fn default_name(address: &Address, timeline: &Timeline) -> String {
+pub(super) fn default_name(address: &Address, timeline: &str) -> String {
     let mut name = address.host().trim_matches(['[', ']']).replace(':', "-");
     if let Some(port) = address.port() {
         name.push_str(&format!("-{port}"));
     }
-    let timeline = timeline.to_string();
     if timeline != "public" {
         let is_other = |c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c);
         name.push('-');

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use driftline_core::post::Visibility;
 use driftline_db::testing::{Fresh, databases};
 use driftline_sim::Status;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{World, id, link, status, uri};
 
@@ -182,4 +182,62 @@ async fn links_begin_with_the_public_address() {
         instance["configuration"]["urls"]["streaming"],
         "wss://social.example"
     );
+}
+
+#[tokio::test]
+async fn only_media_fills_its_pages_and_covers_everything_once() {
+    for fresh in databases() {
+        let world = World::on(fresh, |_| {}).await;
+        let mut feed = world.feed("one").await;
+        // Far apart, more than one transaction reads: of 5,000 posts 12 have media.
+        let has_media = |n: u64| n % 400 == 7;
+        let of = |n: u64| {
+            let mut post = status(n).to_post();
+            let media = match n % 800 {
+                7 => json!([{ "id": "1", "type": "image", "url": "https://up.example/1.png" }]),
+                // What is not known counts.
+                _ => json!([{ "type": "hologram" }]),
+            };
+            let none = [json!([]), Value::Null, json!("none")];
+            let media = if has_media(n) {
+                &media
+            } else {
+                &none[(n % 3) as usize]
+            };
+            let mut json: Value = serde_json::from_str(&post.raw).unwrap();
+            json["media_attachments"] = media.clone();
+            post.raw = json.to_string();
+            post
+        };
+        for from in (1..=5_000).step_by(500) {
+            feed.poll_posts((from..from + 500).map(of).collect()).await;
+        }
+        let expected: BTreeSet<String> = (1..=5_000)
+            .filter(|n| has_media(*n))
+            .map(|n| of(n).uri.unwrap())
+            .collect();
+        assert_eq!(expected.len(), 13);
+        for path in ["/api/v1/timelines/public".to_owned(), feed.path()] {
+            let path = format!("{path}?only_media=true");
+            for limit in [5, 40] {
+                let down = world.walk(&format!("{path}&limit={limit}"), "next").await;
+                let up = world
+                    .walk(&format!("{path}&limit={limit}&min_id=0"), "prev")
+                    .await;
+                let ids = check_walk(&down, &expected);
+                assert_eq!(check_walk(&up, &expected), ids);
+                for pages in [&down, &up] {
+                    let but_last = pages.iter().rev().skip(1);
+                    assert!(but_last.clone().all(|page| page.len() == limit), "{limit}");
+                }
+                let above = world.page(&format!("{path}&since_id={}", ids[10])).await;
+                assert_eq!(above.iter().map(id).collect::<Vec<_>>(), [ids[12], ids[11]]);
+            }
+            let off = world.page(&path.replace("true", "0")).await;
+            assert_eq!(off.len(), 20);
+        }
+        let gone = world.answer("/api/v1/timelines/list/5?only_media=1").await;
+        assert_eq!(gone.status(), 404);
+        world.close().await;
+    }
 }

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     quota::{Endpoint, RequestKind},
+    status::{self, SimAuthor},
     upstream::MASTODON_BATCH,
     wire,
     world::{Found, answer_order},
@@ -25,6 +26,7 @@ use crate::{
 pub(crate) fn routes() -> Router<Arc<Sim>> {
     Router::new()
         .route("/api/v1/timelines/{*name}", get(timeline))
+        .route("/api/v1/accounts/lookup", get(named))
         .route("/api/v1/accounts/{id}/statuses", get(statuses))
         .route("/api/v1/statuses", get(several))
         .route("/api/v1/statuses/{id}", get(one))
@@ -128,6 +130,29 @@ async fn application(request: ApiRequest) -> Response {
         "vapid_key": "",
     });
     verified(&request, &application).await
+}
+
+/// The account of the server's own that `acct` names.
+async fn named(request: ApiRequest) -> Response {
+    let right = || {
+        let acct = request.params.text("acct").unwrap_or_default();
+        let name = acct
+            .split_once('@')
+            .map_or(acct, |(name, host)| match host {
+                status::HOST => name,
+                _ => "",
+            });
+        let number = name
+            .strip_prefix("drifter")
+            .and_then(|text| text.parse().ok());
+        let author = SimAuthor {
+            id: number.ok_or(Refusal::NotFound)?,
+            name: name.to_owned(),
+            host: None,
+        };
+        Ok(ok(&wire::account_json(&author)))
+    };
+    request.answer_plain(Endpoint::Credentials, right).await
 }
 
 /// Whom a token belongs to.

@@ -36,6 +36,15 @@ pub enum Viewer {
     Operator,
 }
 
+/// What one transaction read of a part of a timeline of which not every post is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The posts that are shown, the newest first.
+    pub posts: Vec<TimelinePost>,
+    /// The rest, to be read next; `None` if there are posts enough, or no more.
+    pub rest: Option<Range>,
+}
+
 /// A post in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelinePost {
@@ -71,13 +80,31 @@ pub struct TimelinePost {
 
 /// The public timeline of all sources.
 pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, StoreError> {
+    Ok(read_public(tx, range, None)?.posts)
+}
+
+/// The posts of the public timeline that `shows` picks. A page is filled by reading on through
+/// [`Stretch::rest`]: a short one would look like the timeline's end.
+pub fn public_picked(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    shows: &dyn Fn(&TimelinePost) -> bool,
+) -> Result<Stretch, StoreError> {
+    read_public(tx, range, Some(shows))
+}
+
+fn read_public(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    picked: Option<Picked<'_>>,
+) -> Result<Stretch, StoreError> {
     let bound = Bound::read(tx)?;
     let places = "select coalesce(public_id, id) as place, id as post_id, instance_id,
              cast(null as {i64}) as returns
          from post
          where listed and coalesce(public_id, id) > $1 and coalesce(public_id, id) < $2
          order by coalesce(public_id, id)";
-    read(tx, range, bound, places, &[], |found| {
+    read(tx, range, bound, places, &[], picked, |found| {
         found.listed && found.post.visibility == Visibility::Public
     })
 }
@@ -89,6 +116,27 @@ pub fn source(
     range: &Range,
     viewer: Viewer,
 ) -> Result<Vec<TimelinePost>, StoreError> {
+    Ok(read_source(tx, source, range, viewer, None)?.posts)
+}
+
+/// The posts of a source's timeline that `shows` picks: see [`public_picked`].
+pub fn source_picked(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    range: &Range,
+    viewer: Viewer,
+    shows: &dyn Fn(&TimelinePost) -> bool,
+) -> Result<Stretch, StoreError> {
+    read_source(tx, source, range, viewer, Some(shows))
+}
+
+fn read_source(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    range: &Range,
+    viewer: Viewer,
+    picked: Option<Picked<'_>>,
+) -> Result<Stretch, StoreError> {
     let is_operator = viewer == Viewer::Operator;
     let which = if is_operator { "not gone" } else { "listed" };
     let places = format!(
@@ -98,7 +146,7 @@ pub fn source(
     );
     let key: [&dyn ToValue; 2] = [&source.id(), &source.instance_id()];
     // One instance's rows lie on one node.
-    read(tx, range, Bound::NONE, &places, &key, |found| {
+    read(tx, range, Bound::NONE, &places, &key, picked, |found| {
         is_operator || found.post.visibility == Visibility::Public
     })
 }
@@ -156,9 +204,13 @@ struct Found {
     returns: i64,
 }
 
+/// What picks posts among those that may be shown.
+type Picked<'a> = &'a dyn Fn(&TimelinePost) -> bool;
+
 /// Reads places and their posts, until there are enough that may be shown: a source need not have
 /// noticed yet that a post of its was deleted, and a page that is short for that reason would look
-/// like the timeline's end.
+/// like the timeline's end. Where posts are picked, it stops after many places, since whoever waits
+/// may be gone, and others wait for the connection.
 ///
 /// `places` selects places above `$1` and below `$2` in their order; `params` are `$4` and so on.
 fn read(
@@ -167,16 +219,24 @@ fn read(
     bound: Bound,
     places: &str,
     params: &[&dyn ToValue],
+    picked: Option<Picked<'_>>,
     may_show: impl Fn(&Found) -> bool,
-) -> Result<Vec<TimelinePost>, StoreError> {
+) -> Result<Stretch, StoreError> {
     let above = range.since.max(range.min).map_or(i64::MIN, sql);
     let mut above = above.max(bound.from.saturating_sub(1));
     let mut below = range.max.map_or(i64::MAX, sql).min(bound.below);
     let is_upward = range.min.is_some();
     let order = if is_upward { "asc" } else { "desc" };
-    let mut shown = Vec::with_capacity(usize::from(range.limit));
-    while shown.len() < usize::from(range.limit) {
-        let count = i64::from(range.limit) - shown.len() as i64;
+    let limit = usize::from(range.limit);
+    let mut shown = Vec::with_capacity(limit);
+    let mut places_left = picked.map(|_| MAX_PICKED_FROM);
+    let mut rest = None;
+    while shown.len() < limit {
+        let missing = (limit - shown.len()) as i64;
+        let count = match places_left {
+            Some(left) => left.min(PICKED_FROM_AT_ONCE).max(missing),
+            None => missing,
+        };
         let mut all: Vec<&dyn ToValue> = vec![&above, &below, &count];
         all.extend(params);
         let sql = format!("{places} {order} limit $3");
@@ -189,9 +249,11 @@ fn read(
         instance_ids.dedup();
         let posts = posts(tx, &post_ids, Some(&instance_ids))?;
         for place in &places {
-            if let Some(found) = posts.get(&place.post_id)
+            if shown.len() < limit
+                && let Some(found) = posts.get(&place.post_id)
                 && place.returns.is_none_or(|returns| returns == found.returns)
                 && may_show(found)
+                && picked.is_none_or(|picks| picks(&found.post))
             {
                 shown.push(TimelinePost {
                     id: from_sql(place.id)?,
@@ -202,12 +264,29 @@ fn read(
         if (places.len() as i64) < count {
             break;
         }
+        places_left = places_left.map(|left| left - count);
+        if places_left.is_some_and(|left| left <= 0) && shown.len() < limit {
+            let (mut next, stopped_at) = (*range, Some(from_sql(last.id)?));
+            *(if is_upward {
+                &mut next.min
+            } else {
+                &mut next.max
+            }) = stopped_at;
+            next.limit -= u16::try_from(shown.len()).unwrap_or(next.limit);
+            rest = Some(next);
+            break;
+        }
     }
     if is_upward {
         shown.reverse();
     }
-    Ok(shown)
+    Ok(Stretch { posts: shown, rest })
 }
+
+/// How many places a transaction picks from.
+const MAX_PICKED_FROM: i64 = 2_000;
+/// How many of them are read at once.
+const PICKED_FROM_AT_ONCE: i64 = 200;
 
 /// Posts that are not deleted, by the IDs that the store knows them by; of these instances, if they are
 /// known, so that a distributed database asks no other nodes.

@@ -269,3 +269,63 @@ async fn credentials_that_cannot_be_sent_are_refused() {
     let refused = Upstream::new(Api::X, http, https.parse().expect("an address"), bad).map(drop);
     assert_eq!(refused, Err(TokenError::NotAToken));
 }
+
+#[tokio::test]
+async fn accounts_are_found_by_name_with_the_look_up_or_a_search() {
+    const LIKE: &str = r#"[{"id":"7","acct":"ada.b@far.example"},{"id":"8","acct":"Ada@Far.example"},{"acct":"ada"}]"#;
+    for (look_up, search, name, expected) in [
+        (
+            ("200 OK", r#"{"id":"5"}"#),
+            ("500 Oh", ""),
+            "@ada",
+            Ok(Some("5")),
+        ),
+        (
+            ("200 OK", r#"{"id":".."}"#),
+            ("200 OK", LIKE),
+            "@ada",
+            Err(FailureKind::BadId),
+        ),
+        (
+            ("404 No", ""),
+            ("200 OK", LIKE),
+            "ada@far.example",
+            Ok(Some("8")),
+        ),
+        (("404 No", ""), ("200 OK", LIKE), "@a@far.example", Ok(None)),
+        (
+            ("404 No", ""),
+            ("200 OK", LIKE),
+            "@ada",
+            Err(FailureKind::BadId),
+        ),
+        (("404 No", ""), ("401 No", "{}"), "@ada", Ok(None)),
+        (
+            ("404 No", ""),
+            ("503 No", "{}"),
+            "@ada",
+            Err(FailureKind::ServerError),
+        ),
+        (
+            ("401 No", ""),
+            ("200 OK", LIKE),
+            "@ada",
+            Err(FailureKind::Unauthorized),
+        ),
+    ] {
+        let server = Server::start(move |request| {
+            let is_search = request.starts_with("GET /api/v1/accounts/search?q=");
+            let (status, body) = if is_search { search } else { look_up };
+            Reply::Bytes(answer(status, &[], body))
+        })
+        .await;
+        let handle = name.parse().expect("a handle");
+        let found = server.upstream(Api::Mastodon, "").account_id(&handle).await;
+        let found = found.map_err(|failure| failure.kind);
+        let expected = expected.map(|id| id.map(UpstreamId::from));
+        assert_eq!(found, expected, "{look_up:?} {search:?} {name}");
+        let asked = server.targets()[0].clone();
+        let acct = name.trim_start_matches('@').replace('@', "%40");
+        assert_eq!(asked, format!("/api/v1/accounts/lookup?acct={acct}"));
+    }
+}

@@ -1,11 +1,11 @@
 use std::slice;
 
 use driftline_core::feed::ChangeKind;
+use driftline_mastodon::has_media;
 use driftline_store::{
     LocalId, StoreError, Tx, instance,
     timeline::{self, Viewer},
 };
-use serde::{Deserialize, de::IgnoredAny};
 
 use super::channel::Channel;
 use crate::{
@@ -84,18 +84,11 @@ fn written(tx: &mut Tx<'_>, id: LocalId) -> Result<(Option<StatusJson>, Unmapped
     let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown))?;
     let mut body = Vec::new();
     shown.write(&mut body, &local, None);
-    let media: Media = serde_json::from_str(&post.raw).unwrap_or_default();
     let status = String::from_utf8(body).ok().map(|json| StatusJson {
         // An event is one line.
         json: json.replace(['\n', '\r'], " "),
         is_public_place: post.public_id == id,
-        has_media: !media.media_attachments.is_empty(),
+        has_media: has_media(&post.raw),
     });
     Ok((status, unmapped))
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Media {
-    media_attachments: Vec<IgnoredAny>,
 }
