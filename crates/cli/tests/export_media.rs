@@ -30,6 +30,8 @@ struct MediaServer {
     requests: Arc<Mutex<Vec<String>>>,
     /// Whether what was missing is there.
     is_healed: Arc<AtomicBool>,
+    /// Whether it wants to be left alone.
+    is_busy: Arc<AtomicBool>,
 }
 
 impl MediaServer {
@@ -38,17 +40,22 @@ impl MediaServer {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::<Mutex<Vec<String>>>::default();
         let is_healed = Arc::new(AtomicBool::new(false));
+        let is_busy = Arc::new(AtomicBool::new(false));
         let server = Self {
             url: url.clone(),
             requests: Arc::clone(&requests),
             is_healed: Arc::clone(&is_healed),
+            is_busy: Arc::clone(&is_busy),
         };
         let behind = behind.to_owned();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (behind, url) = (behind.clone(), url.clone());
                 let (requests, is_healed) = (Arc::clone(&requests), Arc::clone(&is_healed));
-                thread::spawn(move || answer(stream, &behind, &url, &requests, &is_healed));
+                let is_busy = Arc::clone(&is_busy);
+                thread::spawn(move || {
+                    answer(stream, &behind, &url, &requests, [&is_healed, &is_busy])
+                });
             }
         });
         server
@@ -66,7 +73,7 @@ fn answer(
     behind: &str,
     url: &str,
     requests: &Mutex<Vec<String>>,
-    is_healed: &AtomicBool,
+    [is_healed, is_busy]: [&AtomicBool; 2],
 ) -> Option<()> {
     let mut request = Vec::new();
     let mut byte = [0];
@@ -79,6 +86,7 @@ fn answer(
     let (status, kind, body) = if let Some(name) = path.strip_prefix("/files/") {
         requests.lock().unwrap().push(name.to_owned());
         match name {
+            _ if is_busy.load(Relaxed) => (429, "text/plain", b"later".to_vec()),
             "missing.jpg" if !is_healed.load(Relaxed) => (404, "text/plain", b"no".to_vec()),
             "missing.jpg" => (200, "image/jpeg; x=1", b"a photograph".to_vec()),
             "large.mp4" => (200, "video/mp4", vec![7; 50_000]),
@@ -295,6 +303,28 @@ async fn attachments_are_listed_and_fetched() {
         ended.stdout.contains(&format!("media/{name}: ")),
         "{ended:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_server_is_left_alone() {
+    let data_dir = DataDir::new();
+    let (_sim, media) = mirrored(&data_dir).await;
+    let out = data_dir.folder().join("fetched");
+    let path = out.to_str().unwrap();
+    let export = ["export", "--out", path, "--media", "fetch"];
+    media.is_busy.store(true, Relaxed);
+    for _ in 0..3 {
+        data_dir.json(&export);
+        assert_eq!(media.requests().len(), 1);
+        for row in of(&rows(&out), ".png") {
+            assert!(row["error"].is_string(), "{row}");
+        }
+    }
+    media.is_busy.store(false, Relaxed);
+    data_dir.json(&export);
+    assert_eq!(media.requests().len(), 5);
+    assert!(of(&rows(&out), "a.png")[0]["error"].is_null());
+    data_dir.json(&["export", "check", path]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use driftline_sim::{
@@ -134,6 +135,7 @@ async fn deleted_posts_lose_their_content_in_what_was_exported() {
     };
     wait_for("posts are deleted", || deleted().len() > 8);
     let known = deleted();
+    kills_leave_the_old_state_or_the_new(&data_dir, &jsonl, &known);
     for format in ["jsonl", "csv", "parquet"] {
         let old = names(&folder(format));
         let reply = export(format);
@@ -203,6 +205,52 @@ async fn deleted_posts_lose_their_content_in_what_was_exported() {
     let left = names(&jsonl);
     assert!(left.contains("posts-notes.txt"), "{left:?}");
     assert!(!left.contains("posts-80000.jsonl") && !left.contains("posts-90000.jsonl.part"));
+}
+
+/// Kills exports that go on from copies of a folder, each later than the one before.
+fn kills_leave_the_old_state_or_the_new(data_dir: &DataDir, of: &Path, known: &BTreeSet<String>) {
+    let old = manifest(of);
+    for place in 0..10_u64 {
+        let out = data_dir.folder().join(format!("killed-{place}"));
+        let copied = Command::new("cp").arg("-r").arg(of).arg(&out).status();
+        assert!(copied.unwrap().success());
+        let path = out.to_str().unwrap();
+        let mut export = vec![
+            "export",
+            "--out",
+            path,
+            "--honour-deletions",
+            "--rows",
+            "40",
+        ];
+        export.extend(["--changes", "--history"]);
+        let running = data_dir.start(&export);
+        std::thread::sleep(Duration::from_millis(20 + place * 25));
+        running.kill();
+        let checked = data_dir.json(&["export", "check", path]);
+        assert_eq!(checked["faults"], json!([]), "{place}");
+        let has_content =
+            |row: &Value| known.contains(&text(&row["post_id"])) && !row["status"].is_null();
+        let is_new = manifest(&out) != old;
+        let still = rows(&out, "posts")
+            .iter()
+            .filter(|row| has_content(row))
+            .count();
+        assert_eq!(still, if is_new { 0 } else { known.len() }, "{place}");
+        data_dir.json(&export);
+        assert_eq!(
+            rows(&out, "posts")
+                .iter()
+                .filter(|row| has_content(row))
+                .count(),
+            0
+        );
+        let listed = manifest(&out);
+        let listed = listed["files"].as_array().unwrap().iter();
+        let mut listed: BTreeSet<String> = listed.map(|file| text(&file["name"])).collect();
+        listed.insert("manifest.json".to_owned());
+        assert_eq!(names(&out), listed, "{place}");
+    }
 }
 
 #[test]

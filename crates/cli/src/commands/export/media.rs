@@ -1,7 +1,7 @@
 //! The attachments of exported posts: their lines, and the files of `--media fetch`.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     fs::{self, File},
     io::{self, BufRead as _, BufReader},
     path::Path,
@@ -159,7 +159,7 @@ async fn fetch_those(lines: Vec<&mut MediaLine>, fetching: &mut Fetching) -> Res
         .filter_map(|line| Some((line.source.clone(), line.address()?.to_owned())))
         .filter(|(_, address)| seen.insert(address.clone()))
         .collect();
-    let outcomes: HashMap<String, Result<Fetched, String>> = fetching.fetch(addresses).await?;
+    let outcomes = fetching.fetch(addresses).await?;
     for line in lines {
         match line.address().and_then(|address| outcomes.get(address)) {
             Some(Ok(fetched)) => {
@@ -168,10 +168,10 @@ async fn fetch_those(lines: Vec<&mut MediaLine>, fetching: &mut Fetching) -> Res
                 line.failed_at_ms = None;
                 line.tries = None;
             }
-            Some(Err(error)) => {
-                line.error = Some(error.clone());
+            Some(Err(why)) => {
+                line.error = Some(why.error.clone());
                 line.failed_at_ms = Some(now_ms());
-                line.tries = Some(line.tries.unwrap_or(0) + 1);
+                line.tries = Some(line.tries.unwrap_or(0) + u32::from(why.is_try));
             }
             None => {}
         }

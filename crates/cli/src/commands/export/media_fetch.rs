@@ -43,6 +43,24 @@ pub struct Fetched {
     pub fetched_at_ms: i64,
 }
 
+/// Why an address was not fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFetched {
+    /// In words.
+    pub error: String,
+    /// Whether this counts as a try: else its server wants to be left alone for now.
+    pub is_try: bool,
+}
+
+impl NotFetched {
+    fn tried(error: String) -> Self {
+        Self {
+            error,
+            is_try: true,
+        }
+    }
+}
+
 /// What downloads.
 pub struct Fetching {
     folder: PathBuf,
@@ -100,7 +118,7 @@ impl Fetching {
     pub async fn fetch(
         &mut self,
         addresses: Vec<(String, String)>,
-    ) -> Result<HashMap<String, Result<Fetched, String>>, CliError> {
+    ) -> Result<HashMap<String, Result<Fetched, NotFetched>>, CliError> {
         let mut outcomes = HashMap::new();
         let mut hosts: HashMap<String, Vec<(Http, String, Url)>> = HashMap::new();
         for (source, address) in addresses {
@@ -116,7 +134,7 @@ impl Fetching {
                 }
                 _ => {
                     let error = "it is no http or https address".to_owned();
-                    outcomes.insert(address, Err(error));
+                    outcomes.insert(address, Err(NotFetched::tried(error)));
                 }
             }
         }
@@ -147,9 +165,9 @@ async fn of_host(
     queue: Vec<(Http, String, Url)>,
     folder: &Path,
     max_bytes: u64,
-) -> Result<Vec<(String, Result<Fetched, String>)>, CliError> {
+) -> Result<Vec<(String, Result<Fetched, NotFetched>)>, CliError> {
     let mut outcomes = Vec::new();
-    let mut held_back: Option<String> = None;
+    let mut held_back: Option<NotFetched> = None;
     for (http, address, url) in queue {
         if let Some(error) = &held_back {
             outcomes.push((address, Err(error.clone())));
@@ -157,10 +175,14 @@ async fn of_host(
         }
         let outcome = match one(&http, url, folder, max_bytes).await {
             Ok(fetched) => Ok(fetched),
-            Err(Failure::Refused(error)) => Err(error),
+            Err(Failure::Refused(error)) => Err(NotFetched::tried(error)),
             Err(Failure::HeldBack(error)) => {
-                held_back = Some(format!("not requested: {error}"));
-                Err(error)
+                let not_now = |error| NotFetched {
+                    error,
+                    is_try: false,
+                };
+                held_back = Some(not_now(format!("not requested: {error}")));
+                Err(not_now(error))
             }
             Err(Failure::Write(error)) => return Err(error),
         };

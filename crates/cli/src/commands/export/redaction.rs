@@ -270,3 +270,63 @@ enum Redacted {
 fn other_format() -> io::Error {
     io::Error::other("the file is of another format than its export")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn post(post_id: u64, deleted_at_ms: Option<i64>) -> PostRecord {
+        let post = json!({
+            "arrival": 1, "arrived_at_ms": 1, "created_at_ms": 1, "deleted_at_ms": deleted_at_ms,
+            "edited_at_ms": null, "fetched_at_ms": 1, "id": "1", "left_at_ms": null,
+            "post_id": post_id.to_string(), "status": null, "upstream_id": "7", "uri": null,
+            "url": null, "usn": 1, "visibility": "public",
+        });
+        serde_json::from_value(post).unwrap()
+    }
+
+    fn deletions() -> Deletions {
+        let mut deletions = Deletions::default();
+        deletions.note(ChangeKind::Delete, &post(2, Some(50)));
+        deletions.note(ChangeKind::Delete, &post(3, Some(60)));
+        // It is back.
+        deletions.note(ChangeKind::Edit, &post(3, None));
+        // Its row has no content.
+        deletions.note(ChangeKind::New, &post(4, Some(70)));
+        deletions
+    }
+
+    #[test]
+    fn a_post_that_is_back_is_not_redacted() {
+        let deletions = deletions();
+        for (id, expected) in [(2, Some(50)), (3, None), (4, None)] {
+            assert_eq!(deletions.of(LocalId::from(id)), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn attachments_of_deleted_posts_lose_what_they_show() {
+        let line = |id: &str| {
+            json!({
+                "source": "home", "post_id": id, "upstream_id": "7", "attachment_id": "1",
+                "type": "image", "url": "https://example.com/1.png", "remote_url": null,
+                "preview_url": "https://example.com/2.png", "description": "me", "blurhash": "U",
+                "file": "ab.png", "sha256": "ab", "bytes": 3, "content_type": "image/png",
+                "fetched_at_ms": 9,
+            })
+            .to_string()
+        };
+        let redacted = deletions().media(line("2").as_bytes()).unwrap().unwrap();
+        let expected = json!({
+            "source": "home", "post_id": "2", "upstream_id": "7", "attachment_id": "1",
+            "type": "image", "url": null, "remote_url": null, "preview_url": null,
+            "description": null, "blurhash": null, "deleted_at_ms": 50,
+        });
+        assert_eq!(serde_json::to_value(&redacted).unwrap(), expected);
+        let again = serde_json::to_string(&redacted).unwrap();
+        assert_eq!(deletions().media(again.as_bytes()).unwrap(), None);
+        assert_eq!(deletions().media(line("3").as_bytes()).unwrap(), None);
+    }
+}
