@@ -148,7 +148,7 @@ mod tests {
         let metric = METRICS.iter().find(|listed| listed.name == metric);
         match metric.unwrap().labels[0].values {
             LabelValues::Closed(values) => values.to_vec(),
-            LabelValues::Open(_) => Vec::new(),
+            LabelValues::Fixed(..) | LabelValues::Open(_) => Vec::new(),
         }
     }
 

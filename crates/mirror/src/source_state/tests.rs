@@ -114,7 +114,7 @@ fn empty(facts: &mut SourceFacts, ms: i64) {
 
 prop_compose! {
     fn facts()(
-        flags in prop::array::uniform6(any::<bool>()),
+        flags in prop::array::uniform7(any::<bool>()),
         unprovable in prop::option::of("[a-z]{1,5}"),
         polled_ago_ms in prop::option::of(0_i64..200_000),
         may_be_ago_ms in 0_i64..200_000,
@@ -123,10 +123,10 @@ prop_compose! {
         empty_ms in prop::option::of(0_i64..1_200_000),
         ranges in prop::array::uniform5(prop_oneof![Just(0), 0_u64..3]),
     ) -> SourceFacts {
-        let [is_paused, is_tracked, is_read, fails, polls_fail, has_posts] = flags;
+        let [is_paused, is_out_of_room, is_tracked, is_read, fails, polls_fail, has_posts] = flags;
         let [open, history, provisional, passed_over, unrecoverable] = ranges;
         SourceFacts {
-            is_paused, is_tracked, is_read, polls_fail, has_posts,
+            is_paused, is_out_of_room, is_tracked, is_read, polls_fail, has_posts,
             fault: fault().filter(|_| fails),
             unprovable, polled_ago_ms, may_be_ago_ms, overdue_ms, quiet_ms, empty_ms,
             ranges: RangeCounts { open, history, provisional, passed_over, unrecoverable },
@@ -158,11 +158,12 @@ proptest! {
     #[test]
     fn a_source_with_a_fault_is_never_shown_as_read(facts in facts()) {
         let state = facts.state();
-        if facts.fault.is_some() && !facts.is_paused && !facts.is_tracked {
+        let is_to_be_read = !(facts.is_paused || facts.is_out_of_room || facts.is_tracked);
+        if facts.fault.is_some() && is_to_be_read {
             prop_assert_eq!(state, SourceState::Failing);
         }
         if matches!(state, SourceState::Reading | SourceState::Quiet | SourceState::History) {
-            prop_assert!(facts.fault.is_none() && facts.is_read);
+            prop_assert!(facts.fault.is_none() && facts.is_read && !facts.is_out_of_room);
             prop_assert!(facts.unprovable.is_none());
         }
         prop_assert!(facts.state_text().starts_with(state.name()));
