@@ -73,9 +73,10 @@ impl CliError {
 
 impl From<CommandError> for CliError {
     fn from(error: CommandError) -> Self {
-        match error.usage {
-            true => Self::Usage(error.message),
-            false => Self::Failed(error.message),
+        match (error.usage, error.denied) {
+            (true, _) => Self::Usage(error.message),
+            (false, true) => Self::Denied(error.message),
+            (false, false) => Self::Failed(error.message),
         }
     }
 }

@@ -346,7 +346,7 @@ fn options_of_attachments_need_them() {
                 "--media-max-size",
                 "much",
             ],
-            "64MiB",
+            "invalid size",
         ),
     ] {
         let refused = data_dir.run(arguments);

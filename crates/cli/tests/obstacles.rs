@@ -101,7 +101,7 @@ fn folders_and_files_without_permission() {
     says(
         &run(&data),
         12,
-        &["data/lock cannot be taken", "run as the owner", "--data"],
+        &["driftline.db", "read-only", "run as its owner"],
     );
     mode(&lock, 0o666);
     mode(&data, 0o777);
@@ -112,7 +112,7 @@ fn folders_and_files_without_permission() {
     says(
         &run(&data),
         12,
-        &["may not write to the database file", "driftline.db"],
+        &["driftline.db", "read-only", "run as its owner"],
     );
     mode(&file, 0o000);
     says(

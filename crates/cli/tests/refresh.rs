@@ -225,7 +225,9 @@ async fn a_command_that_stands_still_says_why() {
     let mut running = data_dir.start(&track);
     wait_for("it says why", || data_dir.log().contains("; trying again"));
     assert!(
-        data_dir.log().contains("looked up 0 of"),
+        data_dir
+            .log()
+            .contains(&format!("0 of {} posts", ids.len())),
         "{}",
         data_dir.log()
     );

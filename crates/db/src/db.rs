@@ -42,7 +42,8 @@ struct Inner {
     /// Every thread holds a receiver to its end.
     alive: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    is_read_only: bool,
+    /// The database, if nothing may be written to it.
+    read_only: Option<String>,
     is_distributed: Arc<AtomicBool>,
     #[cfg(feature = "testing")]
     watcher: Arc<OnceLock<StatementWatcher>>,
@@ -81,10 +82,11 @@ impl Db {
         root: Root,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        if self.0.is_read_only {
-            return Err(E::from(DbError::Denied(
-                "the store is open read-only, and this command changes it".into(),
-            )));
+        if let Some(database) = &self.0.read_only {
+            return Err(E::from(DbError::Denied(format!(
+                "{database} is open read-only, and this command changes it: run as its owner, who may \
+                 write to the file and its folder, and without --read-only"
+            ))));
         }
         self.call(&self.0.writes, root, job).await
     }
@@ -184,7 +186,7 @@ impl Db {
 
     /// Whether every write is refused.
     pub fn is_read_only(&self) -> bool {
-        self.0.is_read_only
+        self.0.read_only.is_some()
     }
 
     /// Which database this is.
@@ -230,7 +232,10 @@ impl Inner {
             vacuum: Arc::default(),
             alive: watch::Sender::new(()),
             threads: Mutex::default(),
-            is_read_only: options.read_only,
+            read_only: match &options.target {
+                Target::Sqlite { path } if options.read_only => Some(path.display().to_string()),
+                _ => None,
+            },
             is_distributed: Arc::default(),
             #[cfg(feature = "testing")]
             watcher: Arc::default(),

@@ -13,6 +13,9 @@ pub struct CommandError {
     pub message: String,
     /// Whether the command itself was wrong, so that retrying is useless.
     pub usage: bool,
+    /// Whether the database refused the log-in, or the system access to its file.
+    #[serde(default)]
+    pub denied: bool,
 }
 
 impl CommandError {
@@ -21,6 +24,7 @@ impl CommandError {
         Self {
             message: error.to_string(),
             usage: true,
+            denied: false,
         }
     }
 
@@ -29,12 +33,17 @@ impl CommandError {
         Self {
             message: error.to_string(),
             usage: false,
+            denied: false,
         }
     }
 }
 
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        Self::failed(error)
+        let denied = error.is_denied();
+        Self {
+            denied,
+            ..Self::failed(error)
+        }
     }
 }

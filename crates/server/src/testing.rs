@@ -38,7 +38,6 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         store: store.clone(),
         feed: Feed::new(store.clone()),
         mirror: Arc::new(LocalMirror {
-            store_disk: driftline_runtime::StoreDisk::default(),
             store: store.clone(),
             policies: Policies::default(),
             sources,
