@@ -49,6 +49,21 @@ fn sessions_have_their_bounds() {
     }
 }
 
+/// A machine that is gone is noticed within the time of a lease, by sessions that wait for a row too.
+#[test]
+fn sessions_end_with_their_machine() {
+    let (_fresh, options) = with("");
+    let db = Db::open(options).expect("a database");
+    let shown = "select string_agg(setting || coalesce(unit, ''), ' ' order by name) from pg_settings
+        where name in ('client_connection_check_interval', 'tcp_keepalives_idle',
+            'tcp_keepalives_interval', 'tcp_keepalives_count', 'tcp_user_timeout')";
+    let expected = "1000ms 2 2s 1s 4000ms";
+    assert_eq!(text(&db, shown), expected);
+    let written = write(&db, move |tx| tx.query_one(shown, &[], |row| row.text(0)));
+    assert_eq!(written, Ok(expected.to_owned()));
+    db.close_blocking();
+}
+
 #[test]
 fn a_statement_that_takes_too_long_fails_and_the_session_goes_on() {
     let (_fresh, options) = with("statement_timeout=200ms");
