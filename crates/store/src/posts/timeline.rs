@@ -267,7 +267,11 @@ fn read(
         places_left = places_left.map(|left| left - count);
         if places_left.is_some_and(|left| left <= 0) && shown.len() < limit {
             let (mut next, stopped_at) = (*range, Some(from_sql(last.id)?));
-            *(if is_upward { &mut next.min } else { &mut next.max }) = stopped_at;
+            *(if is_upward {
+                &mut next.min
+            } else {
+                &mut next.max
+            }) = stopped_at;
             next.limit -= u16::try_from(shown.len()).unwrap_or(next.limit);
             rest = Some(next);
             break;
