@@ -1,6 +1,7 @@
 //! What a fresh machine needs beyond Rust, Node and a package manager.
 
 mod apt;
+pub(crate) mod node;
 pub(crate) mod python;
 mod rust;
 
@@ -44,7 +45,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
         apt::install(&workspace.shell, &missing)?;
     }
     servers.iter().try_for_each(Server::check)?;
-    python::prepare(workspace)
+    python::prepare(workspace)?;
+    node::prepare(workspace)
 }
 
 impl Server {

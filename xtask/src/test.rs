@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::error::TaskError;
-use crate::setup::{self, python};
+use crate::setup::{self, node, python};
 use crate::statements;
 use crate::workspace::Workspace;
 use cluster::{Cluster, ServerUrl};
@@ -70,6 +70,7 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         command
             .env(statements::RECORD, sent.path())
             .env(python::VARIABLE, python::interpreter(workspace))
+            .env(node::VARIABLE, node::modules(workspace))
             .envs(scratch.variable())
             .envs(cluster.variables());
         if args.distribute {

@@ -15,6 +15,11 @@ pub struct Consent {
 }
 
 impl Consent {
+    /// Where `--yes` is an option of the command's own.
+    pub const fn of(yes: bool) -> Self {
+        Self { yes }
+    }
+
     /// Whether nobody needs to be asked.
     pub const fn is_given(self) -> bool {
         self.yes

@@ -67,8 +67,35 @@ fn ids_of_a_time_and_to_poll_with_are_those_of_the_layout() {
     let at_once = ["id", "since", newest, "--retrieved", "1539202764211"];
     let since = (((250_367_789_554_u64 - 1_000) << 22) - 1).to_string();
     assert_eq!(data_dir.json(&at_once)["since_id"], since);
-    let next = data_dir.run(&["id", "next", "--layout", "tid"]).stdout;
-    assert_eq!(next.trim_end().len(), 13, "{next}");
+}
+
+#[test]
+fn new_ids_are_written_as_their_layout_does() {
+    for (layout, length) in [
+        ("twitter", 19),
+        ("pulsate", 18),
+        ("mastodon", 18),
+        ("discord", 19),
+        ("instagram", 19),
+        ("sonyflake", 18),
+        ("tid", 13),
+    ] {
+        let data_dir = DataDir::new();
+        let next = ["id", "next", "-n", "3", "--layout", layout];
+        let text = data_dir.run(&next).stdout;
+        let ids: Vec<&str> = text.lines().collect();
+        assert_eq!(ids.len(), 3, "{layout}");
+        assert!(ids.is_sorted(), "{layout} sorts as text: {ids:?}");
+        assert!(ids.iter().all(|id| id.len() == length), "{layout}: {ids:?}");
+        let json = data_dir.json(&next);
+        for id in json.as_array().unwrap() {
+            let written = id["id"].as_str().unwrap();
+            let decoded = data_dir.json(&["id", "decode", "--layout", layout, written]);
+            assert_eq!(decoded["id"], id["id"], "{layout}");
+            assert_eq!(decoded["decimal"], id["decimal"], "{layout}");
+            assert!(ids.iter().all(|&before| before < written), "{layout}");
+        }
+    }
 }
 
 #[test]

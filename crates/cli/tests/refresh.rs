@@ -536,3 +536,51 @@ fn an_unknown_configured_credential_is_warned_of() {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tracked_posts_are_forgotten() {
+    let sim = sim().await;
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", CONFIG);
+    let url = sim.url();
+    let truth = sim.truth(&Timeline::Public).unwrap();
+    let ids: Vec<String> = truth.posts.iter().map(|post| post.id.to_string()).collect();
+    let all = data_dir.file("ids", &ids[..9].join("\n"));
+    data_dir.json(&["track", &url, "--ids", &all, "--allow-private"]);
+    let gone = data_dir.file("gone", "404\n405\n");
+    data_dir.json(&["track", &url, "--ids", &gone, "--no-wait"]);
+    let some = data_dir.file("some", &format!("404\n\n{}\n{}\n", ids[0], ids[1]));
+    let forget = ["track", &url, "--forget"];
+    let of_some = [&forget[..], &["--ids", &some]].concat();
+    // Nobody can be asked here, and nothing happens before.
+    let refused = data_dir.run(&of_some);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    for said in ["1 IDs without a post", "2 stored posts", "--yes"] {
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    let yes = |arguments: &[&str]| data_dir.json(&[arguments, &["--yes"]].concat());
+    let counts = |of: &serde_json::Value| [of["lookups"].clone(), of["posts"].clone()];
+    assert_eq!(counts(&yes(&of_some)), [1, 2]);
+    assert_eq!(counts(&yes(&of_some)), [0, 0]);
+    assert_eq!(counts(&yes(&forget)), [1, 7]);
+    let nothing = data_dir.run(&forget);
+    assert_eq!(
+        nothing.status, 0,
+        "nothing is left to ask about: {nothing:?}"
+    );
+    let name = data_dir.json(&["source", "list"])[0]["name"].clone();
+    assert_eq!(data_dir.export(name.as_str().unwrap()).len(), 9);
+    for (arguments, said) in [
+        (&["track", &url][..], "--ids"),
+        (&["track", &url, "--forget", "--once"], "--once"),
+        (
+            &["track", "https://nowhere.example", "--forget"],
+            "no posts of",
+        ),
+        (&["track", &url, "--ids", &all, "--yes"], "--forget"),
+    ] {
+        let refused = data_dir.run(arguments);
+        assert_eq!(refused.status, 2, "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+}

@@ -58,6 +58,21 @@ pub struct TrackedPosts {
     pub found: u64,
 }
 
+/// What is forgotten of the tracked posts of a server, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenPosts {
+    /// The source that holds them.
+    pub source: String,
+    /// IDs without a stored post: they are looked up no more.
+    pub lookups: u64,
+    /// Stored posts that are kept fresh no more.
+    pub posts: u64,
+    /// Stored posts that another source keeps fresh.
+    pub kept: u64,
+    /// Stored posts that another process is looking up, which are kept fresh as before.
+    pub in_work: u64,
+}
+
 /// What became of a post that was named by its ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

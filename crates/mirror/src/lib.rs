@@ -42,5 +42,5 @@ pub use session::{Done, Session, SessionError, request_fill};
 pub use sharing::{Membership, Sharing};
 pub use source_health::{SourceFault, SourceHealth};
 pub use source_state::{RangeCounts, SourceFacts, SourceState, Verdict};
-pub use track::{is_usable, track, track_outcomes, tracked_posts};
+pub use track::{forget_tracked, is_usable, track, track_outcomes, tracked_posts};
 pub use upstream_access::{POLLING_SHARE, UpstreamAccess};

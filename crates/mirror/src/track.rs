@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use driftline_core::{
     api::Api,
     timeline::Settings,
-    tracking::{Track, TrackOutcome, TrackResult, TrackedPosts},
+    tracking::{ForgottenPosts, Track, TrackOutcome, TrackResult, TrackedPosts},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     InstanceId, Store, StoreError, Tx, local_ids, machine,
     source::{self, NameRefused, NewSource, Source},
-    tracked::{add_lookups, outcomes, tracked_counts},
+    tracked::{Forgotten, add_lookups, forget, forgettable, outcomes, tracked_counts},
 };
 use driftline_upstream::{Address, is_post_id};
 
@@ -97,6 +97,37 @@ pub async fn track_outcomes(
         outcomes(tx, source.key(), &ids).map(Some)
     });
     found.await?.ok_or_else(|| none_tracked(instance))
+}
+
+/// Forgets tracked posts of these IDs, or all of the instance: they are neither looked up nor kept
+/// fresh any more, unless another source does. With `is_plan` it only counts them.
+///
+/// # Errors
+/// [`CommandError`] if no posts of the instance are tracked.
+pub async fn forget_tracked(
+    store: &Store,
+    instance: &str,
+    ids: Option<Vec<String>>,
+    is_plan: bool,
+) -> Result<ForgottenPosts, CommandError> {
+    let origin = known_origin(store, instance).await?.unwrap_or_default();
+    let source = store.read(move |tx| tracked_at(tx, &origin)).await?;
+    let source = source.ok_or_else(|| none_tracked(instance))?;
+    let (key, which) = (source.key(), ids.map_or(Forgotten::All, Forgotten::Ids));
+    let counts = match is_plan {
+        true => store.read(move |tx| forgettable(tx, key, &which)).await?,
+        false => {
+            let forget = move |tx: &mut Tx<'_>| forget(tx, key, &which);
+            store.write(source::root(key), forget).await?
+        }
+    };
+    Ok(ForgottenPosts {
+        source: source.name,
+        lookups: counts.lookups,
+        posts: counts.posts,
+        kept: counts.kept,
+        in_work: counts.in_work,
+    })
 }
 
 fn none_tracked(instance: &str) -> CommandError {

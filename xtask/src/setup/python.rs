@@ -46,11 +46,12 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
 }
 
 const FOLDER: &str = "target/python";
-/// The newest of each: Mastodon.py, which reads Driftline and the simulated upstream, tweepy, which
-/// reads the latter, two clients of Thrift that know nothing of each other, and two readers of
+/// The newest of each: Mastodon.py, which reads Driftline and the simulated upstream, toot, which reads
+/// the former, tweepy, which reads the latter, two clients of Thrift that know nothing of each other, and two readers of
 /// exports.
-const REQUIREMENTS: [&str; 6] = [
-    "Mastodon.py==2.3.3",
+const REQUIREMENTS: [&str; 7] = [
+    "Mastodon.py[websocket-streaming]==2.3.3",
+    "toot==0.52.1",
     "tweepy==4.17.0",
     "thriftpy2==0.7.1",
     "thrift==0.25.0",

@@ -62,7 +62,7 @@ fn leased_nodes_are_the_lowest_free_ones() {
 
     services.remove(1).stop();
     let again = data_dir.json(&["id", "next", "--lease", "file"]);
-    let again: u64 = again[0].as_str().unwrap().parse().unwrap();
+    let again: u64 = again[0]["id"].as_str().unwrap().parse().unwrap();
     assert_eq!(node_of(again), 1);
     services.remove(0).running.kill();
     assert_eq!(start().node, 0, "also of a service that was killed");
@@ -117,7 +117,7 @@ fn ids_on_the_command_line_are_of_the_configured_node() {
     );
     let next = |arguments: &[&str]| {
         let id = data_dir.json(&[&["id", "next"], arguments].concat());
-        id[0].as_str().unwrap().parse::<u64>().unwrap()
+        id[0]["id"].as_str().unwrap().parse::<u64>().unwrap()
     };
     let configured = next(&["--config", &config]);
     assert_eq!(node_of(configured), 7);

@@ -54,7 +54,8 @@ fn sessions_have_their_bounds() {
 fn sessions_end_with_their_machine() {
     let (_fresh, options) = with("");
     let db = Db::open(options).expect("a database");
-    let shown = "select string_agg(setting || coalesce(unit, ''), ' ' order by name) from pg_settings
+    let shown =
+        "select string_agg(setting || coalesce(unit, ''), ' ' order by name) from pg_settings
         where name in ('client_connection_check_interval', 'tcp_keepalives_idle',
             'tcp_keepalives_interval', 'tcp_keepalives_count', 'tcp_user_timeout')";
     let expected = "1000ms 2 2s 1s 4000ms";

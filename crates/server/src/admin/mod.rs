@@ -23,12 +23,12 @@ mod timeline_check;
 
 use driftline_core::{
     timeline::{Machine, Settings},
-    tracking::{Track, TrackOutcome, TrackResult, TrackedPosts},
+    tracking::{ForgottenPosts, Track, TrackOutcome, TrackResult, TrackedPosts},
     upstream_id::UpstreamId,
 };
 use driftline_mirror::{
-    CompletenessReport, Pollers, Reader, completeness_report, request_fill, track, track_outcomes,
-    tracked_posts,
+    CompletenessReport, Pollers, Reader, completeness_report, forget_tracked, request_fill, track,
+    track_outcomes, tracked_posts,
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -98,6 +98,7 @@ commands! {
     "refresh_status": ShowRefreshStatus => RefreshStatus, refresh_status::status;
     "track": Track => TrackResult, track_posts;
     "tracked": CountTracked => TrackedPosts, count_tracked;
+    "track_forget": ForgetTracked => ForgottenPosts, forget;
     "track_outcomes": ListOutcomes => Vec<TrackOutcome>, list_outcomes;
     "look_up_plan": PlanLookUps => LookUpPlan, look_up_plan::plan;
     "why": ExplainPost => PostState, posts::why;
@@ -283,6 +284,15 @@ async fn request_fill_in_store(
 async fn track_posts(host: &Host, request: Track) -> Result<TrackResult, CommandError> {
     let policies = host.access.as_ref().map(|access| access.policies.clone());
     track(&host.store, &policies.unwrap_or_default(), request).await
+}
+
+async fn forget(host: &Host, request: ForgetTracked) -> Result<ForgottenPosts, CommandError> {
+    let ForgetTracked {
+        instance,
+        ids,
+        is_plan,
+    } = request;
+    forget_tracked(&host.store, &instance, ids, is_plan).await
 }
 
 async fn list_outcomes(

@@ -9,6 +9,7 @@ pub mod control_posts;
 mod deletion;
 pub mod departure;
 pub mod entry;
+mod forget_tracked;
 mod gap;
 mod held_instance;
 mod intake;

@@ -84,11 +84,7 @@ pub fn remove(
         }
     }
     removed.posts += kept.len() as u64;
-    let lookup_ids = tx.query(
-        "select lookup_id from pending_lookup where source_id = $1 and instance_id = $2",
-        &[&held.id, &held.instance_id],
-        |row| row.i64("lookup_id"),
-    )?;
+    let lookup_ids = lookups_of(tx, source)?;
     refresh::unschedule(tx, held.instance_id, &lookup_ids)?;
     for sql in [
         "delete from pending_lookup where source_id = $1 and instance_id = $2",
@@ -103,6 +99,15 @@ pub fn remove(
     directory::remove(tx, directory::Kind::Source, held.id)?;
     change::raise_later(tx)?;
     Ok(removed)
+}
+
+/// The look-ups of a source, pending or failed.
+pub(super) fn lookups_of(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<i64>, DbError> {
+    tx.query(
+        "select lookup_id from pending_lookup where source_id = $1 and instance_id = $2",
+        &[&source.id(), &source.instance_id()],
+        |row| row.i64("lookup_id"),
+    )
 }
 
 /// The other sources of its instance.
@@ -137,7 +142,7 @@ fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, DbError> {
 }
 
 /// The posts of the source's next entries, in the order of these; `None` after the last.
-fn next_posts(
+pub(super) fn next_posts(
     tx: &mut Tx<'_>,
     source: SourceKey,
     after: &mut i64,

@@ -11,6 +11,7 @@ use driftline_core::{
 };
 use driftline_db::{ToValue, Tx};
 
+pub use super::forget_tracked::{Forgotten, ForgottenCounts, forget, forgettable};
 use super::{
     entry::{self, EntryState},
     intake::{self, IntakeContext, PostObservation},

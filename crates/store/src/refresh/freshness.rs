@@ -152,6 +152,35 @@ pub(crate) fn revive(
     schedule::insert(tx, &slots)
 }
 
+/// Takes posts off the schedule, whose states stay. Returns how many were on it, and how many are in the
+/// claims of others, which stay as they are.
+pub(crate) fn retire(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    post_ids: &[i64],
+) -> Result<(u64, u64), DbError> {
+    if post_ids.is_empty() {
+        return Ok((0, 0));
+    }
+    // A due time that is locked holds the post: its state is read after it.
+    let free = schedule::lock_free_later(tx, instance_id, post_ids.iter().copied())?;
+    let free = tx.rows(free)?;
+    let states = by_ids(tx, instance_id, post_ids)?;
+    let due = states.values().filter(|state| state.due_at_ms.is_some());
+    let in_claims = due.count().saturating_sub(free.len());
+    schedule::remove_later(tx, &free)?;
+    let retired = free.iter().filter_map(|slot| {
+        let state = states.get(&slot.post_id)?;
+        Some(RefreshState {
+            due_at_ms: None,
+            ..*state
+        })
+    });
+    let retired: Vec<RefreshState> = retired.collect();
+    update(tx, instance_id, &retired)?;
+    Ok((retired.len() as u64, in_claims as u64))
+}
+
 /// Forgets the freshness of posts and takes them off the schedule.
 pub(crate) fn unschedule(
     tx: &mut Tx<'_>,

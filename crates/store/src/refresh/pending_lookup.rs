@@ -174,16 +174,7 @@ pub(crate) fn states(
     instance_id: i64,
     ids: &[&str],
 ) -> Result<HashMap<String, LookupState>, DbError> {
-    let found = tx.query_each(
-        "select upstream_id, lookup_id, waits from pending_lookup
-         where upstream_id = {row 1} and instance_id = $1",
-        &[&instance_id],
-        &[Column::text(ids.iter().copied())],
-        |row| {
-            let (lookup_id, waits) = (row.i64("lookup_id")?, row.bool("waits")?);
-            Ok((row.text("upstream_id")?, lookup_id, waits))
-        },
-    )?;
+    let found = of_upstream_ids(tx, instance_id, ids)?;
     let given_up = found.iter().filter(|(.., waits)| !waits);
     let given_up: Vec<i64> = given_up.map(|(_, lookup_id, _)| *lookup_id).collect();
     let last = freshness::by_ids(tx, instance_id, &given_up)?;
@@ -196,6 +187,34 @@ pub(crate) fn states(
         (upstream_id, state)
     };
     Ok(found.into_iter().map(state).collect())
+}
+
+/// The look-up IDs of upstream IDs that have one.
+pub(crate) fn ids(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<Vec<i64>, DbError> {
+    let found = of_upstream_ids(tx, instance_id, upstream_ids)?.into_iter();
+    Ok(found.map(|(_, lookup_id, _)| lookup_id).collect())
+}
+
+/// Upstream ID, look-up ID, and whether it is pending.
+fn of_upstream_ids(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<Vec<(String, i64, bool)>, DbError> {
+    tx.query_each(
+        "select upstream_id, lookup_id, waits from pending_lookup
+         where upstream_id = {row 1} and instance_id = $1",
+        &[&instance_id],
+        &[Column::text(upstream_ids.iter().copied())],
+        |row| {
+            let (lookup_id, waits) = (row.i64("lookup_id")?, row.bool("waits")?);
+            Ok((row.text("upstream_id")?, lookup_id, waits))
+        },
+    )
 }
 
 /// The IDs among these that have a look-up, pending or failed.

@@ -17,7 +17,8 @@ use crate::{
     output,
 };
 
-/// Prints new IDs, one a line, each larger than the one before.
+/// Prints new IDs, one a line, each larger than the one before, as their layout writes them; with
+/// --json also in decimal.
 ///
 /// The node is the configured one, or node 0: a service that has it is better
 /// asked itself. With --lease file it is the lowest of the data folder that no
@@ -94,11 +95,13 @@ fn write(ids: &LocalIds, layout: &Layout, mut left: u64, json: bool) -> Result<(
         let length = usize::try_from(left).unwrap_or(usize::MAX);
         for id in ids.reserve_waiting(length).map_err(CliError::failed)? {
             left -= 1;
-            let id = layout.print(u128::from(id));
-            let written = match (json, left) {
-                (true, 0) => write!(out, "\"{id}\""),
-                (true, _) => write!(out, "\"{id}\","),
-                (false, _) => writeln!(out, "{id}"),
+            let text = layout.print(u128::from(id));
+            let written = match json {
+                true => {
+                    let comma = if left == 0 { "" } else { "," };
+                    write!(out, r#"{{"id":"{text}","decimal":"{id}"}}{comma}"#)
+                }
+                false => writeln!(out, "{text}"),
             };
             written.map_err(broken)?;
         }

@@ -1,5 +1,6 @@
 //! `track` and `hydrate`: posts from elsewhere.
 
+mod forgetting;
 mod ids;
 mod looking_up;
 mod outcomes;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::{
     config::Config,
+    consent::Consent,
     error::CliError,
     output, parse,
     progress::{End, Progress},
@@ -39,9 +41,22 @@ use crate::{
 pub struct Track {
     #[command(flatten)]
     look_ups: LookUps,
+    /// A file with an ID on each line; - for standard input.
+    #[arg(long, value_name = "FILE", required_unless_present = "forget")]
+    ids: Option<String>,
     /// Only look them up: do not keep them fresh.
     #[arg(long)]
     once: bool,
+    /// Neither look them up nor keep them fresh any more: the posts of --ids, or all tracked ones of
+    /// the server. What is stored stays, and what another source keeps fresh stays so.
+    #[arg(
+        long,
+        conflicts_with_all = ["once", "kind", "missing", "outcomes", "no_wait", "allow_private"]
+    )]
+    forget: bool,
+    /// With --forget: do it without asking.
+    #[arg(long, requires = "forget")]
+    yes: bool,
 }
 
 /// Looks posts up by their IDs and stores them: `track --once`.
@@ -53,6 +68,9 @@ pub struct Track {
 pub struct Hydrate {
     #[command(flatten)]
     look_ups: LookUps,
+    /// A file with an ID on each line; - for standard input.
+    #[arg(long, value_name = "FILE")]
+    ids: String,
 }
 
 #[derive(Debug, Args)]
@@ -62,9 +80,6 @@ struct LookUps {
     /// The API that it speaks, where it is not known yet.
     #[arg(long, value_parser = parse::api())]
     kind: Option<Api>,
-    /// A file with an ID on each line; - for standard input.
-    #[arg(long, value_name = "FILE")]
-    ids: String,
     /// Write the IDs whose posts were not found to this file, one on each line.
     #[arg(long, value_name = "FILE")]
     missing: Option<PathBuf>,
@@ -140,7 +155,14 @@ impl Track {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        self.look_ups.run(self.once, config, json).await
+        let instance = &self.look_ups.instance;
+        match (&self.ids, self.forget) {
+            (Some(ids), false) => self.look_ups.run((ids, self.once), config, json).await,
+            (ids, _) => {
+                let consent = Consent::of(self.yes);
+                forgetting::run(instance, ids.as_deref(), consent, config, json).await
+            }
+        }
     }
 }
 
@@ -150,16 +172,21 @@ impl Hydrate {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        self.look_ups.run(true, config, json).await
+        self.look_ups.run((&self.ids, true), config, json).await
     }
 }
 
 impl LookUps {
-    async fn run(self, once: bool, config: &Config, json: bool) -> Result<(), CliError> {
+    async fn run(
+        &self,
+        (ids, once): (&str, bool),
+        config: &Config,
+        json: bool,
+    ) -> Result<(), CliError> {
         let mut config = config.clone();
         config.upstream.allow_private |= self.allow_private;
         let outcomes = Outcomes::create(self.missing.as_deref(), self.outcomes.as_deref())?;
-        let lines = IdLines::open(&self.ids, outcomes.is_some())?;
+        let lines = IdLines::open(ids, outcomes.is_some())?;
         let stop = stop::on_signal()?;
         let work = async |access: &mut _| {
             self.carry_out(once, lines, outcomes, access, &config, (stop, json))

@@ -179,6 +179,17 @@ pub struct CountTracked {
     pub instance: String,
 }
 
+/// Forget tracked posts: they are neither looked up nor kept fresh any more.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ForgetTracked {
+    /// The instance.
+    pub instance: String,
+    /// Their IDs; all of the instance's without.
+    pub ids: Option<Vec<String>>,
+    /// Only count them.
+    pub is_plan: bool,
+}
+
 /// Tell what became of posts that were named by their IDs: the reply has one outcome for each, in their
 /// order.
 #[derive(Debug, Clone, Serialize, Deserialize)]

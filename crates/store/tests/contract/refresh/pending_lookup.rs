@@ -10,7 +10,10 @@ use driftline_store::{
     Store,
     refresh::{AnsweredLookup, Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
     source,
-    tracked::{AddedLookups, TrackedCounts, add_lookups, hydrate, outcomes, tracked_counts},
+    tracked::{
+        AddedLookups, Forgotten, ForgottenCounts, TrackedCounts, add_lookups, forget, forgettable,
+        hydrate, outcomes, tracked_counts,
+    },
 };
 
 use super::{MINUTE_MS, Workers, check_schedule, found, liked};
@@ -343,3 +346,100 @@ fn removing_the_source_removes_its_pending_lookups() {
 }
 
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+
+fn forgotten(ids: &[u64]) -> Forgotten {
+    Forgotten::Ids(ids.iter().map(u64::to_string).collect())
+}
+
+/// Forgets, after a check that the plan says the same.
+fn forget_as_planned(world: &World, which: &Forgotten) -> ForgottenCounts {
+    let (source, planned) = (world.source, which.clone());
+    let plan = world.read(move |tx| forgettable(tx, source, &planned));
+    let which = which.clone();
+    let done = world
+        .store
+        .write_blocking(source::root(source), move |tx| forget(tx, source, &which))
+        .expect("forgotten");
+    assert_eq!(done, plan);
+    done
+}
+
+#[test]
+fn forgotten_posts_are_neither_looked_up_nor_kept_fresh() {
+    on_both(|store| {
+        let world = World::readable(store, "tracked");
+        let mut home = World::readable(store, "home");
+        home.poll(vec![liked(9, 0)]);
+        add(&world, &[5, 6, 7, 8, 9], false, START_MS);
+        let workers = Workers::of(&world);
+        let claim = workers.claim(START_MS + 2_000);
+        let answers = [
+            found(7, 3),
+            found(8, 4),
+            (6, LookupAnswer::Gone),
+            (5, LookupAnswer::Nothing),
+        ];
+        save(store, &workers, &claim, &answers, START_MS + 2_000);
+        assert_eq!(check_schedule(store), 4);
+        let counts_of = |lookups, posts, kept| ForgottenCounts {
+            lookups,
+            posts,
+            kept,
+            in_work: 0,
+        };
+        assert_eq!(
+            forget_as_planned(&world, &forgotten(&[5, 6, 7, 9, 404])),
+            counts_of(2, 1, 1)
+        );
+        // 8 as it was, and 9, which another source lists.
+        assert_eq!(check_schedule(store), 2);
+        assert_eq!(told(&world, &[5, 6, 7]), [Unknown, Unknown, Found]);
+        assert_eq!(names(&world.timeline()).len(), 3, "nothing is deleted");
+        assert_eq!(
+            forget_as_planned(&world, &Forgotten::All),
+            counts_of(0, 1, 1)
+        );
+        assert_eq!(
+            forget_as_planned(&world, &Forgotten::All),
+            counts_of(0, 0, 1)
+        );
+        assert_eq!(check_schedule(store), 1);
+        // Asked for again, it is as if it had never been forgotten.
+        let again = add(&world, &[5, 7], false, START_MS);
+        assert_eq!((again.new, again.stored), (1, 1));
+        assert_eq!(check_schedule(store), 3);
+    });
+}
+
+#[test]
+fn what_is_forgotten_while_it_is_looked_up_is_not_brought_back_by_the_answer() {
+    on_both(|store| {
+        let world = World::readable(store, "tracked");
+        add(&world, &[7, 8], false, START_MS);
+        let workers = Workers::of(&world);
+        let claim = workers.claim(START_MS + 2_000);
+        assert_eq!(forget_as_planned(&world, &forgotten(&[7])).lookups, 1);
+        save(
+            store,
+            &workers,
+            &claim,
+            &[found(7, 3), found(8, 4)],
+            START_MS + 2_000,
+        );
+        assert_eq!(told(&world, &[7, 8]), [Unknown, Found]);
+        let later_ms = START_MS + 4 * MINUTE_MS;
+        let claim = workers.claim(later_ms);
+        assert_eq!(claim.posts.len(), 1);
+        // On PostgreSQL the claim has it, and is done with it soon.
+        let done = world
+            .store
+            .write_blocking(source::root(world.source), {
+                let source = world.source;
+                move |tx| forget(tx, source, &Forgotten::All)
+            })
+            .expect("forgotten");
+        assert_eq!(done.posts + done.in_work, 1);
+        workers.save(&claim, &[found(8, 9)], later_ms);
+        assert_eq!(check_schedule(store) as u64, done.in_work);
+    });
+}
