@@ -1,5 +1,5 @@
-use std::path::Path;
 use std::time::Duration;
+use std::{fs::File, io, path::Path};
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, vtab};
 
@@ -75,20 +75,31 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
 }
 
 fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
-    let path = path.display();
+    let shown = path.display();
     DbError::Open(match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::PermissionDenied) => {
+        // SQLite does not say why it cannot open a file.
+        Some(rusqlite::ErrorCode::CannotOpen) if may_not_open(path) => {
             return DbError::Denied(format!(
-                "may not write to the database file {path} or its folder"
+                "may not read and write the database file {shown}: check who owns it and its folder"
             ));
         }
-        Some(rusqlite::ErrorCode::NotADatabase) => format!("{path} is not a database file"),
+        Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::PermissionDenied) => {
+            return DbError::Denied(format!(
+                "may not write to the database file {shown} or its folder"
+            ));
+        }
+        Some(rusqlite::ErrorCode::NotADatabase) => format!("{shown} is not a database file"),
         Some(rusqlite::ErrorCode::CannotOpen) => format!(
-            "cannot open the database file {path}: does its folder exist, and may this user \
+            "cannot open the database file {shown}: does its folder exist, and may this user \
              write in it?"
         ),
-        _ => format!("cannot open the database file {path}: {}", classify(error)),
+        _ => format!("cannot open the database file {shown}: {}", classify(error)),
     })
+}
+
+fn may_not_open(path: &Path) -> bool {
+    let opened = File::options().read(true).write(true).open(path);
+    opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 const STATEMENTS: usize = 256;
