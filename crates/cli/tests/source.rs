@@ -316,6 +316,19 @@ async fn an_account_is_given_by_its_name() {
     assert_eq!(list[0]["timeline"], "account:1001");
     let name = list[0]["name"].as_str().unwrap();
     assert!(name.ends_with("-account-drifter1001-sim.example"), "{name}");
+    // It is a server with that source.
+    let servers = data_dir.json(&["instance", "list"]);
+    let server = &servers[0];
+    assert_eq!(servers.as_array().unwrap().len(), 1, "{servers}");
+    assert_eq!(server["address"], url);
+    assert_eq!(server["api"], "mastodon");
+    assert_eq!(server["sources"], serde_json::json!([list[0]["name"]]));
+    // Its posts are refreshed without a token.
+    let credentials = server["credentials"].as_array().unwrap();
+    let text = data_dir.run(&["instance", "list"]).stdout;
+    let shown = text.lines().nth(1).unwrap();
+    assert!(shown.starts_with(&url), "{text}");
+    assert_eq!(shown.ends_with('-'), credentials.is_empty(), "{text}");
     // The same one, found by the ID that its name has.
     let mirror = data_dir.run(&[
         "mirror",

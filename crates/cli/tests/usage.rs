@@ -507,7 +507,19 @@ fn a_source_that_cannot_work_is_refused_when_it_is_added() {
         (&["--timeline", "mentions"], "needs a token"),
         (&["--timeline", "tag:a b"], "invalid hashtag"),
         (&["--timeline", "tag:-"], "invalid hashtag"),
-        (&["--timeline", "account:@ann"], "not an ID"),
+        (&["--timeline", "list:@ann"], "not an ID"),
+        (&["--timeline", "account:@a nn"], "no account's name"),
+        (
+            &[
+                "--kind",
+                "x",
+                "--token-env",
+                "T",
+                "--timeline",
+                "account:@ann",
+            ],
+            "write account:ID",
+        ),
         (
             &["--kind", "x", "--token-env", "T"],
             "have no timeline public",

@@ -1,7 +1,9 @@
 //! `instance`: the servers that sources are read from.
 
 use clap::{Args, Subcommand};
-use driftline_server::admin::{LookUpsSeen, ShowInstance, ShownInstance};
+use driftline_server::admin::{
+    KnownInstance, ListInstances, LookUpsSeen, ShowInstance, ShownInstance,
+};
 
 use crate::{
     config::Config,
@@ -13,6 +15,8 @@ use crate::{
 /// What can be done with servers.
 #[derive(Debug, Subcommand)]
 pub enum Instance {
+    /// List the servers that the store knows, with their sources and credentials.
+    List,
     /// Show what a server honours of requests for its timelines, and which look-ups of single posts
     /// it answers, as its answers have shown it.
     Show(InstanceAddress),
@@ -31,9 +35,32 @@ impl Instance {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let Self::Show(InstanceAddress { url: address }) = self;
-        show(config, json, ShowInstance { address }, shown).await
+        match self {
+            Self::List => show(config, json, ListInstances, listed).await,
+            Self::Show(InstanceAddress { url: address }) => {
+                show(config, json, ShowInstance { address }, shown).await
+            }
+        }
     }
+}
+
+#[expect(clippy::ptr_arg, reason = "a reply")]
+fn listed(instances: &Vec<KnownInstance>) -> Vec<String> {
+    if instances.is_empty() {
+        return vec!["no server is known; `driftline source add` adds one".to_owned()];
+    }
+    let names = |of: &[String]| match of {
+        [] => "-".to_owned(),
+        names => names.join(", "),
+    };
+    table::lines(instances.iter().map(|instance| {
+        [
+            left("SERVER", &instance.address),
+            left("API", instance.api),
+            left("SOURCES", names(&instance.sources)),
+            left("CREDENTIALS", names(&instance.credentials)),
+        ]
+    }))
 }
 
 fn shown(of: &ShownInstance) -> Vec<String> {

@@ -70,6 +70,9 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, DbError> {
     if !path.exists() {
         return Err(DbError::Open(format!("{} does not exist", path.display())));
     }
+    if File::open(path).is_err_and(|error| error.kind() == PermissionDenied) {
+        return Err(may_not_read(path));
+    }
     if may_write(path) {
         return open_reader(path);
     }
@@ -161,8 +164,8 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
 
 fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
     let is_folder = path.is_dir();
-    let may_not_read = File::open(path).is_err_and(|error| error.kind() == PermissionDenied);
-    let path = path.display();
+    let is_unreadable = File::open(path).is_err_and(|error| error.kind() == PermissionDenied);
+    let (file, path) = (path, path.display());
     DbError::Open(match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::PermissionDenied) => {
             return DbError::Denied(format!(
@@ -177,17 +180,20 @@ fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
         Some(rusqlite::ErrorCode::CannotOpen) if is_folder => {
             format!("cannot open the database file {path}: it is a folder")
         }
-        Some(rusqlite::ErrorCode::CannotOpen) if may_not_read => {
-            return DbError::Denied(format!(
-                "may not read the database file {path}: run as its owner, or change its mode"
-            ));
-        }
+        Some(rusqlite::ErrorCode::CannotOpen) if is_unreadable => return may_not_read(file),
         Some(rusqlite::ErrorCode::CannotOpen) => format!(
             "cannot open the database file {path}: does its folder exist, and may this user \
              write in it?"
         ),
         _ => format!("cannot open the database file {path}: {}", classify(error)),
     })
+}
+
+fn may_not_read(path: &Path) -> DbError {
+    DbError::Denied(format!(
+        "may not read the database file {}: run as its owner, or change its mode",
+        path.display()
+    ))
 }
 
 /// What stays as it is in a URI's path.

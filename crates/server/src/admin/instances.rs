@@ -5,12 +5,40 @@ use std::collections::HashMap;
 use driftline_core::{post::PostKind, timeline::Machine};
 use driftline_runtime::CommandError;
 use driftline_store::{
-    InstanceId, SourceId, StoreError, Tx, credential, look_up_ability, machine,
+    InstanceId, SourceId, StoreError, Tx, credential, instance, look_up_ability, machine,
     source::{self, Source},
 };
 use driftline_upstream::Address;
 
-use super::{CredentialLookUps, Host, LookUpsSeen, ShowInstance, ShownInstance, TimelineAbilities};
+use super::{
+    CredentialLookUps, Host, KnownInstance, ListInstances, LookUpsSeen, ShowInstance,
+    ShownInstance, TimelineAbilities,
+};
+
+/// The instances that the store knows.
+pub(super) async fn list(
+    host: &Host,
+    _: ListInstances,
+) -> Result<Vec<KnownInstance>, CommandError> {
+    let (instances, sources, credentials) = host
+        .store
+        .read(|tx| {
+            let (sources, credentials) = (source::list(tx)?, credential::list(tx)?);
+            Ok::<_, StoreError>((instance::all(tx)?, sources, credentials))
+        })
+        .await?;
+    let rows = instances.into_iter().map(|instance| {
+        let sources = sources.iter().filter(|it| it.instance.id == instance.id);
+        let credentials = credentials.iter().filter(|it| it.instance == instance.id);
+        KnownInstance {
+            address: instance.origin,
+            api: instance.api,
+            sources: sources.map(|source| source.name.clone()).collect(),
+            credentials: credentials.map(|it| it.name.clone()).collect(),
+        }
+    });
+    Ok(rows.collect())
+}
 
 /// What an instance honours of the requests for its timelines.
 pub(super) async fn show(

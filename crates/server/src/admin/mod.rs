@@ -85,6 +85,7 @@ commands! {
     "source_verify": VerifySource => CompletenessReport, verify;
     "source_unreadable": ListUnreadable => Vec<UnreadableItem>, sources::unreadable;
     "source_fill": FillGap => RequestedFill, fill;
+    "instance_list": ListInstances => Vec<KnownInstance>, instances::list;
     "instance_show": ShowInstance => ShownInstance, instances::show;
     "status": ShowStatus => MirrorStatus, status::show;
     "space": ShowSpace => StoreSpace, space::show;

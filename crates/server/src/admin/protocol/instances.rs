@@ -1,7 +1,24 @@
 //! Requests about instances.
 
-use driftline_core::timeline::Honoured;
+use driftline_core::{api::Api, timeline::Honoured};
 use serde::{Deserialize, Serialize};
+
+/// List the instances that the store knows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListInstances;
+
+/// An instance, with what hangs from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownInstance {
+    /// Its address.
+    pub address: String,
+    /// The API that it speaks.
+    pub api: Api,
+    /// The sources that read it, and the one of its tracked posts.
+    pub sources: Vec<String>,
+    /// The credentials that its posts are refreshed with.
+    pub credentials: Vec<String>,
+}
 
 /// Show what an instance honours of the requests for its timelines.
 #[derive(Debug, Clone, Serialize, Deserialize)]
