@@ -9,6 +9,7 @@ use std::{
     },
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use driftline_runtime::StoreDisk;
@@ -19,9 +20,13 @@ use driftline_store::{
     source_lease::{self, Lease},
 };
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::{Instant, sleep};
 use url::Url;
 
-use crate::{config::StoreSection, error::CliError};
+use crate::{config::StoreSection, error::CliError, output, socket::Client};
+
+/// How long a command that takes the lock for a moment is waited for.
+const BRIEFLY: Duration = Duration::from_secs(2);
 
 /// The data folder and its database.
 #[derive(Debug, Clone)]
@@ -260,17 +265,34 @@ impl DataDir {
         Ok(Some(Lock { _file: file }))
     }
 
-    /// Takes the folder's lock; `otherwise` says what to do if another process has it.
+    /// Takes the folder's lock; `otherwise` says what to do if another process has it. Commands that
+    /// take it for a moment are waited for, so that they never keep a server from starting.
     ///
     /// # Errors
-    /// [`CliError::Locked`] if another process has it, or [`CliError::Failed`] if the folder cannot be written.
-    pub fn lock(&self, otherwise: &str) -> Result<Lock, CliError> {
-        self.try_lock()?.ok_or_else(|| {
+    /// [`CliError::Locked`] if another process keeps it, or [`CliError::Failed`] if the folder cannot be written.
+    pub async fn lock(&self, otherwise: &str) -> Result<Lock, CliError> {
+        let deadline = Instant::now() + BRIEFLY;
+        let mut has_said = false;
+        loop {
+            if let Some(lock) = self.try_lock()? {
+                return Ok(lock);
+            }
             let (holder, data) = (self.holder().0, self.data.display());
-            CliError::locked(format!(
-                "{holder} works with the data folder {data}{otherwise}, or name another folder with --data"
-            ))
-        })
+            // Whoever takes commands stays.
+            let stays = Client::connect(&self.socket()).await.is_ok();
+            if stays || Instant::now() >= deadline {
+                return Err(CliError::locked(format!(
+                    "{holder} works with the data folder {data}{otherwise}, or name another folder with --data"
+                )));
+            }
+            if !std::mem::replace(&mut has_said, true) {
+                output::note(&format!(
+                    "driftline: {holder} works with the data folder {data}; waiting for it for up to {} s",
+                    BRIEFLY.as_secs()
+                ));
+            }
+            sleep(BRIEFLY / 100).await;
+        }
     }
 
     /// Who holds the lock, and which database they said to use.

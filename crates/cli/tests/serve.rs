@@ -4,6 +4,7 @@
 mod support;
 
 use std::{
+    fs::File,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::net::UnixStream,
 };
@@ -123,6 +124,20 @@ fn a_killed_server_leaves_nothing_in_the_way() {
     assert_eq!(list.as_array().unwrap().len(), 0);
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn a_server_waits_for_a_command_that_ends_soon() {
+    let data_dir = DataDir::new();
+    std::fs::create_dir(data_dir.data()).unwrap();
+    let lock = File::create(data_dir.data().join("lock")).unwrap();
+    lock.try_lock().unwrap();
+    let refused = data_dir.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.status, 11, "{refused:?}");
+    let mut server = data_dir.start(&["--json", "serve", "--listen", "127.0.0.1:0"]);
+    wait_for("it waits", || data_dir.log().contains("waiting for it"));
+    drop(lock);
+    assert!(server.line().contains("listening"), "{}", data_dir.log());
 }
 
 #[test]

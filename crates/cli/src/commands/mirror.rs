@@ -61,7 +61,9 @@ impl Mirror {
         let mut stop = stop::on_signal()?;
         // A closed terminal or a reload does not end it.
         let _hangups = hangups()?;
-        let lock = data_dir.lock("; add the source to a server with `driftline source add`")?;
+        let lock = data_dir
+            .lock("; add the source to a server with `driftline source add`")
+            .await?;
         let store_disk = data_dir.watch_disk();
         let opening = open(
             config,

@@ -57,7 +57,7 @@ impl Restore {
             )));
         }
         let stop = stop::on_signal()?;
-        let lock = data_dir.lock(", which is to be empty; end it")?;
+        let lock = data_dir.lock(", which is to be empty; end it").await?;
         let marker = clear(&data_dir, &manifest)?;
         // Until it gets another name, nothing takes the folder for a store.
         let target = match data_dir.target() {

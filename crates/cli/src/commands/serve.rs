@@ -94,7 +94,7 @@ impl Serve {
         let mut http = self.http(config, address)?;
         let share = self.share(config)?;
         let data_dir = DataDir::new(&config.store)?;
-        let lock = data_dir.lock(" already; end it")?;
+        let lock = data_dir.lock(" already; end it").await?;
         let runs_here = |part| part != Part::IdService || config.id.serve;
         http.metrics = Some(record_metrics(runs_here)?);
         let data = data_dir.data().to_owned();
