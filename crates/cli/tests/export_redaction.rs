@@ -197,6 +197,17 @@ async fn deleted_posts_lose_their_content_in_what_was_exported() {
             assert!(is_deleted || !known.contains(&id), "{format} {id}");
         }
     }
+    // Another export tells what deleted posts held before only where it is asked for.
+    for (name, is_asked) in [("plain", None), ("whole", Some("--deleted"))] {
+        let out = folder(name);
+        let mut command = vec!["export", "--out", out.to_str().unwrap(), "--history"];
+        command.extend(is_asked);
+        data_dir.json(&command);
+        let told = rows(&out, "history");
+        let of_known = |history: &Value| known.contains(&text(&history["id"]));
+        assert_eq!(told.iter().any(of_known), is_asked.is_some(), "{name}");
+        assert!(!told.iter().all(of_known), "{name}");
+    }
     // What a kill leaves behind goes with the next export; other files stay.
     fs::write(jsonl.join("posts-80000.jsonl"), "old").unwrap();
     fs::write(jsonl.join("posts-90000.jsonl.part"), "half").unwrap();

@@ -153,9 +153,8 @@ impl Directory {
                     _ => FileKind::Changes,
                 };
                 self.part(&mut parts, kind)?.write(record)?;
-                let has_history = kind == FileKind::Posts
-                    && !(self.manifest.honour_deletions && record.post.deleted_at_ms.is_some());
-                if self.manifest.history && has_history {
+                let is_whole = record.post.deleted_at_ms.is_none() || self.manifest.filter.deleted;
+                if self.manifest.history && kind == FileKind::Posts && is_whole {
                     let id = record.post.post_id.to_string();
                     let history = access.execute(ShowHistory { post: id }).await?;
                     if !history.versions.is_empty() || history.counts.len() > 1 {
