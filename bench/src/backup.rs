@@ -52,7 +52,7 @@ enum Way {
 #[derive(Default)]
 struct Figures {
     seconds: Vec<f64>,
-    longest_ms: Vec<f64>,
+    max_wait_ms: Vec<f64>,
     commits: Vec<f64>,
 }
 
@@ -99,8 +99,8 @@ pub(crate) fn run(options: Options, effort: Effort) -> Result<(), Failure> {
     );
     let peers = figures[2].seconds.clone();
     for (way, of) in ways.iter().zip(&figures) {
-        let longest = Spread::of(of.longest_ms.iter().copied(), 1);
-        let is_met = of.longest_ms.iter().all(|ms| *ms < MAX_WAIT_MS);
+        let longest = Spread::of(of.max_wait_ms.iter().copied(), 1);
+        let is_met = of.max_wait_ms.iter().all(|ms| *ms < MAX_WAIT_MS);
         let speed = of.seconds.iter().map(|s| (bytes >> 20) as f64 / s);
         let ratio = of.seconds.iter().zip(&peers).map(|(own, peer)| own / peer);
         let is_copy = *way != Way::Nothing;
@@ -215,7 +215,7 @@ fn measure(
         true => seconds,
         false => f64::INFINITY,
     });
-    figures.longest_ms.push(longest.as_secs_f64() * 1e3);
+    figures.max_wait_ms.push(longest.as_secs_f64() * 1e3);
     figures.commits.push(commits as f64 / seconds);
     Ok(())
 }

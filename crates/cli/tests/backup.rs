@@ -1,5 +1,5 @@
 //! `backup` and `restore` with the real binary: beside a server, killed at any moment, on a full disk, and
-//! copies that nobody may write.
+//! read-only copies.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -297,7 +297,7 @@ async fn a_clock_behind_the_backup_refuses_to_restore() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_nobody_may_write_is_read_and_stays_as_it_is() {
+async fn a_read_only_copy_is_read_and_stays_as_it_is() {
     let data_dir = filled().await;
     let copy = DataDir::new();
     fs::create_dir(copy.data()).unwrap();

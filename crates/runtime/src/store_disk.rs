@@ -51,7 +51,7 @@ impl StoreDisk {
     /// Watches the disk of this database file for as long as a clone exists. It is looked at once
     /// before this returns, so that nothing begins on a disk without room.
     ///
-    /// Without a reserve it is a twentieth of the disk, at most 256 MiB; 0 is none. Must be called within a Tokio runtime.
+    /// Without a reserve it is a twentieth of the disk, at most 256 MiB; 0 disables it. Must be called within a Tokio runtime.
     pub fn watch(database_file: &Path, reserve_bytes: Option<u64>) -> Self {
         let disk = Self::default();
         let mut watched = Watched {
@@ -106,7 +106,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Looks at the disk; `false` once nobody wants to know.
+    /// Looks at the disk; `false` once the receivers are gone.
     fn look(&mut self) -> bool {
         let Some(low) = self.low.upgrade() else {
             return false;

@@ -148,8 +148,8 @@ pub fn restore(
     })
 }
 
-/// Whether this user may write to a database file and in its folder; what nobody has the right to write,
-/// nobody may, not even who could.
+/// Whether this user may write to a database file and in its folder. A file without any write permission
+/// counts as read-only for root, too.
 pub fn may_write(path: &Path) -> bool {
     crate::sqlite::may_write(path)
 }

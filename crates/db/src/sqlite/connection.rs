@@ -92,7 +92,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, DbError> {
     }
 }
 
-/// Opens a connection that reads a file which nobody changes.
+/// Opens a connection that reads an immutable file.
 pub(crate) fn open_immutable(path: &Path) -> Result<Connection, DbError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let bytes = absolute.as_os_str().as_bytes();
@@ -106,8 +106,8 @@ pub(crate) fn open_immutable(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
-/// Whether this user may write to the file and in its folder. Who may write anywhere still leaves alone
-/// what nobody has the right to write.
+/// Whether this user may write to the file and in its folder. A file without any write permission
+/// counts as read-only for root, too.
 pub(crate) fn may_write(path: &Path) -> bool {
     let folder = path
         .parent()

@@ -277,7 +277,7 @@ fn read_only_copy(with_log: bool) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn a_file_that_nobody_may_write_is_read_and_stays_as_it_is() {
+fn a_read_only_file_is_read_and_stays_as_it_is() {
     let (_folder, path) = read_only_copy(false);
     let bytes = std::fs::read(&path).expect("bytes");
     let open = |read_only| {
