@@ -201,6 +201,13 @@ async fn an_export_goes_on_where_it_was_and_proves_itself() {
         data_dir.json(&["export", "check", &path])["faults"],
         json!([])
     );
+    // One at a time.
+    let held = fs::File::open(&out).unwrap();
+    held.lock().unwrap();
+    let refused = data_dir.run(&export);
+    assert!(refused.stderr.contains("another export"), "{refused:?}");
+    drop(held);
+    data_dir.json(&export);
     // Other options are another export.
     let refused = data_dir.run(&["export", "--out", &path]);
     assert_eq!(refused.status, 2, "{refused:?}");

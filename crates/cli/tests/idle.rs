@@ -63,6 +63,7 @@ async fn idle_processes_ask_little() {
         "update member",
         "from sharing",
         "from schedule",
+        "as overdue",
         "from outbox",
         "set lease_until_ms",
         "from instance",

@@ -1,11 +1,14 @@
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 /// A place in the feed of several sources: of each source, by its ID, the USN up to which all is
 /// known. A source that is not in it is at its beginning, so that one which is added later loses
 /// nothing.
 ///
 /// Its text is `SOURCE:USN` for each source, with commas between; `start` if there are none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct FeedPosition(BTreeMap<u64, i64>);
 
 /// A text that is no position.
@@ -54,6 +57,20 @@ impl fmt::Display for FeedPosition {
             write!(f, "{comma}{source}:{usn}")?;
         }
         Ok(())
+    }
+}
+
+impl From<FeedPosition> for String {
+    fn from(position: FeedPosition) -> Self {
+        position.to_string()
+    }
+}
+
+impl TryFrom<String> for FeedPosition {
+    type Error = FeedPositionError;
+
+    fn try_from(text: String) -> Result<Self, FeedPositionError> {
+        text.parse()
     }
 }
 

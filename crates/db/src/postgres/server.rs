@@ -188,7 +188,10 @@ impl Server {
             ),
         ];
         // A pooler's connections are of its own machine.
-        let liveness = LIVENESS.iter().filter(|_| !found.is_pooled);
+        let options = self.address.config.get_options().unwrap_or_default();
+        let liveness = LIVENESS
+            .iter()
+            .filter(|(name, _)| !found.is_pooled && !options.contains(name));
         let liveness = liveness.map(|(name, value)| (*name, Some((*value).to_owned())));
         let settings = settings
             .into_iter()
@@ -327,7 +330,6 @@ fn class_of(error: &Error) -> Option<&str> {
     error.code().and_then(|code| code.code().get(..2))
 }
 
-/// The class of a wrong password, or an account that there is not.
 /// Whether the server could not be reached at all.
 fn is_io(error: &Error) -> bool {
     let source = std::error::Error::source(error);
@@ -337,13 +339,15 @@ fn is_io(error: &Error) -> bool {
 /// In the words of `tokio-postgres`.
 const PASSWORD_MISSING: &str = "password missing";
 const NO_DATABASE: &str = "3D";
+/// The class of a wrong password, or an account that there is not.
 const INVALID_AUTHORIZATION: &str = "28";
 
-/// By these the server notices within 4 s, the time that leases last, that this machine is gone, and ends its
-/// sessions: those, too, that wait for a row, each of which would hold it idle once its turn came.
+/// By these the server notices within 2 s that this machine is gone, and ends its sessions. One that waits for a
+/// row may get it just before it is ended, and then holds it for as long again: others get the row within
+/// 4 s, the time that leases last.
 const LIVENESS: [(&str, &str); 4] = [
-    ("tcp_keepalives_idle", "2"),
+    ("tcp_keepalives_idle", "1"),
     ("tcp_keepalives_interval", "1"),
-    ("tcp_keepalives_count", "2"),
-    ("tcp_user_timeout", "4000"),
+    ("tcp_keepalives_count", "1"),
+    ("tcp_user_timeout", "2000"),
 ];

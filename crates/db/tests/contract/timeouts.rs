@@ -49,20 +49,28 @@ fn sessions_have_their_bounds() {
     }
 }
 
-/// A machine that is gone is noticed within the time of a lease, by sessions that wait for a row too.
+/// A machine that is gone is noticed within 2 s, by sessions that wait for a row too, unless the URL says otherwise.
 #[test]
 fn sessions_end_with_their_machine() {
-    let (_fresh, options) = with("");
-    let db = Db::open(options).expect("a database");
-    let shown =
-        "select string_agg(setting || coalesce(unit, ''), ' ' order by name) from pg_settings
-        where name in ('client_connection_check_interval', 'tcp_keepalives_idle',
-            'tcp_keepalives_interval', 'tcp_keepalives_count', 'tcp_user_timeout')";
-    let expected = "1000ms 2 2s 1s 4000ms";
-    assert_eq!(text(&db, shown), expected);
-    let written = write(&db, move |tx| tx.query_one(shown, &[], |row| row.text(0)));
-    assert_eq!(written, Ok(expected.to_owned()));
-    db.close_blocking();
+    let cases = [
+        ("", "1000ms 1 1s 1s 2000ms"),
+        (
+            "options=-c%20tcp_user_timeout%3D9000",
+            "1000ms 1 1s 1s 9000ms",
+        ),
+    ];
+    for (parameters, expected) in cases {
+        let (_fresh, options) = with(parameters);
+        let db = Db::open(options).expect("a database");
+        let shown =
+            "select string_agg(setting || coalesce(unit, ''), ' ' order by name) from pg_settings
+            where name in ('client_connection_check_interval', 'tcp_keepalives_idle',
+                'tcp_keepalives_interval', 'tcp_keepalives_count', 'tcp_user_timeout')";
+        assert_eq!(text(&db, shown), expected, "{parameters}");
+        let written = write(&db, move |tx| tx.query_one(shown, &[], |row| row.text(0)));
+        assert_eq!(written, Ok(expected.to_owned()), "{parameters}");
+        db.close_blocking();
+    }
 }
 
 #[test]

@@ -227,15 +227,18 @@ async fn scan(
     for (id, _) in pools.extract_if(|_, pool| pool.is_broken() && !is_over) {
         tracing::error!(instance = %id, "a refresh worker panicked; the instance's workers are started again");
     }
-    for instance in instances {
+    for instance in &instances {
         shared.count(instance.id, |refresh_stats| {
             refresh_stats.origin.clone_from(&instance.origin);
         });
         pools
             .entry(instance.id)
-            .or_insert_with(|| WorkerPool::start(shared, &instance));
+            .or_insert_with(|| WorkerPool::start(shared, instance));
+    }
+    outcome = outcome.and(count_backlogs(shared, &instances).await);
+    for instance in &instances {
         let has_left = left.contains(&instance.id);
-        outcome = outcome.and(scan_instance(shared, &instance, has_left).await);
+        outcome = outcome.and(scan_instance(shared, instance, has_left).await);
     }
     outcome
 }
@@ -272,9 +275,6 @@ async fn scan_instance(
         .set(caught_up_ms as f64 / 1000.0);
     let oldest = REFRESH_OLDEST_OVERDUE.with([instance.origin.clone()]);
     oldest.set(oldest_ms as f64 / 1000.0);
-    if shared.count(id, |stats| stats.is_count_due(now)) {
-        count_backlog(shared, instance).await?;
-    }
     share_learned(shared, instance).await?;
     if has_left {
         let relay = &shared.access.outbox_relay;
@@ -283,31 +283,42 @@ async fn scan_instance(
     Ok(())
 }
 
-/// Counts the whole schedule of an instance and exports what it shows. Returns the overdue posts.
-async fn count_backlog(shared: &Arc<Shared>, instance: &Instance) -> Result<u64, StoreError> {
-    let (id, now, begun) = (instance.id, now_ms(), Instant::now());
+/// Counts the whole schedules of the instances whose turn it is, all in one transaction, and exports
+/// what they show.
+async fn count_backlogs(shared: &Arc<Shared>, instances: &[Instance]) -> Result<(), StoreError> {
+    let (now, begun) = (now_ms(), Instant::now());
+    let is_due = |instance: &&Instance| shared.count(instance.id, |stats| stats.is_count_due(now));
+    let instances: Vec<&Instance> = instances.iter().filter(is_due).collect();
+    if instances.is_empty() {
+        return Ok(());
+    }
     let ages = shared.access.policies.ages().clone();
-    let origin = || instance.origin.clone();
+    let ids: Vec<InstanceId> = instances.iter().map(|instance| instance.id).collect();
     let read = shared.store.read({
         let ages = ages.clone();
-        move |tx| Ok::<_, StoreError>((overdue(tx, id, now)?, bands(tx, id, &ages, now)?))
+        move |tx| Ok::<_, StoreError>((overdue(tx, &ids, now)?, bands(tx, &ids, &ages, now)?))
     });
     let (behind, band_states) = read.await?;
-    shared.count(id, |stats| stats.counted(now, begun.elapsed()));
-    let (overdue, scheduled) = (behind.overdue as f64, behind.scheduled as f64);
-    REFRESH_OVERDUE_POSTS.with([origin()]).set(overdue);
-    REFRESH_SCHEDULED_POSTS.with([origin()]).set(scheduled);
-    for (band, state) in ages.bands().iter().zip(band_states) {
-        let younger_than = format!("{}s", band.below_ms / 1000);
-        REFRESH_STALENESS
-            .with([origin(), younger_than])
-            .set(state.mean_staleness_ms as f64 / 1000.0);
+    for ((instance, behind), band_states) in instances.iter().zip(behind).zip(band_states) {
+        let origin = || instance.origin.clone();
+        shared.count(instance.id, |stats| {
+            stats.counted(now, begun.elapsed(), behind.overdue);
+        });
+        let (overdue, scheduled) = (behind.overdue as f64, behind.scheduled as f64);
+        REFRESH_OVERDUE_POSTS.with([origin()]).set(overdue);
+        REFRESH_SCHEDULED_POSTS.with([origin()]).set(scheduled);
+        for (band, state) in ages.bands().iter().zip(band_states) {
+            let younger_than = format!("{}s", band.below_ms / 1000);
+            REFRESH_STALENESS
+                .with([origin(), younger_than])
+                .set(state.mean_staleness_ms as f64 / 1000.0);
+        }
     }
-    Ok(behind.overdue)
+    Ok(())
 }
 
-/// Shares this process's observations and adopts the learned state of all processes. Only once in a
-/// few minutes, since it counts the whole schedule.
+/// Shares this process's observations and adopts the learned state of all processes, once in a few
+/// minutes, together with what was overdue when the schedule was last counted.
 async fn share_learned(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
     let observation = shared.count(id, |stats| stats.observation_to_share(now));
@@ -330,7 +341,7 @@ async fn share_observation(
     now: i64,
 ) -> Result<(), StoreError> {
     let (id, policies) = (instance.id, &shared.access.policies);
-    let overdue = count_backlog(shared, instance).await?;
+    let overdue = shared.count(id, |stats| stats.overdue);
     let offered_per_ms = refresh_capacity::posts_per_ms(shared, instance).await?;
     let (store, observation) = (&shared.store, observation.clone());
     policies

@@ -29,6 +29,9 @@ pub struct RefreshStats {
     /// When the schedule is to be counted again, Unix ms.
     #[serde(skip)]
     count_at_ms: i64,
+    /// The overdue posts when it was counted last.
+    #[serde(skip)]
+    pub(crate) overdue: u64,
     /// The instance's origin, for metrics.
     #[serde(skip)]
     pub(crate) origin: String,
@@ -55,8 +58,9 @@ impl RefreshStats {
         now_ms >= self.count_at_ms
     }
 
-    /// The schedule was counted, which took so long.
-    pub(crate) fn counted(&mut self, now_ms: i64, took: Duration) {
+    /// The schedule was counted, with those of other instances, which took so long.
+    pub(crate) fn counted(&mut self, now_ms: i64, took: Duration, overdue: u64) {
+        self.overdue = overdue;
         let took_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
         let pause_ms = took_ms.saturating_mul(PAUSES_A_COUNT);
         let pause_ms = pause_ms.clamp(MIN_COUNT_PAUSE_MS, SHARED_EVERY_MS);
@@ -195,7 +199,7 @@ mod tests {
         let mut stats = RefreshStats::default();
         assert!(stats.is_count_due(1_000));
         for (took_ms, pause_ms) in [(2, 10_000), (300, 30_000), (60_000, 180_000)] {
-            stats.counted(1_000, Duration::from_millis(took_ms));
+            stats.counted(1_000, Duration::from_millis(took_ms), 7);
             assert!(!stats.is_count_due(1_000 + pause_ms - 1), "{took_ms}");
             assert!(stats.is_count_due(1_000 + pause_ms), "{took_ms}");
         }

@@ -27,13 +27,11 @@ pub(super) async fn status(
     let states = host
         .store
         .read(move |tx| {
-            let mut states = Vec::new();
-            for instance in source::instances(tx)? {
-                let behind = overdue(tx, instance.id, now)?;
-                let aged = bands(tx, instance.id, &ages, now)?;
-                states.push((instance, behind, aged));
-            }
-            Ok::<_, StoreError>(states)
+            let instances = source::instances(tx)?;
+            let ids: Vec<_> = instances.iter().map(|instance| instance.id).collect();
+            let behind = overdue(tx, &ids, now)?;
+            let aged = bands(tx, &ids, &ages, now)?;
+            Ok::<_, StoreError>(instances.into_iter().zip(behind).zip(aged))
         })
         .await?;
     let plan = host.access.as_ref().map(|access| access.policies.plan());
@@ -46,7 +44,7 @@ pub(super) async fn status(
         None => ConfiguredCredentials::default(),
     };
     let since_ms = |first_ms: Option<i64>| now.saturating_sub(first_ms.unwrap_or(now)).max(0);
-    let instances = states.into_iter().map(|(instance, behind, aged)| {
+    let instances = states.map(|((instance, behind), aged)| {
         let refreshers = host.refreshers.as_ref();
         let refresh_stats = refreshers.map(|refreshers| refreshers.refresh_stats(instance.id));
         let bands = table.bands().iter().zip(aged);

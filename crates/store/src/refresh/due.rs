@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::refresh::AgeTable;
-use driftline_db::{Column, PendingRows, ToValue, Tx};
+use driftline_db::{Column, DbError, PendingRows, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::{SHARDS, Shards, claim_lease, instance_of, schedule};
@@ -168,39 +168,55 @@ pub fn waiting(
     Ok(found)
 }
 
-/// How much of an instance is overdue. Reads every row of its schedule once.
-pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Overdue, StoreError> {
-    let base = sql(instance) * SHARDS;
-    let mut found = Overdue::default();
+/// How much of each instance is overdue, in the order of the instances. Reads every row of their
+/// schedules once, in one statement.
+pub fn overdue(
+    tx: &mut Tx<'_>,
+    instances: &[InstanceId],
+    now_ms: i64,
+) -> Result<Vec<Overdue>, StoreError> {
     // A row for stored posts, and one for pending look-ups.
     let claimed = claim_lease::claimed_slots(tx.dialect());
-    let sql = format!(
-        "select is_pending, count(*) as posts, cast(sum(late) as {{i64}}) as late,
+    let query = format!(
+        "select instance_id, is_pending, count(*) as posts, cast(sum(late) as {{i64}}) as late,
              cast(sum(leased) as {{i64}}) as leased, min(due_at_ms) as first_due_ms
-         from (select post_id < 0 as is_pending, due_at_ms, 0 as leased,
-                 case when due_at_ms <= $3 then 1 else 0 end as late
-             from schedule where bucket >= $1 and bucket < $2 and instance_id = $4
+         from (select instance_id, post_id < 0 as is_pending, due_at_ms, 0 as leased,
+                 case when due_at_ms <= $1 then 1 else 0 end as late
+             from schedule where {OF_INSTANCE}
              union all
-             select post_id < 0, due_at_ms, 1, case when due_at_ms <= $3 then 1 else 0 end
-             from ({claimed}) as claimed
-             where lease_bucket = $1 and instance_id = $4) as due
-         group by is_pending"
+             select instance_id, post_id < 0, due_at_ms, 1,
+                 case when due_at_ms <= $1 then 1 else 0 end
+             from (select instance_id, lease_bucket as bucket, due_at_ms, post_id
+                 from ({claimed}) as slot) as claimed
+             where {OF_INSTANCE}) as due
+         group by instance_id, is_pending"
     );
-    let params: [&dyn ToValue; 4] = [&base, &(base + SHARDS), &now_ms, &instance_of(base)];
-    tx.query(&sql, &params, |row| {
-        let posts = row.i64("posts")?.cast_unsigned();
-        found.leased += row.i64("leased")?.cast_unsigned();
-        if row.bool("is_pending")? {
-            found.pending_lookups = posts;
-            found.first_pending_ms = row.opt_i64("first_due_ms")?;
-        } else {
-            found.scheduled = posts;
-            found.overdue = row.i64("late")?.cast_unsigned();
-            found.first_due_ms = row.opt_i64("first_due_ms")?;
-        }
-        Ok(())
+    let rows = of_each(tx, &query, &[&now_ms], instances, |row| {
+        let state = Overdue {
+            scheduled: row.i64("posts")?.cast_unsigned(),
+            overdue: row.i64("late")?.cast_unsigned(),
+            leased: row.i64("leased")?.cast_unsigned(),
+            first_due_ms: row.opt_i64("first_due_ms")?,
+            ..Overdue::default()
+        };
+        Ok((row.i64("instance_id")?, (row.bool("is_pending")?, state)))
     })?;
-    Ok(found)
+    let found = rows.into_iter().map(|parts| {
+        let mut found = Overdue::default();
+        for (is_pending, part) in parts {
+            found.leased += part.leased;
+            if is_pending {
+                found.pending_lookups = part.scheduled;
+                found.first_pending_ms = part.first_due_ms;
+            } else {
+                found.scheduled = part.scheduled;
+                found.overdue = part.overdue;
+                found.first_due_ms = part.first_due_ms;
+            }
+        }
+        found
+    });
+    Ok(found.collect())
 }
 
 /// The state of the posts of one age band.
@@ -216,50 +232,95 @@ pub struct BandState {
     pub max_staleness_ms: i64,
 }
 
-/// The state of an instance's scheduled posts, by age band of the table. Reads all of them.
+/// The states of each instance's scheduled posts, by age band of the table, in the order of the
+/// instances. Reads all of them, in one statement.
 pub fn bands(
     tx: &mut Tx<'_>,
-    instance: InstanceId,
+    instances: &[InstanceId],
     table: &AgeTable,
     now_ms: i64,
-) -> Result<Vec<BandState>, StoreError> {
+) -> Result<Vec<Vec<BandState>>, StoreError> {
     let cases = table.bands().iter().enumerate();
     let cases = cases
-        .map(|(at, band)| format!("when $2 - post_created_at_ms < {} then {at}", band.below_ms));
+        .map(|(at, band)| format!("when $1 - post_created_at_ms < {} then {at}", band.below_ms));
     let last = table.bands().len().saturating_sub(1);
     let case = format!(
         "case {} else {last} end",
         cases.collect::<Vec<_>>().join(" ")
     );
-    let base = sql(instance) * SHARDS;
-    let rows = tx.query(
-        &format!(
-            "select band, count(*) as posts, cast(sum(late) as {{i64}}) as overdue,
-                 cast(avg(stale) as {{i64}}) as mean_ms, max(stale) as max_ms
-             from (select {case} as band, $2 - refreshed_at_ms as stale,
-                     case when due_at_ms <= $2 then 1 else 0 end as late
-                 from freshness
-                 where bucket >= $1 and bucket < $3 and instance_id = $4
-                     and due_at_ms is not null
-                     and post_created_at_ms is not null and post_id > 0) as aged
-             group by band"
-        ),
-        &[&base, &now_ms, &(base + SHARDS), &sql(instance)],
-        |row| {
-            let state = BandState {
-                posts: row.i64("posts")?.cast_unsigned(),
-                overdue: row.i64("overdue")?.cast_unsigned(),
-                mean_staleness_ms: row.i64("mean_ms")?,
-                max_staleness_ms: row.i64("max_ms")?,
-            };
-            Ok((row.i64("band")?, state))
-        },
-    )?;
-    let mut found = vec![BandState::default(); table.bands().len()];
-    for (band, state) in rows {
-        if let Some(slot) = usize::try_from(band).ok().and_then(|at| found.get_mut(at)) {
-            *slot = state;
+    let query = format!(
+        "select instance_id, band, count(*) as posts, cast(sum(late) as {{i64}}) as overdue,
+             cast(avg(stale) as {{i64}}) as mean_ms, max(stale) as max_ms
+         from (select instance_id, {case} as band, $1 - refreshed_at_ms as stale,
+                 case when due_at_ms <= $1 then 1 else 0 end as late
+             from freshness
+             where {OF_INSTANCE}
+                 and due_at_ms is not null
+                 and post_created_at_ms is not null and post_id > 0) as aged
+         group by instance_id, band"
+    );
+    let rows = of_each(tx, &query, &[&now_ms], instances, |row| {
+        let state = BandState {
+            posts: row.i64("posts")?.cast_unsigned(),
+            overdue: row.i64("overdue")?.cast_unsigned(),
+            mean_staleness_ms: row.i64("mean_ms")?,
+            max_staleness_ms: row.i64("max_ms")?,
+        };
+        Ok((row.i64("instance_id")?, (row.i64("band")?, state)))
+    })?;
+    let found = rows.into_iter().map(|states| {
+        let mut found = vec![BandState::default(); table.bands().len()];
+        for (band, state) in states {
+            if let Some(slot) = usize::try_from(band).ok().and_then(|at| found.get_mut(at)) {
+                *slot = state;
+            }
+        }
+        found
+    });
+    Ok(found.collect())
+}
+
+/// The rows of one instance, of a table with `bucket` and `instance_id`.
+const OF_INSTANCE: &str = "bucket >= {row 1} and bucket < {row 2} and instance_id = {of_instance}";
+
+/// Asks a query of each instance, in which [`OF_INSTANCE`] stands and whose own parameters come
+/// first. Returns the rows of each, in the order of the instances.
+fn of_each<T>(
+    tx: &mut Tx<'_>,
+    query: &str,
+    params: &[&dyn ToValue],
+    instances: &[InstanceId],
+    row: fn(&Row<'_>) -> Result<(i64, T), DbError>,
+) -> Result<Vec<Vec<T>>, StoreError> {
+    // A distributed database reads one node in a statement.
+    let together = if tx.is_distributed() {
+        1
+    } else {
+        instances.len().max(1)
+    };
+    let mut found: HashMap<i64, Vec<T>> = HashMap::new();
+    for some in instances.chunks(together) {
+        let bases = || some.iter().map(|instance| sql(*instance) * SHARDS);
+        let mut columns = vec![
+            Column::i64(bases()),
+            Column::i64(bases().map(|base| base + SHARDS)),
+        ];
+        let mut params = params.to_vec();
+        let id;
+        let of_instance = if let [instance] = some {
+            id = sql(*instance);
+            params.push(&id);
+            format!("${}", params.len())
+        } else {
+            columns.push(Column::i64(some.iter().map(|instance| sql(*instance))));
+            "{row 3}".to_owned()
+        };
+        let query = query.replace("{of_instance}", &of_instance);
+        let asked = tx.query_each_later(&query, &params, &columns, row)?;
+        for (instance, row) in tx.rows(asked)? {
+            found.entry(instance).or_default().push(row);
         }
     }
-    Ok(found)
+    let mut rows_of = |instance: &InstanceId| found.remove(&sql(*instance)).unwrap_or_default();
+    Ok(instances.iter().map(&mut rows_of).collect())
 }

@@ -12,7 +12,7 @@ use driftline_store::{
     export, instance, local_ids, machine, quota,
     refresh::{
         ObservationReport, Shards, bands, due_by, growth_histories, learn, learned_state,
-        learned_state_root, next_due_ms, pending_post, with_outbox,
+        learned_state_root, next_due_ms, overdue, pending_post, with_outbox,
     },
     source, touch,
 };
@@ -54,10 +54,19 @@ fn what_is_due_is_told_of_each_instance() {
         let due = read(store, move |tx| due_by(tx, &[all], times));
         assert_eq!(due.get(&instance).copied(), first);
         assert_eq!(read(store, move |tx| due_by(tx, &[all, all], times)), due);
-        let bands = read(store, move |tx| {
-            bands(tx, instance, &AgeTable::default(), LATER_MS)
-        });
-        assert_eq!(bands.iter().map(|band| band.posts).sum::<u64>(), 2);
+        let unknown = InstanceId::new(1_000).expect("an ID");
+        for instances in [vec![instance], vec![unknown, instance]] {
+            let (asked, last) = (instances.clone(), instances.len() - 1);
+            let states = read(store, move |tx| {
+                bands(tx, &asked, &AgeTable::default(), LATER_MS)
+            });
+            let posts = |at: usize| states[at].iter().map(|band| band.posts).sum::<u64>();
+            assert_eq!((0..=last).map(posts).sum::<u64>(), posts(last));
+            assert_eq!(posts(last), 2);
+            let behind = read(store, move |tx| overdue(tx, &instances, LATER_MS));
+            assert_eq!((behind.len(), behind[last].overdue), (last + 1, 2));
+            assert_eq!(behind.iter().map(|one| one.scheduled).sum::<u64>(), 2);
+        }
         assert_eq!(read(store, |tx| with_outbox(tx, LATER_MS)), []);
         let none = read(store, |tx| pending_post(tx, "https://sim.example/@ann/9"));
         assert!(none.is_none());

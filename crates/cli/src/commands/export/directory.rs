@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    fs, io,
+    fs::{self, File, TryLockError},
+    io,
     path::{Path, PathBuf},
 };
 
-use driftline_core::feed::ChangeKind;
+use driftline_core::feed::{ChangeKind, FeedPosition};
 use driftline_net::Http;
 use driftline_runtime::now_ms;
 use driftline_server::admin::{ListSources, ShowHistory, VerifySource};
@@ -32,6 +33,8 @@ use crate::{
 /// A folder of an export.
 pub struct Directory {
     dir: PathBuf,
+    /// Its lock, until this export ends.
+    _lock: File,
     manifest: Manifest,
     /// The most rows of a file.
     rows: u64,
@@ -45,12 +48,13 @@ impl Directory {
     /// Opens a folder to write into: an empty one, one that is made, or one that has an export of the same kind.
     ///
     /// # Errors
-    /// [`CliError`] if it has something else.
+    /// [`CliError`] if it has something else, or another export writes into it.
     pub fn open(dir: PathBuf, export: &Export, client: Option<Http>) -> Result<Self, CliError> {
         let shown = dir.display();
         fs::create_dir_all(&dir).map_err(|error| {
             CliError::failed(format!("the folder {shown} cannot be made: {error}"))
         })?;
+        let lock = lock(&dir)?;
         let manifest = match Manifest::read(&dir)? {
             Some(known) => {
                 let is_same = known.format == export.format
@@ -95,7 +99,7 @@ impl Directory {
                     honour_deletions: export.honour_deletions,
                     media: export.media,
                     media_files: None,
-                    position: "start".to_owned(),
+                    position: FeedPosition::default(),
                     files: Vec::new(),
                     sources: Vec::new(),
                 }
@@ -103,6 +107,7 @@ impl Directory {
         };
         Ok(Self {
             dir,
+            _lock: lock,
             manifest,
             rows: export.rows,
             client,
@@ -123,18 +128,15 @@ impl Directory {
         };
         self.remove_leftovers()
             .map_err(|error| unremoved(&self.dir, error))?;
-        let after = self.manifest.position.clone();
         let names = self.manifest.names.clone();
-        let is_first = self.manifest.files.is_empty() && after == "start";
-        // The first export has all changes in its posts.
-        let with_changes = self.manifest.changes && !is_first;
-        let mut reading = Reading::new(
-            &names,
-            self.manifest.filter.clone(),
-            Some(after),
-            with_changes,
-            self.manifest.honour_deletions,
-        );
+        let filter = self.manifest.filter.clone();
+        let mut reading = Reading::new(&names, filter, &self.manifest.position);
+        if self.manifest.changes {
+            reading = reading.with_changes(access).await?;
+        }
+        if self.manifest.honour_deletions {
+            reading = reading.with_deletions();
+        }
         let mut fetching = self.fetching(access).await?;
         let mut replaced = Vec::new();
         // What is made from now on is tried again by the next export.
@@ -192,7 +194,7 @@ impl Directory {
             None => None,
         };
         self.manifest.media_files = fetched.as_ref().map(MediaFiles::of);
-        self.manifest.position = reading.position().to_owned();
+        self.manifest.position = reading.position()?;
         self.manifest.driftline = env!("CARGO_PKG_VERSION").to_owned();
         self.manifest.written_at_ms = now_ms();
         self.manifest.sources = sources(&names, access).await?;
@@ -360,6 +362,20 @@ impl Directory {
             }
         }
         Ok(())
+    }
+}
+
+/// Keeps other exports from the folder, where the file system has locks.
+fn lock(dir: &Path) -> Result<File, CliError> {
+    let shown = dir.display();
+    let lock = File::open(dir).map_err(|error| {
+        CliError::failed(format!("the folder {shown} cannot be opened: {error}"))
+    })?;
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(CliError::locked(format!(
+            "another export writes into {shown}; wait until it ends"
+        ))),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(lock),
     }
 }
 

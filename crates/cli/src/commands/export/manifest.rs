@@ -2,6 +2,7 @@
 
 use std::{fs, io, path::Path};
 
+use driftline_core::feed::FeedPosition;
 use driftline_server::admin::SourceRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,7 +39,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_files: Option<MediaFiles>,
     /// The position in the feed up to which all is here; the next export goes on after it.
-    pub position: String,
+    pub position: FeedPosition,
     /// The files, in order of their making.
     pub files: Vec<ManifestFile>,
     /// The sources, each with its server, and what `driftline source verify` said of it at this position.

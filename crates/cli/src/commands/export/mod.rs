@@ -16,6 +16,7 @@ mod redaction;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use driftline_core::feed::FeedPosition;
 use driftline_runtime::now_ms;
 use serde::{Deserialize, Serialize};
 
@@ -154,7 +155,7 @@ impl Export {
         }
         store_access::with(config, Missing::Refuse, async |access| {
             let mut lines = LineWriter::new(self.format, std::io::stdout().lock())?;
-            let mut reading = Reading::new(&self.names, self.filter(), None, false, false);
+            let mut reading = Reading::new(&self.names, self.filter(), &FeedPosition::default());
             while let Some(page) = reading.next(access).await? {
                 for record in &page {
                     lines

@@ -1,8 +1,8 @@
 //! Reading what is to be exported, page by page.
 
 use clap::ValueEnum;
-use driftline_core::feed::{ChangeKind, ChangeKinds};
-use driftline_server::admin::{FeedLine, PostRecord, ReadFeed, ShowHistory};
+use driftline_core::feed::{ChangeKind, ChangeKinds, FeedPosition};
+use driftline_server::admin::{FeedLine, FeedPage, PostRecord, ReadFeed, ShowHistory};
 use serde::{Deserialize, Serialize};
 
 use super::redaction::Deletions;
@@ -63,8 +63,8 @@ pub struct Reading {
     filter: Filter,
     /// The deletions on the way, if they are to be known.
     deletions: Option<Deletions>,
-    /// Whether changes are handed on, too.
-    with_changes: bool,
+    /// After which position changes are handed on, too.
+    changes_after: Option<FeedPosition>,
 }
 
 /// The event of the feed.
@@ -76,32 +76,48 @@ struct Told {
 }
 
 impl Reading {
-    /// From a position, or from the beginning.
-    pub fn new(
-        names: &[String],
-        filter: Filter,
-        after: Option<String>,
-        with_changes: bool,
-        with_deletions: bool,
-    ) -> Self {
-        let events = match with_changes || with_deletions {
-            true => ChangeKinds::ALL,
-            false => ChangeKinds::NEW,
-        };
+    /// From a position on, in the feed of the named sources; of all without a name.
+    pub fn new(names: &[String], filter: Filter, after: &FeedPosition) -> Self {
         Self {
             request: ReadFeed {
                 sources: names.to_vec(),
-                after: Some(after.unwrap_or_else(|| START.to_owned())),
-                events,
+                after: Some(after.to_string()),
+                events: ChangeKinds::NEW,
                 history: true,
                 tombstones: true,
                 limit: PAGE,
                 wait_ms: 0,
             },
             filter,
-            deletions: with_deletions.then(Deletions::default),
-            with_changes,
+            deletions: None,
+            changes_after: None,
         }
+    }
+
+    /// Hands on changes, too: those since the position at which this reading begins, or of one
+    /// from the start those that come while it lasts, since its posts have the earlier ones in them.
+    ///
+    /// # Errors
+    /// [`CliError`] if there is no such source, or the store cannot be read.
+    pub async fn with_changes(mut self, access: &mut StoreAccess) -> Result<Self, CliError> {
+        let mut after = self.position()?;
+        if after == FeedPosition::default() {
+            let now = ReadFeed {
+                after: None,
+                ..self.request.clone()
+            };
+            after = parse(&access.execute(now).await?.position)?;
+        }
+        self.request.events = ChangeKinds::ALL;
+        self.changes_after = Some(after);
+        Ok(self)
+    }
+
+    /// Notes the deletions on the way.
+    pub fn with_deletions(mut self) -> Self {
+        self.request.events = ChangeKinds::ALL;
+        self.deletions = Some(Deletions::default());
+        self
     }
 
     /// The next ones that are to be exported; `None` at the end of what is stored.
@@ -113,32 +129,43 @@ impl Reading {
         access: &mut StoreAccess,
     ) -> Result<Option<Vec<Record>>, CliError> {
         let page = access.execute(self.request.clone()).await?;
-        let is_end = page.events.is_empty();
-        self.request.after = Some(page.position);
-        if is_end {
+        if page.events.is_empty() {
+            self.request.after = Some(page.position);
             return Ok(None);
         }
-        let mut records = Vec::new();
-        for line in page.events {
-            let mut record = read(&line)?;
-            if let Some(deletions) = &mut self.deletions {
-                // Its row may have been exported under another time.
-                deletions.note(record.event, &record.post);
-            }
-            if record.event != ChangeKind::New && !self.with_changes {
-                continue;
-            }
-            if !self.filter.takes(&record.post) {
-                continue;
-            }
+        let mut records = self.take(page)?;
+        for record in &mut records {
             match self.filter.deleted {
                 true => whole(&mut record.post, access).await?,
                 false if record.post.deleted_at_ms.is_some() => record.post.status = None,
                 false => {}
             }
-            records.push(record);
         }
         Ok(Some(records))
+    }
+
+    /// What of a page is to be exported; the next page goes on after it.
+    fn take(&mut self, page: FeedPage) -> Result<Vec<Record>, CliError> {
+        let mut records = Vec::new();
+        let mut position = self.position()?;
+        for line in page.events {
+            let record = read(&line)?;
+            let before = std::mem::replace(&mut position, parse(&line.position)?);
+            if let Some(deletions) = &mut self.deletions {
+                // Its row may have been exported under another time.
+                deletions.note(record.event, &record.post);
+            }
+            let after = self.changes_after.as_ref();
+            let is_told = |after: &FeedPosition| is_after(after, &before, &position);
+            if record.event != ChangeKind::New && !after.is_some_and(is_told) {
+                continue;
+            }
+            if self.filter.takes(&record.post) {
+                records.push(record);
+            }
+        }
+        self.request.after = Some(page.position);
+        Ok(records)
     }
 
     /// The deletions of what was read, if they were to be known.
@@ -147,9 +174,27 @@ impl Reading {
     }
 
     /// The position after what was read.
-    pub fn position(&self) -> &str {
-        self.request.after.as_deref().unwrap_or(START)
+    ///
+    /// # Errors
+    /// [`CliError`] if the server gave none.
+    pub fn position(&self) -> Result<FeedPosition, CliError> {
+        self.request
+            .after
+            .as_deref()
+            .map_or(Ok(FeedPosition::default()), parse)
     }
+}
+
+fn parse(position: &str) -> Result<FeedPosition, CliError> {
+    position.parse().map_err(CliError::failed)
+}
+
+/// Whether the event that led from one place to the next came after a position.
+fn is_after(position: &FeedPosition, before: &FeedPosition, next: &FeedPosition) -> bool {
+    let mut moved = next
+        .sources()
+        .filter(|(source, usn)| *usn > before.usn(*source));
+    moved.any(|(source, usn)| usn > position.usn(source))
 }
 
 fn read(line: &FeedLine) -> Result<Record, CliError> {
@@ -180,5 +225,78 @@ async fn whole(post: &mut PostRecord, access: &mut StoreAccess) -> Result<(), Cl
     Ok(())
 }
 
-const START: &str = "start";
 const PAGE: u32 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::to_raw_value};
+
+    use super::*;
+
+    const ALL: Filter = Filter {
+        since_ms: None,
+        until_ms: None,
+        by: TimeOf::Stored,
+        deleted: false,
+    };
+
+    /// Of a post of that ID, after which the feed is at that position.
+    fn line(event: ChangeKind, post_id: u64, position: &str) -> FeedLine {
+        let post = json!({
+            "arrival": 1, "arrived_at_ms": 1, "created_at_ms": 1, "deleted_at_ms": null,
+            "edited_at_ms": null, "fetched_at_ms": 1, "id": "1", "left_at_ms": null,
+            "post_id": post_id.to_string(), "status": null, "upstream_id": "7", "uri": null,
+            "url": null, "usn": 1, "visibility": "public",
+        });
+        let data = json!({ "event": event, "source": "sim", "post": post });
+        FeedLine {
+            position: position.to_owned(),
+            event,
+            source: "sim".to_owned(),
+            data: to_raw_value(&data).unwrap(),
+        }
+    }
+
+    fn taken(reading: &mut Reading, events: Vec<FeedLine>) -> Vec<(ChangeKind, u64)> {
+        let position = events.last().unwrap().position.clone();
+        let records = reading.take(FeedPage { events, position }).unwrap();
+        let told = records.iter();
+        told.map(|record| (record.event, u64::from(record.post.post_id)))
+            .collect()
+    }
+
+    /// The rows of the posts were read before these changes came, or may have been.
+    #[test]
+    fn changes_during_the_first_export_are_handed_on() {
+        use ChangeKind::{Delete, Edit, New};
+        let mut reading = Reading::new(&[], ALL, &FeedPosition::default());
+        reading.changes_after = Some("1:5,2:9".parse().unwrap());
+        let first = vec![
+            line(New, 11, "1:1"),
+            line(Edit, 12, "1:4"),
+            line(New, 21, "1:4,2:8"),
+            line(Edit, 22, "1:4,2:9"),
+            // Of another source, though the one before is past its own by then.
+            line(Edit, 13, "1:6,2:9"),
+            line(Delete, 23, "1:6,2:10"),
+        ];
+        let expected = [(New, 11), (New, 21), (Edit, 13), (Delete, 23)];
+        assert_eq!(taken(&mut reading, first), expected);
+        let second = vec![line(Delete, 14, "1:7,2:10"), line(Edit, 31, "1:7,2:10,3:1")];
+        assert_eq!(taken(&mut reading, second), [(Delete, 14), (Edit, 31)]);
+        assert_eq!(reading.position().unwrap().to_string(), "1:7,2:10,3:1");
+    }
+
+    #[test]
+    fn changes_are_read_for_their_deletions_alone() {
+        let events = || {
+            let deleted = line(ChangeKind::Delete, 12, "1:2");
+            vec![line(ChangeKind::New, 11, "1:1"), deleted]
+        };
+        let reading = || Reading::new(&[], ALL, &FeedPosition::default());
+        assert_eq!(taken(&mut reading(), events()), [(ChangeKind::New, 11)]);
+        let mut noting = reading().with_deletions();
+        assert_eq!(taken(&mut noting, events()), [(ChangeKind::New, 11)]);
+        assert!(noting.deletions().is_some());
+    }
+}

@@ -168,7 +168,7 @@ fn pending_lookups_are_reported_apart_from_overdue_posts() {
         world.poll(vec![liked(9, 0)]);
         let now_ms = START_MS + 2_000;
         let instance = world.read(|tx| Ok(source::instances(tx)?[0].id));
-        let report = |at_ms| world.read(move |tx| overdue(tx, instance, at_ms));
+        let report = |at_ms| world.read(move |tx| Ok(overdue(tx, &[instance], at_ms)?.remove(0)));
         let due_ms = report(now_ms).first_due_ms.expect("the poll scheduled it");
         assert!(due_ms > now_ms);
         add(&world, &[7, 8], false, START_MS);
