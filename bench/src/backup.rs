@@ -4,7 +4,7 @@
 
 use std::{
     fs::{self, File},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     sync::{
         Arc,
@@ -20,6 +20,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::{
     Effort,
     failure::Failure,
+    paths::disk,
     read,
     rounds::Spread,
     table::{Table, met},
@@ -238,11 +239,6 @@ fn commit_until(store: &Store, is_ended: &AtomicBool) -> Result<(u64, Duration),
         due = due.max(Instant::now() - between);
     }
     Ok((commits, longest))
-}
-
-/// Not memory, where the system's folder for temporary files may be.
-fn disk() -> PathBuf {
-    std::env::var_os("DRIFTLINE_BENCH_DISK").map_or_else(|| "/var/tmp".into(), PathBuf::from)
 }
 
 const COMMITS_PER_S: u32 = 500;

@@ -9,6 +9,7 @@ mod backup;
 mod commits;
 mod cpu;
 mod distributed;
+mod export;
 mod failure;
 mod feed;
 mod fetched;
@@ -16,14 +17,18 @@ mod id;
 mod ingest;
 mod load;
 mod pages;
+mod paths;
 mod plan;
 mod policy;
+mod program;
 mod read;
 mod refresh;
 mod rounds;
 mod sources;
 mod stalls;
 mod table;
+mod track;
+mod upstream;
 
 use std::process::ExitCode;
 
@@ -83,6 +88,10 @@ enum Name {
     Read(read::Options),
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
     Feed,
+    /// A store's posts as files, next to the programs `sqlite3` and duckdb
+    Export(export::Options),
+    /// IDs that are looked up, next to a bare loop of the same requests and inserts
+    Track(track::Options),
     /// Copies of a store that is written to, next to the program `sqlite3`
     Backup(backup::Options),
     /// What 200 sources cost, next to a bare loop that stores nothing
@@ -148,6 +157,8 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
         Name::Feed => feed::run(effort)?,
+        Name::Export(options) => export::run(options, effort)?,
+        Name::Track(options) => track::run(options, effort)?,
         Name::Backup(options) => backup::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,
@@ -160,6 +171,8 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
             commits::run(effort)?;
             read::run(read::Options::default(), effort)?;
             feed::run(effort)?;
+            export::run(&export::Options::of(options.id.driftline.clone()), effort)?;
+            track::run(&track::Options::of(options.id.driftline.clone()), effort)?;
             backup::run(backup::Options::default(), effort)?;
             sources::run(effort)?;
             fetched::run(&fetched::Options::default(), effort)?;

@@ -27,6 +27,8 @@ enum Benchmark {
     Stalls,
     Read,
     Feed,
+    Export,
+    Track,
     Backup,
     Sources,
     Fetched,
@@ -48,10 +50,20 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     let name = name.as_ref().map_or("all", |value| value.get_name());
     let shell = &workspace.shell;
     let mut options = args.args.clone();
-    if matches!(args.name, Benchmark::Id | Benchmark::All) {
+    use Benchmark::{All, Backup, Export, Id, Track};
+    if matches!(args.name, Id | All) {
         setup::REDIS.install(workspace)?;
+    }
+    if matches!(args.name, Backup | Export | All) {
+        setup::SQLITE3.install(workspace)?;
+    }
+    if matches!(args.name, Id | Export | Track | All) {
         let driftline = build(workspace, "Cargo.toml", "driftline")?;
         options.extend(["--driftline".to_owned(), driftline]);
+    }
+    if matches!(args.name, Export) {
+        let python = setup::python::duckdb(workspace)?;
+        options.extend(["--duckdb".to_owned(), python.display().to_string()]);
     }
     if matches!(args.name, Benchmark::Refresh | Benchmark::All) {
         setup::BEANSTALKD.install(workspace)?;

@@ -30,6 +30,8 @@ const PROMETHEUS: Server = server("prometheus", &["promtool"]);
 /// What nothing but a benchmark needs.
 pub(crate) const REDIS: Server = server("redis-server", &["redis-server", "redis-benchmark"]);
 /// What nothing but a benchmark needs.
+pub(crate) const SQLITE3: Server = server("sqlite3", &["sqlite3"]);
+/// What nothing but a benchmark needs.
 pub(crate) const BEANSTALKD: Server = server("beanstalkd", &["beanstalkd"]);
 
 /// Installs whatever is missing; quick and quiet when nothing is.

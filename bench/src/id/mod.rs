@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::{Effort, failure::Failure};
+use crate::{Effort, failure::Failure, paths::DRIFTLINE};
 
 /// What `id` takes.
 #[derive(Debug, Clone, Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Options {
     part: Option<Part>,
     /// The driftline binary, built for release
     #[arg(long, value_name = "PATH", default_value = DRIFTLINE)]
-    driftline: PathBuf,
+    pub(crate) driftline: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,6 +39,3 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     }
     Ok(())
 }
-
-/// Where the main workspace builds it, unless configured otherwise.
-const DRIFTLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/driftline");

@@ -14,47 +14,15 @@ use std::{
 };
 
 use driftline_db::testing::postgres_database;
-use driftline_sim::{
-    WorldConfig,
-    http::{Clock, ServerConfig, SimServer},
-};
 use rand::RngExt as _;
 use serde_json::Value;
-use support::{DataDir, get, wait_for};
+use support::{DataDir, get, quiet::quiet, wait_for};
 
 /// A data folder with a few hundred posts in the source `sim`.
 async fn filled() -> DataDir {
     let data_dir = DataDir::new();
-    let config = ServerConfig {
-        world: WorldConfig {
-            publish_for_ms: Some(19_000),
-            ..WorldConfig::punctual(20.0)
-        },
-        history_ms: 20_000,
-        ..ServerConfig::default()
-    };
-    let server = SimServer::start(config, 1, Clock::Real).await.unwrap();
-    let url = server.url();
-    let mirror = [
-        "mirror",
-        &url,
-        "--name",
-        "sim",
-        "--allow-private",
-        "--backfill",
-        "all",
-        "--every",
-        "100ms",
-        "--spacing",
-        "10ms",
-        "--second-look",
-        "200ms",
-        "--rung",
-        "1d/1h",
-        "--for",
-        "1s",
-    ];
-    data_dir.json(&mirror);
+    let server = quiet(20.0, 1).await;
+    data_dir.mirror(&server.url(), "sim");
     assert!(data_dir.export("sim").len() > 300);
     data_dir
 }

@@ -3,74 +3,26 @@
 
 mod support;
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
-use driftline_sim::{
-    WorldConfig,
-    http::{Clock, ServerConfig, SimServer},
-};
+use driftline_sim::http::SimServer;
 use serde_json::{Value, json};
-use support::{DataDir, lines};
+use support::{
+    DataDir,
+    exported::{files, manifest},
+    lines,
+    quiet::quiet,
+};
 
-/// A timeline that has fallen silent.
-async fn quiet() -> SimServer {
-    let config = ServerConfig {
-        world: WorldConfig {
-            publish_for_ms: Some(19_000),
-            ..WorldConfig::punctual(20.0)
-        },
-        history_ms: 20_000,
-        ..ServerConfig::default()
-    };
-    SimServer::start(config, 1, Clock::Real).await.unwrap()
-}
-
-/// Mirrors all of it.
+/// Mirrors a quiet timeline.
 async fn mirrored(data_dir: &DataDir) -> SimServer {
-    let server = quiet().await;
-    let url = server.url();
-    data_dir.json(&[
-        "mirror",
-        &url,
-        "--name",
-        "sim",
-        "--allow-private",
-        "--backfill",
-        "all",
-        "--every",
-        "100ms",
-        "--spacing",
-        "10ms",
-        "--second-look",
-        "200ms",
-        "--rung",
-        "1d/1h",
-        "--for",
-        "1s",
-    ]);
+    let server = quiet(20.0, 1).await;
+    data_dir.mirror(&server.url(), "sim");
     server
 }
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
-}
-
-fn manifest(dir: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap()
-}
-
-fn files(dir: &Path, kind: &str) -> Vec<PathBuf> {
-    let manifest = manifest(dir);
-    let files = manifest["files"].as_array().unwrap().iter();
-    files
-        .filter(|file| file["of"] == kind)
-        .map(|file| dir.join(file["name"].as_str().unwrap()))
-        .collect()
 }
 
 /// The ID, the moment of creation and the content of each row, as Python reads them.
@@ -156,27 +108,8 @@ async fn an_export_goes_on_where_it_was_and_proves_itself() {
     assert_eq!(manifest(&out)["files"], first["files"]);
     // What a killed export leaves is no part of it.
     fs::write(out.join("posts-00002.jsonl.part"), "half").unwrap();
-    let other = quiet().await;
-    let url = other.url();
-    data_dir.json(&[
-        "mirror",
-        &url,
-        "--name",
-        "other",
-        "--allow-private",
-        "--backfill",
-        "all",
-        "--every",
-        "100ms",
-        "--spacing",
-        "10ms",
-        "--second-look",
-        "200ms",
-        "--rung",
-        "1d/1h",
-        "--for",
-        "1s",
-    ]);
+    let other = quiet(20.0, 1).await;
+    data_dir.mirror(&other.url(), "other");
     data_dir.json(&export);
     let mut exported: Vec<String> = Vec::new();
     for file in files(&out, "posts") {

@@ -16,12 +16,9 @@ use std::{
     thread,
 };
 
-use driftline_sim::{
-    WorldConfig,
-    http::{Clock, ServerConfig, SimServer},
-};
+use driftline_sim::http::SimServer;
 use serde_json::{Value, json};
-use support::{DataDir, lines};
+use support::{DataDir, exported::rows, quiet::quiet};
 
 /// A server before a simulated one, whose posts have attachments. Its thread ends with the test's process.
 struct MediaServer {
@@ -140,49 +137,10 @@ fn with_media(body: &str, url: &str) -> String {
 }
 
 async fn mirrored(data_dir: &DataDir) -> (SimServer, MediaServer) {
-    let config = ServerConfig {
-        world: WorldConfig {
-            publish_for_ms: Some(19_000),
-            ..WorldConfig::punctual(4.0)
-        },
-        history_ms: 20_000,
-        ..ServerConfig::default()
-    };
-    let sim = SimServer::start(config, 5, Clock::Real).await.unwrap();
+    let sim = quiet(4.0, 5).await;
     let media = MediaServer::before(&sim.url());
-    data_dir.json(&[
-        "mirror",
-        &media.url,
-        "--name",
-        "sim",
-        "--allow-private",
-        "--backfill",
-        "all",
-        "--every",
-        "100ms",
-        "--spacing",
-        "10ms",
-        "--second-look",
-        "200ms",
-        "--rung",
-        "1d/1h",
-        "--for",
-        "1s",
-    ]);
+    data_dir.mirror(&media.url, "sim");
     (sim, media)
-}
-
-fn rows(dir: &Path) -> Vec<Value> {
-    let manifest: Value =
-        serde_json::from_str(&fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap();
-    let files = manifest["files"].as_array().unwrap().iter();
-    files
-        .filter(|file| file["of"] == "media")
-        .flat_map(|file| {
-            let path = dir.join(file["name"].as_str().unwrap());
-            lines(&fs::read_to_string(path).unwrap())
-        })
-        .collect()
 }
 
 fn files(dir: &Path) -> BTreeMap<String, PathBuf> {
@@ -212,7 +170,7 @@ async fn attachments_are_listed_and_fetched() {
     data_dir.json(&[
         "export", "--out", path, "--format", "csv", "--media", "list",
     ]);
-    let listed = rows(&out);
+    let listed = rows(&out, "media");
     assert_eq!(listed.len(), posts);
     let first = &listed[0];
     assert_eq!(first["source"], "sim");
@@ -235,7 +193,7 @@ async fn attachments_are_listed_and_fetched() {
         requests,
         ["a.png", "b.png", "large.mp4", "missing.jpg", "typeless.ogv"]
     );
-    let fetched = rows(&out);
+    let fetched = rows(&out, "media");
     assert_eq!(fetched.len(), posts);
     for name in ["a.png", "b.png", "typeless.ogv"] {
         for row in of(&fetched, name) {
@@ -276,7 +234,7 @@ async fn attachments_are_listed_and_fetched() {
     let mut requests = media.requests();
     requests.sort();
     assert_eq!(requests, ["large.mp4", "missing.jpg"]);
-    let again = rows(&out);
+    let again = rows(&out, "media");
     assert_eq!(again.len(), posts);
     for row in of(&again, "missing.jpg") {
         assert!(row["error"].is_null(), "{row}");
@@ -316,14 +274,14 @@ async fn a_busy_server_is_left_alone() {
     for _ in 0..3 {
         data_dir.json(&export);
         assert_eq!(media.requests().len(), 1);
-        for row in of(&rows(&out), ".png") {
+        for row in of(&rows(&out, "media"), ".png") {
             assert!(row["error"].is_string(), "{row}");
         }
     }
     media.is_busy.store(false, Relaxed);
     data_dir.json(&export);
     assert_eq!(media.requests().len(), 5);
-    assert!(of(&rows(&out), "a.png")[0]["error"].is_null());
+    assert!(of(&rows(&out, "media"), "a.png")[0]["error"].is_null());
     data_dir.json(&["export", "check", path]);
 }
 

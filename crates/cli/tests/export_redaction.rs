@@ -6,7 +6,7 @@ mod support;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -16,7 +16,11 @@ use driftline_sim::{
     http::{Clock, ServerConfig, SimServer},
 };
 use serde_json::{Value, json};
-use support::{DataDir, lines, wait_for};
+use support::{
+    DataDir,
+    exported::{manifest, rows},
+    wait_for,
+};
 
 const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"1s\"\n";
 
@@ -37,26 +41,6 @@ async fn fading() -> SimServer {
         ..ServerConfig::default()
     };
     SimServer::start(config, 7, Clock::Real).await.unwrap()
-}
-
-fn manifest(dir: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap()
-}
-
-fn files(dir: &Path, kind: &str) -> Vec<PathBuf> {
-    let manifest = manifest(dir);
-    let files = manifest["files"].as_array().unwrap().iter();
-    files
-        .filter(|file| file["of"] == kind)
-        .map(|file| dir.join(file["name"].as_str().unwrap()))
-        .collect()
-}
-
-fn rows(dir: &Path, kind: &str) -> Vec<Value> {
-    let files = files(dir, kind).into_iter();
-    files
-        .flat_map(|file| lines(&fs::read_to_string(file).unwrap()))
-        .collect()
 }
 
 fn names(dir: &Path) -> BTreeSet<String> {

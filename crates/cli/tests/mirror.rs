@@ -6,43 +6,12 @@ mod support;
 use std::{collections::HashSet, io::Read as _, process::Stdio};
 
 use driftline_core::upstream_id::UpstreamId;
-use driftline_sim::{
-    WorldConfig,
-    http::{Clock, ServerConfig, SimServer, Timeline},
+use driftline_sim::http::Timeline;
+use support::{
+    DataDir, lines,
+    quiet::{FAST, quiet, quiet_after},
+    wait_for,
 };
-use support::{DataDir, lines, wait_for};
-
-/// A timeline that has fallen silent, with 20 s of posts in it.
-async fn quiet() -> SimServer {
-    quiet_after(-1_000).await
-}
-
-/// A timeline with 20 s of posts in it that goes on for so long.
-async fn quiet_after(ms: i64) -> SimServer {
-    let config = ServerConfig {
-        world: WorldConfig {
-            publish_for_ms: Some(20_000 + ms),
-            ..WorldConfig::punctual(20.0)
-        },
-        history_ms: 20_000,
-        ..ServerConfig::default()
-    };
-    SimServer::start(config, 1, Clock::Real).await.unwrap()
-}
-
-const FAST: [&str; 11] = [
-    "--allow-private",
-    "--backfill",
-    "all",
-    "--every",
-    "100ms",
-    "--spacing",
-    "10ms",
-    "--second-look",
-    "200ms",
-    "--rung",
-    "1d/1h",
-];
 
 fn mirror<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = vec!["mirror", url];
@@ -53,7 +22,7 @@ fn mirror<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeline_is_mirrored_reported_and_exported() {
-    let server = quiet().await;
+    let server = quiet(20.0, 1).await;
     let url = server.url();
     let data_dir = DataDir::new();
     let report = data_dir.json(&mirror(&url, &["--for", "1s", "--name", "sim"]));
@@ -108,7 +77,7 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_can_begin_at_a_time_and_end_early() {
-    let server = quiet().await;
+    let server = quiet(20.0, 1).await;
     let data_dir = DataDir::new();
     data_dir.json(&mirror(&server.url(), &["--for", "1s", "--name", "sim"]));
     let all = data_dir.export("sim").len();
@@ -138,7 +107,7 @@ async fn an_export_can_begin_at_a_time_and_end_early() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_it_with_the_report() {
-    let server = quiet().await;
+    let server = quiet(20.0, 1).await;
     let url = server.url();
     let data_dir = DataDir::new();
     let mut arguments = mirror(&url, &["--name", "sim"]);
@@ -160,7 +129,7 @@ async fn a_signal_ends_it_with_the_report() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_stream_is_followed_and_proven_by_polls() {
-    let server = quiet_after(6_000).await;
+    let server = quiet_after(6_000, 20.0, 1).await;
     let (url, data_dir) = (server.url(), DataDir::new());
     let token = data_dir.file("token", "driftline");
     let home = [

@@ -7,7 +7,8 @@ use driftline_sim::{
     FaultKind, FaultsConfig, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
-use support::{DataDir, wait_for};
+use serde_json::json;
+use support::{DataDir, quiet::quiet, wait_for};
 
 async fn sim() -> SimServer {
     let world = WorldConfig::punctual(20.0);
@@ -342,4 +343,51 @@ async fn an_account_is_given_by_its_name() {
     ]);
     assert!(mirror.stderr.contains(&format!("as {name}")), "{mirror:?}");
     assert_eq!(names(&data_dir), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_forgotten_with_what_is_stored_of_it() {
+    let (mut sims, mut urls) = (Vec::new(), Vec::new());
+    let data_dir = DataDir::new();
+    for name in ["first", "second"] {
+        let sim = quiet(20.0, 1).await;
+        urls.push(sim.url());
+        data_dir.mirror(&sim.url(), name);
+        sims.push(sim);
+    }
+    let listed = || {
+        let rows = data_dir.json(&["instance", "list"]);
+        let rows = rows.as_array().unwrap().clone();
+        rows.into_iter().map(|row| {
+            let posts = row["posts"].as_u64().unwrap();
+            (row["address"].as_str().unwrap().to_owned(), posts)
+        })
+    };
+    assert_eq!(listed().count(), 2);
+    assert!(listed().all(|(_, posts)| posts > 100));
+    let refused = data_dir.run(&["instance", "forget", &urls[0]]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    for said in ["1 source (first)", "posts", "add --yes"] {
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    let unknown = data_dir.run(&["instance", "forget", "https://nowhere.example", "--yes"]);
+    assert!(unknown.stderr.contains("instance list"), "{unknown:?}");
+    let kept = data_dir.export("second");
+    {
+        // A running server notices it.
+        let (_server, base) = data_dir.serve(&["--allow-private"]);
+        let forgotten = data_dir.json(&["instance", "forget", &urls[0], "--yes"]);
+        assert_eq!(forgotten["sources"], json!(["first"]));
+        wait_for("it is read no more", || {
+            let (_, body) = support::get(&format!("{base}/readyz"));
+            !body.contains("first")
+        });
+    }
+    assert_eq!(
+        listed().map(|(address, _)| address).collect::<Vec<_>>(),
+        [urls[1].clone()]
+    );
+    assert_eq!(data_dir.export("second"), kept);
+    let gone = data_dir.run(&["instance", "show", &urls[0]]);
+    assert_ne!(gone.status, 0, "{gone:?}");
 }

@@ -147,7 +147,7 @@ impl Db {
         block_on(self.close());
     }
 
-    /// Writes the whole SQLite file anew, without its free pages, and lets it give free ones back from
+    /// Rewrites the whole SQLite file, without its free pages, and lets it give free ones back from
     /// then on. Writes wait meanwhile, reads do not. It takes as much room in the file's
     /// folder as two copies of what the file holds.
     ///

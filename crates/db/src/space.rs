@@ -91,7 +91,7 @@ pub fn give_back(tx: &mut Tx<'_>, most: u32) -> Result<u64, DbError> {
     Ok(freed.len() as u64)
 }
 
-/// A request to the writer of a SQLite file to write all of it anew.
+/// A request to the writer of a SQLite file to rewrite all of it.
 #[derive(Default)]
 pub(crate) struct VacuumRequest(Mutex<Option<oneshot::Sender<Result<(), DbError>>>>);
 

@@ -44,7 +44,7 @@ pub struct CompletenessReport {
     pub unprovable: Option<String>,
     /// Posts whose answers could not be read; the ranges around them are.
     pub unreadable: u64,
-    /// What polls have had of late.
+    /// What polls have had recently.
     pub polls: Polls,
     /// For how long the look that waits the longest has been overdue, ms, if one is.
     pub overdue_ms: Option<i64>,

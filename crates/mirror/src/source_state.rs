@@ -86,7 +86,7 @@ pub enum Verdict {
     NothingRead,
     /// The newest polls fail.
     PollsFail,
-    /// No poll has succeeded of late.
+    /// No poll has succeeded recently.
     NotPolled,
     /// The server's answers do not prove it.
     CannotBeProven,

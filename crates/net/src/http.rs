@@ -14,7 +14,9 @@ use url::Url;
 
 use crate::{
     Answer, FetchError, FetchErrorKind, OpenAnswer, Opened, Options, RedirectError, answer, guard,
-    location::location, redirect, trusted_server::TrustedServer,
+    location::location,
+    redirect::{self, Reach},
+    trusted_server::TrustedServer,
 };
 
 /// The `Authorization` header of a request of one address, if it has one, or
@@ -129,7 +131,8 @@ impl Http {
             let Some(target) = redirect_of(&sent.response) else {
                 return self.read(sent).await;
             };
-            url = redirect::target(&url, target).map_err(|why| FetchError::new(&url, why))?;
+            url = redirect::target(&url, target, Reach::SameServer)
+                .map_err(|why| FetchError::new(&url, why))?;
         }
         Err(FetchError::new(&url, RedirectError::TooMany))
     }
@@ -142,9 +145,37 @@ impl Http {
     /// A [`FetchError`] unless an answer came within the limits.
     pub async fn open(
         &self,
-        mut url: Url,
+        url: Url,
         headers: HeaderMap,
         expected: StatusCode,
+        authorization: impl Fn(&Url) -> Authorization,
+    ) -> Result<Opened, FetchError> {
+        let asked = (headers, expected);
+        self.open_within(Reach::SameServer, url, asked, authorization)
+            .await
+    }
+
+    /// Opens what is there for everybody, such as an attachment: no request carries a token, so redirects
+    /// to other servers are followed. Each of them is checked as the first address is.
+    ///
+    /// # Errors
+    /// As for [`Http::open`].
+    pub async fn open_public(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        expected: StatusCode,
+    ) -> Result<Opened, FetchError> {
+        let asked = (headers, expected);
+        self.open_within(Reach::AnyServer, url, asked, |_| Ok(None))
+            .await
+    }
+
+    async fn open_within(
+        &self,
+        reach: Reach,
+        mut url: Url,
+        (headers, expected): (HeaderMap, StatusCode),
         authorization: impl Fn(&Url) -> Authorization,
     ) -> Result<Opened, FetchError> {
         let location = location(&url);
@@ -161,7 +192,8 @@ impl Http {
             let Some(target) = redirect_of(&sent.response) else {
                 return self.refused(sent).await.map(Opened::Refused);
             };
-            url = redirect::target(&url, target).map_err(|why| FetchError::new(&url, why))?;
+            url =
+                redirect::target(&url, target, reach).map_err(|why| FetchError::new(&url, why))?;
         }
         Err(FetchError::new(&url, RedirectError::TooMany))
     }
@@ -187,7 +219,7 @@ impl Http {
         headers: &HeaderMap,
     ) -> Result<Sent, FetchError> {
         let failed = |kind| FetchError::new(url, kind);
-        // A redirect is checked anew: it may leave the trusted server.
+        // A redirect is checked again: it may leave the trusted server.
         guard::check_literal(url, self.allows_private(url))
             .map_err(|error| failed(error.into()))?;
         let authorization =

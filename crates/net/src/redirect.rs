@@ -3,10 +3,22 @@
 use reqwest::header::HeaderValue;
 use url::Url;
 
-/// Where a redirect leads, if it may be followed: to the same host and port,
-/// and never from `https` to `http`. The token goes along, so another port is
-/// another server, except where `http` turns into `https`.
-pub(crate) fn target(from: &Url, location: &HeaderValue) -> Result<Url, RedirectError> {
+/// Whom a request may be redirected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The same host and port. The token goes along, so another port is another server, except where
+    /// `http` turns into `https`.
+    SameServer,
+    /// Any server, of a request that carries no token.
+    AnyServer,
+}
+
+/// Where a redirect leads, if it may be followed: within reach, and never from `https` to `http`.
+pub(crate) fn target(
+    from: &Url,
+    location: &HeaderValue,
+    reach: Reach,
+) -> Result<Url, RedirectError> {
     let location =
         std::str::from_utf8(location.as_bytes()).map_err(|_| RedirectError::Unreadable)?;
     let to = from.join(location).map_err(|_| RedirectError::Unreadable)?;
@@ -19,7 +31,8 @@ pub(crate) fn target(from: &Url, location: &HeaderValue) -> Result<Url, Redirect
     if from.scheme() == "https" && to.scheme() == "http" {
         return Err(RedirectError::Downgrade);
     }
-    if to.host() != from.host() || to.port() != from.port() {
+    let is_other = to.host() != from.host() || to.port() != from.port();
+    if is_other && reach == Reach::SameServer {
         return Err(RedirectError::OtherServer(
             to.origin().ascii_serialization(),
         ));
@@ -40,7 +53,7 @@ pub enum RedirectError {
     #[error("it redirects to an address with a user name")]
     UserInfo,
     /// From `https` to `http`.
-    #[error("it redirects from https to http, which would show the token")]
+    #[error("it redirects from https to http, where everybody on the way reads along")]
     Downgrade,
     /// To another host or port: its origin.
     #[error("it redirects to another server, {0}")]
@@ -58,11 +71,21 @@ mod tests {
     use super::*;
 
     fn follow(from: &str, location: &str) -> Result<String, RedirectError> {
-        target(
-            &Url::parse(from).expect("a URL"),
-            &HeaderValue::from_bytes(location.as_bytes()).expect("a value"),
-        )
-        .map(String::from)
+        within(Reach::SameServer, from, location)
+    }
+
+    fn within(reach: Reach, from: &str, location: &str) -> Result<String, RedirectError> {
+        let from = Url::parse(from).expect("a URL");
+        let location = HeaderValue::from_bytes(location.as_bytes()).expect("a value");
+        target(&from, &location, reach).map(String::from)
+    }
+
+    #[test]
+    fn without_a_token_other_servers_are_followed() {
+        let any = |location| within(Reach::AnyServer, "https://a/x", location);
+        assert_eq!(any("https://b:8443/y").as_deref(), Ok("https://b:8443/y"));
+        assert_eq!(any("http://b/y"), Err(RedirectError::Downgrade));
+        assert_eq!(any("https://me@b/y"), Err(RedirectError::UserInfo));
     }
 
     #[test]

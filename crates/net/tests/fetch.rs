@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use driftline_net::{Authorization, FetchErrorKind, OpenAnswer, Opened, testing::http_client};
+use driftline_net::{
+    Authorization, FetchErrorKind, Http, OpenAnswer, Opened, Options, testing::http_client,
+};
 use reqwest::{
     StatusCode,
     header::{HeaderMap, HeaderValue},
@@ -18,6 +20,11 @@ const SECRET: &str = "tOkEn-0123456789";
 
 /// A server that redirects `/old` to `/new` and breaks off each body.
 async fn server() -> (Url, Arc<Mutex<Vec<String>>>) {
+    server_that_redirects_to("/new").await
+}
+
+async fn server_that_redirects_to(location: &str) -> (Url, Arc<Mutex<Vec<String>>>) {
+    let location = location.to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let requests = Arc::new(Mutex::new(Vec::new()));
@@ -30,8 +37,7 @@ async fn server() -> (Url, Arc<Mutex<Vec<String>>>) {
             }
             let request = String::from_utf8(request).expect("a text");
             let answer = if request.starts_with("GET /old") {
-                "HTTP/1.1 307 Temporary Redirect\r\nLocation: /new\r\nConnection: close\r\n\r\n"
-                    .to_owned()
+                format!("HTTP/1.1 307 X\r\nLocation: {location}\r\nConnection: close\r\n\r\n")
             } else {
                 format!(
                     "HTTP/1.1 200 OK\r\nX-Repeated: {SECRET}\r\nContent-Length: 9\r\nConnection: close\r\n\r\n[]"
@@ -104,6 +110,30 @@ async fn an_open_answer_is_named_after_the_first_address() {
     assert!(!shown.contains(SECRET), "{shown}");
     let error = end_of(&mut answer).await;
     assert!(error.contains("/old: the answer ended early"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_public_may_be_on_another_server_that_is_checked() {
+    let (other, asked_there) = server_that_redirects_to("/none").await;
+    let there = other.join("/new").expect("a URL");
+    let (url, asked_here) = server_that_redirects_to(there.as_str()).await;
+    let http = http_client();
+    let open = || http.open_public(url.clone(), HeaderMap::new(), StatusCode::OK);
+    assert!(matches!(open().await, Ok(Opened::Stream(_))));
+    for (requests, path) in [(&asked_here, "/old"), (&asked_there, "/new")] {
+        let requests = requests.lock().expect("no panic");
+        assert_eq!(requests.len(), 1);
+        assert!(requests[0].starts_with(&format!("GET {path}")));
+        assert!(!requests[0].contains("authorization"), "{}", requests[0]);
+    }
+
+    // Only the first server may be in a private network.
+    let strict = Http::new(Options::default()).expect("a client");
+    let strict = strict.trusting(&url).expect("a client");
+    let opened = strict.open_public(url, HeaderMap::new(), StatusCode::OK);
+    let error = opened.await.expect_err("it is private");
+    assert!(error.to_string().contains("private address"), "{error}");
+    assert_eq!(asked_there.lock().expect("no panic").len(), 1);
 }
 
 /// The error at which an answer ends.

@@ -51,8 +51,8 @@ pub use mirror::{
 };
 pub use nodes::node_lease;
 pub use posts::{
-    account, export, find, history, instance, instance::Instance, reference, rehash::HashStored,
-    timeline,
+    account, export, find, history, instance, instance::Instance, instance_removal, reference,
+    rehash::HashStored, timeline,
 };
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;

@@ -90,10 +90,15 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     )?)
 }
 
-/// Writes a value that is stored already, to find out whether the store takes writes. To be written
+/// Writes a row and removes it, to find out whether the store takes writes. To be written
 /// below [`Root::none`](driftline_db::Root::none).
 pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
-    tx.execute("update store_identity set nonce = nonce where one = 1", &[])?;
+    // Not a value that stays as it is: SQLite writes no page for it, even where the disk is full.
+    tx.execute(
+        "insert into store_identity (one, nonce) values (0, 0) on conflict (one) do nothing",
+        &[],
+    )?;
+    tx.execute("delete from store_identity where one = 0", &[])?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ pub(super) const PACKAGES: [&str; 3] = ["python3", "python3-venv", "python3-pip"
 
 /// The interpreter of the virtual environment.
 pub(crate) fn interpreter(workspace: &Workspace) -> PathBuf {
-    workspace.root.join(FOLDER).join("bin").join("python")
+    interpreter_in(workspace, FOLDER)
 }
 
 /// The machine's Python that can make virtual environments and has pip, which a test calls.
@@ -25,10 +25,24 @@ pub(super) fn base(shell: &Shell) -> Option<&'static str> {
 
 /// Makes the virtual environment with the real clients, unless it stands already.
 pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
+    make(workspace, FOLDER, &REQUIREMENTS)
+}
+
+/// Makes one with the duckdb that a benchmark measures, and returns its interpreter.
+pub(crate) fn duckdb(workspace: &Workspace) -> Result<PathBuf, TaskError> {
+    make(workspace, DUCKDB_FOLDER, &DUCKDB)?;
+    Ok(interpreter_in(workspace, DUCKDB_FOLDER))
+}
+
+fn interpreter_in(workspace: &Workspace, folder: &str) -> PathBuf {
+    workspace.root.join(folder).join("bin").join("python")
+}
+
+fn make(workspace: &Workspace, folder: &str, requirements: &[&str]) -> Result<(), TaskError> {
     let shell = &workspace.shell;
-    let python = interpreter(workspace);
-    let stamp = workspace.root.join(FOLDER).join("driftline-requirement");
-    let wanted = REQUIREMENTS.join(" ");
+    let python = interpreter_in(workspace, folder);
+    let stamp = workspace.root.join(folder).join("driftline-requirement");
+    let wanted = requirements.join(" ");
     let stamped = shell.read_file(&stamp).is_ok_and(|text| text == wanted);
     if stamped && succeeds(cmd!(shell, "{python} --version")) {
         return Ok(());
@@ -36,11 +50,11 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
     let base = base(shell).ok_or_else(|| {
         TaskError::message("python3 with the modules venv, ensurepip and pip is still missing")
     })?;
-    eprintln!("setup: {wanted} in {FOLDER}");
-    run_program(cmd!(shell, "{base} -m venv --clear {FOLDER}"))?;
+    eprintln!("setup: {wanted} in {folder}");
+    run_program(cmd!(shell, "{base} -m venv --clear {folder}"))?;
     run_program(cmd!(
         shell,
-        "{python} -m pip install --quiet --disable-pip-version-check {REQUIREMENTS...}"
+        "{python} -m pip install --quiet --disable-pip-version-check {requirements...}"
     ))?;
     Ok(shell.write_file(stamp, wanted)?)
 }
@@ -58,3 +72,6 @@ const REQUIREMENTS: [&str; 7] = [
     "pyarrow==26.0.1",
     "duckdb==2.0.0",
 ];
+const DUCKDB_FOLDER: &str = "target/duckdb";
+/// The extension that reads SQLite is packaged for this version at most.
+const DUCKDB: [&str; 2] = ["duckdb==1.5.5", "duckdb-extension-sqlite-scanner==1.5.5"];

@@ -1,8 +1,8 @@
 //! `compact`: gives the room of what was removed back.
 
+use bytesize::ByteSize;
 use clap::Args;
 use driftline_server::admin::{Compact as Request, Compacted, ShowSpace, StoreSpace};
-use indicatif::BinaryBytes;
 
 use crate::{
     config::Config,
@@ -17,7 +17,7 @@ use crate::{
 
 /// Gives free room of the database file back to the file system.
 ///
-/// A file of this version gives it back without holding anything up. An older one is written anew,
+/// A file of this version gives it back without holding anything up. An older one is rewritten,
 /// once: the command shows what that costs, and asks. On PostgreSQL it shows what room deleted rows
 /// take, and changes nothing: autovacuum lets new rows take it.
 #[derive(Debug, Args)]
@@ -43,9 +43,9 @@ impl Compact {
             return output::reply(json, &space, tables);
         };
         if !is_incremental {
-            let [bytes, free, needed] = [bytes, free_bytes, needed_bytes].map(BinaryBytes);
+            let [bytes, free, needed] = [bytes, free_bytes, needed_bytes].map(ByteSize::b);
             self.consent.ask(&format!(
-                "the database takes {bytes}, of which {free} are free; it is written anew, which takes up to {needed} more in its folder meanwhile, and all that writes to it waits until that is done"
+                "the database takes {bytes}, of which {free} are free; it is rewritten, which takes up to {needed} more in its folder meanwhile, and all that writes to it waits until that is done"
             ))?;
         }
         let compact = Request {
@@ -59,7 +59,7 @@ impl Compact {
 }
 
 fn lines(of: &Compacted) -> Vec<String> {
-    let [before, now] = [of.bytes_before, of.bytes].map(BinaryBytes);
+    let [before, now] = [of.bytes_before, of.bytes].map(ByteSize::b);
     let how = match (of.rewritten, of.bytes < of.bytes_before) {
         (true, _) => "; from now on free room is given back after each removal",
         (false, true) => "",
@@ -76,10 +76,10 @@ fn tables(of: &StoreSpace) -> Vec<String> {
         let vacuumed = table.vacuumed_at_ms.map_or("never".to_owned(), shown::time);
         [
             left("TABLE", &table.name),
-            right("SIZE", BinaryBytes(table.bytes)),
+            right("SIZE", ByteSize::b(table.bytes)),
             right("ROWS", table.live_rows),
             right("DELETED ROWS", table.dead_rows),
-            right("REUSABLE", BinaryBytes(table.reusable_bytes)),
+            right("REUSABLE", ByteSize::b(table.reusable_bytes)),
             left("LAST VACUUM", vacuumed),
         ]
     }));

@@ -2,24 +2,38 @@
 
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
-    KnownInstance, ListInstances, LookUpsSeen, ShowInstance, ShownInstance,
+    ForgetInstance, ForgottenInstance, KnownInstance, ListInstances, LookUpsSeen, PlanForgetting,
+    ShowInstance, ShownInstance,
 };
 
 use crate::{
     config::Config,
+    consent::Consent,
     error::CliError,
-    store_access::show,
+    output, shown as text,
+    store_access::{Missing, once, show},
     table::{self, left, right},
 };
 
 /// What can be done with servers.
 #[derive(Debug, Subcommand)]
 pub enum Instance {
-    /// List the servers that the store knows, with their sources and credentials.
+    /// List the servers that the store knows, with their posts, sources and credentials.
     List,
     /// Show what a server honours of requests for its timelines, and which look-ups of single posts
     /// it answers, as its answers have shown it.
     Show(InstanceAddress),
+    /// Forget a server: remove its sources, its credentials and its posts.
+    Forget(Forget),
+}
+
+/// A server to forget.
+#[derive(Debug, Args)]
+pub struct Forget {
+    #[command(flatten)]
+    address: InstanceAddress,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// A server's address.
@@ -40,8 +54,51 @@ impl Instance {
             Self::Show(InstanceAddress { url: address }) => {
                 show(config, json, ShowInstance { address }, shown).await
             }
+            Self::Forget(forget) => output::reply(json, &forget.run(config).await?, forgotten),
         }
     }
+}
+
+impl Forget {
+    /// Forgets the server, once it is said what goes with it and that is agreed to.
+    async fn run(self, config: &Config) -> Result<ForgottenInstance, CliError> {
+        let address = self.address.url;
+        if !self.consent.is_given() {
+            let plan = PlanForgetting {
+                address: address.clone(),
+            };
+            let contents = once(config, Missing::Refuse, plan).await?;
+            let what = format!(
+                "{} is forgotten for good, {}",
+                contents.address,
+                gone(&contents)
+            );
+            self.consent.ask(&what)?;
+        }
+        once(config, Missing::Refuse, ForgetInstance { address }).await
+    }
+}
+
+fn forgotten(of: &ForgottenInstance) -> Vec<String> {
+    vec![format!("{} is forgotten, {}", of.address, gone(of))]
+}
+
+fn gone(of: &ForgottenInstance) -> String {
+    let named = |names: &[String], one: &str| match names {
+        [] => text::count(0, one),
+        names => format!(
+            "{} ({})",
+            text::count(names.len() as u64, one),
+            names.join(", ")
+        ),
+    };
+    format!(
+        "with {}, {}, {} and {}",
+        named(&of.sources, "source"),
+        named(&of.credentials, "credential"),
+        text::count(of.posts, "post"),
+        text::count(of.accounts, "account")
+    )
 }
 
 #[expect(clippy::ptr_arg, reason = "a reply")]
@@ -57,6 +114,7 @@ fn listed(instances: &Vec<KnownInstance>) -> Vec<String> {
         [
             left("SERVER", &instance.address),
             left("API", instance.api),
+            right("POSTS", instance.posts),
             left("SOURCES", names(&instance.sources)),
             left("CREDENTIALS", names(&instance.credentials)),
         ]

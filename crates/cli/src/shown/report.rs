@@ -42,7 +42,7 @@ fn verdict(report: &CompletenessReport) -> String {
         Verdict::EmptySoFar => format!("no posts so far in {}", polls(report)),
         Verdict::NothingRead => "nothing read yet".to_owned(),
         Verdict::PollsFail => format!("NOT known to be complete: polls fail; {last_poll}"),
-        Verdict::NotPolled => format!("NOT known to be complete: no poll of late; {last_poll}"),
+        Verdict::NotPolled => format!("NOT known to be complete: no poll recently; {last_poll}"),
         Verdict::CannotBeProven => {
             let why = report.unprovable.as_deref().unwrap_or_default();
             format!("NOT known to be complete: it cannot be proven here: {why}")
@@ -67,7 +67,7 @@ fn polls(report: &CompletenessReport) -> String {
 fn last_poll(report: &CompletenessReport) -> String {
     match report.polls.last_ms {
         Some(at_ms) => format!("the last good one was at {}", time(at_ms)),
-        None => "none has succeeded of late".to_owned(),
+        None => "none has succeeded recently".to_owned(),
     }
 }
 

@@ -14,8 +14,10 @@ use std::{
 
 use serde_json::Value;
 
+pub mod exported;
 pub mod moody_server;
 pub mod postgres;
+pub mod quiet;
 pub mod small_disk;
 
 /// A data folder, and how the binary is run on it.

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::error::classify;
 use crate::error::DbError;
 
-/// Writes the whole file anew, outside of a transaction, as one that gives free pages back.
+/// Rewrites the whole file, outside of a transaction, as one that gives free pages back.
 pub(crate) fn vacuum(connection: &Connection, path: &Path) -> Result<(), DbError> {
     let run = |sql: &str| {
         connection

@@ -20,11 +20,12 @@ pub(super) async fn list(
     host: &Host,
     _: ListInstances,
 ) -> Result<Vec<KnownInstance>, CommandError> {
-    let (instances, sources, credentials) = host
+    let (instances, posts, sources, credentials) = host
         .store
         .read(|tx| {
             let (sources, credentials) = (source::list(tx)?, credential::list(tx)?);
-            Ok::<_, StoreError>((instance::all(tx)?, sources, credentials))
+            let posts = instance::post_counts(tx)?;
+            Ok::<_, StoreError>((instance::all(tx)?, posts, sources, credentials))
         })
         .await?;
     let rows = instances.into_iter().map(|instance| {
@@ -33,6 +34,7 @@ pub(super) async fn list(
         KnownInstance {
             address: instance.origin,
             api: instance.api,
+            posts: posts.get(&instance.id).copied().unwrap_or(0),
             sources: sources.map(|source| source.name.clone()).collect(),
             credentials: credentials.map(|it| it.name.clone()).collect(),
         }

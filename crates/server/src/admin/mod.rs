@@ -6,6 +6,7 @@ mod credentials;
 mod feed;
 mod growth;
 mod host;
+mod instance_removal;
 mod instances;
 mod look_up_plan;
 mod nodes;
@@ -87,6 +88,8 @@ commands! {
     "source_fill": FillGap => RequestedFill, fill;
     "instance_list": ListInstances => Vec<KnownInstance>, instances::list;
     "instance_show": ShowInstance => ShownInstance, instances::show;
+    "instance_forgetting": PlanForgetting => ForgottenInstance, instance_removal::plan;
+    "instance_forget": ForgetInstance => ForgottenInstance, instance_removal::forget;
     "status": ShowStatus => MirrorStatus, status::show;
     "space": ShowSpace => StoreSpace, space::show;
     "compact": Compact => Compacted, space::compact;

@@ -41,7 +41,7 @@ fn row(table: space::TableSpace) -> TableSpace {
     }
 }
 
-/// Gives free room back, or writes the file anew where it has to and may.
+/// Gives free room back, or rewrites the file where it has to and may.
 pub(super) async fn compact(host: &Host, request: Compact) -> Result<Compacted, CommandError> {
     let store = &host.store;
     let before = pages(store).await?;
@@ -49,7 +49,7 @@ pub(super) async fn compact(host: &Host, request: Compact) -> Result<Compacted, 
     match rewritten {
         true if !request.may_rewrite => {
             return Err(CommandError::usage(
-                "this file can only be compacted by writing it anew, and that was not agreed to",
+                "this file can only be compacted by rewriting it, and that was not agreed to",
             ));
         }
         true => store.vacuum().await.map_err(StoreError::from)?,

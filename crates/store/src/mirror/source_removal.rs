@@ -10,7 +10,7 @@ use crate::{
     id_types::{SourceKey, from_sql},
     library,
     mirror::machine::LockedSource,
-    posts::instance,
+    posts::{instance, post_removal},
     refresh,
     sharing::change,
 };
@@ -199,45 +199,18 @@ fn remove_posts(
     held: &LockedSource,
     unreferenced: &[i64],
 ) -> Result<u64, StoreError> {
-    let column = || Column::i64(unreferenced.iter().copied());
-    // A post that others name keeps the ID by which they do.
-    for sql in [
-        "update upstream_post set post_id = 0
-         where reference_id is not null and instance_id = $2 and upstream_id in
-             (select upstream_id from post where id {in $1} and instance_id = $2)",
-        "delete from upstream_post
-         where reference_id is null and instance_id = $2 and upstream_id in
-             (select upstream_id from post where id {in $1} and instance_id = $2)",
-    ] {
-        tx.execute(sql, &[&column(), &held.instance_id])?;
-    }
-    // Saves lock posts before what hangs on them.
-    let posts = tx.execute(
-        "delete from post where id {in $1} and instance_id = $2",
-        &[&column(), &held.instance_id],
-    )?;
-    refresh::unschedule(tx, held.instance_id, unreferenced)?;
-    for sql in [
-        "delete from count_history where post_id {in $1} and instance_id = $2",
-        "delete from post_history where post_id {in $1} and instance_id = $2",
-    ] {
-        tx.execute(sql, &[&column(), &held.instance_id])?;
-    }
-    // An alias without a post keeps an ID from being given again.
+    let removed = post_removal::remove(tx, held.instance_id, unreferenced)?;
     tx.execute(
         "update entry_alias set post_id = null where instance_id = $3 and id in
              (select id from entry
               where source_id = $1 and instance_id = $3 and post_id {in $2})",
-        &[&held.id, &column(), &held.instance_id],
+        &[
+            &held.id,
+            &Column::i64(unreferenced.iter().copied()),
+            &held.instance_id,
+        ],
     )?;
-    tx.execute_many(
-        "insert into entry_alias (id, instance_id, post_id)
-         select r.id, $1, null from {rows as r(id)} where true
-         on conflict ({key id + instance_id}) do nothing",
-        &[&held.instance_id],
-        &[column()],
-    )?;
-    Ok(posts)
+    Ok(removed)
 }
 
 const BATCH: i64 = 1000;

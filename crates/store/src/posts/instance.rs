@@ -1,5 +1,7 @@
 //! Instances: the servers that timelines come from.
 
+use std::collections::HashMap;
+
 use driftline_core::api::Api;
 use driftline_db::{DbError, Root, Row, Tx};
 
@@ -51,6 +53,20 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
     let sql = "select id, origin, api from instance order by id";
     Ok(tx.query(sql, &[], from_row)?)
+}
+
+/// How many posts are stored of each instance that has any. Reads the keys of all posts.
+pub fn post_counts(tx: &mut Tx<'_>) -> Result<HashMap<InstanceId, u64>, StoreError> {
+    let counts = tx.query(
+        "select instance_id, count(*) as posts from upstream_post where post_id <> 0
+         group by instance_id",
+        &[],
+        |row| {
+            let instance = from_sql(row.i64("instance_id")?)?;
+            Ok((instance, row.i64("posts")?.cast_unsigned()))
+        },
+    )?;
+    Ok(counts.into_iter().collect())
 }
 
 /// The instance of that ID.

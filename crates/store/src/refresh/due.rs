@@ -182,16 +182,16 @@ pub fn overdue(
              cast(sum(leased) as {{i64}}) as leased, min(due_at_ms) as first_due_ms
          from (select instance_id, post_id < 0 as is_pending, due_at_ms, 0 as leased,
                  case when due_at_ms <= $1 then 1 else 0 end as late
-             from schedule where {OF_INSTANCE}
+             from schedule where {OF_INSTANCES}
              union all
              select instance_id, post_id < 0, due_at_ms, 1,
                  case when due_at_ms <= $1 then 1 else 0 end
              from (select instance_id, lease_bucket as bucket, due_at_ms, post_id
                  from ({claimed}) as slot) as claimed
-             where {OF_INSTANCE}) as due
+             where {OF_INSTANCES}) as due
          group by instance_id, is_pending"
     );
-    let rows = of_each(tx, &query, &[&now_ms], instances, |row| {
+    let rows = of_each(tx, &query, now_ms, instances, |row| {
         let state = Overdue {
             scheduled: row.i64("posts")?.cast_unsigned(),
             overdue: row.i64("late")?.cast_unsigned(),
@@ -254,12 +254,12 @@ pub fn bands(
          from (select instance_id, {case} as band, $1 - refreshed_at_ms as stale,
                  case when due_at_ms <= $1 then 1 else 0 end as late
              from freshness
-             where {OF_INSTANCE}
+             where {OF_INSTANCES}
                  and due_at_ms is not null
                  and post_created_at_ms is not null and post_id > 0) as aged
          group by instance_id, band"
     );
-    let rows = of_each(tx, &query, &[&now_ms], instances, |row| {
+    let rows = of_each(tx, &query, now_ms, instances, |row| {
         let state = BandState {
             posts: row.i64("posts")?.cast_unsigned(),
             overdue: row.i64("overdue")?.cast_unsigned(),
@@ -280,15 +280,15 @@ pub fn bands(
     Ok(found.collect())
 }
 
-/// The rows of one instance, of a table with `bucket` and `instance_id`.
-const OF_INSTANCE: &str = "bucket >= {row 1} and bucket < {row 2} and instance_id = {of_instance}";
+/// The rows of instances, of a table with `bucket` and `instance_id`.
+const OF_INSTANCES: &str = "bucket {in $2} and instance_id {of_instances}";
 
-/// Asks a query of each instance, in which [`OF_INSTANCE`] stands and whose own parameters come
-/// first. Returns the rows of each, in the order of the instances.
+/// Asks a query of instances, in which [`OF_INSTANCES`] stands and whose first parameter is the time.
+/// Returns the rows of each, in the order of the instances.
 fn of_each<T>(
     tx: &mut Tx<'_>,
     query: &str,
-    params: &[&dyn ToValue],
+    now_ms: i64,
     instances: &[InstanceId],
     row: fn(&Row<'_>) -> Result<(i64, T), DbError>,
 ) -> Result<Vec<Vec<T>>, StoreError> {
@@ -300,24 +300,16 @@ fn of_each<T>(
     };
     let mut found: HashMap<i64, Vec<T>> = HashMap::new();
     for some in instances.chunks(together) {
-        let bases = || some.iter().map(|instance| sql(*instance) * SHARDS);
-        let mut columns = vec![
-            Column::i64(bases()),
-            Column::i64(bases().map(|base| base + SHARDS)),
-        ];
-        let mut params = params.to_vec();
-        let id;
-        let of_instance = if let [instance] = some {
-            id = sql(*instance);
-            params.push(&id);
-            format!("${}", params.len())
-        } else {
-            columns.push(Column::i64(some.iter().map(|instance| sql(*instance))));
-            "{row 3}".to_owned()
+        let ids = || some.iter().map(|instance| sql(*instance));
+        let buckets = ids().flat_map(|id| Shards::ALL.buckets(id * SHARDS));
+        let (buckets, all) = (Column::i64(buckets), Column::i64(ids()));
+        let single = some.first().map(|instance| sql(*instance));
+        let (of_instances, instances): (_, &dyn ToValue) = match some {
+            [_] => ("= $3", &single),
+            _ => ("{in $3}", &all),
         };
-        let query = query.replace("{of_instance}", &of_instance);
-        let asked = tx.query_each_later(&query, &params, &columns, row)?;
-        for (instance, row) in tx.rows(asked)? {
+        let query = query.replace("{of_instances}", of_instances);
+        for (instance, row) in tx.query(&query, &[&now_ms, &buckets, instances], row)? {
             found.entry(instance).or_default().push(row);
         }
     }

@@ -14,6 +14,7 @@ mod fixtures;
 mod gaps;
 mod hash_forms;
 mod history;
+mod instance_removal;
 mod libraries;
 mod local_ids;
 mod look_up_abilities;

@@ -1,13 +1,16 @@
 //! What only other crates ask of the store: their statements are in the list because of this, and known
 //! to be accepted by a distributed PostgreSQL.
 
+use std::fs;
+
 use driftline_core::{
     api::Api,
     quota::QuotaLedger,
     refresh::{AgeTable, RefreshObservation, RefreshPlan},
 };
+use driftline_db::testing::databases;
 use driftline_store::{
-    CredentialKey, InstanceId, LocalId, Root, Store, StoreError, Tx,
+    CredentialKey, InstanceId, LocalId, Root, Store, StoreError, Target, Tx,
     credential::{self, NewCredential, Quarantine},
     export, instance, local_ids, machine, quota,
     refresh::{
@@ -17,7 +20,7 @@ use driftline_store::{
     source, touch,
 };
 
-use crate::world::{START_MS, World, on_both, posts};
+use crate::world::{START_MS, World, on_both, open, posts};
 
 const LATER_MS: i64 = START_MS + 1_000_000_000;
 
@@ -54,7 +57,7 @@ fn what_is_due_is_told_of_each_instance() {
         let due = read(store, move |tx| due_by(tx, &[all], times));
         assert_eq!(due.get(&instance).copied(), first);
         assert_eq!(read(store, move |tx| due_by(tx, &[all, all], times)), due);
-        let unknown = InstanceId::new(1_000).expect("an ID");
+        let unknown = InstanceId::new(1_000);
         for instances in [vec![instance], vec![unknown, instance]] {
             let (asked, last) = (instances.clone(), instances.len() - 1);
             let states = read(store, move |tx| {
@@ -157,4 +160,21 @@ fn a_credentials_quotas_and_quarantine_are_kept() {
             tx, key
         )));
     });
+}
+
+/// Whether the store can be written is asked for where the disk may be full.
+#[test]
+fn a_touch_is_written_to_the_disk() {
+    for fresh in databases() {
+        let store = open(&fresh);
+        write(&store, Root::none(), touch);
+        if let Target::Sqlite { path } = &fresh.target {
+            let name = path.file_name().expect("a file").display();
+            let log = path.with_file_name(format!("{name}-wal"));
+            let before = fs::read(&log).expect("a log");
+            write(&store, Root::none(), touch);
+            assert_ne!(fs::read(&log).expect("a log"), before);
+        }
+        store.close_blocking();
+    }
 }

@@ -9,13 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bytesize::ByteSize;
 use clap::{Args, Subcommand};
 use driftline_runtime::now_ms;
 use driftline_store::{
     StoreError, Target,
     backup::{self, Progress as Step, Watch},
 };
-use indicatif::BinaryBytes;
 use rustix::fs::statvfs;
 use tokio::sync::watch;
 
@@ -131,7 +131,7 @@ fn summary(manifest: &Manifest, dir: &Path) -> String {
         shown::time(manifest.taken_at_ms),
         shown::count(manifest.rows(), "row"),
         shown::count(manifest.tables.len() as u64, "table"),
-        BinaryBytes(manifest.bytes()),
+        ByteSize::b(manifest.bytes()),
     )
 }
 
@@ -217,8 +217,8 @@ pub fn need_room(folder: &Path, needed: u64) -> Result<(), CliError> {
         true => Err(CliError::failed(format!(
             "the disk of {} has {} free, and about {} are needed: make room, or name a folder on another disk",
             durable::parent(folder).display(),
-            BinaryBytes(free),
-            BinaryBytes(needed)
+            ByteSize::b(free),
+            ByteSize::b(needed)
         ))),
     }
 }

@@ -13,10 +13,10 @@ use axum::http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
+use bytesize::ByteSize;
 use driftline_net::{Http, OpenAnswer, Opened};
 use driftline_runtime::now_ms;
 use driftline_server::admin::SourceRow;
-use indicatif::BinaryBytes;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::Semaphore,
@@ -194,7 +194,7 @@ async fn of_host(
 async fn one(http: &Http, url: Url, folder: &Path, max_bytes: u64) -> Result<Fetched, Failure> {
     let deadline = Instant::now() + TOTAL_TIMEOUT;
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("*/*"))]);
-    let opened = http.open(url.clone(), headers, StatusCode::OK, |_| Ok(None));
+    let opened = http.open_public(url.clone(), headers, StatusCode::OK);
     let opened = opened
         .await
         .map_err(|error| Failure::Refused(error.to_string()))?;
@@ -280,7 +280,7 @@ fn keep(part: tempfile::NamedTempFile, file: &File, path: &Path) -> io::Result<(
 }
 
 fn too_large(max_bytes: u64) -> Failure {
-    let max = BinaryBytes(max_bytes);
+    let max = ByteSize::b(max_bytes);
     Failure::Refused(format!("it is larger than {max} (--media-max-size)"))
 }
 

@@ -2,8 +2,8 @@
 
 mod tables;
 
+use bytesize::ByteSize;
 use driftline_server::admin::{MirrorStatus, NodeState, SourceStatus};
-use indicatif::BinaryBytes;
 use serde::Serialize;
 
 use super::{report::count, time::time};
@@ -109,13 +109,13 @@ fn process(of: &MirrorStatus) -> String {
 }
 
 fn store(of: &StoreOverview) -> String {
-    let size = of.bytes.map(|bytes| format!(" {}", BinaryBytes(bytes)));
+    let size = of.bytes.map(|bytes| format!(" {}", ByteSize::b(bytes)));
     let wal = of
         .wal_bytes
-        .map(|bytes| format!(", WAL {}", BinaryBytes(bytes)));
+        .map(|bytes| format!(", WAL {}", ByteSize::b(bytes)));
     let disk = of
         .disk_free_bytes
-        .map(|bytes| format!("; disk {} free", BinaryBytes(bytes)));
+        .map(|bytes| format!("; disk {} free", ByteSize::b(bytes)));
     let parts = [size, wal, disk].map(Option::unwrap_or_default);
     format!("{}{}", of.database, parts.concat())
 }

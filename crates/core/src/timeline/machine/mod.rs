@@ -267,7 +267,7 @@ impl Machine {
         self.errors.polls_fail()
     }
 
-    /// What polls have had of late.
+    /// What polls have had recently.
     pub fn polls(&self) -> &Polls {
         &self.polls
     }

@@ -1,4 +1,4 @@
-//! What polls have had of late.
+//! What polls have had recently.
 
 use serde::{Deserialize, Serialize};
 

@@ -14,6 +14,8 @@ pub struct KnownInstance {
     pub address: String,
     /// The API that it speaks.
     pub api: Api,
+    /// The number of posts that are stored of it.
+    pub posts: u64,
     /// The sources that read it, and the one of its tracked posts.
     pub sources: Vec<String>,
     /// The credentials that its posts are refreshed with.
@@ -36,6 +38,35 @@ pub struct ShownInstance {
     pub timelines: Vec<TimelineAbilities>,
     /// What look-ups of single posts found, by credential.
     pub look_ups: Vec<CredentialLookUps>,
+}
+
+/// Count what goes with an instance if it is forgotten.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlanForgetting {
+    /// Its address as the operator typed it.
+    pub address: String,
+}
+
+/// Forget an instance: remove its sources, its credentials, and all that is stored of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ForgetInstance {
+    /// Its address as the operator typed it.
+    pub address: String,
+}
+
+/// An instance that is to be forgotten, or was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenInstance {
+    /// Its address.
+    pub address: String,
+    /// Its sources.
+    pub sources: Vec<String>,
+    /// Its credentials.
+    pub credentials: Vec<String>,
+    /// The number of its posts.
+    pub posts: u64,
+    /// The number of its accounts: authors, and those that posts name.
+    pub accounts: u64,
 }
 
 /// What a server honours of the requests for one timeline.

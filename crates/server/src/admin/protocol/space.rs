@@ -16,9 +16,9 @@ pub enum StoreSpace {
         bytes: u64,
         /// What of it holds nothing.
         free_bytes: u64,
-        /// Whether free room can be given back by and by; else the file has to be written anew.
+        /// Whether free room can be given back by and by; else the file has to be rewritten.
         is_incremental: bool,
-        /// The room that it takes, in the file's folder, to write it anew.
+        /// The room that it takes, in the file's folder, to rewrite it.
         needed_bytes: u64,
     },
     /// Tables of a server.
@@ -48,7 +48,7 @@ pub struct TableSpace {
 /// Give free room of a SQLite store back to the file system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Compact {
-    /// Whether the file may be written anew, where free room cannot be given back otherwise.
+    /// Whether the file may be rewritten, where free room cannot be given back otherwise.
     pub may_rewrite: bool,
 }
 
@@ -59,6 +59,6 @@ pub struct Compacted {
     pub bytes_before: u64,
     /// Its size now.
     pub bytes: u64,
-    /// Whether it was written anew.
+    /// Whether it was rewritten.
     pub rewritten: bool,
 }

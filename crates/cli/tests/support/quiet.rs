@@ -1,0 +1,51 @@
+//! A timeline that has fallen silent, and its whole mirror.
+
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use serde_json::Value;
+
+use super::DataDir;
+
+/// A timeline with 20 s of posts in it, so many a second, whose last is a second old.
+pub async fn quiet(posts_per_s: f64, seed: u64) -> SimServer {
+    quiet_after(-1_000, posts_per_s, seed).await
+}
+
+/// One that goes on for so long.
+pub async fn quiet_after(ms: i64, posts_per_s: f64, seed: u64) -> SimServer {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(20_000 + ms),
+            ..WorldConfig::punctual(posts_per_s)
+        },
+        history_ms: 20_000,
+        ..ServerConfig::default()
+    };
+    SimServer::start(config, seed, Clock::Real).await.unwrap()
+}
+
+/// What `mirror` takes to read all of it in a second, and settle.
+pub const FAST: [&str; 11] = [
+    "--allow-private",
+    "--backfill",
+    "all",
+    "--every",
+    "100ms",
+    "--spacing",
+    "10ms",
+    "--second-look",
+    "200ms",
+    "--rung",
+    "1d/1h",
+];
+
+impl DataDir {
+    /// Mirrors all of a quiet timeline into a source of that name. Returns its report.
+    pub fn mirror(&self, url: &str, name: &str) -> Value {
+        let mut arguments = vec!["mirror", url, "--name", name, "--for", "1s"];
+        arguments.extend(FAST);
+        self.json(&arguments)
+    }
+}

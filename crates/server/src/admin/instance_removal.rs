@@ -1,0 +1,100 @@
+//! Commands that forget instances.
+
+use driftline_runtime::CommandError;
+use driftline_store::{
+    Instance, Store, StoreError, credential, instance,
+    instance_removal::{self, Part, Step},
+    local_ids, source,
+};
+use driftline_upstream::Address;
+
+use super::{
+    ForgetInstance, ForgottenInstance, Host, PlanForgetting, RemoveSource, source_removal,
+    space::give_back_after_removal,
+};
+
+/// What goes with an instance if it is forgotten now.
+pub(super) async fn plan(
+    host: &Host,
+    request: PlanForgetting,
+) -> Result<ForgottenInstance, CommandError> {
+    let known = find(&host.store, &request.address).await?;
+    contents(&host.store, &known).await
+}
+
+/// Forgets an instance, in many short transactions: what is cut short goes on when it is asked for again.
+pub(super) async fn forget(
+    host: &Host,
+    request: ForgetInstance,
+) -> Result<ForgottenInstance, CommandError> {
+    let store = &host.store;
+    let known = find(store, &request.address).await?;
+    let forgotten = contents(store, &known).await?;
+    for name in &forgotten.sources {
+        let (name, keep_posts) = (name.clone(), false);
+        source_removal::remove(host, RemoveSource { name, keep_posts }).await?;
+    }
+    let id = known.id;
+    let remove_credentials = store.write(local_ids::root(), move |tx| {
+        for credential in credential::of_instance(tx, id)? {
+            credential::remove(tx, credential.key())?;
+        }
+        Ok::<_, StoreError>(())
+    });
+    remove_credentials.await?;
+    for part in [Part::Posts, Part::Accounts] {
+        let mut after = String::new();
+        loop {
+            let from = after.clone();
+            let step = store.write(instance::root(id), move |tx| {
+                instance_removal::remove_next(tx, id, part, &from)
+            });
+            match step.await? {
+                Some(Step { after: next, .. }) => after = next,
+                None => break,
+            }
+        }
+    }
+    let remove = store.write(local_ids::root(), move |tx| {
+        instance_removal::remove(tx, id)
+    });
+    if !remove.await? {
+        return Err(CommandError::failed(format!(
+            "a source or a credential of {} was added meanwhile; it stays, without what was stored before",
+            known.origin
+        )));
+    }
+    give_back_after_removal(host).await;
+    Ok(forgotten)
+}
+
+async fn contents(store: &Store, known: &Instance) -> Result<ForgottenInstance, CommandError> {
+    let id = known.id;
+    let (sources, credentials, stored) = store
+        .read(move |tx| {
+            let credentials = credential::of_instance(tx, id)?;
+            let stored = instance_removal::contents(tx, id)?;
+            Ok::<_, StoreError>((source::list(tx)?, credentials, stored))
+        })
+        .await?;
+    let sources = sources.into_iter().filter(|it| it.instance.id == id);
+    let credentials = credentials.into_iter();
+    Ok(ForgottenInstance {
+        address: known.origin.clone(),
+        sources: sources.map(|source| source.name).collect(),
+        credentials: credentials.map(|credential| credential.name).collect(),
+        posts: stored.posts,
+        accounts: stored.accounts,
+    })
+}
+
+async fn find(store: &Store, address: &str) -> Result<Instance, CommandError> {
+    let address = Address::parse(address).map_err(CommandError::usage)?;
+    let origin = address.to_string();
+    let found = store.read(move |tx| instance::by_origin(tx, &origin));
+    found.await?.ok_or_else(|| {
+        CommandError::usage(format!(
+            "{address} is not known; `driftline instance list` shows the servers that are"
+        ))
+    })
+}

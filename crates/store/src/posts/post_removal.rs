@@ -1,0 +1,43 @@
+//! Removes posts with what hangs on them.
+
+use driftline_db::{Column, DbError, Tx};
+
+use crate::refresh;
+
+/// Removes posts with their names, states and histories. Their IDs are never given again: what of
+/// `entry_alias` names the posts is the caller's. The instance must be held.
+pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Result<u64, DbError> {
+    let column = || Column::i64(post_ids.iter().copied());
+    // A post that others name keeps the ID by which they do.
+    for sql in [
+        "update upstream_post set post_id = 0
+         where reference_id is not null and instance_id = $2 and upstream_id in
+             (select upstream_id from post where id {in $1} and instance_id = $2)",
+        "delete from upstream_post
+         where reference_id is null and instance_id = $2 and upstream_id in
+             (select upstream_id from post where id {in $1} and instance_id = $2)",
+    ] {
+        tx.execute(sql, &[&column(), &instance_id])?;
+    }
+    // Saves lock posts before what hangs on them.
+    let posts = tx.execute(
+        "delete from post where id {in $1} and instance_id = $2",
+        &[&column(), &instance_id],
+    )?;
+    refresh::unschedule(tx, instance_id, post_ids)?;
+    for sql in [
+        "delete from count_history where post_id {in $1} and instance_id = $2",
+        "delete from post_history where post_id {in $1} and instance_id = $2",
+    ] {
+        tx.execute(sql, &[&column(), &instance_id])?;
+    }
+    // An alias without a post keeps an ID from being given again.
+    tx.execute_many(
+        "insert into entry_alias (id, instance_id, post_id)
+         select r.id, $1, null from {rows as r(id)} where true
+         on conflict ({key id + instance_id}) do update set post_id = null",
+        &[&instance_id],
+        &[column()],
+    )?;
+    Ok(posts)
+}

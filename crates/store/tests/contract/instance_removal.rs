@@ -1,0 +1,138 @@
+//! Forgetting an instance: what hangs from it goes, what is of others stays.
+
+use driftline_core::api::Api;
+use driftline_store::{
+    InstanceId, Store, StoreError, Tx,
+    credential::{self, NewCredential},
+    instance,
+    instance_removal::{self, Part, Step},
+    local_ids,
+    source::{self, LastPosts},
+};
+
+use crate::world::{START_MS, World, names, new_source, on_both, posts};
+
+/// A source of another instance.
+fn elsewhere(store: &Store) -> World {
+    let mut new = new_source("elsewhere");
+    new.origin = "https://elsewhere.example".to_owned();
+    let add = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
+    let mut world = World::of(store, add.expect("a write").expect("a source"));
+    world.poll(Vec::new());
+    world
+}
+
+fn remove_next(store: &Store, instance: InstanceId, part: Part, after: &str) -> Option<Step> {
+    let after = after.to_owned();
+    let next = store.write_blocking(instance::root(instance), move |tx| {
+        instance_removal::remove_next(tx, instance, part, &after)
+    });
+    next.expect("a step")
+}
+
+fn remove(store: &Store, instance: InstanceId) -> bool {
+    let removed = store.write_blocking(instance::root(instance), move |tx| {
+        instance_removal::remove(tx, instance)
+    });
+    removed.expect("a removal")
+}
+
+/// The rows of each table that hang from an instance.
+fn rows(store: &Store, instance: InstanceId) -> Vec<(&'static str, i64)> {
+    let id = instance.raw().cast_signed();
+    let count = move |tx: &mut Tx<'_>| {
+        let counted = TABLES.iter().map(|table| {
+            let sql = format!("select count(*) from {table} where instance_id = $1");
+            Ok((*table, tx.query_one(&sql, &[&id], |row| row.i64(0))?))
+        });
+        counted.collect::<Result<Vec<_>, StoreError>>()
+    };
+    let counts = store.read_blocking(count).expect("counts");
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn an_instance_is_forgotten_with_all_that_hangs_from_it() {
+    on_both(|store| {
+        let mut home = World::readable(store, "home");
+        let mut other = elsewhere(store);
+        home.poll(posts(1..=3));
+        other.poll(posts(1..=1_500));
+        let (instance, at_home) = (other.source.instance, home.timeline());
+        let mut given: Vec<_> = other.timeline().iter().map(|post| post.id).collect();
+        let new = NewCredential {
+            name: "reader".to_owned(),
+            origin: "https://elsewhere.example".to_owned(),
+            api: Api::Mastodon,
+            token: None,
+            monthly_posts: None,
+        };
+        let added = store.write_blocking(local_ids::root(), move |tx| {
+            credential::add(tx, &new, START_MS)
+        });
+        let key = added.expect("a write").expect("a credential");
+        let counts = store.read_blocking(instance::post_counts).expect("counts");
+        assert_eq!(counts[&instance], 1_500);
+        let contents = store.read_blocking(move |tx| instance_removal::contents(tx, instance));
+        let contents = contents.expect("contents");
+        assert_eq!((contents.posts, contents.accounts), (1_500, 1));
+        assert!(!remove(store, instance), "it has a source");
+
+        // Posts that were kept belong to no source.
+        let source = other.source;
+        other.write(move |tx| source::remove(tx, source, LastPosts::Keep));
+        assert!(!remove(store, instance), "it has a credential");
+        let gone = store.write_blocking(local_ids::root(), move |tx| credential::remove(tx, key));
+        assert!(gone.expect("a removal"));
+        assert!(!remove(store, instance), "it has posts");
+        let mut removed = Vec::new();
+        for part in [Part::Posts, Part::Accounts] {
+            let mut after = String::new();
+            while let Some(step) = remove_next(store, instance, part, &after) {
+                removed.push(step.removed);
+                after = step.after;
+            }
+        }
+        assert_eq!(removed, [1_000, 500, 1]);
+        assert!(remove(store, instance));
+        assert!(
+            !rows(store, instance)
+                .iter()
+                .any(|(table, _)| *table != "entry_alias")
+        );
+        let known = store.read_blocking(instance::all).expect("instances");
+        assert_eq!(known.len(), 1);
+        assert_eq!(home.timeline(), at_home);
+        assert_eq!(names(&home.public()), ["3", "2", "1"]);
+
+        // It may come back, under IDs that were never given.
+        let mut again = elsewhere(store);
+        assert_ne!(again.source.instance, instance);
+        again.poll(posts(1..=3));
+        let new: Vec<_> = again.timeline().iter().map(|post| post.id).collect();
+        assert_eq!(new.len(), 3);
+        given.retain(|id| new.contains(id));
+        assert_eq!(given, []);
+    });
+}
+
+const TABLES: [&str; 18] = [
+    "account",
+    "claim_lease",
+    "count_history",
+    "credential",
+    "entry",
+    "entry_alias",
+    "freshness",
+    "gap",
+    "learned_state",
+    "library",
+    "look_up_ability",
+    "outbox",
+    "pending_lookup",
+    "post",
+    "quarantine",
+    "quota",
+    "schedule",
+    "upstream_post",
+];
