@@ -162,6 +162,8 @@ fn stored(database: &Path) -> Result<usize, Failure> {
 
 /// As many requests at once as the program sends; a commit for what has come since the last.
 fn bare(upstream: &Upstream, path: &Path, ids: &[u64]) -> Result<(), Failure> {
+    // There is one already after the first round.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let connection = Connection::open(path)?;
     connection.execute_batch(
         "pragma journal_mode = wal; pragma synchronous = full;
