@@ -48,7 +48,7 @@ async fn a_store_that_cannot_be_written_makes_it_unready_until_it_can() {
         .to_owned();
     assert!(kind.starts_with("text/plain"), "{kind}");
     assert_eq!(answer.text().await.unwrap(), "ok");
-    let trigger = "create trigger broken before update on store_identity \
+    let trigger = "create trigger broken before insert on store_identity \
          begin select raise(abort, 'it is broken'); end";
     execute(&world, trigger).await;
     let becomes = async |status: StatusCode| {
@@ -74,7 +74,7 @@ async fn why_a_store_fails_is_told_to_the_operator_alone() {
         app.authorization = Authorization::Closed;
     })
     .await;
-    let trigger = "create trigger broken before update on store_identity \
+    let trigger = "create trigger broken before insert on store_identity \
          begin select raise(abort, 'it is broken'); end";
     execute(&world, trigger).await;
     let answer = world.answer("/readyz").await;
