@@ -48,7 +48,7 @@ impl Options {
 /// Who writes what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// `driftline export sim`
+    /// `driftline export bench`
     Lines,
     /// `driftline export --out DIR`: the same with a manifest, which is synced
     Folder,
@@ -196,7 +196,7 @@ impl Way {
             Self::Lines | Self::Sqlite3 => command.stdout(File::create(to)?),
             Self::Folder | Self::Parquet | Self::Duckdb => command.stdout(Stdio::null()),
         };
-        program::succeed(&mut command)
+        program::run(&mut command)
     }
 }
 
@@ -222,7 +222,7 @@ fn size(of: &Path) -> Result<u64, Failure> {
 
 /// Takes the database, the file to write, and the query.
 const DUCKDB: &str = "
-import glob, os, sys
+import os, sys
 import duckdb, duckdb_extension_sqlite_scanner as extension
 folder = os.path.join(os.path.dirname(extension.__file__), 'extensions', 'v' + duckdb.__version__)
 connection = duckdb.connect()

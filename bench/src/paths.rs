@@ -6,7 +6,7 @@ use std::{env, path::PathBuf};
 pub(crate) const DRIFTLINE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/driftline");
 
-/// A folder on a disk: where the system's temporary files are may be memory.
+/// A folder on a disk: the system's temporary files may be kept in memory.
 pub(crate) fn disk() -> PathBuf {
     env::var_os("DRIFTLINE_BENCH_DISK").map_or_else(|| "/var/tmp".into(), PathBuf::from)
 }

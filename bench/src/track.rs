@@ -148,9 +148,9 @@ fn track(
     let url = upstream.url();
     let kind = upstream.kind().api();
     let mut add = driftline(&["credential", "add", url, "--kind", kind]);
-    program::succeed(add.args(["--token-env", "BENCH_TOKEN"]))?;
+    program::run(add.args(["--token-env", "BENCH_TOKEN"]))?;
     let mut track = driftline(&["track", url, "--once", "--allow-private"]);
-    program::succeed(track.arg("--ids").arg(ids))
+    program::run(track.arg("--ids").arg(ids))
 }
 
 fn stored(database: &Path) -> Result<usize, Failure> {

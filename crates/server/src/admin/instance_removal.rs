@@ -60,7 +60,7 @@ pub(super) async fn forget(
     });
     if !remove.await? {
         return Err(CommandError::failed(format!(
-            "a source or a credential of {} was added meanwhile; it stays, without what was stored before",
+            "a source or a credential of {} was added meanwhile; what was stored before is removed: to forget that, too, run the command again",
             known.origin
         )));
     }

@@ -53,14 +53,8 @@ pub fn due_by(
     instances: &[(InstanceId, Shards)],
     (now_ms, until_ms): (i64, i64),
 ) -> Result<HashMap<InstanceId, i64>, StoreError> {
-    // A distributed database reads one node in a statement.
-    let together = if tx.is_distributed() {
-        1
-    } else {
-        instances.len().max(1)
-    };
     let asked = instances
-        .chunks(together)
+        .chunks(together(tx))
         .map(|some| due_by_later(tx, some, (now_ms, until_ms)))
         .collect::<Result<Vec<_>, _>>()?;
     let mut first: HashMap<InstanceId, i64> = HashMap::new();
@@ -292,14 +286,8 @@ fn of_each<T>(
     instances: &[InstanceId],
     row: fn(&Row<'_>) -> Result<(i64, T), DbError>,
 ) -> Result<Vec<Vec<T>>, StoreError> {
-    // A distributed database reads one node in a statement.
-    let together = if tx.is_distributed() {
-        1
-    } else {
-        instances.len().max(1)
-    };
     let mut found: HashMap<i64, Vec<T>> = HashMap::new();
-    for some in instances.chunks(together) {
+    for some in instances.chunks(together(tx)) {
         let ids = || some.iter().map(|instance| sql(*instance));
         let buckets = ids().flat_map(|id| Shards::ALL.buckets(id * SHARDS));
         let (buckets, all) = (Column::i64(buckets), Column::i64(ids()));
@@ -315,4 +303,12 @@ fn of_each<T>(
     }
     let mut rows_of = |instance: &InstanceId| found.remove(&sql(*instance)).unwrap_or_default();
     Ok(instances.iter().map(&mut rows_of).collect())
+}
+
+/// How many instances a statement asks for: a distributed database reads one node in it.
+fn together(tx: &Tx<'_>) -> usize {
+    match tx.is_distributed() {
+        true => 1,
+        false => usize::MAX,
+    }
 }
