@@ -161,6 +161,7 @@ fn upstream_posts(upstream: &SimServer) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_gets_each_post_at_least_once_and_in_order() {
     let upstream = upstream(3_000).await;
+    let silent_at = Instant::now() + Duration::from_secs(4);
     let data_dir = DataDir::new();
     let (server, _) = data_dir.serve(&["--allow-private"]);
     add(&data_dir, &upstream);
@@ -183,7 +184,7 @@ async fn a_command_gets_each_post_at_least_once_and_in_order() {
     running.kill();
     let running = data_dir.start(&tail);
     wait_for("all is stored", || {
-        exported(&data_dir).len() >= upstream_posts(&upstream)
+        Instant::now() > silent_at && exported(&data_dir).len() == upstream_posts(&upstream)
     });
     let all = exported(&data_dir);
     wait_for("all ran", || {
