@@ -4,6 +4,7 @@
 
 use std::{
     fs::{self, File},
+    io::Write as _,
     path::Path,
     process::Command,
     sync::{
@@ -21,7 +22,7 @@ use crate::{
     Effort,
     failure::Failure,
     paths::disk,
-    read,
+    program, read,
     rounds::Spread,
     table::{Table, met},
 };
@@ -200,6 +201,7 @@ fn measure(
     to: &Path,
     figures: &mut Figures,
 ) -> Result<(), Failure> {
+    calm(from)?;
     let is_ended = Arc::new(AtomicBool::new(false));
     let writer = {
         let (store, is_ended) = (store.clone(), Arc::clone(&is_ended));
@@ -219,6 +221,29 @@ fn measure(
     figures.max_wait_ms.push(longest.as_secs_f64() * 1e3);
     figures.commits.push(commits as f64 / seconds);
     Ok(())
+}
+
+/// Waits until the disk has done what was written and removed before, which it would do half a minute later,
+/// in the middle of a measurement: until no flush has taken long for a while.
+fn calm(beside: &Path) -> Result<(), Failure> {
+    program::run(&mut Command::new("sync"))?;
+    let path = beside.with_extension("calm");
+    let mut file = File::create(&path)?;
+    let begun = Instant::now();
+    let mut calm_since = begun;
+    while calm_since.elapsed() < Duration::from_secs(3) {
+        let flush = Instant::now();
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+        if flush.elapsed() > Duration::from_millis(20) {
+            calm_since = Instant::now();
+        }
+        if begun.elapsed() > Duration::from_secs(120) {
+            return Err(Failure::new("the disk is too busy to measure"));
+        }
+        sleep(Duration::from_millis(2));
+    }
+    Ok(fs::remove_file(path)?)
 }
 
 fn commit_until(store: &Store, is_ended: &AtomicBool) -> Result<(u64, Duration), Failure> {

@@ -27,6 +27,7 @@ mod rounds;
 mod sources;
 mod stalls;
 mod table;
+mod tail;
 mod track;
 mod upstream;
 
@@ -88,6 +89,8 @@ enum Name {
     Read(read::Options),
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
     Feed,
+    /// From an answer of an upstream to the lines of `driftline tail`, next to a client of the server's events
+    Tail(tail::Options),
     /// A store's posts as files, next to the programs `sqlite3` and duckdb
     Export(export::Options),
     /// IDs that are looked up, next to a bare loop of the same requests and inserts
@@ -157,6 +160,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
         Name::Feed => feed::run(effort)?,
+        Name::Tail(options) => tail::run(options, effort)?,
         Name::Export(options) => export::run(options, effort)?,
         Name::Track(options) => track::run(options, effort)?,
         Name::Backup(options) => backup::run(*options, effort)?,
@@ -171,6 +175,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
             commits::run(effort)?;
             read::run(read::Options::default(), effort)?;
             feed::run(effort)?;
+            tail::run(&tail::Options::of(options.id.driftline.clone()), effort)?;
             export::run(&export::Options::of(options.id.driftline.clone()), effort)?;
             track::run(&track::Options::of(options.id.driftline.clone()), effort)?;
             backup::run(backup::Options::default(), effort)?;

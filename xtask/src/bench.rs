@@ -27,6 +27,7 @@ enum Benchmark {
     Stalls,
     Read,
     Feed,
+    Tail,
     Export,
     Track,
     Backup,
@@ -50,14 +51,14 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     let name = name.as_ref().map_or("all", |value| value.get_name());
     let shell = &workspace.shell;
     let mut options = args.args.clone();
-    use Benchmark::{All, Backup, Export, Id, Track};
+    use Benchmark::{All, Backup, Export, Id, Tail, Track};
     if matches!(args.name, Id | All) {
         setup::REDIS.install(workspace)?;
     }
     if matches!(args.name, Backup | Export | All) {
         setup::SQLITE3.install(workspace)?;
     }
-    if matches!(args.name, Id | Export | Track | All) {
+    if matches!(args.name, Id | Tail | Export | Track | All) {
         let driftline = build(workspace, "Cargo.toml", "driftline")?;
         options.extend(["--driftline".to_owned(), driftline]);
     }

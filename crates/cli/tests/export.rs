@@ -3,13 +3,22 @@
 
 mod support;
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
-use driftline_sim::http::SimServer;
+use driftline_sim::{
+    SpanMs, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
 use serde_json::{Value, json};
 use support::{
     DataDir,
-    exported::{files, manifest},
+    exported::{files, manifest, rows},
     lines,
     quiet::quiet,
 };
@@ -153,6 +162,74 @@ async fn an_export_goes_on_where_it_was_and_proves_itself() {
     assert_eq!(ended.status, 1, "{ended:?}");
     assert!(ended.stdout.contains("SHA-256"), "{ended:?}");
     drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_while_it_is_exported_is_handed_on() {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(6_000),
+            edited_share: 0.7,
+            edited_after_ms: SpanMs::new(100, 900),
+            deleted_share: 0.1,
+            deleted_after_ms: SpanMs::new(100, 900),
+            ..WorldConfig::punctual(60.0)
+        },
+        ..ServerConfig::default()
+    };
+    let upstream = SimServer::start(config, 1, Clock::Real).await.unwrap();
+    let silent_at = Instant::now() + Duration::from_secs(9);
+    let data_dir = DataDir::new();
+    let (server, _) = data_dir.serve(&["--allow-private"]);
+    let url = upstream.url();
+    let add = ["source", "add", &url, "--name", "sim", "--every", "100ms"];
+    data_dir.json(&[&add[..], &["--second-look", "1s"]].concat());
+    let export = |number: usize| {
+        let path = data_dir.folder().join(format!("archive-{number}"));
+        let text = path.to_str().unwrap();
+        data_dir.json(&["export", "--out", text, "--changes", "--rows", "10"]);
+        path
+    };
+    // First exports of their own, and further ones, in the middle of it all.
+    let mut count = 0;
+    while Instant::now() < silent_at {
+        let behind = count / 2;
+        export(count);
+        export(behind);
+        count += 1;
+    }
+    assert!(count > 5);
+    let stored: BTreeMap<String, Value> = by_id(data_dir.export("sim"));
+    let edited = stored
+        .values()
+        .filter(|row| !row["status"]["edited_at"].is_null());
+    assert!(edited.count() > 50);
+    for number in 0..count {
+        let out = export(number);
+        let mut replayed = by_id(rows(&out, "posts"));
+        let ids: Vec<String> = replayed.keys().cloned().collect();
+        replayed.extend(by_id(rows(&out, "changes")));
+        assert!(
+            replayed.keys().eq(&ids),
+            "changes of posts that were not exported"
+        );
+        for (id, row) in &stored {
+            for member in ["status", "deleted_at_ms", "edited_at_ms"] {
+                assert_eq!(
+                    replayed[id][member], row[member],
+                    "{number}: {id}: {member}"
+                );
+            }
+        }
+    }
+    server.kill();
+}
+
+/// The last row of each post.
+fn by_id(rows: Vec<Value>) -> BTreeMap<String, Value> {
+    rows.into_iter()
+        .map(|row| (text(&row["id"]), row))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,9 +61,9 @@ fn make(workspace: &Workspace, folder: &str, requirements: &[&str]) -> Result<()
 
 const FOLDER: &str = "target/python";
 /// The newest of each: Mastodon.py, which reads Driftline and the simulated upstream, toot, which reads
-/// the former, tweepy, which reads the latter, two clients of Thrift that know nothing of each other, and two readers of
+/// the former, tweepy, which reads the latter, two clients of Thrift that know nothing of each other, and three readers of
 /// exports.
-const REQUIREMENTS: [&str; 7] = [
+const REQUIREMENTS: [&str; 8] = [
     "Mastodon.py[websocket-streaming]==2.3.3",
     "toot==0.52.1",
     "tweepy==4.17.0",
@@ -71,6 +71,7 @@ const REQUIREMENTS: [&str; 7] = [
     "thrift==0.25.0",
     "pyarrow==26.0.1",
     "duckdb==2.0.0",
+    "pandas==3.1.1",
 ];
 const DUCKDB_FOLDER: &str = "target/duckdb";
 /// The extension that reads SQLite is packaged for this version at most.

@@ -255,6 +255,6 @@ fn of_io(path: &Path, error: &std::io::Error) -> DbError {
 /// 2 MiB a step: short enough to be interrupted, and to leave a writer the disk.
 const PAGES: i32 = 512;
 /// Bytes that may wait for the disk.
-const UNSYNCED_BYTES: u64 = 32 << 20;
+const UNSYNCED_BYTES: u64 = 8 << 20;
 /// Rows between two looks at the watch.
 const ROWS: u64 = 10_000;

@@ -1,0 +1,193 @@
+//! `tail`: from an answer of an upstream to the line that the program prints of its post, next to a client
+//! of the same server's events.
+
+use std::{
+    io::{BufRead, BufReader, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use clap::Args;
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::{
+    Effort,
+    failure::Failure,
+    paths::{DRIFTLINE, disk},
+    program,
+    rounds::Spread,
+    table::{Table, met},
+};
+
+/// What `tail` takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// The driftline binary, built for release
+    #[arg(long, value_name = "PATH", default_value = DRIFTLINE)]
+    driftline: PathBuf,
+}
+
+impl Options {
+    /// With that binary.
+    pub(crate) fn of(driftline: PathBuf) -> Self {
+        Self { driftline }
+    }
+}
+
+/// Measures both ways in the same rounds.
+pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+    let posts = if effort.quick { 20 } else { 400 };
+    let mut ways = [Way::new("driftline --json tail"), Way::new(PATH)];
+    for seed in 0..effort.rounds(5) {
+        for (way, mut ms) in ways.iter_mut().zip(measure(options, seed as u64, posts)?) {
+            ms.sort_by(f64::total_cmp);
+            way.p50_ms.push(ms[ms.len() / 2]);
+            way.p99_ms.push(ms[ms.len() * 99 / 100]);
+        }
+    }
+    let mut table = Table::new(
+        format!(
+            "tail: {posts} posts, about {POSTS_PER_S} a second, by `driftline serve` with a database file; from the answer that shows a post to the client, the commit included"
+        ),
+        ["client", "p50, ms", "p99, ms", "p50 < 20 ms"],
+    );
+    for way in ways {
+        table.row([
+            way.name.to_owned(),
+            Spread::of(way.p50_ms.iter().copied(), 1).to_string(),
+            Spread::of(way.p99_ms.iter().copied(), 1).to_string(),
+            met(way.p50_ms.iter().all(|ms| *ms < 20.0)),
+        ]);
+    }
+    table.print();
+    Ok(())
+}
+
+struct Way {
+    name: &'static str,
+    p50_ms: Vec<f64>,
+    p99_ms: Vec<f64>,
+}
+
+impl Way {
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            p50_ms: Vec::new(),
+            p99_ms: Vec::new(),
+        }
+    }
+}
+
+/// Of each post, for the program and for the client.
+fn measure(options: &Options, seed: u64, posts: usize) -> Result<[Vec<f64>; 2], Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let config = ServerConfig {
+        world: WorldConfig::punctual(POSTS_PER_S),
+        ..ServerConfig::default()
+    };
+    let upstream = runtime.block_on(SimServer::start(config, seed, Clock::Real))?;
+    let folder = tempfile::tempdir_in(disk())?;
+    let driftline = |arguments: &[&str]| {
+        let mut command = Command::new(&options.driftline);
+        command.args(["--quiet", "--json", "--data"]);
+        command.arg(folder.path()).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+    };
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--allow-private"];
+    let mut server = Running::start(&mut driftline(&serve))?;
+    let mut line = String::new();
+    server.output.read_line(&mut line)?;
+    let Listening { listening } = serde_json::from_str(&line)?;
+    let url = upstream.url();
+    let add = ["source", "add", &url, "--name", "sim", "--every", "100ms"];
+    program::run(driftline(&add).stdout(Stdio::null()))?;
+    let address = listening.trim_start_matches("http://").trim_end_matches('/');
+    let mut events = TcpStream::connect(address)?;
+    write!(events, "GET {PATH} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    events.set_read_timeout(Some(LIMIT))?;
+    let mut tail = Running::start(&mut driftline(&["tail"]))?;
+    // Reads of a pipe have no time limit: its end is waited for here.
+    let (told, of_tail) = mpsc::channel();
+    thread::spawn(move || {
+        let read = delays(&mut tail.output, posts);
+        drop(tail);
+        let _ = told.send(read);
+    });
+    let of_events = delays(BufReader::new(events), posts)?;
+    let of_tail = of_tail.recv_timeout(LIMIT)??;
+    Ok([of_tail, of_events])
+}
+
+/// How long ago the posts of so many lines were answered when they came, in milliseconds.
+fn delays(lines: impl BufRead, posts: usize) -> Result<Vec<f64>, Failure> {
+    let mut delays = Vec::with_capacity(posts);
+    for line in lines.lines() {
+        let line = line?;
+        let now = Timestamp::now();
+        let data = line.strip_prefix("data:").unwrap_or(&line);
+        let Ok(told) = serde_json::from_str::<Told>(data) else {
+            continue;
+        };
+        let arrived = Timestamp::from_millisecond(told.post.arrived_at_ms)?;
+        delays.push((now - arrived).total(jiff::Unit::Millisecond)?);
+        if delays.len() == posts {
+            return Ok(delays);
+        }
+    }
+    Err(Failure::new("the posts end early"))
+}
+
+/// A process that is killed when it is dropped.
+struct Running {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Result<Self, Failure> {
+        let mut process = command.spawn()?;
+        let output = process.stdout.take();
+        let output = output.ok_or_else(|| Failure::new("a process has no output"))?;
+        Ok(Self {
+            process,
+            output: BufReader::new(output),
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[derive(Deserialize)]
+struct Listening {
+    listening: String,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    post: Post,
+}
+
+#[derive(Deserialize)]
+struct Post {
+    arrived_at_ms: i64,
+}
+
+const PATH: &str = "/api/v1/stream/posts";
+const POSTS_PER_S: f64 = 20.0;
+const LIMIT: Duration = Duration::from_secs(120);
