@@ -99,11 +99,17 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     );
     let link = Link::delayed(cluster.url(), Duration::from_micros(2_500))?;
     let pooler = Pooler::start(cluster.url(), POOLED)?;
-    let mut ways = [
+    let keeping = Pooler::start_keeping(cluster.url(), POOLED, 1_000)?;
+    let mut ways = vec![
         Way::new("directly", cluster.url()),
         Way::new("2.5 ms each way", link.url()),
         Way::new("PgBouncer", pooler.url()),
     ];
+    ways.extend(
+        keeping
+            .iter()
+            .map(|pooler| Way::new("PgBouncer, statements kept", pooler.url())),
+    );
     let mut schema = 0;
     for _ in 0..effort.rounds(9) {
         for way in &mut ways {
@@ -121,7 +127,7 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
             }
         }
     }
-    let [directly, ..] = &ways;
+    let directly = &ways[0];
     for way in &ways {
         for (number, writers) in MEASURED.iter().enumerate() {
             let per_s = || way.measured[number].iter().map(|commits| commits.per_s);

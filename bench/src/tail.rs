@@ -112,7 +112,9 @@ fn measure(options: &Options, seed: u64, posts: usize) -> Result<[Vec<f64>; 2], 
     let url = upstream.url();
     let add = ["source", "add", &url, "--name", "sim", "--every", "100ms"];
     program::run(driftline(&add).stdout(Stdio::null()))?;
-    let address = listening.trim_start_matches("http://").trim_end_matches('/');
+    let address = listening
+        .trim_start_matches("http://")
+        .trim_end_matches('/');
     let mut events = TcpStream::connect(address)?;
     write!(events, "GET {PATH} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
     events.set_read_timeout(Some(LIMIT))?;

@@ -18,12 +18,40 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts it before the server of `url`, with so many server connections for each database.
+    /// Starts it before the server of `url`, with so many server connections for each database. It keeps no
+    /// prepared statements.
     ///
     /// # Errors
     /// [`ClusterError::NotInstalled`] where it is not; others if it does not start.
     pub fn start(url: &str, connections: usize) -> Result<Pooler, ClusterError> {
         let program = find_program().ok_or(ClusterError::NotInstalled)?;
+        let keeps = keeps_statements(&program)?.then_some(0);
+        Pooler::start_program(&program, url, connections, keeps)
+    }
+
+    /// The same, of a PgBouncer that keeps so many prepared statements; `None` where the one that is installed
+    /// is older than 1.21, which cannot.
+    ///
+    /// # Errors
+    /// As [`Pooler::start`].
+    pub fn start_keeping(
+        url: &str,
+        connections: usize,
+        statements: usize,
+    ) -> Result<Option<Pooler>, ClusterError> {
+        let program = find_program().ok_or(ClusterError::NotInstalled)?;
+        match keeps_statements(&program)? {
+            true => Pooler::start_program(&program, url, connections, Some(statements)).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn start_program(
+        program: &Path,
+        url: &str,
+        connections: usize,
+        statements: Option<usize>,
+    ) -> Result<Pooler, ClusterError> {
         let folder = tempfile::Builder::new()
             .prefix("driftline-pgbouncer-")
             .tempdir()?;
@@ -31,7 +59,14 @@ impl Pooler {
         let mut tries = 0;
         loop {
             tries += 1;
-            match Pooler::start_in(&program, folder.path(), &account, url, connections) {
+            match Pooler::start_in(
+                program,
+                folder.path(),
+                &account,
+                url,
+                connections,
+                statements,
+            ) {
                 Ok(pooler) => {
                     let _ = folder.keep();
                     return Ok(pooler);
@@ -54,6 +89,7 @@ impl Pooler {
         account: &Account,
         url: &str,
         connections: usize,
+        statements: Option<usize>,
     ) -> Result<Pooler, ClusterError> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let parts = parts(url);
@@ -64,11 +100,9 @@ impl Pooler {
              default_pool_size = {connections}\n{}",
             server(&parts),
             encryption(&parts),
-            if keeps_statements(program)? {
-                "max_prepared_statements = 0\n"
-            } else {
-                ""
-            }
+            statements.map_or_else(String::new, |most| format!(
+                "max_prepared_statements = {most}\n"
+            ))
         );
         let file = folder.join("pgbouncer.ini");
         account.keep(&file, &settings)?;
