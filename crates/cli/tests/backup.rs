@@ -5,6 +5,7 @@
 mod support;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,
     path::Path,
@@ -16,7 +17,11 @@ use std::{
 use driftline_db::testing::postgres_database;
 use rand::RngExt as _;
 use serde_json::Value;
-use support::{DataDir, get, quiet::quiet, wait_for};
+use support::{
+    DataDir, get, lines,
+    quiet::{quiet, quiet_after},
+    wait_for,
+};
 
 /// A data folder with a few hundred posts in the source `sim`.
 async fn filled() -> DataDir {
@@ -98,6 +103,56 @@ async fn a_backup_beside_a_server_is_restored_and_goes_its_own_way() {
     );
     server.signal("TERM");
     assert!(server.ended().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_followed_the_store_follows_the_restored_one() {
+    let upstream = quiet_after(8_000, 20.0, 1).await;
+    let silent_at = Instant::now() + Duration::from_secs(9);
+    let data_dir = DataDir::new();
+    data_dir.mirror(&upstream.url(), "sim");
+    data_dir.json(&["backup", "backup"]);
+    let backed_up = ids(&data_dir.export("sim"));
+    // What the backup does not have, followed to its end.
+    data_dir.mirror(&upstream.url(), "sim");
+    let told = tail(&data_dir, "start");
+    assert!(
+        told.len() > backed_up.len(),
+        "nothing came after the backup"
+    );
+    let before = told.len();
+    let position = told.last().unwrap()["position"].as_str().unwrap();
+    let restored = DataDir::new();
+    let backup = path(data_dir.folder(), "backup");
+    restored.json(&["restore", &backup, "--verify"]);
+    assert_eq!(tail(&restored, position), Vec::<Value>::new());
+    sleep(silent_at.saturating_duration_since(Instant::now()));
+    restored.mirror(&upstream.url(), "sim");
+    let told = tail(&restored, position).into_iter();
+    let posts: Vec<Value> = told.map(|event| event["post"].clone()).collect();
+    let mut expected = ids(&restored.export("sim"));
+    assert!(expected.len() >= before, "less than was lost");
+    expected.retain(|id| !backed_up.contains(id));
+    assert_eq!(ids(&posts), expected);
+}
+
+fn tail(data_dir: &DataDir, since: &str) -> Vec<Value> {
+    let tail = [
+        "--json",
+        "tail",
+        "--since",
+        since,
+        "--history",
+        "--no-follow",
+    ];
+    let ended = data_dir.run(&tail);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    lines(&ended.stdout)
+}
+
+fn ids(posts: &[Value]) -> BTreeSet<String> {
+    let id = |post: &Value| post["upstream_id"].as_str().unwrap().to_owned();
+    posts.iter().map(id).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,7 +42,7 @@ pub enum FeedError {
     NoSource(String),
     /// The position is of another store, or of a later state of this one.
     #[error(
-        "the position is ahead of the source {name:?}, which has reported {known} changes and not {named}: was the store restored from a backup? Begin with `start`, or at {name:?}'s end with `now`"
+        "the position is ahead of the source {name:?}, which is at {known} and not at {named}: it is of another store, or one that was restored by other means than `driftline restore`. Begin with `start`, or at {name:?}'s end with `now`"
     )]
     Ahead {
         /// The source's name.
