@@ -18,7 +18,9 @@ use driftline_db::testing::postgres_database;
 use rand::RngExt as _;
 use serde_json::Value;
 use support::{
-    DataDir, get, lines,
+    DataDir,
+    exported::rows,
+    get, lines,
     quiet::{quiet, quiet_after},
     wait_for,
 };
@@ -122,6 +124,8 @@ async fn who_followed_the_store_follows_the_restored_one() {
     );
     let before = told.len();
     let position = told.last().unwrap()["position"].as_str().unwrap();
+    let archive = path(data_dir.folder(), "archive");
+    data_dir.json(&["export", "--out", &archive]);
     let restored = DataDir::new();
     let backup = path(data_dir.folder(), "backup");
     restored.json(&["restore", &backup, "--verify"]);
@@ -134,6 +138,11 @@ async fn who_followed_the_store_follows_the_restored_one() {
     assert!(expected.len() >= before, "less than was lost");
     expected.retain(|id| !backed_up.contains(id));
     assert_eq!(ids(&posts), expected);
+    // An export goes on, too.
+    let of_archive = || rows(Path::new(&archive), "posts");
+    let exported_before = of_archive().len();
+    restored.json(&["export", "--out", &archive]);
+    assert_eq!(ids(&of_archive()[exported_before..]), expected);
 }
 
 fn tail(data_dir: &DataDir, since: &str) -> Vec<Value> {
