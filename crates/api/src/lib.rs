@@ -17,6 +17,7 @@
 //!   included, in its order, but for what concerns the account whose token mirrors it
 //!   (`favourited`, a poll's `voted`…). A boosted or quoted post that not everyone may see is
 //!   `null`.
+//! - HTML is cleaned by Mastodon's rules (`docs/api.md`).
 //! - Posts are never written here, so `local=true` yields an empty page.
 
 pub mod auth;

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::{
     account::qualified,
     copied_status::is_for_anyone,
+    html_members::{Markup, markup, may_hold_html, write_cleaned},
     object_writer::ObjectWriter,
     raw_object::{RawObject, decoded, id, text},
     references::{is_address, may_refer, member, of_part, part_of, referent},
@@ -83,6 +84,10 @@ impl Copier<'_> {
                 Some(acct) => out.value(&qualified(acct, self.origin)),
                 None => out.json(value.get()),
             },
+            (Some(Part::Card), "html") => write_cleaned(out, Markup::Embed, value),
+            (Some(Part::Field), "value") => write_cleaned(out, Markup::Content, value),
+            // It is what its author typed.
+            (Some(Part::Source), _) if value.get().starts_with('"') => out.json(value.get()),
             _ => self.value(out, inner, (name, value), depth),
         }
     }
@@ -99,12 +104,15 @@ impl Copier<'_> {
         let json = value.get();
         let referent = referent(name);
         if !json.starts_with(['{', '[']) {
-            return match referent {
-                Some(_) => local(out, referent, value),
-                None => out.json(json),
+            return match (referent, markup(name)) {
+                (Some(_), _) => local(out, referent, value),
+                (None, Some(markup)) => write_cleaned(out, markup, value),
+                (None, None) => out.json(json),
             };
         }
-        if part.is_none() && referent.is_none() && !may_name(json) && self.api == Api::Mastodon {
+        let is_plain =
+            part.is_none_or(Part::may_be_plain) && !may_name(json) && !may_hold_html(part, json);
+        if is_plain && referent.is_none() && self.api == Api::Mastodon {
             return out.json(json);
         }
         if depth == 0 {

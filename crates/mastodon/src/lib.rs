@@ -3,12 +3,14 @@
 //! What servers send is read tolerantly, through [`RawObject`]; whatever is not understood stays in
 //! the raw JSON that a post carries. Entities with a fixed form are typed. Posts that are passed on
 //! are copied by a [`Copier`], which leaves out what belongs to their reader and room for local IDs
-//! (a [`Template`]).
+//! (a [`Template`]), with its HTML cleaned ([`clean_html`]).
 
 mod account;
 mod copied;
 mod copied_status;
 mod decimal;
+mod html;
+mod html_members;
 pub mod instance;
 mod json_string;
 mod link;
@@ -29,6 +31,7 @@ pub mod viewer;
 pub use account::Account;
 pub use copied::Copier;
 pub use copied_status::{StatusHead, has_media, is_for_anyone};
+pub use html::{clean_embed, clean_html, escape_html};
 pub use json_string::end_of_string;
 pub use link::Link;
 pub use list::List;

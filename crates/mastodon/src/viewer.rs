@@ -40,6 +40,8 @@ pub(crate) enum Part {
     QuoteApproval,
     /// What Pleroma and Akkoma add to a status.
     Pleroma,
+    /// What Akkoma adds to it.
+    Akkoma,
     /// What Friendica adds to a status.
     Friendica,
     /// The conversation of a status, of Mitra.
@@ -64,6 +66,14 @@ pub(crate) enum Part {
     /// A tweet as version 1.1 of Twitter's API writes it.
     Tweet,
     TwitterUser,
+    /// The preview of a page that a post links to.
+    Card,
+    /// The list of a profile's rows.
+    Fields,
+    /// One of them.
+    Field,
+    /// A post as its author typed it.
+    Source,
 }
 
 /// What a member of a [`Part`] is.
@@ -81,8 +91,14 @@ impl Part {
             Self::Reactions => Some(Self::Reaction),
             Self::Tags => Some(Self::Tag),
             Self::Links => Some(Self::Status),
+            Self::Fields => Some(Self::Field),
             _ => None,
         }
+    }
+
+    /// Whether all that it holds may be copied, if nothing in it looks like HTML or an ID.
+    pub(crate) fn may_be_plain(self) -> bool {
+        matches!(self, Self::Card | Self::Fields | Self::Field | Self::Source)
     }
 
     /// Whether an item of a list belongs to the reader.
@@ -156,6 +172,10 @@ impl Part {
             // Mastodon's quote holds a `quoted_status`; some servers' is one.
             (Self::Status, "reblog" | "quote" | "quoted_status" | "in_reply_to_status")
             | (Self::Pleroma, "quote") => Member::Inner(Self::Status),
+            (Self::Status, "card") => Member::Inner(Self::Card),
+            (Self::Account, "fields") => Member::Inner(Self::Fields),
+            (Self::Akkoma, "source") => Member::Inner(Self::Source),
+            (Self::Status, "akkoma") => Member::Inner(Self::Akkoma),
             (Self::Status, "poll") => Member::Inner(Self::Poll),
             (Self::Status, "quote_approval") => Member::Inner(Self::QuoteApproval),
             (Self::Status, "pleroma") => Member::Inner(Self::Pleroma),
@@ -212,6 +232,7 @@ fn may_concern_viewer(part: Part, json: &str) -> bool {
         ]),
         Part::Tags => has(&["\"following\"", "\"featuring\""]),
         Part::InteractionPolicy => has(&["\"me\"", "\\"]),
+        Part::Card | Part::Fields | Part::Field | Part::Akkoma | Part::Source => false,
         _ => true,
     }
 }
