@@ -195,7 +195,7 @@ fn until_readable(store: &Store, pages: &[RawPage]) -> Result<(f64, f64), Failur
                                 ..Range::default()
                             };
                             let shown =
-                                store.read_blocking(move |tx| timeline::public(tx, &range))?;
+                                store.read_blocking(move |tx| timeline::public(tx, &range, Viewer::Anonymous))?;
                             if shown.iter().any(|post| {
                                 post.upstream_id == newest && post.instance == origin.instance
                             }) {

@@ -14,12 +14,19 @@ pub enum Local {}
 /// The ID of a post or an entry, in the Pulsate layout.
 pub type LocalId = Id<Local>;
 
+/// What local accounts' IDs name.
+#[derive(Debug)]
+pub enum LocalAccount {}
+
+/// The ID of an account of this server.
+pub type LocalAccountId = Id<LocalAccount>;
+
 /// The ID of a source: a small number below every [`LocalId`], by the law in [`crate::local_ids`].
 pub type SourceId = Id<Source>;
 
-/// The local ID of an account of an instance. It is random, so that it does not tell when the account
-/// was first seen, be it in a post that few may see. Those of accounts that an earlier version stored
-/// count from 1.
+/// The ID of an account whose posts were seen, one for each `acct`, through whichever instances: it follows
+/// from the name ([`driftline_core::acct`]), so that it does not tell when the account was first seen, be
+/// it in a post that few may see. That of an account that posts only name is random.
 pub type AccountId = Id<Account>;
 
 /// The ID of a credential.

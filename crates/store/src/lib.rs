@@ -35,13 +35,15 @@ mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
+pub mod viewer;
 
 pub use driftline_db::{
     MigrationPlan, Options, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on, space,
 };
 pub use error::StoreError;
 pub use id_types::{
-    AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalId, SourceId, SourceKey,
+    AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalAccountId, LocalId, SourceId,
+    SourceKey,
 };
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
@@ -57,3 +59,4 @@ pub use posts::{
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;
 pub use store::{Store, nonce, touch};
+pub use viewer::{Owner, Viewer};

@@ -43,7 +43,7 @@ pub(super) async fn public(
         .await?
     } else {
         let written = answer::read(&app, move |tx| {
-            let posts = timeline::public(tx, &range)?;
+            let posts = timeline::public(tx, &range, Viewer::Anonymous)?;
             Page::write(tx, &posts)
         });
         written.await?

@@ -132,7 +132,7 @@ impl Driftline {
                     ..timeline::Range::default()
                 };
                 loop {
-                    let page = timeline::public(tx, &range)?;
+                    let page = timeline::public(tx, &range, Viewer::Anonymous)?;
                     let Some(newest) = page.first() else { break };
                     range.min = Some(newest.id);
                     ids.extend(page.iter().rev().map(|post| post.id.to_string()));

@@ -10,7 +10,7 @@ use crate::{
     id_types::{SourceKey, from_sql},
     library,
     mirror::machine::LockedSource,
-    posts::{instance, post_removal},
+    posts::{instance, post, post_removal},
     refresh,
     sharing::change,
 };
@@ -74,6 +74,13 @@ pub fn remove(
         removed.entries += ids.len() as u64;
         let new_owners = new_owners(tx, &others, &ids)?;
         hand_over(tx, &held, &new_owners)?;
+        if held.is_public() {
+            let public = public_among(tx, &others)?;
+            let shown = self::new_owners(tx, &public, &ids)?;
+            let hidden = new_owners.keys().filter(|id| !shown.contains_key(id));
+            let hidden: Vec<i64> = hidden.copied().collect();
+            post::withdraw(tx, held.instance_id, &hidden)?;
+        }
         let last = ids.into_iter().filter(|id| !new_owners.contains_key(id));
         match last_posts {
             LastPosts::Remove => {
@@ -173,6 +180,22 @@ fn new_owners(
         }
     }
     Ok(new_owners)
+}
+
+/// Those of an instance's sources that the world may read.
+fn public_among(tx: &mut Tx<'_>, sources: &[SourceKey]) -> Result<Vec<SourceKey>, DbError> {
+    let Some(first) = sources.first() else {
+        return Ok(Vec::new());
+    };
+    let public = tx.query(
+        "select id from source where instance_id = $1 and audience = 'public'",
+        &[&first.instance_id()],
+        |row| row.i64("id"),
+    )?;
+    let public = sources
+        .iter()
+        .filter(|source| public.contains(&source.id()));
+    Ok(public.copied().collect())
 }
 
 /// Hands posts over to other sources that have them.
