@@ -12,6 +12,7 @@ mod distributed;
 mod export;
 mod failure;
 mod feed;
+mod group;
 mod fetched;
 mod id;
 mod ingest;
@@ -81,6 +82,8 @@ enum Name {
     Ingest,
     /// Pages that several processes commit to one PostgreSQL, next to one that does so alone
     Commits,
+    /// Group
+    Group,
     /// Commits and the public timeline on a Citus cluster, next to one PostgreSQL
     Distributed(distributed::Options),
     /// How long commits take to be readable, and wait for a process that is killed or whose machine vanishes
@@ -156,6 +159,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
     match name {
         Name::Ingest => ingest::run(effort)?,
         Name::Commits => commits::run(effort)?,
+        Name::Group => group::run(effort)?,
         Name::Distributed(options) => distributed::run(options, effort)?,
         Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,

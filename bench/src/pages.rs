@@ -19,6 +19,10 @@ pub(crate) struct RawPage {
 /// Pages of 40 posts of 2 to 3 kB that go forward and meet: the oldest post of each is the newest
 /// of the one before. At least `posts` posts in all.
 pub(crate) fn forward(posts: u64) -> Result<Vec<RawPage>, Failure> {
+    forward_of(posts, LIMIT)
+}
+
+pub(crate) fn forward_of(posts: u64, limit: u16) -> Result<Vec<RawPage>, Failure> {
     let config = WorldConfig {
         publish_for_ms: None,
         ..WorldConfig::punctual(POSTS_PER_S)
@@ -31,7 +35,7 @@ pub(crate) fn forward(posts: u64) -> Result<Vec<RawPage>, Failure> {
     while made < posts {
         let request = PageRequest {
             min_id: Some(UpstreamId::new(above.to_string())),
-            limit: LIMIT,
+            limit,
             ..PageRequest::default()
         };
         let mut statuses = world.page(end_ms, &request);

@@ -70,6 +70,54 @@ impl Intake {
         Ok(())
     }
 
+    pub(crate) fn commit_group(intakes: &mut [Intake], pages: Vec<Page>) -> Result<(), Failure> {
+        let store = intakes[0].store.clone();
+        let mut made = Vec::new();
+        for (intake, mut page) in intakes.iter_mut().zip(pages) {
+            let mut machine = std::mem::take(&mut intake.machine);
+            let now_ms = page.headers.received_at_ms;
+            let Step::Fetch(fetch) = machine.next(&intake.settings, ABILITIES, now_ms, false) else {
+                return Err(Failure::new("the machine does not poll"));
+            };
+            let request = fetch.request(machine.scheme(), None);
+            let reading = Reading::check(&mut page, machine.scheme().copied(), &intake.settings);
+            made.push((intake.source, Arc::clone(&intake.settings), machine, request, reading, page, now_ms));
+        }
+        let roots: Vec<_> = made.iter().map(|of| of.0).collect();
+        let machines = store.write_blocking(source::root(roots[0]), move |tx| {
+            for root in &roots[1..] {
+                driftline_store::source_lease::try_lock(tx, *root)?;
+            }
+            let mut machines = Vec::new();
+            for (source, settings, machine, request, reading, page, now_ms) in &made {
+                let (machine, _) = commit_page(
+                    tx,
+                    &CommitPage {
+                        source: *source,
+                        fence: None,
+                        machine,
+                        settings,
+                        abilities: ABILITIES,
+                        request,
+                        reading,
+                        page,
+                        policy: &driftline_core::refresh::Policy::default(),
+                        hash_stored: |_| None,
+                        claims: &driftline_store::refresh::Claims::default(),
+                        now_ms: *now_ms,
+                    },
+                )?;
+                machines.push(machine);
+            }
+            Ok::<_, driftline_store::StoreError>(machines)
+        })?;
+        for (intake, mut machine) in intakes.iter_mut().zip(machines) {
+            keep_last_ranges(&mut machine);
+            intake.machine = machine;
+        }
+        Ok(())
+    }
+
     /// Its source.
     pub(crate) fn source(&self) -> SourceKey {
         self.source
