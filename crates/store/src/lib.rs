@@ -31,6 +31,7 @@ pub mod refresh;
 pub mod reservation;
 mod schema;
 pub mod sharing;
+pub mod social;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -38,4 +38,5 @@ mod source_leases;
 mod sources;
 mod streams;
 mod timelines;
+mod tokens;
 mod world;
