@@ -23,6 +23,7 @@ pub mod auth;
 pub mod feed;
 mod mastodon;
 mod native;
+pub mod people;
 mod port;
 pub mod transport;
 
@@ -50,6 +51,7 @@ pub use port::MirrorPort;
 
 use auth::Authorization;
 use feed::Feed;
+use people::People;
 use transport::ApiError;
 
 /// What is served.
@@ -70,6 +72,8 @@ pub struct App {
     pub public_base: Option<Url>,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
+    /// What people's accounts, tokens and pages need.
+    pub people: People,
     /// Whether the process has begun its work; `/readyz` asks.
     pub ready: watch::Receiver<bool>,
 }

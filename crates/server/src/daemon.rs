@@ -6,6 +6,7 @@ use driftline_api::{
     App,
     auth::{Authorization, refuse_other_sites},
     feed::Feed,
+    people::People,
     router,
 };
 use driftline_id_service::{RunningIdService, routes};
@@ -45,6 +46,8 @@ pub struct HttpOptions {
     pub public_base: Option<Url>,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
+    /// What people's accounts, tokens and pages need.
+    pub people: People,
     /// Whether IDs are issued to any client.
     pub ids_for_anyone: bool,
 }
@@ -109,6 +112,7 @@ impl Daemon {
             metrics: options.metrics,
             public_base: options.public_base,
             authorization: authorization.clone(),
+            people: options.people,
             ready: self.ready.subscribe(),
         };
         let router = router(app);

@@ -8,8 +8,22 @@
 //! asks: a token adds routes, and no posts.
 
 mod authorization;
+mod caller;
+mod caller_cache;
+mod jwt_provider;
+mod native_token;
+pub(crate) mod opaque_secret;
+mod scope;
+mod throttle;
 mod viewer;
 
 pub use authorization::{Authorization, OperatorToken, OperatorTokenError, refuse_other_sites};
+pub use caller_cache::CallerCache;
+pub use native_token::{AUTH_LIFETIME_MS, KEY_OVERLAP_MS, NativeTokens, TokenKeys, TokenKeysError};
+pub use scope::{Scope, ScopeSet, UnknownScope};
+pub use throttle::{Throttle, ThrottleRule, TooEarly, network};
 
+pub(crate) use authorization::is_of_another_site;
+pub(crate) use caller::{Caller, CallerKind, Credential, LoggedIn, MayRead, WithToken};
+pub(crate) use scope::needs;
 pub(crate) use viewer::{Operator, ViewedBy};

@@ -137,8 +137,18 @@ mod tests {
         let made = OpaqueSecret::generate(SecretKind::RefreshId, None).unwrap();
         let text = made.expose();
         let long = format!("{text}A");
-        for bad in ["", "dlr_", &text[..text.len() - 1], &long, &text[4..], "dlr_é"] {
-            assert!(OpaqueSecret::parse(SecretKind::RefreshId, bad).is_none(), "{bad}");
+        for bad in [
+            "",
+            "dlr_",
+            &text[..text.len() - 1],
+            &long,
+            &text[4..],
+            "dlr_é",
+        ] {
+            assert!(
+                OpaqueSecret::parse(SecretKind::RefreshId, bad).is_none(),
+                "{bad}"
+            );
         }
     }
 }

@@ -96,7 +96,11 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
         let known = self.tries.get(key).copied();
         let known = known.filter(|tries| now_ms - tries.last_ms < rule.forgotten_after_ms);
         let failures = known.map_or(0, |tries| {
-            if tries.next_ms > now_ms { u32::MAX } else { tries.failures }
+            if tries.next_ms > now_ms {
+                u32::MAX
+            } else {
+                tries.failures
+            }
         });
         if let (u32::MAX, Some(tries)) = (failures, known) {
             let wait_ms = tries.next_ms - now_ms;
@@ -182,7 +186,10 @@ mod tests {
                 assert_eq!(throttle.begin(&1, now_ms), Ok(()));
             }
         }
-        assert_eq!(waits, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000]);
+        assert_eq!(
+            waits,
+            [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000]
+        );
         assert_eq!(throttle.begin(&2, now_ms), Ok(()), "another key");
         throttle.succeeded(&1);
         assert_eq!(throttle.begin(&1, now_ms), Ok(()));
