@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 35] = [
+pub const PLACEMENTS: [(&str, Placement); 40] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -51,6 +51,11 @@ pub const PLACEMENTS: [(&str, Placement); 35] = [
     ("node_lease", Coordinator),
     ("member", Coordinator),
     ("sharing", Coordinator),
+    ("local_account", Coordinator),
+    ("profile", Coordinator),
+    ("pending_account", Coordinator),
+    ("relation", Coordinator),
+    ("mute", Coordinator),
     ("app", Coordinator),
     ("authorization_code", Coordinator),
     ("access_token", Coordinator),

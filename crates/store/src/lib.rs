@@ -9,7 +9,7 @@
 //! members ([`sharing::member`]).
 //!
 //! # Order of locks
-//! The root first, then the instance, then the local clock, then the number of changes. What sources of an instance share (its
+//! The root first, a second account's row after the first one's in the order of their IDs, then the instance, then the local clock, then the number of changes. What sources of an instance share (its
 //! posts, accounts, references and aliases, and their history) is read to be changed, and changed, only
 //! while the instance is held, but for counts; the clock comes last, so that it is held shortly.
 
@@ -42,7 +42,8 @@ pub use driftline_db::{
 };
 pub use error::StoreError;
 pub use id_types::{
-    AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalId, SourceId, SourceKey,
+    AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalAccountId, LocalId, SourceId,
+    SourceKey, account_id, local_account_id,
 };
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,

@@ -25,7 +25,8 @@ pub static MIGRATIONS: &[Migration] = &[
     step(17, "instance keys", 17, include_str!("../migrations/0017_instance_keys.sql")),
     step(18, "month partitions", 17, include_str!("../migrations/0018_month_partitions.sql")),
     step(19, "change feed", 17, include_str!("../migrations/0019_change_feed.sql")),
-    step(20, "tokens", 17, include_str!("../migrations/0022_tokens.sql")),
+    step(21, "accounts", 21, include_str!("../migrations/0021_accounts.sql")),
+    step(22, "tokens", 21, include_str!("../migrations/0022_tokens.sql")),
 ];
 
 const fn step(

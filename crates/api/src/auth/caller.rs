@@ -16,8 +16,8 @@ use std::{marker::PhantomData, sync::Arc, time::Instant};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use driftline_store::{
     Tx,
+    LocalAccountId,
     social::{
-        LocalAccountId,
         access_token::{self, AccessToken, AccessTokenId, USED_PRECISION_MS},
         app::AppId,
         token_family::{self, TokenFamilyId},

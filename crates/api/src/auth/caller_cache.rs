@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_store::social::{LocalAccountId, SecretHash};
+use driftline_store::{LocalAccountId, social::SecretHash};
 use parking_lot::RwLock;
 
 use super::caller::Caller;

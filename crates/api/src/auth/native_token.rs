@@ -5,9 +5,9 @@
 //! comes as an argument.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-use driftline_store::social::{
+use driftline_store::{
     LocalAccountId,
-    token_family::{TokenFamily, TokenFamilyId},
+    social::token_family::{TokenFamily, TokenFamilyId},
 };
 use jsonwebtoken::{
     Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,

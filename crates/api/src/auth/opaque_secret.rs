@@ -1,7 +1,7 @@
 //! Secrets that programs carry: each names its kind and its account, and holds 256 random bits.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-use driftline_store::social::{LocalAccountId, SecretHash};
+use driftline_store::{LocalAccountId, social::SecretHash};
 use ring::{
     digest::{SHA256, digest},
     rand::{SecureRandom as _, SystemRandom},

@@ -3,10 +3,10 @@
 use driftline_db::{Row, Tx};
 use driftline_id::Id;
 
-use super::{LocalAccountId, SecretHash, app::AppId};
+use super::{SecretHash, TokenHolder, app::AppId, token_holder};
 use crate::{
     error::StoreError,
-    id_types::{from_sql, sql},
+    id_types::{LocalAccountId, from_sql, sql},
 };
 
 /// Names a token in lists, next to its account. It is random.
@@ -86,6 +86,26 @@ pub fn find(
         &[&of(account), hash],
         read,
     )?)
+}
+
+/// The token of that secret, which acts for an account, with that account; `None` also if the account is
+/// gone.
+pub fn find_with_holder(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    hash: &SecretHash,
+) -> Result<Option<(AccessToken, TokenHolder)>, StoreError> {
+    let select = format!(
+        "select t.account_id, t.id, t.app_id, t.scopes, t.created_at_ms, t.used_at_ms, {}
+         from access_token t join local_account h on h.id = t.account_id
+         where t.account_id = $1 and t.hash = $2 and not h.deleting",
+        token_holder::COLUMNS
+    );
+    let found = tx.query_opt(&select, &[&sql(account), hash], |row| {
+        Ok((read(row)?, token_holder::from_row(row)))
+    })?;
+    let found = found.map(|(token, holder)| Ok((token, holder?)));
+    found.transpose()
 }
 
 /// Records that a token was used, unless that was recorded lately.

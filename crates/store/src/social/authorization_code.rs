@@ -3,13 +3,13 @@
 use driftline_db::Tx;
 
 use super::{
-    LocalAccountId, SecretHash,
+    SecretHash,
     access_token::{self, AccessTokenId, NewToken},
     app::AppId,
 };
 use crate::{
     error::StoreError,
-    id_types::{from_sql, sql},
+    id_types::{LocalAccountId, from_sql, sql},
     text::without_nul,
 };
 

@@ -1,22 +1,36 @@
-//! People: what lets programs act for them.
+//! People: accounts of this server, how they stand to others, and what lets programs act for them.
+//!
+//! What belongs to an account is written below [`local_account::root`], what two of them share below
+//! [`relation::root`], and what has to be unique among all of them while the local clock is held, too.
 //!
 //! Every secret (a token, a code, a cookie) names its account and is kept as a [`SecretHash`] alone, in a
-//! table whose key begins with the account.
+//! table whose key begins with the account. Each write of one is a statement that says what it replaces, so
+//! it needs no root.
 
 pub mod access_token;
+pub mod account_removal;
 pub mod app;
 pub mod authorization_code;
+pub mod local_account;
+pub mod mute;
+mod passphrase_columns;
+pub mod pending_account;
+pub mod profile;
+pub mod relation;
 mod secret_hash;
 pub mod token_family;
+mod token_holder;
 pub mod web_session;
 
 pub use secret_hash::SecretHash;
+pub use token_holder::TokenHolder;
 
-use driftline_id::Id;
+use std::str::FromStr;
 
-/// A person's account on this server.
-#[derive(Debug)]
-pub enum LocalAccount {}
+use crate::error::StoreError;
 
-/// The ID of a person's account on this server.
-pub type LocalAccountId = Id<LocalAccount>;
+/// A value that is stored under its name.
+fn parsed<T: FromStr>(what: &'static str, text: &str) -> Result<T, StoreError> {
+    let parsed = text.parse();
+    parsed.map_err(|_| StoreError::unreadable(what, &format!("unknown: {text:?}")))
+}

@@ -3,10 +3,10 @@
 use driftline_db::{DbError, Row, Tx};
 use driftline_id::Id;
 
-use super::{LocalAccountId, SecretHash};
+use super::{SecretHash, TokenHolder, token_holder};
 use crate::{
     error::StoreError,
-    id_types::{from_sql, sql},
+    id_types::{LocalAccountId, from_sql, sql},
     text::without_nul,
 };
 
@@ -96,6 +96,26 @@ pub fn find(
         &[&sql(account), &sql(id), &now_ms],
         read,
     )?)
+}
+
+/// The family, unless it has ended, with its account; `None` also if the account is gone.
+pub fn find_with_holder(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: TokenFamilyId,
+    now_ms: i64,
+) -> Result<Option<(TokenFamily, TokenHolder)>, StoreError> {
+    let select = format!(
+        "select f.account_id, f.id, f.device, f.created_at_ms, f.rotated_at_ms, f.ends_at_ms, {}
+         from token_family f join local_account h on h.id = f.account_id
+         where f.account_id = $1 and f.id = $2 and f.ends_at_ms > $3 and not h.deleting",
+        token_holder::COLUMNS
+    );
+    let found = tx.query_opt(&select, &[&sql(account), &sql(id), &now_ms], |row| {
+        Ok((read(row)?, token_holder::from_row(row)))
+    })?;
+    let found = found.map(|(family, holder)| Ok((family, holder?)));
+    found.transpose()
 }
 
 /// Replaces the refresh token `used`, which was once this family's, by `next`. Of two that try it at a

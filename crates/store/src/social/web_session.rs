@@ -3,10 +3,10 @@
 use driftline_db::{DbError, Row, Tx};
 use driftline_id::Id;
 
-use super::{LocalAccountId, SecretHash};
+use super::{SecretHash, TokenHolder, token_holder};
 use crate::{
     error::StoreError,
-    id_types::{from_sql, sql},
+    id_types::{LocalAccountId, from_sql, sql},
     text::without_nul,
 };
 
@@ -58,19 +58,24 @@ pub fn begin(
     Ok(())
 }
 
-/// The session of that secret, unless it has ended.
-pub fn find(
+/// The session of that secret, unless it has ended, with its account; `None` also if the account is gone.
+pub fn find_with_holder(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     hash: &SecretHash,
     now_ms: i64,
-) -> Result<Option<WebSession>, StoreError> {
-    Ok(tx.query_opt(
-        "select account_id, id, browser, created_at_ms, ends_at_ms from web_session
-         where account_id = $1 and hash = $2 and ends_at_ms > $3",
-        &[&sql(account), hash, &now_ms],
-        read,
-    )?)
+) -> Result<Option<(WebSession, TokenHolder)>, StoreError> {
+    let select = format!(
+        "select s.account_id, s.id, s.browser, s.created_at_ms, s.ends_at_ms, {}
+         from web_session s join local_account h on h.id = s.account_id
+         where s.account_id = $1 and s.hash = $2 and s.ends_at_ms > $3 and not h.deleting",
+        token_holder::COLUMNS
+    );
+    let found = tx.query_opt(&select, &[&sql(account), hash, &now_ms], |row| {
+        Ok((read(row)?, token_holder::from_row(row)))
+    })?;
+    let found = found.map(|(session, holder)| Ok((session, holder?)));
+    found.transpose()
 }
 
 /// An account's sessions that have not ended, the newest first.

@@ -2,14 +2,19 @@
 
 use std::{sync::Barrier, thread};
 
+use driftline_core::social::{
+    AccountName, AccountState, HashCost, MailAddress, PassphraseHash, Role,
+};
 use driftline_id::Id;
 use driftline_store::{
-    Root, Store, StoreError, Tx, local_ids,
+    LocalAccountId, Root, Store, StoreError, Tx, local_ids,
     social::{
-        LocalAccountId, SecretHash,
+        SecretHash, TokenHolder,
         access_token::{self, NewToken, USED_PRECISION_MS},
+        account_removal,
         app::{self, AppId, NewApp},
         authorization_code::{self, Exchange, ExchangeRefused, Exchanged, NewCode},
+        local_account::{self, NewAccount},
         token_family::{self, GRACE_MS, LIFETIME_MS, Rotation},
         web_session,
     },
@@ -361,36 +366,101 @@ fn of_two_refreshes_at_a_time_none_ends_the_family() {
     });
 }
 
+fn account(store: &Store, name: &str) -> LocalAccountId {
+    let new = NewAccount {
+        name: AccountName::new(name).expect("a name"),
+        mail: MailAddress::new(format!("{name}@mail.example")).expect("an address"),
+        passphrase: PassphraseHash {
+            hash: vec![1; 32],
+            salt: [1; 16],
+            cost: HashCost::DEFAULT,
+            normalization: 1,
+        },
+        role: Role::Member,
+        awaits_approval: false,
+        reason: String::new(),
+    };
+    let created = store.write_blocking(local_ids::root(), move |tx| {
+        local_account::create(tx, &new, START_MS)
+    });
+    created.expect("a write").expect("an account").id
+}
+
 #[test]
 fn a_session_is_found_until_it_ends() {
     on_both(|store| {
+        let (ann, ben) = (account(store, "ann"), account(store, "ben"));
         for (of, browser) in [(1, "Browser"), (2, "Another")] {
             write(store, move |tx| {
-                web_session::begin(tx, ANN, &hash(of), browser, START_MS)
+                web_session::begin(tx, ann, &hash(of), browser, START_MS)
             });
         }
         let find = |account, of, now_ms| {
             write(store, move |tx| {
-                web_session::find(tx, account, &hash(of), now_ms)
+                web_session::find_with_holder(tx, account, &hash(of), now_ms)
             })
         };
         let end_ms = START_MS + web_session::LIFETIME_MS;
-        let session = find(ANN, 1, end_ms - 1).expect("a session");
+        let (session, holder) = find(ann, 1, end_ms - 1).expect("a session");
         assert_eq!((&*session.browser, session.ends_at_ms), ("Browser", end_ms));
-        assert_eq!(find(ANN, 1, end_ms), None);
-        assert_eq!(find(BEN, 1, START_MS), None);
+        assert_eq!((holder.id, holder.name.as_str()), (ann, "ann"));
+        assert_eq!(find(ann, 1, end_ms), None);
+        assert_eq!(find(ben, 1, START_MS), None);
         assert!(!write(store, move |tx| web_session::end(
-            tx, BEN, session.id
+            tx, ben, session.id
         )));
         assert!(write(store, move |tx| web_session::end(
-            tx, ANN, session.id
+            tx, ann, session.id
         )));
-        assert_eq!(find(ANN, 1, START_MS), None);
-        assert_eq!(
-            write(store, |tx| web_session::list(tx, ANN, START_MS)).len(),
-            1
-        );
-        assert_eq!(write(store, |tx| web_session::end_all(tx, ANN)), 1);
-        assert_eq!(find(ANN, 2, START_MS), None);
+        assert_eq!(find(ann, 1, START_MS), None);
+        let listed = write(store, move |tx| web_session::list(tx, ann, START_MS));
+        assert_eq!(listed.len(), 1);
+        assert_eq!(write(store, move |tx| web_session::end_all(tx, ann)), 1);
+        assert_eq!(find(ann, 2, START_MS), None);
+    });
+}
+
+#[test]
+fn a_token_is_read_with_its_accounts_state_and_is_nobodys_once_the_account_goes() {
+    on_both(|store| {
+        let ann = account(store, "ann");
+        let new = NewToken {
+            account: Some(ann),
+            hash: hash(1),
+            app: new_app(store, "toot"),
+            scopes: "read".to_owned(),
+        };
+        write(store, move |tx| access_token::add(tx, &new, START_MS));
+        let family = Id::new(7);
+        write(store, move |tx| {
+            token_family::begin(tx, ann, "phone", family, &hash(1), START_MS)
+        });
+        let states = || {
+            let token = write(store, move |tx| {
+                access_token::find_with_holder(tx, ann, &hash(1))
+            });
+            let family = write(store, move |tx| {
+                token_family::find_with_holder(tx, ann, family, START_MS)
+            });
+            let state = |holder: TokenHolder| holder.state;
+            (token.map(|of| state(of.1)), family.map(|of| state(of.1)))
+        };
+        for to in [AccountState::Active, AccountState::Frozen] {
+            let changed = store.write_blocking(local_account::root(ann), move |tx| {
+                local_account::change_state(tx, ann, to)
+            });
+            assert!(changed.expect("a write").is_ok());
+            assert_eq!(states(), (Some(to), Some(to)));
+        }
+        let begin = move |tx: &mut Tx<'_>| account_removal::begin(tx, ann);
+        let begun = store.write_blocking(local_account::root(ann), begin);
+        begun.expect("a write");
+        assert_eq!(states(), (None, None));
+        let remove = move |tx: &mut Tx<'_>| account_removal::remove_some(tx, ann);
+        let removed = store.write_blocking(local_account::root(ann), remove);
+        assert!(removed.expect("a write").is_done);
+        assert!(!is_token(store, Some(ann), hash(1)));
+        let left = write(store, move |tx| token_family::list(tx, ann, START_MS));
+        assert_eq!(left, []);
     });
 }

@@ -1,0 +1,71 @@
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// The name of an account of this server: 1 to 64 of `A-Z a-z 0-9 . _ ~ -`, which need no escape in a
+/// URL. It is shown as it was chosen; two names that differ in case alone are one ([`AccountName::key`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AccountName(String);
+
+/// Why a text is not an account's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid account name: expected 1 to 64 of the letters A to Z, digits, `.`, `_`, `~` and `-`"
+)]
+pub struct AccountNameError;
+
+impl AccountName {
+    /// Parses a name.
+    ///
+    /// # Errors
+    /// [`AccountNameError`] if it is empty, too long or has another character.
+    pub fn new(text: impl Into<String>) -> Result<Self, AccountNameError> {
+        let text = text.into();
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
+        match (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(is_allowed) {
+            true => Ok(Self(text)),
+            false => Err(AccountNameError),
+        }
+    }
+
+    /// The name as it was chosen.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What the name is unique by: the same for names that differ in case alone.
+    pub fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl fmt::Display for AccountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for AccountName {
+    type Err = AccountNameError;
+
+    fn from_str(text: &str) -> Result<Self, AccountNameError> {
+        Self::new(text)
+    }
+}
+
+impl TryFrom<String> for AccountName {
+    type Error = AccountNameError;
+
+    fn try_from(text: String) -> Result<Self, AccountNameError> {
+        Self::new(text)
+    }
+}
+
+impl From<AccountName> for String {
+    fn from(name: AccountName) -> Self {
+        name.0
+    }
+}
+
+const MAX_BYTES: usize = 64;

@@ -1,0 +1,31 @@
+//! People: their accounts, what these may do, and how they stand to each other.
+//!
+//! The two machines, [`AccountState`] and [`Relation`], know exactly the edges that `docs/social.md`
+//! draws; a test holds the two against each other. Everything else is a type that cannot hold an
+//! invalid value.
+
+mod account_name;
+mod account_state;
+mod bidi;
+mod mail_address;
+mod nickname;
+mod passphrase;
+mod passphrase_hash;
+mod pending_account;
+mod profile;
+mod relation;
+mod relation_pair;
+mod role;
+
+pub use account_name::{AccountName, AccountNameError};
+pub use account_state::{AccountAction, AccountState, LogInRefused, StateChangeError};
+pub use bidi::{BIDI_CONTROLS, without_bidi_controls};
+pub use mail_address::{MailAddress, MailAddressError};
+pub use nickname::{Nickname, NicknameError};
+pub use passphrase::{Passphrase, PassphraseError};
+pub use passphrase_hash::{HashCost, PassphraseHash};
+pub use pending_account::{PendingCheck, VerificationDigest, VerificationState};
+pub use profile::{Profile, ProfileError, ProfileField};
+pub use relation::{Relation, RelationChangeError};
+pub use relation_pair::{Direction, RelationMove, RelationPair, RelationRefused, RelationStep};
+pub use role::Role;

@@ -1,0 +1,92 @@
+use std::fmt::Write as _;
+
+use secrecy::{ExposeSecret as _, SecretBox, SecretString};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// The random text that is mailed to the address of a pending account: 256 bits, of which only a digest
+/// is stored.
+#[derive(Debug)]
+pub struct VerificationState(SecretBox<[u8; 32]>);
+
+/// What is stored of a [`VerificationState`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct VerificationDigest(pub [u8; 32]);
+
+/// What a presented state does to a pending account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PendingCheck {
+    /// The address is verified.
+    Verified,
+    /// It was another text: one attempt more.
+    Wrong,
+    /// The pending account is void, whatever was presented: its time or its attempts are over.
+    Void,
+}
+
+impl VerificationState {
+    /// Of 32 random bytes.
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(SecretBox::new(Box::new(random)))
+    }
+
+    /// Reads the text that was mailed; `None` of any other.
+    pub fn parse(text: &SecretString) -> Option<Self> {
+        let text = text.expose_secret();
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let digit = |at: usize| char::from(digits[at]).to_digit(16);
+            *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+        }
+        Some(Self::new(bytes))
+    }
+
+    /// The text to mail: 64 hexadecimal digits.
+    pub fn text(&self) -> SecretString {
+        let mut text = String::with_capacity(64);
+        for byte in self.0.expose_secret() {
+            // Writing to a text cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.into()
+    }
+
+    /// What to store.
+    pub fn digest(&self) -> VerificationDigest {
+        VerificationDigest(Sha256::digest(self.0.expose_secret()).into())
+    }
+}
+
+impl VerificationDigest {
+    /// How long a pending account lasts, ms: 168 hours.
+    pub const LASTS_MS: i64 = 168 * 3_600_000;
+    /// How many wrong texts a pending account bears.
+    pub const MAX_ATTEMPTS: i64 = 10;
+
+    /// Checks a presented state against this digest of a pending account, which was added
+    /// `age_ms` ago and has had that many attempts. Takes the same time for every wrong state.
+    pub fn check(
+        &self,
+        presented: Option<&VerificationState>,
+        age_ms: i64,
+        attempts: i64,
+    ) -> PendingCheck {
+        if age_ms >= Self::LASTS_MS || attempts >= Self::MAX_ATTEMPTS {
+            return PendingCheck::Void;
+        }
+        let presented = presented.map_or([0; 32], |state| state.digest().0);
+        match presented.ct_eq(&self.0).into() {
+            true => PendingCheck::Verified,
+            false => PendingCheck::Wrong,
+        }
+    }
+}
+
+impl std::fmt::Debug for VerificationDigest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("VerificationDigest(…)")
+    }
+}
