@@ -23,8 +23,11 @@ pub mod auth;
 pub mod feed;
 mod mastodon;
 mod native;
+mod oauth;
+mod pages;
 pub mod people;
 mod port;
+mod sign_up;
 pub mod transport;
 
 use std::sync::Arc;
@@ -85,6 +88,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .merge(mastodon::routes())
         .merge(native::routes())
+        .merge(oauth::routes())
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(
@@ -102,6 +106,7 @@ pub fn router(app: App) -> Router {
                 .expose_headers([LINK]),
         )
         .merge(native::track::routes())
+        .merge(pages::routes())
         .layer(TraceLayer::new_for_http())
         // Not logged: probes come every second, and the answer says what is wrong.
         .route(

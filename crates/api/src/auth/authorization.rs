@@ -185,7 +185,7 @@ fn is_same_site(headers: &HeaderMap, public_base: Option<&Url>) -> bool {
 
 /// Whether a host is one of this server's names: any other name that resolves to it may belong to
 /// another site.
-fn is_own_name(host: &str, public_base: Option<&Url>) -> bool {
+pub(crate) fn is_own_name(host: &str, public_base: Option<&Url>) -> bool {
     let Ok(url) = Url::parse(&format!("http://{host}")) else {
         return false;
     };

@@ -14,12 +14,14 @@
 use std::{marker::PhantomData, sync::Arc, time::Instant};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
+use driftline_core::social::{AccountAction, AccountState};
 use driftline_store::{
-    Tx,
-    LocalAccountId,
+    LocalAccountId, Root, StoreError, Tx,
     social::{
+        TokenHolder,
         access_token::{self, AccessToken, AccessTokenId, USED_PRECISION_MS},
         app::AppId,
+        local_account,
         token_family::{self, TokenFamilyId},
     },
     timeline::Viewer,
@@ -59,10 +61,7 @@ pub(crate) enum CallerKind {
 }
 
 /// The account that a request is from.
-#[derive(Debug)]
-pub(crate) struct CallerAccount {
-    pub(crate) id: LocalAccountId,
-}
+pub(crate) type CallerAccount = TokenHolder;
 
 /// What a person's request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +105,9 @@ impl Caller {
     }
 
     fn check<S: RouteScope>(&self) -> Result<(), ApiError> {
-        match self.scopes.covers(S::SCOPE) {
-            true => Ok(()),
-            false => Err(ApiError::OutsideScopes),
+        match S::SCOPE {
+            Some(scope) if !self.scopes.covers(scope) => Err(ApiError::OutsideScopes),
+            _ => Ok(()),
         }
     }
 
@@ -116,7 +115,13 @@ impl Caller {
     pub(super) fn of_account_for_tests(id: LocalAccountId) -> Self {
         Self {
             kind: CallerKind::Account {
-                account: Arc::new(CallerAccount { id }),
+                account: Arc::new(TokenHolder {
+                    id,
+                    name: driftline_core::social::AccountName::new("ann").unwrap(),
+                    state: AccountState::Active,
+                    awaits_approval: false,
+                    role: driftline_core::social::Role::Member,
+                }),
                 by: Credential::Family(TokenFamilyId::new(1)),
             },
             scopes: ScopeSet::all(),
@@ -236,24 +241,32 @@ async fn by_access_token(
     secret: OpaqueSecret,
     now_ms: i64,
 ) -> Result<Option<Caller>, ApiError> {
-    let (account, hash) = (secret.account, secret.hash());
-    let found = app
-        .store
-        .read(move |tx| access_token::find(tx, account, &hash))
-        .await?;
-    let Some(token) = found else {
+    let hash = secret.hash();
+    let read = move |tx: &mut Tx<'_>| match secret.account {
+        Some(account) => {
+            let found = access_token::find_with_holder(tx, account, &hash)?;
+            Ok::<_, StoreError>(found.map(|(token, holder)| (token, Some(holder))))
+        }
+        None => Ok(access_token::find(tx, None, &hash)?.map(|token| (token, None))),
+    };
+    let Some((token, holder)) = app.store.read(read).await? else {
         return Ok(None);
     };
     let scopes = ScopeSet::parse(&token.scopes).map_err(|_| {
         tracing::error!("a stored token has scopes that this version does not know");
         ApiError::Internal
     })?;
-    let kind = match token.account {
+    let kind = match holder {
         None => CallerKind::App(token.app),
-        Some(id) => CallerKind::Account {
-            account: Arc::new(CallerAccount { id }),
-            by: Credential::Token(token.id, token.app),
-        },
+        Some(mut holder) => {
+            if holder.state == AccountState::NotActivated && !holder.awaits_approval {
+                holder.state = activate(app, holder.id).await?;
+            }
+            CallerKind::Account {
+                account: allowed(holder)?,
+                by: Credential::Token(token.id, token.app),
+            }
+        }
     };
     record_use(app, token, now_ms);
     Ok(Some(Caller { kind, scopes }))
@@ -264,15 +277,47 @@ async fn by_native_token(
     token: AuthToken,
     now_ms: i64,
 ) -> Result<Option<Caller>, ApiError> {
-    let read = move |tx: &mut Tx<'_>| token_family::find(tx, token.account, token.family, now_ms);
-    let family = app.store.read(read).await?;
-    Ok(family.map(|family| Caller {
+    let (account, family) = (token.account, token.family);
+    let read = move |tx: &mut Tx<'_>| token_family::find_with_holder(tx, account, family, now_ms);
+    let found = app.store.read(read).await?;
+    // A token of before the account was renamed is another account's name.
+    let found = found.filter(|(_, holder)| holder.name.as_str() == token.account_name);
+    let Some((family, holder)) = found else {
+        return Ok(None);
+    };
+    Ok(Some(Caller {
         kind: CallerKind::Account {
-            account: Arc::new(CallerAccount { id: family.account }),
+            account: allowed(holder)?,
             by: Credential::Family(family.id),
         },
         scopes: ScopeSet::all(),
     }))
+}
+
+/// Activates an account that waits for nothing but its first log-in: an app that signed it up has its
+/// token from then, and never logs in.
+async fn activate(app: &App, account: LocalAccountId) -> Result<AccountState, ApiError> {
+    let activate = move |tx: &mut Tx<'_>| {
+        let known = local_account::by_id(tx, account)?.ok_or(StoreError::NoAccount)?;
+        if known.state == AccountState::NotActivated && !known.awaits_approval {
+            let changed = local_account::change_state(tx, account, AccountState::Active)?;
+            return Ok(changed.map_or(known.state, |_| AccountState::Active));
+        }
+        Ok::<_, StoreError>(known.state)
+    };
+    let root = local_account::root(account);
+    Ok(app.store.write(root, activate).await?)
+}
+
+/// The account, if its state lets it use tokens.
+pub(crate) fn allowed(holder: TokenHolder) -> Result<Arc<CallerAccount>, ApiError> {
+    match holder.state {
+        state if state.allows(AccountAction::UseTokens) => Ok(Arc::new(holder)),
+        AccountState::NotActivated => Err(ApiError::LogInDisabled(
+            "Your login is currently pending approval",
+        )),
+        _ => Err(ApiError::LogInDisabled("Your login is currently disabled")),
+    }
 }
 
 /// The request does not wait for it.
@@ -283,7 +328,7 @@ fn record_use(app: &App, token: AccessToken, now_ms: i64) {
     let store = app.store.clone();
     tokio::spawn(async move {
         let record = move |tx: &mut Tx<'_>| access_token::used(tx, &token, now_ms);
-        if let Err(error) = store.write(driftline_store::Root::none(), record).await {
+        if let Err(error) = store.write(Root::none(), record).await {
             tracing::debug!(%error, "the use of a token is not recorded");
         }
     });

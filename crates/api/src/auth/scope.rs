@@ -30,12 +30,18 @@ macro_rules! scopes {
         pub(crate) mod needs {
             $(
                 #[doc = concat!("Needs `", $name, "`.")]
-                #[expect(dead_code, reason = "routes come one by one")]
+                #[allow(dead_code, reason = "routes name them one by one")]
                 pub(crate) enum $variant {}
                 impl super::RouteScope for $variant {
-                    const SCOPE: super::Scope = super::Scope::$variant;
+                    const SCOPE: Option<super::Scope> = Some(super::Scope::$variant);
                 }
             )*
+
+            /// Needs a token, whatever its scopes.
+            pub(crate) enum NoScope {}
+            impl super::RouteScope for NoScope {
+                const SCOPE: Option<super::Scope> = None;
+            }
         }
     };
 }
@@ -90,8 +96,8 @@ scopes! {
 
 /// A scope as a type: what a route's extractor needs.
 pub(crate) trait RouteScope {
-    /// The scope.
-    const SCOPE: Scope;
+    /// The scope; `None` if any token will do.
+    const SCOPE: Option<Scope>;
 }
 
 /// A set of scopes.

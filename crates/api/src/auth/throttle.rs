@@ -46,6 +46,14 @@ impl ThrottleRule {
         forgotten_after_ms: 3_600_000,
     };
 
+    /// Of a mail address to which something is sent again.
+    pub const MAIL: Self = Self {
+        free: 2,
+        first_ms: 60_000,
+        longest_ms: 24 * 3_600_000,
+        forgotten_after_ms: 48 * 3_600_000,
+    };
+
     fn wait_ms(&self, failures: u32) -> i64 {
         match failures.checked_sub(self.free) {
             None | Some(0) => 0,
@@ -151,6 +159,11 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
         self.tries
             .retain(|_, tries| (tries.failures, tries.last_ms) > middle);
     }
+}
+
+/// How long to wait, in whole seconds.
+pub(crate) fn seconds(early: TooEarly) -> i64 {
+    early.wait_ms.div_euclid(1000) + 1
 }
 
 /// An address as it is throttled: of IPv6 the network, since one client has as many addresses as it likes.
