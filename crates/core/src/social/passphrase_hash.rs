@@ -1,7 +1,9 @@
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A passphrase as it is stored: the Argon2id hash of the normalised text followed by the salt.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassphraseHash {
     /// The hash.
     pub hash: Vec<u8>,
@@ -14,7 +16,7 @@ pub struct PassphraseHash {
 }
 
 /// The parameters of Argon2id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HashCost {
     /// KiB of memory (m).
     pub memory_kib: u32,

@@ -120,6 +120,16 @@ pub fn page(
     Ok(mutes)
 }
 
+/// How many accounts an account mutes.
+pub fn count(tx: &mut Tx<'_>, account: LocalAccountId, now_ms: i64) -> Result<i64, StoreError> {
+    Ok(tx.query_one(
+        "select count(*) as mutes from mute
+         where account_id = $1 and (until_ms is null or until_ms > $2)",
+        &[&sql(account), &now_ms],
+        |row| row.i64("mutes"),
+    )?)
+}
+
 fn from_row(row: &Row<'_>) -> Result<Mute, driftline_db::DbError> {
     Ok(Mute {
         other: from_sql(row.i64("other_id")?)?,

@@ -25,6 +25,7 @@ fn a_mute_ends_by_itself_or_by_hand() {
             };
             let (some, all) = read(store, move |tx| {
                 let some = mute::of(tx, ann, &[one, other], now_ms)?;
+                assert_eq!(mute::count(tx, ann, now_ms)?, some.len() as i64);
                 Ok((some, mute::page(tx, ann, &page, now_ms)?))
             });
             assert_eq!(some.len(), all.len());
