@@ -26,10 +26,12 @@ mod mastodon;
 mod native;
 mod port;
 pub mod transport;
+mod well_known;
 
 use std::sync::Arc;
 
-use axum::{Extension, Router, http::header::LINK, routing::get};
+use axum::{Router, http::header::LINK};
+use driftline_core::social::InstanceProfile;
 use driftline_runtime::StoreProbe;
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -51,7 +53,7 @@ pub use port::MirrorPort;
 
 use auth::Authorization;
 use feed::Feed;
-use transport::ApiError;
+use transport::{ApiError, Routes};
 
 /// What is served.
 #[derive(Clone)]
@@ -69,6 +71,8 @@ pub struct App {
     /// The address that clients use. Without it links begin with `http` and the host that the
     /// client named, so behind a proxy that speaks TLS it has to be set.
     pub public_base: Option<Url>,
+    /// What its operator says of this server: name, description, maintainer.
+    pub instance: InstanceProfile,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
     /// Whether the process has begun its work; `/readyz` asks.
@@ -78,11 +82,10 @@ pub struct App {
 /// The routes of the API.
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
-    let probe = StoreProbe::new(app.store.clone());
-    Router::new()
-        .merge(mastodon::routes())
-        .merge(native::routes())
-        .fallback(async || ApiError::NotFound)
+    let (ready, _) = native::health::routes(Some(StoreProbe::new(app.store.clone()))).split();
+    let (open, _) = open_routes().split();
+    let (track, _) = native::track::routes().split();
+    open.fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(
             CompressionLayer::new()
@@ -98,14 +101,18 @@ pub fn router(app: App) -> Router {
                 .allow_headers(AllowHeaders::mirror_request())
                 .expose_headers([LINK]),
         )
-        .merge(native::track::routes())
+        .merge(track)
         .layer(TraceLayer::new_for_http())
         // Not logged: probes come every second, and the answer says what is wrong.
-        .route(
-            "/readyz",
-            get(native::health::ready).layer(Extension(probe)),
-        )
+        .merge(ready)
         .with_state(app)
+}
+
+/// The routes whose answers are compressed and which pages of other sites may ask for.
+fn open_routes() -> Routes<Arc<App>> {
+    mastodon::routes()
+        .merge(native::routes())
+        .merge(well_known::routes())
 }
 
 const MIN_COMPRESSED_BYTES: u64 = 1024;

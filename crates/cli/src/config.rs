@@ -7,7 +7,7 @@ mod suggestion;
 
 use std::path::{Path, PathBuf};
 
-use driftline_core::timeline::Settings;
+use driftline_core::{social::InstanceProfile, timeline::Settings};
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_net::{Http, Options};
 use driftline_store::{Store, refresh::Claims};
@@ -33,6 +33,8 @@ use crate::{
 pub struct Config {
     /// The server.
     pub server: ServerSection,
+    /// How the server presents itself.
+    pub instance: InstanceSection,
     /// Where data is kept.
     pub store: StoreSection,
     /// How upstreams are asked.
@@ -74,6 +76,31 @@ pub struct ServerSection {
     pub token_file: Option<PathBuf>,
     /// The weight of this process among those that share the work.
     pub share: Option<u32>,
+}
+
+/// `[instance]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InstanceSection {
+    /// Its name for people.
+    pub name: Option<String>,
+    /// What it is, in a sentence.
+    pub description: Option<String>,
+    /// Who runs it.
+    pub maintainer: Option<String>,
+}
+
+impl InstanceSection {
+    /// What the operator says of the server.
+    pub fn profile(&self) -> InstanceProfile {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        InstanceProfile {
+            name: text(&self.name),
+            description: text(&self.description),
+            maintainer_name: text(&self.maintainer),
+            ..InstanceProfile::default()
+        }
+    }
 }
 
 /// `[store]`.

@@ -12,6 +12,7 @@ pub mod quota;
 pub mod refresh;
 pub mod rng;
 pub mod sharing;
+pub mod social;
 pub mod text;
 pub mod timeline;
 pub mod tracking;

@@ -9,6 +9,7 @@ mod client;
 mod completeness;
 mod follower;
 mod instance_api;
+mod instance_keeper;
 mod look_up_abilities;
 mod month;
 mod policies;
@@ -34,6 +35,7 @@ pub use completeness::{
 };
 pub use follower::Following;
 pub use instance_api::same_api;
+pub use instance_keeper::refresh_instances;
 pub use look_up_abilities::LookUpAbilities;
 pub use policies::Policies;
 pub use pollers::{Pollers, PollersOptions, Progress};

@@ -8,6 +8,7 @@ use driftline_api::{
     feed::Feed,
     router,
 };
+use driftline_core::social::InstanceProfile;
 use driftline_id_service::{RunningIdService, routes};
 use driftline_mirror::{
     Pollers, PollersOptions, UpstreamAccess,
@@ -43,6 +44,8 @@ pub struct HttpOptions {
     pub metrics: Option<PrometheusHandle>,
     /// The address that clients use.
     pub public_base: Option<Url>,
+    /// What its operator says of this server.
+    pub instance: InstanceProfile,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
     /// Whether IDs are issued to any client.
@@ -105,9 +108,13 @@ impl Daemon {
                 sources: self.pollers.health(),
                 store_disk: self.access.store_disk.clone(),
             }),
-            description: api_description(),
+            description: match &self.ids {
+                Some(_) => api_description(),
+                None => driftline_api::api_description(),
+            },
             metrics: options.metrics,
             public_base: options.public_base,
+            instance: options.instance,
             authorization: authorization.clone(),
             ready: self.ready.subscribe(),
         };

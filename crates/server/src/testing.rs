@@ -11,6 +11,7 @@ use driftline_api::{
     router,
     transport::{Limits, serve},
 };
+use driftline_core::social::InstanceProfile;
 use driftline_mirror::{Policies, Pollers, PollersOptions, SourceHealth, UpstreamAccess};
 use driftline_runtime::StoreDisk;
 use driftline_store::Store;
@@ -46,6 +47,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         description: api_description(),
         metrics: None,
         public_base: None,
+        instance: InstanceProfile::default(),
         authorization: Authorization::ThisMachine,
         ready: watch::channel(true).1,
     }

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 30] = [
+pub const PLACEMENTS: [(&str, Placement); 31] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -51,6 +51,7 @@ pub const PLACEMENTS: [(&str, Placement); 30] = [
     ("node_lease", Coordinator),
     ("member", Coordinator),
     ("sharing", Coordinator),
+    ("instance_info", Coordinator),
 ];
 
 /// Whether the rows of a store lie on several nodes.

@@ -31,6 +31,7 @@ pub mod refresh;
 pub mod reservation;
 mod schema;
 pub mod sharing;
+pub mod social;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -56,4 +57,5 @@ pub use posts::{
 };
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;
+pub use social::instance_info;
 pub use store::{Store, nonce, touch};

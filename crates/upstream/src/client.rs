@@ -4,6 +4,7 @@ use driftline_core::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
     api::Api,
     post::Post,
+    social::InstanceProfile,
     timeline::Streaming,
     upstream_id::UpstreamId,
 };
@@ -12,7 +13,7 @@ use driftline_net::Http;
 use crate::{
     AccountHandle, Address, Credential, Stream, StreamEndpoint, Timeline, TokenError,
     access::Access,
-    headers, mastodon, parse, segment, stream, tweet, twitter,
+    headers, instance_profile, mastodon, parse, segment, stream, tweet, twitter,
     x::{self, X},
 };
 
@@ -124,6 +125,17 @@ impl Upstream {
     /// What its timelines can do.
     pub const fn abilities(&self) -> Abilities {
         abilities(self.api())
+    }
+
+    /// What the server says of itself; nothing if its API has no way to say it.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it does not answer.
+    pub async fn instance_profile(&self) -> Result<InstanceProfile, Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => instance_profile::fetch(access).await,
+            Client::X(_) | Client::Twitter(_) => Ok(InstanceProfile::default()),
+        }
     }
 
     /// Reads one page of a timeline.

@@ -13,6 +13,7 @@ mod client;
 mod credential;
 mod failure;
 mod headers;
+mod instance_profile;
 mod items;
 mod mastodon;
 mod oauth;

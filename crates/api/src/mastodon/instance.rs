@@ -7,6 +7,8 @@ use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
+use driftline_core::social::{Instance as OwnInstance, InstanceProfile};
+use driftline_mastodon::escape_html;
 use driftline_mastodon::instance::{
     AccountLimits, ActiveUsers, ApiVersions, Configuration, Contact, Instance, InstanceV1,
     MediaLimits, Offers, PollLimits, Registrations, Stats, StatusLimits, Thumbnail, Translation,
@@ -25,11 +27,12 @@ pub(super) async fn v1(
     address: Address,
 ) -> Result<Response, ApiError> {
     let instances = app.store.read(source::instances).await?;
+    let own = own_instance(&app, &address).profile;
     let instance = InstanceV1 {
         uri: address.domain(),
-        title: TITLE,
-        short_description: DESCRIPTION,
-        description: DESCRIPTION,
+        title: &own.name,
+        short_description: &own.description,
+        description: &escape_html(&own.description),
         email: "",
         version: VERSION,
         urls: UrlsV1 {
@@ -53,14 +56,15 @@ pub(super) async fn v1(
 }
 
 /// The entity `Instance`.
-pub(super) async fn v2(address: Address) -> Response {
+pub(super) async fn v2(State(app): State<Arc<App>>, address: Address) -> Response {
+    let own = own_instance(&app, &address).profile;
     let streaming = address.streaming();
     let instance = Instance {
         domain: address.domain(),
-        title: TITLE,
+        title: &own.name,
         version: VERSION,
         source_url: env!("CARGO_PKG_REPOSITORY"),
-        description: DESCRIPTION,
+        description: &own.description,
         usage: Usage {
             users: ActiveUsers { active_month: 0 },
         },
@@ -124,8 +128,24 @@ const LIMITS: Configuration<'static> = Configuration {
     offers: None,
 };
 
+/// This server as it presents itself.
+pub(crate) fn own_instance(app: &App, address: &Address) -> OwnInstance {
+    let own = InstanceProfile {
+        name: TITLE.to_owned(),
+        description: DESCRIPTION.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        software_name: "driftline".to_owned(),
+        extensions: EXTENSIONS.map(str::to_owned).to_vec(),
+        ..InstanceProfile::default()
+    };
+    OwnInstance::new(&address.of(""), app.instance.clone().or(own))
+}
+
 const TITLE: &str = "Driftline";
 const DESCRIPTION: &str = "A complete, fresh copy of the timelines that its people care about.";
+
+/// The APIs and protocols that clients can use.
+const EXTENSIONS: [&str; 3] = ["mastodon_api", "mastodon_api_streaming", "post_feed"];
 
 /// Begins with the Mastodon version whose API this is: clients derive the supported requests from it.
 const VERSION: &str = concat!(

@@ -1,6 +1,7 @@
 //! Mastodon's API.
 
 mod answer;
+mod described;
 mod instance;
 mod lists;
 mod local_references;
@@ -12,25 +13,25 @@ mod timelines;
 
 use std::sync::Arc;
 
-use axum::{Router, routing::get};
-
+pub(crate) use instance::own_instance;
 pub(crate) use streaming::StatusJson;
 
-use crate::App;
+use crate::{App, transport::Routes};
 
 /// The content type of every entity.
 const JSON: &str = "application/json; charset=utf-8";
 
 /// The routes that Mastodon documents.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/timelines/public", get(timelines::public))
-        .route("/api/v1/timelines/list/{id}", get(timelines::list))
-        .route("/api/v1/lists", get(lists::all))
-        .route("/api/v1/lists/{id}", get(lists::one))
-        .route("/api/v1/statuses/{id}", get(statuses::one))
-        .route("/api/v1/statuses/{id}/history", get(statuses::history))
-        .route("/api/v1/instance", get(instance::v1))
-        .route("/api/v2/instance", get(instance::v2))
+pub(crate) fn routes() -> Routes<Arc<App>> {
+    use described as at;
+    Routes::new()
+        .add(at::__path_public_timeline, timelines::public)
+        .add(at::__path_list_timeline, timelines::list)
+        .add(at::__path_lists, lists::all)
+        .add(at::__path_list, lists::one)
+        .add(at::__path_status, statuses::one)
+        .add(at::__path_status_history, statuses::history)
+        .add(at::__path_instance_v1, instance::v1)
+        .add(at::__path_instance_v2, instance::v2)
         .merge(streaming::routes())
 }

@@ -14,8 +14,23 @@ use driftline_store::timeline::Viewer;
 use crate::{
     App,
     auth::{Operator, ViewedBy},
-    transport::{ApiError, rendered},
+    transport::{ApiError, Problem, Routes, rendered},
 };
+
+/// The route of the readiness of what that probe finds.
+pub(crate) fn routes(probe: Option<StoreProbe>) -> Routes<Arc<App>> {
+    let routes = Routes::new().add(__path_ready, ready);
+    match probe {
+        Some(probe) => routes.layer(Extension(probe)),
+        None => routes,
+    }
+}
+
+/// Whether the process runs.
+#[utoipa::path(get, path = "/livez", tag = "health", security(()), responses((status = 200, body = String, content_type = "text/plain")))]
+pub(crate) async fn live() -> &'static str {
+    "ok"
+}
 
 /// Whether the process is ready and the store can be read and written.
 ///
@@ -23,6 +38,13 @@ use crate::{
 /// on. Then come the stalled sources and those that fail, by name for
 /// the operator and as numbers for other clients, since their names reveal what is followed. Upstream
 /// failures never make the process unready: one upstream would take all instances out of service.
+#[utoipa::path(
+    get, path = "/readyz", tag = "health", security(()),
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, body = String, content_type = "text/plain"),
+    )
+)]
 pub(crate) async fn ready(
     State(app): State<Arc<App>>,
     Extension(probe): Extension<StoreProbe>,
@@ -103,6 +125,13 @@ fn failing_lines(failing: &[FailingSource], is_operator: bool) -> String {
 }
 
 /// The metrics in Prometheus' text form.
+#[utoipa::path(
+    get, path = "/metrics", tag = "health", security(("operator" = [])),
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 404, body = Problem, description = "None are recorded"),
+    )
+)]
 pub(crate) async fn metrics(
     _: Operator,
     State(app): State<Arc<App>>,

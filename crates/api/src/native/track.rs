@@ -3,14 +3,13 @@
 use std::{collections::HashSet, sync::Arc};
 
 use axum::{
-    Json, Router,
+    Json,
     extract::{
         DefaultBodyLimit, Query, State,
         rejection::{JsonRejection, QueryRejection},
     },
     http::StatusCode,
     response::{IntoResponse as _, Response},
-    routing::post,
 };
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 use driftline_runtime::CommandError;
@@ -20,13 +19,14 @@ use utoipa::IntoParams;
 use crate::{
     App,
     auth::Operator,
-    transport::{ApiError, Problem},
+    transport::{ApiError, Problem, Routes},
 };
 
 /// `/api/v1/track`. It needs authorization, since it causes requests to upstreams.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/track", post(add_tracked).get(show_tracked))
+pub(crate) fn routes() -> Routes<Arc<App>> {
+    Routes::new()
+        .add(__path_add_tracked, add_tracked)
+        .add(__path_show_tracked, show_tracked)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
@@ -37,7 +37,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     post,
     path = "/api/v1/track",
     request_body = Track,
-    security((), ("operator" = [])),
+    tag = "posts",
+    security(("operator" = [])),
     responses(
         (status = 202, body = TrackResult),
         (status = 400, body = Problem, description = "Invalid request"),
@@ -99,7 +100,8 @@ pub(crate) struct TrackedQuery {
     get,
     path = "/api/v1/track",
     params(TrackedQuery),
-    security((), ("operator" = [])),
+    tag = "posts",
+    security(("operator" = [])),
     responses(
         (status = 200, body = TrackedPosts),
         (status = 400, body = Problem, description = "No posts of that server are tracked"),

@@ -5,11 +5,13 @@ mod address;
 mod error;
 mod metrics_text;
 mod path_id;
+mod routes;
 mod serve;
 
 pub use accept::accept;
 pub use error::{ApiError, Problem};
 pub use metrics_text::rendered;
+pub use routes::Routes;
 pub use serve::{Limits, serve};
 
 pub(crate) use address::Address;

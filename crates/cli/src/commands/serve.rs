@@ -153,6 +153,7 @@ impl Serve {
         Ok(HttpOptions {
             metrics: None,
             public_base,
+            instance: config.instance.profile(),
             authorization,
             ids_for_anyone: config.id.allow_remote,
         })

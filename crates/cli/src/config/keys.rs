@@ -24,7 +24,7 @@ pub struct Key {
 /// The sections, in the order of the documents.
 pub fn sections() -> &'static [&'static str] {
     &[
-        "server", "store", "upstream", "defaults", "refresh", "id", "log",
+        "server", "instance", "store", "upstream", "defaults", "refresh", "id", "log",
     ]
 }
 
@@ -58,6 +58,14 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             ("server.token_env", Value::Null),
             ("server.token_file", Value::Null),
             ("server.share", json!(1)),
+        ],
+    );
+    section(
+        "instance",
+        vec![
+            ("instance.name", Value::Null),
+            ("instance.description", Value::Null),
+            ("instance.maintainer", Value::Null),
         ],
     );
     section(

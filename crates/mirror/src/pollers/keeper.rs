@@ -10,7 +10,7 @@ use driftline_store::{
 use tokio::time::Instant;
 
 use super::{Shared, partition_keeper};
-use crate::sharing::Seen;
+use crate::{instance_keeper, sharing::Seen};
 
 /// When what is next.
 struct Times {
@@ -48,6 +48,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         () = keeping => {}
         // Apart, because it may take longer than a lease.
         () = partition_keeper::keep(shared.store.clone()) => {}
+        () = instance_keeper::keep(shared.store.clone(), shared.access.clone()) => {}
     }
 }
 

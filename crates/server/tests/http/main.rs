@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod attack;
 mod connections;
+mod description;
 mod health;
 mod lists;
 mod mirror;

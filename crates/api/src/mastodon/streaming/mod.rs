@@ -9,20 +9,17 @@ mod web_socket;
 
 use std::sync::Arc;
 
-use axum::{Router, routing::get};
-
 pub(crate) use message::StatusJson;
 
-use crate::App;
+use crate::{App, mastodon::described, transport::Routes};
 
 /// The routes that Mastodon documents.
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/streaming", get(web_socket::connect))
-        .route("/api/v1/streaming/", get(web_socket::connect))
-        .route("/api/v1/streaming/health", get(async || "OK"))
-        .route("/api/v1/streaming/public", get(sse::public))
-        .route("/api/v1/streaming/public/local", get(sse::local))
-        .route("/api/v1/streaming/public/remote", get(sse::public))
-        .route("/api/v1/streaming/list", get(sse::list))
+pub(super) fn routes() -> Routes<Arc<App>> {
+    Routes::new()
+        .add(described::__path_streaming, web_socket::connect)
+        .add(described::__path_streaming_health, async || "OK")
+        .add(described::__path_streaming_public, sse::public)
+        .add(described::__path_streaming_local, sse::local)
+        .add(described::__path_streaming_remote, sse::public)
+        .add(described::__path_streaming_list, sse::list)
 }

@@ -1,0 +1,5 @@
+//! Servers and people.
+
+pub mod instance;
+
+pub use instance::{Instance, InstanceId, InstanceProfile};

@@ -1,0 +1,3 @@
+//! Servers and people.
+
+pub mod instance_info;
