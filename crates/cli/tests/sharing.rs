@@ -15,7 +15,7 @@ use driftline_sim::{
     WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
-use driftline_store::testing::postgres_database;
+use driftline_store::testing::{is_distributed, postgres_database};
 use driftline_store::{SecretUrl, Store, StoreError, Target, source};
 use serde_json::Value;
 use support::{DataDir, Running, wait_for};
@@ -441,6 +441,8 @@ impl Cluster {
     async fn ends_one(&self, running: &mut [Option<Running>], signal: Signal) {
         let (name, at, bound) = match signal {
             Signal::Kill => ("KILL", running.len() - 1, SLACK * 5),
+            // Each give-back and each claim goes over several servers there.
+            Signal::Term if is_distributed() => ("TERM", 0, SLACK),
             Signal::Term => ("TERM", 0, SLACK / 2),
         };
         let mut process = running[at].take().unwrap();

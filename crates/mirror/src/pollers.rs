@@ -2,8 +2,9 @@
 //!
 //! Three loops run next to the sessions. The keeper renews the membership of this process and the
 //! leases of running sessions, identified by their fences, looks at what others change, and has the
-//! partitions of months to come made; the scanner claims this process's share of the sources, and ends the sessions of those that are to be given back
-//! or are removed; the third exports the health of sources. A session ends with the first error of the
+//! partitions of months to come made; the scanner claims this process's share of the sources, several at a
+//! time, and ends the sessions of those that are to be given back or are removed; the third exports the
+//! health of sources. None of them waits for a source that others hold. A session ends with the first error of the
 //! store, and the scanner releases a lease that the session could not: there is one way to recover from
 //! any failure.
 
@@ -12,6 +13,8 @@ mod partition_keeper;
 mod retries;
 mod running;
 mod scanner;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::Duration};
 
@@ -246,6 +249,13 @@ impl Shared {
         self.halted_by(source, SourceFault::new(kind, error));
     }
 
+    /// Tries a source again after a while whose row another transaction holds.
+    fn is_held_up(&self, source: SourceId) {
+        let mut retries = self.retries.lock();
+        retries.failed(source, false, HELD_RETRY_MS, now_ms());
+        self.has_failed.notify_one();
+    }
+
     /// Records a fault of one source, or of this program.
     fn halted_by(&self, source: SourceId, fault: SourceFault) {
         let (now, weight) = (now_ms(), Some(Weight::Lasting));
@@ -283,4 +293,6 @@ const SHOW_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// What raises no number of changes is noticed within this.
 const READ_ALL_EVERY: Duration = Duration::from_secs(10);
+/// A short lock, as of a change of its settings, delays a source by the first wait for a retry only.
+const HELD_RETRY_MS: i64 = 1_000;
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);

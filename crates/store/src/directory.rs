@@ -4,6 +4,8 @@
 //! names that are unique in the store, and IDs that people know, are written here too, in the
 //! transaction that adds or removes what they name. Nothing that a page commits touches it.
 
+use std::collections::HashSet;
+
 use driftline_db::{DbError, Tx};
 
 /// What a name or an ID is of.
@@ -55,6 +57,20 @@ pub(crate) fn remove(tx: &mut Tx<'_>, kind: Kind, id: i64) -> Result<(), DbError
         "delete from directory where kind = $1 and id = $2",
         &[&kind.name(), &id],
     )
+}
+
+/// The names that begin so: in one statement that asks one node.
+pub(crate) fn names_from(
+    tx: &mut Tx<'_>,
+    kind: Kind,
+    start: &str,
+) -> Result<HashSet<String>, DbError> {
+    let names = tx.query(
+        "select name from directory where kind = $1 and substr(name, 1, length($2)) = $2",
+        &[&kind.name(), &start],
+        |row| row.text("name"),
+    )?;
+    Ok(names.into_iter().collect())
 }
 
 /// The instance that an ID's row lies with.

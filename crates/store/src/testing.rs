@@ -15,7 +15,8 @@ use driftline_core::{
     timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
-use driftline_db::testing::{Fresh, databases, is_distributed};
+pub use driftline_db::testing::is_distributed;
+use driftline_db::testing::{Fresh, databases};
 
 use crate::{
     CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, HashStored, ReceivedEvent,

@@ -2,7 +2,9 @@
 //!
 //! `DRIFTLINE_SEED=n` replays a world and its moments, `DRIFTLINE_KILLS=n`
 //! kills that often, `DRIFTLINE_PROCESSES=n` has that many where several run,
-//! `DRIFTLINE_NODE_KILLS=1` kills servers of a distributed database among them.
+//! `DRIFTLINE_NODE_KILLS=1` kills servers of a distributed database among them, and
+//! `DRIFTLINE_CUT=127.0.0.8` cuts the server off for 5 to 10 s that listens at that address of the
+//! loopback network (as root, on Linux).
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -10,6 +12,7 @@
     reason = "a test may panic, and nothing of it can be reached"
 )]
 
+mod cut;
 mod one;
 mod readers;
 mod several;

@@ -8,6 +8,7 @@ use driftline_store::testing::postgres_database;
 use rand::RngExt as _;
 
 use crate::{
+    cut::Address,
     number,
     readers::{Readers, listed},
     seeded,
@@ -30,7 +31,10 @@ async fn several_processes_behind_a_pooler_lose_and_double_nothing_that_readers_
 async fn kill_one_after_the_other(url: &str) {
     let (seed, kills, mut rng) = seeded(5);
     let processes = usize::try_from(number("DRIFTLINE_PROCESSES", 3)).unwrap();
-    let publish_for_ms = HISTORY_MS + i64::try_from(kills).unwrap() * 1_500 + 5_000;
+    let address = Address::of_environment();
+    let cuts = i64::from(address.is_some()) * i64::try_from(kills).unwrap() / 4;
+    let publish_for_ms =
+        HISTORY_MS + i64::try_from(kills).unwrap() * 1_500 + cuts * CUT_MS.end + 5_000;
     let data_dirs: Vec<DataDir> = (0..processes).map(|_| data_dir(url)).collect();
     let mut sims = Vec::new();
     for number in 0..UPSTREAMS {
@@ -68,22 +72,33 @@ async fn kill_one_after_the_other(url: &str) {
                 .unwrap()
         }
     };
+    let (mut killed_nodes, mut cut) = (0, 0);
     for _ in 0..kills {
-        let victim = rng.random_range(0..processes + nodes.len());
+        let victims = processes + nodes.len() + usize::from(address.is_some());
+        let victim = rng.random_range(0..victims);
         // The moment is the experiment.
         let mut moment = || Duration::from_millis(rng.random_range(20..1_200));
         tokio::time::sleep(moment()).await;
-        if let Some(node) = victim.checked_sub(processes).map(|number| &nodes[number]) {
-            eprintln!("node {}", node.name());
-            node.kill().unwrap();
-            tokio::time::sleep(moment()).await;
-            node.start().unwrap();
+        if let Some(node) = victim.checked_sub(processes) {
+            if let Some(node) = nodes.get(node) {
+                killed_nodes += 1;
+                node.kill().unwrap();
+                tokio::time::sleep(moment()).await;
+                node.start().unwrap();
+            } else if let Some(address) = &address {
+                cut += 1;
+                let _cut = address.cut_off();
+                let cut_ms = rng.random_range(CUT_MS).unsigned_abs();
+                tokio::time::sleep(Duration::from_millis(cut_ms)).await;
+            }
             continue;
         }
         readers.set(victim, None);
         running.remove(victim).kill();
         running.insert(victim, start(&data_dirs[victim], victim, &readers));
     }
+
+    eprintln!("of {kills} kills {killed_nodes} were of servers; {cut} cuts of the network");
 
     let verify = |name: &str| data_dirs[0].json(&["source", "verify", name]);
     for (name, sim, timeline) in &sources {
@@ -141,6 +156,8 @@ fn data_dir(url: &str) -> DataDir {
     data_dir
 }
 
+/// How long an address is cut off.
+const CUT_MS: std::ops::Range<i64> = 5_000..10_000;
 const UPSTREAMS: u64 = 2;
 const RATE_PER_S: f64 = 15.0;
 const READERS: u64 = 2;

@@ -46,8 +46,34 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     tokio::select! {
         _ = over.wait_for(|over| *over) => {}
         () = keeping => {}
-        // Apart, because it may take longer than a lease.
+        // These apart, because they may take longer than a lease.
+        () = renew_leases(&shared) => {}
         () = partition_keeper::keep(shared.store.clone()) => {}
+    }
+}
+
+/// Renews the leases of running sessions. What could not be renewed is tried again at once, since the
+/// commit of a page that held its source has ended then.
+async fn renew_leases(shared: &Shared) {
+    let ttl = shared.options.lease;
+    loop {
+        let begun = Instant::now();
+        for pause in [RENEWAL_PAUSE; RENEWALS] {
+            // Renewals and releases lock several rows each, so they take turns.
+            let turn = shared.releases.turn.lock().await;
+            let leases = shared.running.leases();
+            let renewed = shared.sharing.renew(&shared.store, leases, ttl).await;
+            drop(turn);
+            match renewed {
+                Ok(true) => break,
+                Ok(false) => tokio::time::sleep(pause).await,
+                Err(error) => {
+                    shared.access.store_fault.failed(&error);
+                    break;
+                }
+            }
+        }
+        tokio::time::sleep_until(begun + ttl / BEATS_A_LEASE).await;
     }
 }
 
@@ -65,10 +91,8 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
     }
     if times.beat <= now || sharing.has_news() {
         times.beat = now + shared.options.lease / BEATS_A_LEASE;
-        // Renewals and releases lock several rows each, so they take turns.
-        let _turn = shared.releases.turn.lock().await;
-        let leases = shared.running.leases();
-        change = sharing.beat(store, leases, shared.options.lease).await?;
+        let sources = shared.running.leases().len();
+        change = sharing.beat(store, sources, shared.options.lease).await?;
     }
     if *shared.stop.borrow() || shared.access.store_fault.lasts().await {
         return Ok(());
@@ -111,6 +135,9 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
 
 /// Several per lease, so that a failed renewal can be retried in time.
 const BEATS_A_LEASE: u32 = 4;
+/// How often a renewal is tried at a beat, and the pause between.
+const RENEWALS: usize = 4;
+const RENEWAL_PAUSE: Duration = Duration::from_millis(50);
 /// An open reservation of a dead process keeps readers of all instances from what is newer.
 const RESERVATIONS_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(200);

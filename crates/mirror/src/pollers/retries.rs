@@ -91,9 +91,13 @@ impl Retries {
     /// Forgets removed and paused sources; those with other settings or another token than those that
     /// failed are due now.
     pub(super) fn sync(&mut self, sources: &[Source], now_ms: i64) {
+        if self.by_source.is_empty() {
+            return;
+        }
+        let by_id: HashMap<SourceId, &Source> =
+            sources.iter().map(|source| (source.id, source)).collect();
         self.by_source.retain(|id, retry| {
-            let found = sources.iter().find(|source| source.id == *id);
-            let Some(source) = found.filter(|source| !source.paused) else {
+            let Some(source) = by_id.get(id).filter(|source| !source.paused) else {
                 return false;
             };
             let read_with = Some(ReadWith::of(source));

@@ -1,6 +1,6 @@
 //! Starts the sessions of this process's share of the sources, and ends those that are no more of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use driftline_runtime::{
     metrics::{
@@ -9,125 +9,185 @@ use driftline_runtime::{
     now_ms,
 };
 use driftline_store::{
-    SourceId, StoreError,
-    source::{self, Source},
+    Root, SourceId,
+    source::Source,
     source_lease::{self, Lease},
 };
-use tokio::{sync::Semaphore, task::JoinSet};
+use parking_lot::Mutex;
+use tokio::{
+    sync::Notify,
+    task::{JoinError, JoinSet},
+};
 
 use super::{Shared, running::release};
-use crate::{
-    client::client_of,
-    session::{Session, SessionError},
-    sharing::View,
-};
+use crate::{client::client_of, session::Session, sharing::View};
+
+/// Sources whose sessions are being opened, or whose leases are being given back.
+#[derive(Default)]
+struct Openings {
+    sources: Mutex<HashSet<SourceId>>,
+    /// Those for which the current view has nothing more to be done.
+    done: Mutex<HashSet<SourceId>>,
+    /// Notifies the scanner of one that is over: there is room for another one, and what its session is
+    /// to adopt may have come meanwhile.
+    has_room: Notify,
+}
+
+/// One of them, until it is dropped.
+struct Opening {
+    openings: Arc<Openings>,
+    source: SourceId,
+}
+
+impl Openings {
+    fn has(&self, source: SourceId) -> bool {
+        self.sources.lock().contains(&source)
+    }
+
+    /// Begins one, if there is room and the current view has not been acted on.
+    fn begin(self: &Arc<Self>, source: SourceId) -> Option<Opening> {
+        let mut sources = self.sources.lock();
+        if sources.len() >= MAX_OPENINGS || self.done.lock().contains(&source) {
+            return None;
+        }
+        sources.insert(source);
+        let openings = Arc::clone(self);
+        Some(Opening { openings, source })
+    }
+}
+
+impl Opening {
+    /// Leaves the source alone until there is a newer view.
+    fn is_done(&self) {
+        self.openings.done.lock().insert(self.source);
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.openings.sources.lock().remove(&self.source);
+        self.openings.has_room.notify_one();
+    }
+}
 
 /// Acts on each view, and on sources whose time to be tried again has come, until `stop` is set.
 pub(super) async fn scan(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     let mut view = shared.sharing.view();
+    let (openings, mut tasks) = (Arc::<Openings>::default(), JoinSet::new());
+    let mut before: Option<Arc<View>> = None;
     while !*stop.borrow() {
         let current = view.borrow_and_update().clone();
-        let has_acted = match current {
+        if before.as_ref().map(Arc::as_ptr) != current.as_ref().map(Arc::as_ptr) {
+            openings.done.lock().clear();
+            before.clone_from(&current);
+        }
+        let acts = match current {
             Some(current) if !shared.access.store_fault.lasts().await => {
-                let acted = act(&shared, &current).await;
-                if let Err(error) = &acted {
-                    shared.access.store_fault.failed(error);
-                }
-                acted.is_ok()
+                act(&shared, &current, &openings, &mut tasks);
+                true
             }
             _ => false,
         };
+        while let Some(opened) = tasks.try_join_next() {
+            log_panic(opened);
+        }
         let now_ms = now_ms();
         let next_ms = shared.retries.lock().next_due_ms(now_ms);
         let wait_ms = next_ms.map_or(MAX_WAIT_MS, |next_ms| next_ms.saturating_sub(now_ms));
         // Without an act, what was due then still is.
-        let max_ms = if has_acted {
-            MAX_WAIT_MS
-        } else {
-            SKIPPED_WAIT_MS
-        };
+        let max_ms = if acts { MAX_WAIT_MS } else { SKIPPED_WAIT_MS };
         let wait_ms = wait_ms.clamp(MIN_WAIT_MS, max_ms).unsigned_abs();
         tokio::select! {
             _ = stop.changed() => {}
             _ = view.changed() => {}
             () = shared.has_failed.notified() => {}
+            () = openings.has_room.notified() => {}
             () = tokio::time::sleep(Duration::from_millis(wait_ms)) => shared.sharing.look_now(),
         }
     }
+    // Each may be about to begin its session.
+    while let Some(opened) = tasks.join_next().await {
+        log_panic(opened);
+    }
 }
 
-async fn act(shared: &Arc<Shared>, view: &View) -> Result<(), StoreError> {
+fn log_panic(opened: Result<(), JoinError>) {
+    if let Err(error) = opened {
+        tracing::error!(%error, "the start of a session panicked");
+    }
+}
+
+/// Opens sessions without waiting for them, so that one that takes long holds up no other change.
+fn act(shared: &Arc<Shared>, view: &View, openings: &Arc<Openings>, tasks: &mut JoinSet<()>) {
     let sources = &view.sources;
     shared.running.stop_obsolete(sources);
     shared.retries.lock().sync(sources, now_ms());
-    retry_refused(shared, view);
+    retry_refused(shared, view, openings);
     // What is tried again counts in nobody's share, until it works.
     let is_on_trial = |id| shared.retries.lock().is_refused(id) && view.unable.contains(&id);
     let given = shared
         .running
         .give_back(|id| view.give_back.contains(&id) && !is_on_trial(id));
     SHARING_GIVEN_BACK.increment(given as u64);
+    let is_read = |id| shared.running.has(id) || openings.has(id);
     let ours: Vec<&Source> = sources
         .iter()
         .filter(|source| {
             let id = source.id;
             let is_ours = view.own.contains(&id) || view.is_active && view.unable.contains(&id);
-            is_ours || shared.running.has(id)
+            is_ours || is_read(id)
         })
         .collect();
     let names: Vec<_> = ours
         .iter()
         .map(|source| (source.id, &*source.name))
         .collect();
+    let ours: HashSet<SourceId> = ours.iter().map(|source| source.id).collect();
     shared.health.watch(&names, now_ms());
     SHARING_MEMBERS.set(view.members as f64);
     SHARING_SHARE.with(["sources"]).set(view.own.len() as f64);
     SHARING_SHARE.with(["buckets"]).set(view.buckets as f64);
-    let (room, mut beginning) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
     for source in sources {
-        let left = left_behind(source, &shared.options.holder);
-        if *shared.stop.borrow() || shared.running.has(source.id) {
+        if *shared.stop.borrow() || is_read(source.id) {
             continue;
         }
+        let left = left_behind(source, &shared.options.holder);
         let is_free = left.is_some() || view.free.contains(&source.id);
-        if ours.iter().any(|of| of.id == source.id) && is_free {
-            if shared.retries.lock().is_due(source.id, now_ms()) {
+        if ours.contains(&source.id) && is_free {
+            if shared.retries.lock().is_due(source.id, now_ms())
+                && let Some(opening) = openings.begin(source.id)
+            {
                 let (shared, source) = (Arc::clone(shared), source.clone());
-                let room = Arc::clone(&room);
-                beginning.spawn(async move {
-                    let _permit = room.acquire().await;
-                    begin(&shared, &source, left).await
-                });
+                tasks.spawn(async move { open(&shared, &source, left, &opening).await });
             }
-        } else if let Some(left) = left {
-            release(shared, left).await;
-        }
-    }
-    let mut outcome = Ok(());
-    while let Some(began) = beginning.join_next().await {
-        match began {
-            Ok(began) => outcome = outcome.and(began),
-            Err(error) => tracing::error!(%error, "the start of a session panicked"),
+        } else if let Some(left) = left
+            && let Some(opening) = openings.begin(source.id)
+        {
+            let shared = Arc::clone(shared);
+            tasks.spawn(async move {
+                release(&shared, left).await;
+                opening.is_done();
+            });
         }
     }
     SHARING_HELD
         .with(["sources"])
         .set(shared.running.leases().len() as f64);
     SHARING_HELD.with(["buckets"]).set(view.buckets as f64);
-    outcome
 }
 
 /// Sources that were refused and that others read, or that can be read again as far as can be said
 /// without a request.
-fn retry_refused(shared: &Shared, view: &View) {
+fn retry_refused(shared: &Shared, view: &View, openings: &Openings) {
     let now_ms = now_ms();
     for source in &view.sources {
         let is_due = {
             let retries = shared.retries.lock();
             retries.is_refused(source.id) && retries.is_due(source.id, now_ms)
         };
-        if !is_due || shared.running.has(source.id) || view.unable.contains(&source.id) {
+        let is_read = shared.running.has(source.id) || openings.has(source.id);
+        if !is_due || is_read || view.unable.contains(&source.id) {
             continue;
         }
         match client_of(source, &shared.access) {
@@ -149,33 +209,34 @@ fn left_behind(source: &Source, holder: &str) -> Option<Lease> {
     })
 }
 
-/// Starts a session if the source can be claimed. Returns only errors of the whole store.
-async fn begin(
-    shared: &Arc<Shared>,
-    source: &Source,
-    left: Option<Lease>,
-) -> Result<(), StoreError> {
+/// Starts a session if the source can be claimed.
+async fn open(shared: &Arc<Shared>, source: &Source, left: Option<Lease>, opening: &Opening) {
     // A process without the token leaves the source to processes that have it.
     if let Err(error) = client_of(source, &shared.access) {
-        return failed(shared, source.id, error.into());
+        return shared.halted(source.id, &error.into());
     }
     let (key, holder, ttl_ms) = (source.key(), shared.options.holder.clone(), shared.ttl_ms());
     let claimed = shared
         .store
-        .write(source::root(key), move |tx| {
+        .write(Root::none(), move |tx| {
+            // Whoever holds the row for long, as its removal does, must not hold a connection too.
+            if !source_lease::try_lock(tx, key)? {
+                return Ok(None);
+            }
             if let Some(left) = &left {
                 source_lease::release(tx, left)?;
             }
-            source_lease::claim(tx, key, &holder, ttl_ms)
+            source_lease::claim(tx, key, &holder, ttl_ms).map(Some)
         })
         .await;
     let lease = match claimed {
-        Ok(Some(lease)) => lease,
-        Ok(None) | Err(StoreError::NoSource) => {
-            shared.sharing.look_now();
-            return Ok(());
+        Ok(Some(Some(lease))) => lease,
+        Ok(Some(None)) => {
+            opening.is_done();
+            return shared.sharing.look_now();
         }
-        Err(error) => return failed(shared, key.id, error.into()),
+        Ok(None) => return shared.is_held_up(key.id),
+        Err(error) => return shared.halted(key.id, &error.into()),
     };
     let opened = Session::open(
         shared.store.clone(),
@@ -191,26 +252,16 @@ async fn begin(
                 SHARING_TAKEN_OVER.increment(1);
             }
             shared.running.begin(shared, session, lease);
-            Ok(())
         }
         Err(error) => {
             release(shared, lease).await;
-            failed(shared, key.id, error)
+            shared.halted(key.id, &error);
         }
-    }
-}
-
-/// Records why a source is not read. Returns only errors of the whole store, which end the scan.
-fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), StoreError> {
-    shared.halted(source, &error);
-    match error {
-        SessionError::Store(error) if error.is_outage() => Err(error),
-        _ => Ok(()),
     }
 }
 
 /// Sources whose sessions are opened at a time.
-const AT_ONCE: usize = 8;
+const MAX_OPENINGS: usize = 8;
 const MIN_WAIT_MS: i64 = 100;
 const MAX_WAIT_MS: i64 = 60_000;
 const SKIPPED_WAIT_MS: i64 = 500;

@@ -182,37 +182,28 @@ impl Sharing {
         self.0.poke.notified().await;
     }
 
-    /// Renews the membership and the leases of sources. Returns what shows whether others have changed
-    /// anything, if the store said so in passing.
+    /// Renews the membership; `sources` is how many this process reads. Returns what shows whether others
+    /// have changed anything, if the store said so in passing.
+    ///
+    /// Apart from the leases: whoever holds a source's row for long, as its removal does, must not end
+    /// the membership, and nobody may wait for a source while holding the number of changes.
     ///
     /// # Errors
     /// [`StoreError`] if the store failed.
     pub(crate) async fn beat(
         &self,
         store: &Store,
-        mut leases: Vec<Lease>,
+        sources: usize,
         ttl: Duration,
     ) -> Result<Option<Change>, StoreError> {
         let state = &self.0;
         let has_left = state.has_left.lock().await;
-        let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-        let membership = state.membership.as_ref().filter(|_| !*has_left);
-        let beat = membership.map(|membership| self.beat_of(membership, leases.len(), ttl_ms));
-        if beat.is_none() && leases.is_empty() {
+        let Some(membership) = state.membership.as_ref().filter(|_| !*has_left) else {
             return Ok(None);
-        }
-        // In one order in every process.
-        leases.sort_by_key(|lease| lease.source);
-        let sources: Vec<SourceKey> = leases.iter().map(|lease| lease.source).collect();
-        let name = state.name.clone();
+        };
+        let beat = self.beat_of(membership, sources, in_ms(ttl));
         let is_news = state.has_news.swap(false, Ordering::SeqCst);
-        // Apart from the leases: whoever holds a source's row for long, as its removal does, must not end
-        // the membership, and nobody may wait for a source while holding the number of changes.
-        let written = store.write(Root::none(), move |tx| {
-            beat.as_ref()
-                .map(|beat| member::beat(tx, beat, is_news))
-                .transpose()
-        });
+        let written = store.write(Root::none(), move |tx| member::beat(tx, &beat, is_news));
         let beaten = match written.await {
             Ok(beaten) => beaten,
             Err(error) => {
@@ -220,32 +211,48 @@ impl Sharing {
                 return Err(error);
             }
         };
-        if !sources.is_empty() {
-            let renewed = store.write(Root::none(), move |tx| {
-                source_lease::renew_held_later(tx, &name, &sources, ttl_ms)
-            });
-            renewed.await?;
-        }
         match beaten {
-            Some(Beaten::Renewed {
+            Beaten::Renewed {
                 is_draining,
                 change,
-            }) => {
+            } => {
                 state.is_draining.store(is_draining, Ordering::SeqCst);
                 return Ok(Some(change));
             }
-            Some(Beaten::Joined { is_draining }) => {
+            Beaten::Joined { is_draining } => {
                 state.is_draining.store(is_draining, Ordering::SeqCst);
                 tracing::info!(member = %state.name, "joined the processes that share the work");
                 self.look_now();
             }
-            Some(Beaten::NameTaken) if state.has_warned.swap(true, Ordering::SeqCst) => {}
-            Some(Beaten::NameTaken) => {
+            Beaten::NameTaken if state.has_warned.swap(true, Ordering::SeqCst) => {}
+            Beaten::NameTaken => {
                 tracing::error!(member = %state.name, "another process has this process's name; this one does no work");
             }
-            None => {}
         }
         Ok(None)
+    }
+
+    /// Renews leases of sources, in one order in every process; returns whether all were renewed, which
+    /// leases are not that were lost or whose sources' rows others hold at the moment.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store failed.
+    pub(crate) async fn renew(
+        &self,
+        store: &Store,
+        mut leases: Vec<Lease>,
+        ttl: Duration,
+    ) -> Result<bool, StoreError> {
+        if leases.is_empty() {
+            return Ok(true);
+        }
+        leases.sort_by_key(|lease| lease.source);
+        let sources: Vec<SourceKey> = leases.iter().map(|lease| lease.source).collect();
+        let (name, ttl_ms) = (self.0.name.clone(), in_ms(ttl));
+        let renew = store.write(Root::none(), move |tx| {
+            source_lease::renew_held(tx, &name, &sources, ttl_ms)
+        });
+        Ok(renew.await? == leases.len() as u64)
     }
 
     fn beat_of(&self, membership: &Membership, sources: usize, ttl_ms: i64) -> Beat {
@@ -295,6 +302,10 @@ impl Sharing {
     }
 }
 
+fn in_ms(ttl: Duration) -> i64 {
+    i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use driftline_db::testing::Fresh;
@@ -319,7 +330,7 @@ mod tests {
             version: String::new(),
         };
         let sharing = Sharing::new("one".into(), Some(membership));
-        sharing.beat(&store, Vec::new(), TTL).await.unwrap();
+        sharing.beat(&store, 0, TTL).await.unwrap();
         let claim = store.write(source::root(id), move |tx| {
             source_lease::claim(tx, id, "one", 60_000)
         });
@@ -345,29 +356,23 @@ mod tests {
             .unwrap();
         // News, which raise the number of changes.
         sharing.refuse_instance(InstanceId::new(9), true);
-        let beating = tokio::spawn({
-            let (sharing, store) = (sharing.clone(), store.clone());
-            async move { sharing.beat(&store, vec![lease], TTL).await }
-        });
+        let (beat, renewal) = tokio::join!(
+            sharing.beat(&store, 1, TTL),
+            sharing.renew(&store, vec![lease], TTL)
+        );
+        beat.unwrap();
+        assert!(!renewal.unwrap(), "others hold the source");
         let refusals = async || {
             let rows = store.read(member::list).await.unwrap();
             rows[0].refusals.instances.clone()
         };
-        let told = async {
-            while refusals().await.is_empty() {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(10), told)
-            .await
-            .unwrap();
-        assert!(!beating.is_finished(), "the lease waits for the source");
+        assert!(!refusals().await.is_empty());
         let drain = store.write(Root::none(), |tx| member::set_draining(tx, "one", true));
         let drained = tokio::time::timeout(Duration::from_secs(10), drain).await;
         assert_eq!(drained.unwrap().unwrap(), Some(true));
         free.send(()).unwrap();
         locking.await.unwrap().unwrap();
-        beating.await.unwrap().unwrap();
+        assert!(sharing.renew(&store, vec![lease], TTL).await.unwrap());
         store.close().await;
     }
 }

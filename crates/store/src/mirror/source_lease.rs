@@ -35,6 +35,17 @@ pub struct SourceHolder {
     pub until_ms: i64,
 }
 
+/// Locks a source's row for this transaction; `false` if another one has locked it, or there is no such
+/// source.
+pub fn try_lock(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> {
+    let locked = tx.query_opt(
+        "select 1 from source where id = $1 and instance_id = $2 {skip_locked}",
+        &[&source.id(), &source.instance_id()],
+        |_| Ok(()),
+    )?;
+    Ok(locked.is_some())
+}
+
 /// Claims a source, paused or not; `None` if another lease on it has not ended.
 pub fn claim(
     tx: &mut Tx<'_>,
@@ -96,26 +107,29 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
     Ok(renewed.into_iter().filter(is_held).collect())
 }
 
-/// Lets the leases that a holder has on these sources last `ttl_ms` from now, in one statement and
-/// without an answer: a holder that has lost one is refused its commits, and finds the new fence when
-/// it next reads the source. It passes the sources that it works on, as to [`renew_all`].
-pub fn renew_held_later(
+/// Lets the leases that a holder has on these sources last `ttl_ms` from now, in one statement; returns
+/// how many it renewed. Those whose rows other transactions hold are left out, so that none waits for
+/// another one; on a distributed database, which cannot leave them out, it waits. A holder that has lost a
+/// lease is refused its commits, and finds the new fence when it next reads the source. It passes the
+/// sources that it works on, as to [`renew_all`].
+pub fn renew_held(
     tx: &mut Tx<'_>,
     holder: &str,
     sources: &[SourceKey],
     ttl_ms: i64,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     let now = modification_now_sql(tx);
     let ids = Column::i64(sources.iter().map(|source| source.id()));
     let instances = Column::i64(sources.iter().map(|source| source.instance_id()));
-    tx.execute_later(
-        &format!(
-            "update source set lease_until_ms = {now} + $1
-             where id {{in $2}} and instance_id {{in $4}} and lease_holder = $3"
-        ),
+    let held = "id {in $2} and instance_id {in $4} and lease_holder = $3";
+    let unlocked = match tx.is_distributed() {
+        true => held.to_owned(),
+        false => format!("id in (select id from source where {held} {{skip_locked}})"),
+    };
+    Ok(tx.execute(
+        &format!("update source set lease_until_ms = {now} + $1 where {unlocked}"),
         &[&ttl_ms, &ids, &holder, &instances],
-    )?;
-    Ok(())
+    )?)
 }
 
 /// Gives a lease back; `false` if it was lost. All members are to look again.

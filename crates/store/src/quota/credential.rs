@@ -100,8 +100,9 @@ pub fn find_or_add(
     if let Some(known) = find(tx, instance, token)? {
         return Ok(known);
     }
+    let taken = directory::names_from(tx, Kind::Credential, name)?;
     let (mut number, mut free_name) = (1, name.to_owned());
-    while by_name(tx, &free_name)?.is_some() {
+    while taken.contains(&free_name) {
         number += 1;
         free_name = format!("{name}-{number}");
     }

@@ -235,9 +235,10 @@ fn leases_are_given_back_and_renewed_together() {
         };
         let renew = move |ttl_ms: i64, holder: &'static str| {
             write(store, move |tx| {
-                source_lease::renew_held_later(tx, holder, &ids, ttl_ms)
+                source_lease::renew_held(tx, holder, &ids, ttl_ms)
             });
         };
+        assert!(write(store, move |tx| source_lease::try_lock(tx, ids[0])));
         renew(9 * LONG_MS, "another");
         assert!((0..3).all(|at| until(at) == Some(leases[at].until_ms)));
         renew(2 * LONG_MS, "one");

@@ -2,9 +2,13 @@
 
 use driftline_core::post::Post;
 use driftline_db::testing::Fresh;
-use driftline_store::{MIGRATIONS, Options, Store};
+use driftline_store::{
+    MIGRATIONS, Options, Store, Tx, credential, local_ids,
+    source::{self, NewSource},
+    testing::new_source,
+};
 
-use crate::world::{World, post};
+use crate::world::{World, on_both, post};
 
 /// Pages of the same kinds, of which the first round prepares the statements.
 const ROUNDS: u64 = 3;
@@ -92,4 +96,54 @@ fn a_commit_of_a_page_waits_for_four_answers_at_most() {
     }
     assert_eq!(store.stats().retries, 0);
     store.close_blocking();
+}
+
+/// Credentials that nobody named are called after each other, and an instance gets one at its first
+/// session: names must not be asked for one by one.
+#[test]
+fn a_credential_without_a_name_costs_as_much_however_many_there_are() {
+    let fresh = Fresh::postgres();
+    let options = Options::new(fresh.target.clone(), MIGRATIONS);
+    let store = Store::open_with(options.with_connections(2)).expect("a store");
+    let trips: Vec<u64> = (1..=8)
+        .map(|number| {
+            let before = store.stats().round_trips;
+            add_unnamed_credential(&store, number);
+            store.stats().round_trips - before
+        })
+        .collect();
+    // The first ones prepare the statements.
+    assert_eq!(trips[2], trips[7], "{trips:?}");
+    store.close_blocking();
+}
+
+#[test]
+fn a_credential_without_a_name_gets_a_free_one() {
+    on_both(|store| {
+        assert_eq!(add_unnamed_credential(store, 1), "none");
+        assert_eq!(add_unnamed_credential(store, 2), "none-2");
+        assert_eq!(add_unnamed_credential(store, 3), "none-3");
+        assert_eq!(add_unnamed_credential(store, 2), "none-2");
+    });
+}
+
+/// Of the instance with that number, which is added if there is none.
+fn add_unnamed_credential(store: &Store, number: i64) -> String {
+    let add = move |tx: &mut Tx<'_>| {
+        let origin = format!("https://{number}.example");
+        let name = format!("source-{number}");
+        let source = match source::by_name(tx, &name)? {
+            Some(known) => known.key(),
+            None => {
+                let new = NewSource {
+                    origin,
+                    ..new_source(&name)
+                };
+                source::add(tx, &new, 0)?.expect("a free name")
+            }
+        };
+        credential::find_or_add(tx, source.instance, None, "none", 1)
+    };
+    let added = store.write_blocking(local_ids::root(), add);
+    added.expect("a credential").name
 }
