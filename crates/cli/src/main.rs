@@ -22,6 +22,7 @@ mod operator;
 mod origins;
 mod output;
 mod parse;
+mod passphrase_options;
 mod progress;
 mod refresh_section;
 mod reloading;

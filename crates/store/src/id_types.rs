@@ -5,6 +5,7 @@ use crate::{
     mirror::source::Source,
     posts::{account::Account, instance::Instance},
     quota::credential::Credential,
+    social::local_account::LocalAccount,
 };
 
 /// What local IDs name: posts, and entries whose ID is not their post's.
@@ -21,6 +22,23 @@ pub type SourceId = Id<Source>;
 /// was first seen, be it in a post that few may see. Those of accounts that an earlier version stored
 /// count from 1.
 pub type AccountId = Id<Account>;
+
+/// The ID of an account of this server: a local ID, and so below every [`AccountId`] of a copy of an
+/// account of an instance.
+pub type LocalAccountId = Id<LocalAccount>;
+
+/// A local account among all accounts that relations name.
+pub fn account_id(local: LocalAccountId) -> AccountId {
+    AccountId::new(local.raw())
+}
+
+/// Which local account it is, if it is one.
+pub fn local_account_id(account: AccountId) -> Option<LocalAccountId> {
+    (account.raw() < MIN_COPY_ID).then(|| LocalAccountId::new(account.raw()))
+}
+
+/// The smallest ID of a copy of an account. Local IDs reach it in 2029 at the earliest.
+const MIN_COPY_ID: u64 = 1_000_000_000_000_000_000;
 
 /// The ID of a credential.
 pub type CredentialId = Id<Credential>;
