@@ -15,6 +15,7 @@ mod data_dir;
 mod durable;
 mod duration;
 mod error;
+mod hidden_input;
 mod id_options;
 mod listen;
 mod logs;

@@ -3,7 +3,10 @@
 
 mod support;
 
-use std::{io::Write as _, process::Stdio};
+use std::{
+    io::{BufReader, Read as _, Write as _},
+    process::{Command, Stdio},
+};
 
 use serde_json::{Value, json};
 use support::{DataDir, Ended};
@@ -33,7 +36,7 @@ fn with_input(data_dir: &DataDir, arguments: &[&str], input: &str) -> Ended {
 
 fn create(data_dir: &DataDir, name: &str) -> Ended {
     let mail = format!("{name}@mail.example");
-    let arguments = ["account", "create", name, "--mail", &mail];
+    let arguments = ["account", "create", name, "--mail", &mail, "--stdin"];
     with_input(data_dir, &arguments, &format!("{PASSPHRASE}\n"))
 }
 
@@ -52,7 +55,8 @@ fn state(data_dir: &DataDir, name: &str) -> Value {
 fn accounts_come_and_go(data_dir: &DataDir) {
     let created = create(data_dir, "Ann");
     assert_eq!(created.status, 0, "{created:?}");
-    assert_eq!(created.stdout, "Ann can log in, as Ann@mail.example\n");
+    let said = "Ann is created and active, with the mail address Ann@mail.example\n";
+    assert_eq!(created.stdout, said);
     let file = data_dir.file("passphrase", &format!("{PASSPHRASE}\n"));
     let bob = [
         "account",
@@ -72,8 +76,15 @@ fn accounts_come_and_go(data_dir: &DataDir) {
     assert!(!created.to_string().contains("horse") && created.get("passphrase").is_none());
     assert!(created["id"].as_str().unwrap().parse::<u64>().unwrap() > 1 << 32);
 
-    refused(&create(data_dir, "ANN"), 2, "another account has that name");
-    let taken = ["account", "create", "carl", "--mail", "ANN@mail.example"];
+    refused(&create(data_dir, "ANN"), 2, "has that name; choose another");
+    let taken = [
+        "account",
+        "create",
+        "carl",
+        "--mail",
+        "ANN@mail.example",
+        "--stdin",
+    ];
     refused(
         &with_input(data_dir, &taken, PASSPHRASE),
         2,
@@ -105,6 +116,9 @@ fn accounts_come_and_go(data_dir: &DataDir) {
     for (command, expected, already) in [
         ("freeze", "frozen", false),
         ("freeze", "frozen", true),
+        ("unfreeze", "active", false),
+        ("unfreeze", "active", true),
+        ("freeze", "frozen", false),
         ("silence", "silenced", false),
         ("activate", "active", false),
         ("approve", "active", true),
@@ -117,6 +131,14 @@ fn accounts_come_and_go(data_dir: &DataDir) {
         assert_eq!(changed["changed"], !already, "{command}");
         assert_eq!(state(data_dir, "Ann"), expected);
     }
+    data_dir.json(&["account", "silence", "ann"]);
+    let unfrozen = data_dir.run(&["account", "unfreeze", "ann"]);
+    refused(
+        &unfrozen,
+        2,
+        "Ann is silenced and not frozen; nothing was changed",
+    );
+    data_dir.json(&["account", "activate", "ann"]);
     let again = data_dir.run(&["account", "activate", "ann"]);
     assert_eq!(again.stdout, "Ann is active already\n");
     let approved = data_dir.run(&["account", "approve", "ann"]);
@@ -125,7 +147,7 @@ fn accounts_come_and_go(data_dir: &DataDir) {
         "Ann does not wait for approval: it is active\n"
     );
 
-    let reset = ["account", "reset-passphrase", "ann"];
+    let reset = ["account", "reset-passphrase", "ann", "--stdin"];
     let changed = with_input(data_dir, &reset, "another good one");
     assert_eq!(
         changed.stdout, "Ann has another passphrase\n",
@@ -136,6 +158,17 @@ fn accounts_come_and_go(data_dir: &DataDir) {
         2,
         "shorter than 8",
     );
+
+    let made = data_dir.json(&["account", "reset-passphrase", "bob", "--generate"]);
+    let again = data_dir.run(&["account", "reset-passphrase", "bob", "--generate"]);
+    let made = made["passphrase"].as_str().unwrap().to_owned();
+    let shown = again.stdout.lines().nth(1).unwrap();
+    let shown = shown
+        .strip_prefix("its passphrase, shown this once: ")
+        .unwrap();
+    assert!(made != shown && made.len() == shown.len() && made.len() > 30);
+    let bob = data_dir.run(&["--json", "account", "show", "bob"]);
+    assert!(!bob.stdout.contains(shown) && !bob.stdout.contains("passphrase"));
 
     let delete = ["account", "delete", "ann"];
     let unasked = data_dir.run(&delete);
@@ -150,7 +183,9 @@ fn accounts_come_and_go(data_dir: &DataDir) {
         deleted,
         json!({ "name": "ann", "relations": 0, "mutes": 0 })
     );
-    for command in ["show", "freeze", "activate", "approve", "delete"] {
+    for command in [
+        "show", "freeze", "unfreeze", "silence", "activate", "approve", "delete",
+    ] {
         let gone = data_dir.run(&["account", command, "ann"]);
         refused(&gone, 2, "there is no account named ann");
     }
@@ -188,23 +223,26 @@ fn what_cannot_be_an_account_makes_no_store() {
     for (name, mail, said) in [
         ("a b", "ann@mail.example", "1 to 64"),
         ("アン", "ann@mail.example", "1 to 64"),
+        ("..", "ann@mail.example", "1 to 64"),
         ("ann", "ann", "mail address"),
     ] {
         let ended = with_input(
             &data_dir,
-            &["account", "create", name, "--mail", mail],
+            &["account", "create", name, "--mail", mail, "--stdin"],
             PASSPHRASE,
         );
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains(said), "{ended:?}");
     }
     let ann = ["account", "create", "ann", "--mail", "ann@mail.example"];
-    refused(
-        &with_input(&data_dir, &ann, "1234567\n"),
-        2,
-        "shorter than 8",
-    );
-    refused(&with_input(&data_dir, &ann, ""), 2, "shorter than 8");
+    refused(&with_input(&data_dir, &ann, PASSPHRASE), 2, "add --stdin");
+    let from_stdin = [&ann[..], &["--stdin"]].concat();
+    for short in ["1234567\n", "", "a   \t   b"] {
+        let ended = with_input(&data_dir, &from_stdin, short);
+        refused(&ended, 2, "shorter than 8");
+    }
+    let both = [&from_stdin[..], &["--generate"]].concat();
+    assert_eq!(data_dir.run(&both).status, 2);
     let missing = data_dir.folder().join("nowhere").display().to_string();
     let from_file = [&ann[..], &["--passphrase-file", &missing]].concat();
     refused(&data_dir.run(&from_file), 2, "nowhere");
@@ -212,4 +250,121 @@ fn what_cannot_be_an_account_makes_no_store() {
     let typed = [&ann[..], &["--passphrase", PASSPHRASE]].concat();
     assert_eq!(data_dir.run(&typed).status, 2);
     assert!(!data_dir.data().exists());
+}
+
+/// Types on a terminal of its own whatever it is asked, and says what the terminal showed. Afterwards the
+/// terminal is asked for its settings.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(data_dir: &DataDir, arguments: &[&str], answers: &[(&str, &str)]) -> String {
+    let of = data_dir.command(arguments);
+    let words = std::iter::once(of.get_program()).chain(of.get_args());
+    let quoted = words.map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''")));
+    let line = quoted.collect::<Vec<_>>().join(" ");
+    let mut command = Command::new("script");
+    command.args([
+        "-qec",
+        &format!("{line}; echo status=$?; stty -a"),
+        "/dev/null",
+    ]);
+    for (name, value) in of.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(data_dir.folder());
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut shown = Vec::new();
+    for (question, answer) in answers {
+        let mut asked = Vec::new();
+        while !asked.ends_with(question.as_bytes()) {
+            let mut byte = [0];
+            let read = stdout.read(&mut byte).unwrap();
+            assert_ne!(
+                read,
+                0,
+                "no {question:?} in {:?}",
+                String::from_utf8_lossy(&asked)
+            );
+            asked.push(byte[0]);
+        }
+        shown.extend(asked);
+        stdin.write_all(answer.as_bytes()).unwrap();
+    }
+    stdout.read_to_end(&mut shown).unwrap();
+    drop(stdin);
+    child.wait().unwrap();
+    String::from_utf8(shown).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_passphrase_is_typed_twice_and_never_shown() {
+    let data_dir = DataDir::new();
+    let create = ["account", "create", "ann", "--mail", "ann@mail.example"];
+    let typed = |answers: &[(&str, &str)]| {
+        let shown = on_a_terminal(&data_dir, &create, answers);
+        assert!(!shown.contains("horse"), "{shown}");
+        let settings: Vec<&str> = shown.split_whitespace().collect();
+        for set in ["echo", "isig", "icanon"] {
+            assert!(
+                settings.contains(&set),
+                "the terminal is given back: {shown}"
+            );
+        }
+        shown
+    };
+    let (first, again) = ("Passphrase: ", "Once more: ");
+    let differ = typed(&[(first, "correct horse\n"), (again, "correct horses\n")]);
+    assert!(differ.contains("the two passphrases differ") && differ.contains("status=2"));
+    let short = typed(&[(first, "horse\n")]);
+    assert!(short.contains("shorter than 8"), "{short}");
+    for ended in ["correct hor\u{3}", "\u{4}", "correct horse\u{4}"] {
+        let shown = typed(&[(first, ended)]);
+        assert!(
+            shown.contains("nothing was changed") && shown.contains("status=1"),
+            "{shown}"
+        );
+    }
+    assert!(!data_dir.data().exists());
+    let created = typed(&[(first, "correct horse\n"), (again, "correct horse\n")]);
+    assert!(created.contains("ann is created and active") && created.contains("status=0"));
+}
+
+#[test]
+fn a_deletion_that_was_cut_short_is_gone_on_with() {
+    use driftline_core::social::AccountName;
+    use driftline_store::{
+        Store, Target,
+        social::{account_removal, local_account},
+    };
+
+    let data_dir = DataDir::new();
+    assert_eq!(create(&data_dir, "ann").status, 0);
+    let path = data_dir.data().join("driftline.db");
+    let store = Store::open(Target::Sqlite { path }).unwrap();
+    let name = AccountName::new("ann").unwrap();
+    let found = store.read_blocking(move |tx| account_removal::find(tx, &name));
+    let id = found.unwrap().unwrap();
+    let begun = store.write_blocking(local_account::root(id), move |tx| {
+        account_removal::begin(tx, id)
+    });
+    begun.unwrap();
+    store.close_blocking();
+    let show = data_dir.run(&["account", "show", "ann"]);
+    refused(&show, 2, "there is no account named ann");
+    let taken = create(&data_dir, "Ann");
+    refused(
+        &taken,
+        2,
+        "the deletion of the account Ann is not over; `driftline account delete Ann`",
+    );
+    assert_eq!(
+        data_dir.run(&["account", "delete", "ann", "--yes"]).status,
+        0
+    );
+    assert_eq!(create(&data_dir, "Ann").status, 0);
 }

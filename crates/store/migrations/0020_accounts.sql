@@ -83,3 +83,4 @@ create table mute (
     primary key (account_id, other_id),
     unique (account_id, id)
 ) {clustered};
+create index mute_other on mute (other_id);

@@ -2,6 +2,7 @@ use driftline_db::DbError;
 use driftline_id::Id;
 
 use crate::{
+    local_ids::MIN_LOCAL_ID,
     mirror::source::Source,
     posts::{account::Account, instance::Instance},
     quota::credential::Credential,
@@ -23,8 +24,8 @@ pub type SourceId = Id<Source>;
 /// count from 1.
 pub type AccountId = Id<Account>;
 
-/// The ID of an account of this server: a local ID, and so below every [`AccountId`] of a copy of an
-/// account of an instance.
+/// The ID of an account of this server: a local ID, and so not one of those that copies of accounts of
+/// instances get.
 pub type LocalAccountId = Id<LocalAccount>;
 
 /// A local account among all accounts that relations name.
@@ -32,13 +33,17 @@ pub fn account_id(local: LocalAccountId) -> AccountId {
     AccountId::new(local.raw())
 }
 
-/// Which local account it is, if it is one.
+/// Which local account it is, if it may be one: copies have IDs below every local ID, where an earlier
+/// version counted them, or above.
 pub fn local_account_id(account: AccountId) -> Option<LocalAccountId> {
-    (account.raw() < MIN_COPY_ID).then(|| LocalAccountId::new(account.raw()))
+    let local = MIN_LOCAL_ID.unsigned_abs()..MIN_COPY_ID.unsigned_abs();
+    local
+        .contains(&account.raw())
+        .then(|| LocalAccountId::new(account.raw()))
 }
 
-/// The smallest ID of a copy of an account. Local IDs reach it in 2029 at the earliest.
-const MIN_COPY_ID: u64 = 1_000_000_000_000_000_000;
+/// The smallest ID that a copy of an account gets. Local IDs reach it in 2056.
+pub(crate) const MIN_COPY_ID: i64 = 1 << 62;
 
 /// The ID of a credential.
 pub type CredentialId = Id<Credential>;

@@ -171,6 +171,9 @@ fn hash(
     salt: [u8; 16],
     cost: HashCost,
 ) -> Result<PassphraseHash, HashError> {
+    if cost.memory_kib > MAX_MEMORY_KIB || cost.passes > MAX_PASSES || cost.lanes > MAX_LANES {
+        return Err(HashError::Unreadable);
+    }
     let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, Some(HASH_BYTES));
     let params = params.map_err(|_| HashError::Unreadable)?;
     let text = passphrase.expose().as_bytes();
@@ -194,6 +197,10 @@ fn new_salt() -> Result<[u8; 16], HashError> {
 }
 
 const HASH_BYTES: usize = 32;
+/// No stored hash takes more than a gigabyte, or minutes, to check, whoever wrote it.
+const MAX_MEMORY_KIB: u32 = 1 << 20;
+const MAX_PASSES: u32 = 64;
+const MAX_LANES: u32 = 16;
 /// Of 19 MiB each.
 const MAX_PARALLEL: usize = 4;
 /// Some seconds of work.
@@ -309,11 +316,20 @@ mod tests {
             normalization: 2,
             ..stored.clone()
         };
-        let odd = PassphraseHash {
-            cost: HashCost { passes: 0, ..CHEAP },
-            ..stored
+        let with = |cost| PassphraseHash {
+            cost,
+            ..stored.clone()
         };
-        for unreadable in [newer, odd] {
+        let odd = with(HashCost { passes: 0, ..CHEAP });
+        let large = with(HashCost {
+            memory_kib: MAX_MEMORY_KIB + 1,
+            ..CHEAP
+        });
+        let long = with(HashCost {
+            passes: u32::MAX,
+            ..CHEAP
+        });
+        for unreadable in [newer, odd, large, long] {
             let verified = hasher
                 .verify(presented("correct horse"), Some(unreadable))
                 .await;

@@ -1,11 +1,11 @@
 //! `account`: the people of this server.
 
 use clap::{Args, Subcommand};
-use driftline_core::social::{AccountName, AccountState, MailAddress, Role};
+use driftline_core::social::{AccountName, AccountState, MailAddress, Role, without_bidi_controls};
 use driftline_server::admin::{
     AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
     CreateAccount, DeleteAccount, DeletedAccount, ListAccounts, PlanAccountRemoval,
-    ResetPassphrase, ShowAccount, ShownAccount,
+    ResetPassphrase, ShowAccount, ShownAccount, account_state_text as state,
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     consent::Consent,
     error::CliError,
     output, parse,
-    passphrase_options::PassphraseOptions,
+    passphrase_options::{self, NewPassphrase, PassphraseOptions},
     shown as text,
     store_access::{Missing, once, show},
     table::{self, left},
@@ -22,7 +22,7 @@ use crate::{
 /// What can be done with accounts.
 #[derive(Debug, Subcommand)]
 pub enum Account {
-    /// Create an account, which can log in at once; you vouch for its mail address.
+    /// Create an account that is active at once; you vouch for its mail address.
     Create(Create),
     /// List the accounts.
     List,
@@ -34,6 +34,8 @@ pub enum Account {
     Silence(Name),
     /// Let an account do everything, again or at first.
     Activate(Name),
+    /// Let an account that is frozen do everything again.
+    Unfreeze(Name),
     /// Approve an account that waits for it.
     Approve(Name),
     /// Replace an account's passphrase.
@@ -78,7 +80,7 @@ pub struct Delete {
 /// An account's name.
 #[derive(Debug, Args)]
 pub struct Name {
-    /// The account's name: 1 to 64 of the letters A to Z, digits, `.`, `_`, `~` and `-`, in any case.
+    /// The account's name: 1 to 64 of the letters A to Z in any case, digits, `.`, `_`, `~` and `-`.
     name: AccountName,
 }
 
@@ -90,14 +92,15 @@ impl Account {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         match self {
             Self::Create(create) => {
+                let NewPassphrase { hash, generated } = create.passphrase.read().await?;
                 let request = CreateAccount {
-                    passphrase: create.passphrase.hash().await?,
+                    passphrase: hash,
                     name: create.name.name,
                     mail: create.mail,
                     role: create.role,
                 };
                 let created = once(config, Missing::Make, request).await?;
-                output::reply(json, &created, shown_created)
+                passphrase_options::reply(json, &created, generated.as_ref(), shown_created)
             }
             Self::List => show(config, json, ListAccounts, listed).await,
             Self::Show(Name { name }) => show(config, json, ShowAccount { name }, shown).await,
@@ -106,17 +109,27 @@ impl Account {
                 change(config, json, name, AccountState::Silenced).await
             }
             Self::Activate(Name { name }) => change(config, json, name, AccountState::Active).await,
+            Self::Unfreeze(Name { name }) => {
+                let request = ChangeAccountState {
+                    name,
+                    from: Some(AccountState::Frozen),
+                    to: AccountState::Active,
+                };
+                show(config, json, request, changed).await
+            }
             Self::Approve(Name { name }) => {
                 show(config, json, ApproveAccount { name }, approved).await
             }
             Self::ResetPassphrase(reset) => {
+                let NewPassphrase { hash, generated } = reset.passphrase.read().await?;
                 let request = ResetPassphrase {
-                    passphrase: reset.passphrase.hash().await?,
+                    passphrase: hash,
                     name: reset.name.name,
                 };
+                let changed = once(config, Missing::Refuse, request).await?;
                 let shown =
                     |of: &ChangedPassphrase| vec![format!("{} has another passphrase", of.name)];
-                show(config, json, request, shown).await
+                passphrase_options::reply(json, &changed, generated.as_ref(), shown)
             }
             Self::Delete(delete) => output::reply(json, &delete.run(config).await?, deleted),
         }
@@ -143,11 +156,21 @@ async fn change(
     name: AccountName,
     to: AccountState,
 ) -> Result<(), CliError> {
-    show(config, json, ChangeAccountState { name, to }, changed).await
+    let request = ChangeAccountState {
+        name,
+        from: None,
+        to,
+    };
+    show(config, json, request, changed).await
 }
 
 fn shown_created(of: &AccountRow) -> Vec<String> {
-    vec![format!("{} can log in, as {}", of.name, of.mail)]
+    vec![format!(
+        "{} is created and {}, with the mail address {}",
+        of.name,
+        state(of.state),
+        of.mail
+    )]
 }
 
 fn changed(of: &ChangedAccountState) -> Vec<String> {
@@ -176,15 +199,6 @@ fn gone(of: &DeletedAccount) -> String {
         text::count(of.relations.unsigned_abs(), "relation"),
         text::count(of.mutes.unsigned_abs(), "mute")
     )
-}
-
-fn state(of: AccountState) -> &'static str {
-    match of {
-        AccountState::NotActivated => "not activated",
-        AccountState::Active => "active",
-        AccountState::Frozen => "frozen",
-        AccountState::Silenced => "silenced",
-    }
 }
 
 fn state_of(account: &AccountRow) -> String {
@@ -260,7 +274,7 @@ fn shown(of: &ShownAccount) -> Vec<String> {
     lines
 }
 
-/// A text of somebody else's as one line, which cannot move the terminal's cursor.
+/// A text of somebody else's as one line, which can neither move the terminal's cursor nor turn text around.
 fn line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    without_bidi_controls(text).replace(char::is_control, " ")
 }

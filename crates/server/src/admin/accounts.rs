@@ -1,12 +1,12 @@
 //! Commands on the accounts of this server.
 
-use driftline_core::social::{AccountName, AccountState, Direction, Relation};
+use driftline_core::social::{AccountName, AccountState, Direction, Relation, StateChangeError};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalAccountId, Store, StoreError, local_ids,
     social::{
         account_removal::{self, AccountContents},
-        local_account::{self, LocalAccount, NewAccount},
+        local_account::{self, AccountTaken, LocalAccount, NewAccount},
         mute, profile, relation,
     },
 };
@@ -14,7 +14,7 @@ use driftline_store::{
 use super::{
     AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
     CreateAccount, DeleteAccount, DeletedAccount, Host, ListAccounts, PlanAccountRemoval,
-    ResetPassphrase, ShowAccount, ShownAccount, space::give_back_after_removal,
+    ResetPassphrase, ShowAccount, ShownAccount, account_state_text, space::give_back_after_removal,
 };
 
 /// Creates an account that is active at once.
@@ -22,6 +22,7 @@ pub(super) async fn create(
     host: &Host,
     request: CreateAccount,
 ) -> Result<AccountRow, CommandError> {
+    let name = request.name.clone();
     let new = NewAccount {
         name: request.name,
         mail: request.mail,
@@ -38,10 +39,33 @@ pub(super) async fn create(
         }
         Ok::<_, StoreError>(created)
     });
-    let created = created.await?.map_err(CommandError::usage)?;
+    let created = match created.await? {
+        Ok(created) => created,
+        Err(taken) => return Err(why_taken(&host.store, name, taken).await?),
+    };
     Ok(row(LocalAccount {
         state: AccountState::Active,
         ..created
+    }))
+}
+
+/// An account whose removal was cut short keeps its name, and no list shows it.
+async fn why_taken(
+    store: &Store,
+    name: AccountName,
+    taken: AccountTaken,
+) -> Result<CommandError, CommandError> {
+    let of = name.clone();
+    let is_being_deleted = store.read(move |tx| {
+        let is_there = account_removal::find(tx, &of)?.is_some();
+        Ok::<_, StoreError>(is_there && local_account::by_name(tx, &of)?.is_none())
+    });
+    let is_being_deleted = taken == AccountTaken::Name && is_being_deleted.await?;
+    Ok(CommandError::usage(match is_being_deleted {
+        true => format!(
+            "the deletion of the account {name} is not over; `driftline account delete {name}` goes on with it"
+        ),
+        false => taken.to_string(),
     }))
 }
 
@@ -95,9 +119,13 @@ pub(super) async fn change_state(
     host: &Host,
     request: ChangeAccountState,
 ) -> Result<ChangedAccountState, CommandError> {
-    let ChangeAccountState { name, to } = request;
+    let ChangeAccountState { name, from, to } = request;
     let account = find(&host.store, &name).await?;
-    change(&host.store, account, to, false).await
+    let allowed = move |known: &LocalAccount| match from {
+        Some(from) if from != known.state => Allowed::NotFrom(from),
+        _ => Allowed::Yes,
+    };
+    change(&host.store, account, to, allowed).await
 }
 
 /// Activates an account that waits for approval.
@@ -106,32 +134,76 @@ pub(super) async fn approve(
     request: ApproveAccount,
 ) -> Result<ChangedAccountState, CommandError> {
     let account = find(&host.store, &request.name).await?;
-    change(&host.store, account, AccountState::Active, true).await
+    let allowed = |known: &LocalAccount| match known.awaits_approval {
+        true => Allowed::Yes,
+        false => Allowed::LeftAlone,
+    };
+    change(&host.store, account, AccountState::Active, allowed).await
+}
+
+/// Whether an account's state may be changed as was asked.
+enum Allowed {
+    Yes,
+    /// There is nothing to do.
+    LeftAlone,
+    /// It would have to have this state.
+    NotFrom(AccountState),
+}
+
+/// Why an account's state was not changed.
+enum Refused {
+    NotFrom { is: AccountState, not: AccountState },
+    NoEdge(StateChangeError),
 }
 
 async fn change(
     store: &Store,
     account: LocalAccount,
     to: AccountState,
-    only_if_it_awaits: bool,
+    allowed: impl Fn(&LocalAccount) -> Allowed + Send + 'static,
 ) -> Result<ChangedAccountState, CommandError> {
     let id = account.id;
     let changed = store.write(local_account::root(id), move |tx| {
         let known = local_account::by_id(tx, id)?.ok_or(StoreError::NoAccount)?;
-        if known.state == to || (only_if_it_awaits && !known.awaits_approval) {
-            return Ok::<_, StoreError>((known.state, Ok(known.state)));
+        let is = known.state;
+        if is == to {
+            return Ok::<_, StoreError>(Ok((is, is)));
+        }
+        match allowed(&known) {
+            Allowed::Yes => {}
+            Allowed::LeftAlone => return Ok(Ok((is, is))),
+            Allowed::NotFrom(not) => return Ok(Err(Refused::NotFrom { is, not })),
         }
         let changed = local_account::change_state(tx, id, to)?;
-        Ok((known.state, changed.map(|_| to)))
+        Ok(changed.map(|before| (before, to)).map_err(Refused::NoEdge))
     });
-    let (before, changed) = changed.await?;
     let name = account.name;
-    let state = changed.map_err(|refused| CommandError::usage(format!("{name}: {refused}")))?;
+    let changed = changed.await?;
+    let (before, state) = changed.map_err(|refused| why_not(&name, &refused))?;
     Ok(ChangedAccountState {
         name,
         state,
         before,
         changed: state != before,
+    })
+}
+
+/// What was wrong, and what to do.
+fn why_not(name: &AccountName, refused: &Refused) -> CommandError {
+    let text = account_state_text;
+    CommandError::usage(match refused {
+        Refused::NotFrom { is, not } => {
+            format!(
+                "{name} is {} and not {}; nothing was changed",
+                text(*is),
+                text(*not)
+            )
+        }
+        Refused::NoEdge(StateChangeError { from, to }) => format!(
+            "{name} is {} and cannot become {}; `driftline account activate {name}` first, or `driftline account delete {name}`",
+            text(*from),
+            text(*to)
+        ),
     })
 }
 

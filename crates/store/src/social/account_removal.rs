@@ -6,7 +6,7 @@
 //! [`root`](super::local_account::root).
 
 use driftline_core::social::AccountName;
-use driftline_db::Tx;
+use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
@@ -64,33 +64,70 @@ pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError>
 }
 
 /// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left. The rows
-/// of others that name it go with its own: nobody changes them meanwhile, since that needs both accounts.
+/// of others that name it go with its own: nobody changes relations meanwhile, since that needs both accounts.
 pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, StoreError> {
     let key = sql(account);
-    tx.execute(
-        "delete from relation where other_id = $1 and account_id in
-             (select other_id from relation where account_id = $1 order by other_id limit $2)",
-        &[&key, &i64::from(CHUNK)],
-    )?;
-    let mut remove = |table: &str| -> Result<i64, StoreError> {
-        let removed = tx.execute(
-            &format!(
-                "delete from {table} where account_id = $1 and other_id in
-                     (select other_id from {table} where account_id = $1 order by other_id limit $2)"
-            ),
-            &[&key, &i64::from(CHUNK)],
-        )?;
-        Ok(removed as i64)
-    };
-    let contents = AccountContents {
-        relations: remove("relation")?,
-        mutes: remove("mute")?,
-    };
-    let is_done = contents == AccountContents::default();
+    // Two accounts of this server have a row each.
+    let related = others(tx, key, ("relation", "account_id", "other_id"))?;
+    let relations = remove_pairs(tx, key, "relation", (&related, &related))?;
+    let muted = others(tx, key, ("mute", "account_id", "other_id"))?;
+    let muted_by = others(tx, key, ("mute", "other_id", "account_id"))?;
+    let mutes = remove_pairs(tx, key, "mute", (&muted, &muted_by))?;
+    let is_done = related.is_empty() && muted.is_empty() && muted_by.is_empty();
     if is_done {
         tx.execute_later("delete from profile where account_id = $1", &[&key])?;
         library::remove_of_account(tx, account)?;
         tx.execute_later("delete from local_account where id = $1", &[&key])?;
     }
+    let contents = AccountContents { relations, mutes };
     Ok(Removed { contents, is_done })
+}
+
+/// At most [`CHUNK`] of those whose rows of a table have the account in one column: what they have in the
+/// other one.
+fn others(
+    tx: &mut Tx<'_>,
+    account: i64,
+    (table, column, other): (&str, &str, &'static str),
+) -> Result<Vec<i64>, StoreError> {
+    let query =
+        format!("select {other} from {table} where {column} = $1 order by {other} limit $2");
+    Ok(tx.query(&query, &[&account, &i64::from(CHUNK)], |row| row.i64(other))?)
+}
+
+/// Removes the account's rows of a table that name `named`, and the rows of `naming` that name it; returns
+/// how many of its own there were. Of the two rows of two accounts, that of the lower ID goes first: two
+/// that are removed at once do not wait for each other.
+fn remove_pairs(
+    tx: &mut Tx<'_>,
+    account: i64,
+    table: &str,
+    (named, naming): (&[i64], &[i64]),
+) -> Result<i64, StoreError> {
+    let own = format!("delete from {table} where account_id = $1 and other_id {{in $2}}");
+    let of_others = format!("delete from {table} where other_id = $1 and account_id {{in $2}}");
+    let mut removed = 0;
+    for is_lower_first in [true, false] {
+        let is_turn = |lower: i64, higher: i64| (lower < higher) == is_lower_first;
+        let named: Vec<i64> = named
+            .iter()
+            .copied()
+            .filter(|id| is_turn(account, *id))
+            .collect();
+        let naming: Vec<i64> = naming
+            .iter()
+            .copied()
+            .filter(|id| is_turn(*id, account))
+            .collect();
+        if !named.is_empty() {
+            removed += tx.execute(&own, &[&account, &Column::i64(named.iter().copied())])?;
+        }
+        if !naming.is_empty() {
+            tx.execute(
+                &of_others,
+                &[&account, &Column::i64(naming.iter().copied())],
+            )?;
+        }
+    }
+    Ok(removed.cast_signed())
 }

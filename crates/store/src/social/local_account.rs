@@ -67,11 +67,22 @@ pub struct NewAccount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountTaken {
     /// Another account, or a pending one, has the name, be it in another case.
-    #[error("another account has that name; choose another one")]
+    #[error("an account, or a sign-up that is not verified yet, has that name; choose another one")]
     Name,
     /// Another account has the mail address. Not to be told to strangers.
     #[error("another account has that mail address")]
     Mail,
+}
+
+/// Why a log-in with a passphrase that was right is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogInFailed {
+    /// The account may not log in.
+    #[error(transparent)]
+    Refused(#[from] LogInRefused),
+    /// The passphrase was replaced after it was read to be compared: it is not the right one any more.
+    #[error("the passphrase was changed meanwhile")]
+    PassphraseChanged,
 }
 
 /// Creates an account that is not activated, with an empty profile and an empty library. To be written
@@ -168,6 +179,14 @@ pub fn by_mail(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<Option<LocalAccoun
     Ok(select(tx, "where mail_key = $1 and not deleting", &[&mail.key()])?.pop())
 }
 
+/// That there is the account: one that is being deleted is nobody's.
+pub(super) fn require(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+    match by_id(tx, account)? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::NoAccount),
+    }
+}
+
 /// At most `limit` accounts above `after`, in order of their IDs.
 pub fn list(
     tx: &mut Tx<'_>,
@@ -242,16 +261,23 @@ fn store_state(
 /// Records that the right passphrase was presented, and replaces its hash where it is given again with
 /// another cost; the first log-in activates the account. Returns its state after that. An account that
 /// may not log in is left as it is.
+///
+/// `verified` is the hash that the passphrase was compared with, in no transaction: one that was replaced
+/// meanwhile opens nothing, and its new hash does not undo the replacement.
 pub fn log_in(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
+    verified: &PassphraseHash,
     rehashed: Option<&PassphraseHash>,
     now_ms: i64,
-) -> Result<Result<AccountState, LogInRefused>, StoreError> {
+) -> Result<Result<AccountState, LogInFailed>, StoreError> {
     let known = by_id(tx, account)?.ok_or(StoreError::NoAccount)?;
+    if passphrase(tx, account)?.as_ref() != Some(verified) {
+        return Ok(Err(LogInFailed::PassphraseChanged));
+    }
     let state = match known.state.after_log_in(known.awaits_approval) {
         Ok(state) => state,
-        Err(refused) => return Ok(Err(refused)),
+        Err(refused) => return Ok(Err(refused.into())),
     };
     if state != known.state {
         store_state(tx, account, (known.state, state))?;

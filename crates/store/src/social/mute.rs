@@ -3,6 +3,7 @@
 
 use driftline_db::{Column, Row, Tx};
 
+use super::local_account;
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, sql},
@@ -24,6 +25,9 @@ pub struct Mute {
 }
 
 /// Mutes an account, or changes how; `false` if it is one's own.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account that mutes is not there (any more).
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -35,6 +39,7 @@ pub fn set(
     if account_id(account) == other {
         return Ok(false);
     }
+    local_account::require(tx, account)?;
     let changed = tx.execute(
         "update mute set notifications = $3, until_ms = $4
          where account_id = $1 and other_id = $2 and (until_ms is null or until_ms > $5)",

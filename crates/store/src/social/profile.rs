@@ -3,6 +3,7 @@
 use driftline_core::social::{Profile, ProfileError};
 use driftline_db::{Column, Row, Tx};
 
+use super::local_account;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, from_sql, sql},
@@ -40,6 +41,7 @@ pub fn set(
     if let Err(refused) = profile.check() {
         return Ok(Err(refused));
     }
+    local_account::require(tx, account)?;
     let changed = tx.execute(
         "update profile set bio = $2, avatar = $3, header = $4, fields = $5, locked = $6, bot = $7,
              discoverable = $8

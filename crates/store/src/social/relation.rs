@@ -165,14 +165,15 @@ fn lock_other(
     account: LocalAccountId,
     other: AccountId,
 ) -> Result<(), StoreError> {
-    if let Some(other) = local_account_id(other) {
-        tx.lock_later(local_account::root(account.max(other)))?;
-        let both = local_account::by_ids(tx, &[account, other])?;
-        if both.len() < 2 && account != other {
-            return Err(StoreError::NoAccount);
-        }
+    let Some(other) = local_account_id(other) else {
+        return local_account::require(tx, account);
+    };
+    tx.lock_later(local_account::root(account.max(other)))?;
+    let both = local_account::by_ids(tx, &[account, other])?;
+    match both.len() < 2 && account != other {
+        true => Err(StoreError::NoAccount),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// How an account stands to another one; without a row, not at all.

@@ -78,13 +78,25 @@ pub struct ShownAccount {
     pub mutes: i64,
 }
 
-/// Freeze, silence or activate an account.
+/// Freeze, unfreeze, silence or activate an account.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChangeAccountState {
     /// Its name.
     pub name: AccountName,
+    /// The state that it must have for that, if not any will do.
+    pub from: Option<AccountState>,
     /// The state that it is to have.
     pub to: AccountState,
+}
+
+/// An account's state in words.
+pub const fn account_state_text(state: AccountState) -> &'static str {
+    match state {
+        AccountState::NotActivated => "not activated",
+        AccountState::Active => "active",
+        AccountState::Frozen => "frozen",
+        AccountState::Silenced => "silenced",
+    }
 }
 
 /// Approve an account that waits for it.

@@ -1,13 +1,13 @@
-use driftline_core::social::RelationMove;
+use driftline_core::social::{Profile, RelationMove};
 use driftline_store::{
     AccountId, LocalAccountId, Root, Store, StoreError, account_id,
     social::{
         account_removal::{self, AccountContents, CHUNK, Removed},
-        local_account, mute, relation,
+        local_account, mute, profile, relation,
     },
 };
 
-use super::{account, create, name, new_account, read, write};
+use super::{account, at_once, create, name, new_account, on_both_with_two, read, write};
 use crate::world::{START_MS, on_both};
 
 fn remove_some(store: &Store, id: LocalAccountId) -> Removed {
@@ -55,6 +55,9 @@ fn an_account_goes_in_chunks_with_all_that_is_its_own() {
                 START_MS,
             )
         });
+        write(store, local_account::root(bob), move |tx| {
+            mute::set(tx, bob, account_id(ann), true, None, START_MS)
+        });
         let planned = read(store, move |tx| account_removal::plan(tx, ann));
         let expected = AccountContents {
             relations: many + 1,
@@ -100,5 +103,59 @@ fn an_account_goes_in_chunks_with_all_that_is_its_own() {
             assert_eq!(rows(store, table), left, "{table}");
         }
         assert!(create(store, &new_account("ANN")).is_ok());
+    });
+}
+
+#[test]
+fn an_account_that_is_being_deleted_does_nothing_more() {
+    on_both(|store| {
+        let ann = account(store, "ann");
+        let copy = AccountId::new(5_000_000_000_000_000_000);
+        write(store, local_account::root(ann), move |tx| {
+            account_removal::begin(tx, ann)
+        });
+        let root = || local_account::root(ann);
+        let followed = store.write_blocking(root(), move |tx| {
+            let options = relation::FollowOptions::default();
+            relation::follow(tx, ann, copy, options, START_MS).map(|_| ())
+        });
+        let muted = store.write_blocking(root(), move |tx| {
+            mute::set(tx, ann, copy, true, None, START_MS).map(|_| ())
+        });
+        let told = store.write_blocking(root(), move |tx| {
+            profile::set(tx, ann, &Profile::default()).map(|_| ())
+        });
+        for done in [followed, muted, told] {
+            assert_eq!(done, Err(StoreError::NoAccount));
+        }
+        assert!(remove_some(store, ann).is_done);
+    });
+}
+
+#[test]
+fn two_that_have_to_do_with_each_other_go_at_once() {
+    on_both_with_two(|one, other| {
+        for round in 0..20 {
+            let [ann, bob] = ["ann", "bob"].map(|text| account(one, &format!("{text}{round}")));
+            for (from, to) in [(ann, bob), (bob, ann)] {
+                let to = account_id(to);
+                write(one, relation::root(from, to), move |tx| {
+                    mute::set(tx, from, to, true, None, START_MS)?;
+                    let follow = RelationMove::Follow { auto_accept: true };
+                    relation::change(tx, from, to, follow, START_MS)
+                })
+                .expect("a follow");
+            }
+            let remove = |store: &Store, id| {
+                write(store, local_account::root(id), move |tx| {
+                    account_removal::begin(tx, id)
+                });
+                while !remove_some(store, id).is_done {}
+            };
+            at_once(|| remove(one, ann), || remove(other, bob));
+            for table in ["local_account", "relation", "mute", "library"] {
+                assert_eq!(rows(one, table), 0, "{table}");
+            }
+        }
     });
 }

@@ -1,5 +1,8 @@
 use driftline_core::social::{AccountState, LogInRefused, StateChangeError};
-use driftline_store::{LocalAccountId, Root, Store, StoreError, social::local_account};
+use driftline_store::{
+    LocalAccountId, Root, Store, StoreError,
+    social::local_account::{self, LogInFailed},
+};
 use strum::VariantArray as _;
 
 use super::{account, at_once, hash, on_both_with_two, read, write};
@@ -86,7 +89,8 @@ fn the_first_log_in_activates_what_waits_for_nothing() {
         let log_in = move |now_ms, rehashed: bool| {
             let hash = rehashed.then(|| hash(9));
             write(store, local_account::root(id), move |tx| {
-                local_account::log_in(tx, id, hash.as_ref(), now_ms)
+                let verified = local_account::passphrase(tx, id)?.expect("one");
+                local_account::log_in(tx, id, &verified, hash.as_ref(), now_ms)
             })
         };
         let set_awaits = |awaits: bool| {
@@ -103,7 +107,8 @@ fn the_first_log_in_activates_what_waits_for_nothing() {
             })
         };
         set_awaits(true);
-        assert_eq!(log_in(START_MS, true), Err(LogInRefused::AwaitsApproval));
+        let awaits = Err(LogInFailed::Refused(LogInRefused::AwaitsApproval));
+        assert_eq!(log_in(START_MS, true), awaits);
         let (found, passphrase) = known();
         assert_eq!(found.expect("an account").last_login_at_ms, None);
         assert_eq!(passphrase, Some(hash(1)));
@@ -120,7 +125,31 @@ fn the_first_log_in_activates_what_waits_for_nothing() {
         change(store, id, AccountState::Silenced).expect("an edge");
         assert_eq!(log_in(START_MS + 3, false), Ok(AccountState::Silenced));
         change(store, id, AccountState::Frozen).expect("an edge");
-        assert_eq!(log_in(START_MS + 4, true), Err(LogInRefused::Frozen));
+        let frozen = Err(LogInFailed::Refused(LogInRefused::Frozen));
+        assert_eq!(log_in(START_MS + 4, true), frozen);
+    });
+}
+
+#[test]
+fn a_passphrase_that_was_replaced_while_it_was_compared_opens_nothing() {
+    on_both(|store| {
+        let id = account(store, "ann");
+        // Somebody has read the hash, and compares; the operator replaces the passphrase meanwhile.
+        let verified = read(store, move |tx| local_account::passphrase(tx, id)).expect("one");
+        write(store, local_account::root(id), move |tx| {
+            local_account::set_passphrase(tx, id, &hash(2))
+        });
+        let logged_in = write(store, local_account::root(id), move |tx| {
+            local_account::log_in(tx, id, &verified, Some(&hash(3)), START_MS)
+        });
+        assert_eq!(logged_in, Err(LogInFailed::PassphraseChanged));
+        let (found, passphrase) = read(store, move |tx| {
+            let found = local_account::by_id(tx, id)?.expect("an account");
+            Ok((found, local_account::passphrase(tx, id)?))
+        });
+        assert_eq!(passphrase, Some(hash(2)), "the replacement stays");
+        assert_eq!(found.last_login_at_ms, None);
+        assert_eq!(found.state, AccountState::NotActivated);
     });
 }
 

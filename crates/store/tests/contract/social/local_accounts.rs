@@ -185,7 +185,7 @@ fn accounts_are_listed_and_counted() {
         assert_eq!(page(None, 2), ["c", "a"]);
         assert_eq!(page(Some(ids[1]), 2), ["b"]);
         write(store, local_account::root(ids[0]), move |tx| {
-            local_account::log_in(tx, ids[0], None, START_MS + 5)
+            local_account::log_in(tx, ids[0], &hash(1), None, START_MS + 5)
         })
         .expect("a log-in");
         for (since_ms, expected) in [(None, 3), (Some(START_MS + 5), 1), (Some(START_MS + 6), 0)] {

@@ -27,6 +27,8 @@ const MOVES: [RelationMove; 8] = [
 
 /// A copy of an account of an instance.
 const COPY: AccountId = AccountId::new(5_000_000_000_000_000_000);
+/// One that an earlier version stored, which counted from 1.
+const OLD_COPY: AccountId = AccountId::new(5);
 
 fn pair(outgoing: Relation, incoming: Relation) -> RelationPair {
     RelationPair { outgoing, incoming }
@@ -199,14 +201,16 @@ fn a_locked_account_is_asked_and_a_copy_never_is() {
 
         let copy = follow(COPY, FollowOptions::default());
         assert_eq!(copy.pair, pair(Relation::Following, Relation::None));
+        let old = follow(OLD_COPY, FollowOptions::default());
+        assert_eq!(old.pair, copy.pair);
         act(store, ann, COPY, RelationMove::Block).expect("a block");
         let rows = read(store, |tx| {
             let count = "select count(*) as rows from relation";
             Ok(tx.query_one(count, &[], |row| row.i64("rows"))?)
         });
         assert_eq!(
-            rows, 3,
-            "two for two accounts of this server, one for a copy"
+            rows, 4,
+            "two for two accounts of this server, one for each copy"
         );
     });
 }
@@ -217,7 +221,10 @@ fn nobody_acts_on_themselves_or_on_who_is_gone() {
         let ann = account(store, "ann");
         let own = act(store, ann, account_id(ann), RelationMove::Block);
         assert_eq!(own, Err(ChangeRefused::Oneself));
-        for nobody in [LocalAccountId::new(7), LocalAccountId::new(ann.raw() + 1)] {
+        for nobody in [
+            LocalAccountId::new(1 << 32),
+            LocalAccountId::new(ann.raw() + 1),
+        ] {
             let nobody = account_id(nobody);
             let refused = store.write_blocking(relation::root(ann, nobody), move |tx| {
                 relation::change(tx, ann, nobody, RelationMove::Block, START_MS)
