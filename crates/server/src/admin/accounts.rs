@@ -241,11 +241,11 @@ pub(super) async fn delete(
     let id = find_any(store, &request.name).await?;
     let root = local_account::root(id);
     store
-        .write(root.clone(), move |tx| account_removal::begin(tx, id))
+        .write(root, move |tx| account_removal::begin(tx, id))
         .await?;
     let mut contents = AccountContents::default();
     loop {
-        let removed = store.write(root.clone(), move |tx| account_removal::remove_some(tx, id));
+        let removed = store.write(root, move |tx| account_removal::remove_some(tx, id));
         let removed = removed.await?;
         contents.relations += removed.contents.relations;
         contents.mutes += removed.contents.mutes;
