@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
 use crate::commands::{
-    backup, compact, completions, config, credential, demo, export, history, id, instance, man,
-    migrate, mirror, node, refresh, restore, serve, simulate, source, status, tail, track, why,
+    account, backup, compact, completions, config, credential, demo, export, history, id, instance,
+    man, migrate, mirror, node, refresh, restore, serve, simulate, source, status, tail, track,
+    why,
 };
 use crate::{error::EXIT_STATUSES, logs::LogFormat};
 
@@ -85,6 +86,9 @@ pub enum Command {
     /// Add, list, test and remove the credentials for servers.
     #[command(subcommand)]
     Credential(credential::Credential),
+    /// Create, list, freeze, silence and delete the accounts of this server.
+    #[command(subcommand)]
+    Account(account::Account),
     /// Show how fresh stored posts are.
     #[command(subcommand)]
     Refresh(refresh::Refresh),

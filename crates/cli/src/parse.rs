@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use driftline_core::api::Api;
 use driftline_core::{
+    social::Role,
     timeline::{Backfill, Overlap, Rung, Streaming},
     upstream_id::IdOrder,
 };
@@ -36,6 +37,16 @@ pub fn api() -> impl TypedValueParser<Value = Api> {
         PossibleValue::new("twitter").help("Twitter's version 1.1"),
     ];
     PossibleValuesParser::new(names).try_map(|name| name.parse::<Api>())
+}
+
+/// A role, as an argument.
+pub fn role() -> impl TypedValueParser<Value = Role> {
+    let names = [
+        PossibleValue::new("member").help("Uses the server"),
+        PossibleValue::new("moderator").help("Freezes, silences and approves accounts, too"),
+        PossibleValue::new("admin").help("Gives roles, too"),
+    ];
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Role>())
 }
 
 /// `adaptive` or a duration.

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 30] = [
+pub const PLACEMENTS: [(&str, Placement); 35] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -51,6 +51,11 @@ pub const PLACEMENTS: [(&str, Placement); 30] = [
     ("node_lease", Coordinator),
     ("member", Coordinator),
     ("sharing", Coordinator),
+    ("local_account", Coordinator),
+    ("profile", Coordinator),
+    ("pending_account", Coordinator),
+    ("relation", Coordinator),
+    ("mute", Coordinator),
 ];
 
 /// Whether the rows of a store lie on several nodes.

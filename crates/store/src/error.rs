@@ -12,6 +12,10 @@ pub enum StoreError {
     #[error("there is no such source")]
     NoSource,
 
+    /// There is no such local account (any more).
+    #[error("there is no such account")]
+    NoAccount,
+
     /// Every ID that a source may have was given.
     #[error("the store has given every ID that a source may have; begin a new store")]
     NoSourceIds,
@@ -92,6 +96,7 @@ impl From<DbError> for StoreError {
     fn from(error: DbError) -> StoreError {
         match error {
             DbError::RootMissing("source") => StoreError::NoSource,
+            DbError::RootMissing("local_account") => StoreError::NoAccount,
             error => StoreError::Db(error),
         }
     }

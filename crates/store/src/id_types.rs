@@ -2,9 +2,11 @@ use driftline_db::DbError;
 use driftline_id::Id;
 
 use crate::{
+    local_ids::MIN_LOCAL_ID,
     mirror::source::Source,
     posts::{account::Account, instance::Instance},
     quota::credential::Credential,
+    social::local_account::LocalAccount,
 };
 
 /// What local IDs name: posts, and entries whose ID is not their post's.
@@ -21,6 +23,27 @@ pub type SourceId = Id<Source>;
 /// was first seen, be it in a post that few may see. Those of accounts that an earlier version stored
 /// count from 1.
 pub type AccountId = Id<Account>;
+
+/// The ID of an account of this server: a local ID, and so not one of those that copies of accounts of
+/// instances get.
+pub type LocalAccountId = Id<LocalAccount>;
+
+/// A local account among all accounts that relations name.
+pub fn account_id(local: LocalAccountId) -> AccountId {
+    AccountId::new(local.raw())
+}
+
+/// Which local account it is, if it may be one: copies have IDs below every local ID, where an earlier
+/// version counted them, or above.
+pub fn local_account_id(account: AccountId) -> Option<LocalAccountId> {
+    let local = MIN_LOCAL_ID.unsigned_abs()..MIN_COPY_ID.unsigned_abs();
+    local
+        .contains(&account.raw())
+        .then(|| LocalAccountId::new(account.raw()))
+}
+
+/// The smallest ID that a copy of an account gets. Local IDs reach it in 2056.
+pub(crate) const MIN_COPY_ID: i64 = 1 << 62;
 
 /// The ID of a credential.
 pub type CredentialId = Id<Credential>;

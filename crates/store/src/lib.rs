@@ -9,9 +9,10 @@
 //! members ([`sharing::member`]).
 //!
 //! # Order of locks
-//! The root first, then the instance, then the local clock, then the number of changes. What sources of an instance share (its
-//! posts, accounts, references and aliases, and their history) is read to be changed, and changed, only
-//! while the instance is held, but for counts; the clock comes last, so that it is held shortly.
+//! The root first, of two local accounts the one with the lower ID before the other, then the instance,
+//! then the local clock, then the number of changes. What sources of an instance share (its posts,
+//! accounts, references and aliases, and their history) is read to be changed, and changed, only while
+//! the instance is held, but for counts; the clock comes last, so that it is held shortly.
 
 pub mod backup;
 pub mod database_clock;
@@ -31,6 +32,7 @@ pub mod refresh;
 pub mod reservation;
 mod schema;
 pub mod sharing;
+pub mod social;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -41,7 +43,8 @@ pub use driftline_db::{
 };
 pub use error::StoreError;
 pub use id_types::{
-    AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalId, SourceId, SourceKey,
+    AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalAccountId, LocalId, SourceId,
+    SourceKey, account_id, local_account_id,
 };
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,

@@ -25,6 +25,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(17, "instance keys", 17, include_str!("../migrations/0017_instance_keys.sql")),
     step(18, "month partitions", 17, include_str!("../migrations/0018_month_partitions.sql")),
     step(19, "change feed", 17, include_str!("../migrations/0019_change_feed.sql")),
+    step(20, "accounts", 17, include_str!("../migrations/0020_accounts.sql")),
 ];
 
 const fn step(

@@ -8,8 +8,10 @@
 //! asks: a token adds routes, and no posts.
 
 mod authorization;
+mod passphrase;
 mod viewer;
 
 pub use authorization::{Authorization, OperatorToken, OperatorTokenError, refuse_other_sites};
+pub use passphrase::{HashError, PassphraseHasher, Verified};
 
 pub(crate) use viewer::{Operator, ViewedBy};

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod account;
 pub mod backup;
 pub mod compact;
 pub mod completions;
@@ -54,6 +55,7 @@ pub async fn run(cli: Cli, config: Config, log: Log) -> Result<(), CliError> {
         Command::Tail(tail) => Box::pin(tail.run(&config, json)).await,
         Command::Node(node) => node.run(&config, json).await,
         Command::Credential(credential) => credential.run(&config, json).await,
+        Command::Account(account) => Box::pin(account.run(&config, json)).await,
         Command::Refresh(refresh) => refresh.run(&config, json).await,
         Command::Track(track) => Box::pin(track.run(&config, json)).await,
         Command::Hydrate(hydrate) => Box::pin(hydrate.run(&config, json)).await,

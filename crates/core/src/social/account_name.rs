@@ -3,7 +3,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 /// The name of an account of this server: 1 to 64 of `A-Z a-z 0-9 . _ ~ -`, which need no escape in a
-/// URL. It is shown as it was chosen; two names that differ in case alone are one ([`AccountName::key`]).
+/// URL, but for `.` and `..`, which a URL's path drops. It is shown as it was chosen; two names that differ in case alone are one ([`AccountName::key`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AccountName(String);
@@ -11,7 +11,7 @@ pub struct AccountName(String);
 /// Why a text is not an account's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid account name: expected 1 to 64 of the letters A to Z, digits, `.`, `_`, `~` and `-`"
+    "invalid account name: expected 1 to 64 of the letters A to Z, digits, `.`, `_`, `~` and `-`, and neither `.` nor `..`"
 )]
 pub struct AccountNameError;
 
@@ -19,11 +19,12 @@ impl AccountName {
     /// Parses a name.
     ///
     /// # Errors
-    /// [`AccountNameError`] if it is empty, too long or has another character.
+    /// [`AccountNameError`] if it is empty, too long, has another character or is a step in a path.
     pub fn new(text: impl Into<String>) -> Result<Self, AccountNameError> {
         let text = text.into();
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
-        match (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(is_allowed) {
+        let is_step = matches!(text.as_str(), "." | "..");
+        match (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(is_allowed) && !is_step {
             true => Ok(Self(text)),
             false => Err(AccountNameError),
         }

@@ -3,6 +3,8 @@ use std::{fmt, str::FromStr};
 use email_address::{EmailAddress, Options};
 use serde::{Deserialize, Serialize};
 
+use super::BIDI_CONTROLS;
+
 /// A mail address of 7 to 319 bytes, as people have them: a local part without quotes, and the name of
 /// a domain below another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +24,10 @@ impl MailAddress {
     pub fn new(text: impl Into<String>) -> Result<Self, MailAddressError> {
         let text = text.into();
         // Quoted local parts may hold anything, and nobody has one.
-        let is_plain = |of: char| !(of.is_whitespace() || of.is_control() || "\"<>()".contains(of));
+        let is_plain = |of: char| {
+            let is_shown_as_it_is = !of.is_control() && !BIDI_CONTROLS.contains(&of);
+            is_shown_as_it_is && !of.is_whitespace() && !"\"<>()".contains(of)
+        };
         let options = Options::default()
             .with_required_tld()
             .without_display_text()

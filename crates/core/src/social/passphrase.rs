@@ -65,7 +65,7 @@ fn normalize(text: &str) -> Option<SecretString> {
         return None;
     }
     // With room for what it may grow to, so that no unwiped copy is left behind.
-    let mut normal = String::with_capacity(text.len() * 4);
+    let mut normal = String::with_capacity(text.len() * MAX_GROWTH);
     let mut in_space = false;
     for scalar in text.nfkc() {
         let is_space = scalar.is_whitespace();
@@ -81,5 +81,7 @@ fn normalize(text: &str) -> Option<SecretString> {
 
 /// No normalised text has two spaces in a row.
 const NEVER_CHOSEN: &str = "  ";
+/// How many times as long NFKC makes a text at most: U+FDFA has 3 bytes and becomes 33.
+const MAX_GROWTH: usize = 11;
 /// Of a text before it is normalised.
 const MAX_BYTES: usize = 16_384;

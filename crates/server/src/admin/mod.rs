@@ -2,6 +2,7 @@
 //! folder, through the server's local socket.
 
 mod account_handle;
+mod accounts;
 mod credentials;
 mod feed;
 mod growth;
@@ -109,6 +110,14 @@ commands! {
     "history": ShowHistory => PostHistory, posts::history;
     "growth": ListGrowth => GrowthPage, growth::page;
     "feed": ReadFeed => FeedPage, feed::read;
+    "account_create": CreateAccount => AccountRow, accounts::create;
+    "account_list": ListAccounts => Vec<AccountRow>, accounts::list;
+    "account_show": ShowAccount => ShownAccount, accounts::show;
+    "account_state": ChangeAccountState => ChangedAccountState, accounts::change_state;
+    "account_approve": ApproveAccount => ChangedAccountState, accounts::approve;
+    "account_reset_passphrase": ResetPassphrase => ChangedPassphrase, accounts::reset_passphrase;
+    "account_removal": PlanAccountRemoval => DeletedAccount, accounts::plan_removal;
+    "account_delete": DeleteAccount => DeletedAccount, accounts::delete;
 }
 
 async fn answer_to<R: Request>(

@@ -1,7 +1,7 @@
 //! Libraries: what one owner keeps and syncs, under one sequence of update sequence numbers (USNs).
 //!
-//! A library is a row of its own, and its USNs are only taken from it. Today each source owns one,
-//! which holds its entries. Whoever takes USNs has locked the owner's row, which is the write's root.
+//! A library is a row of its own, and its USNs are only taken from it. Each source owns one, which holds
+//! its entries, and so does each local account, for what is its own. Whoever takes USNs has locked the owner's row, which is the write's root.
 //!
 //! Each opening of the store that gives a USN is recorded with the first, under a random nonce, and
 //! a library names the last one in which it gave a USN, with the first that it gave then. So whoever
@@ -9,7 +9,11 @@
 
 use driftline_db::{DbError, PendingRows, Row, Tx};
 
-use crate::{database_clock::now_sql, id_types::SourceKey, local_ids};
+use crate::{
+    database_clock::now_sql,
+    id_types::{LocalAccountId, SourceKey, sql},
+    local_ids,
+};
 
 /// A library, whose USNs this transaction alone takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,48 @@ pub(crate) fn add(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
          values ($1, $3, 'source', $2, 0, 0, 1)",
         &[&id, &source.id(), &source.instance_id()],
     )
+}
+
+/// Adds the empty library of a new local account. Holds the clock.
+pub(crate) fn add_for_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), DbError> {
+    let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
+    tx.execute_later(
+        "insert into library
+             (id, instance_id, owner_kind, owner_id, update_count, opening_id, first_usn)
+         values ($1, $3, 'account', $2, 0, 0, 1)",
+        &[&id, &sql(account), &NO_INSTANCE],
+    )
+}
+
+/// Removes a local account's library.
+pub(crate) fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), DbError> {
+    tx.execute_later(
+        "delete from library where owner_id = $1 and owner_kind = 'account' and instance_id = $2",
+        &[&sql(account), &NO_INSTANCE],
+    )
+}
+
+/// The library of a local account, to take USNs from; `None` if there is no such account. The account
+/// must be locked.
+#[expect(dead_code, reason = "what people keep is not stored yet")]
+pub(crate) fn of_account(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<Option<Library>, DbError> {
+    let opening = PendingOpening::ask(tx)?;
+    let library = tx.query_opt(
+        &format!(
+            "select {COLUMNS} from library l
+             where l.owner_id = $1 and l.owner_kind = 'account' and l.instance_id = $2"
+        ),
+        &[&sql(account), &NO_INSTANCE],
+        Library::from_row,
+    )?;
+    let last_opening = opening.read(tx)?;
+    Ok(library.map(|library| Library {
+        last_opening,
+        ..library
+    }))
 }
 
 /// Removes a source's library.
@@ -149,3 +195,6 @@ fn record(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
         row.i64("id")
     })
 }
+
+/// Where libraries lie that are no instance's.
+const NO_INSTANCE: i64 = 0;

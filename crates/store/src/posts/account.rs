@@ -10,7 +10,7 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{AccountId, InstanceId, from_sql, sql},
+    id_types::{AccountId, InstanceId, MIN_COPY_ID, from_sql, sql},
     text::without_nul,
 };
 
@@ -248,15 +248,13 @@ fn insert(
     Ok(())
 }
 
-/// An account ID of 19 digits, such as no counter reached in an earlier version.
+/// An account ID such as no counter reached in an earlier version, and no local account has.
 fn random_id() -> Result<i64, DbError> {
     loop {
         let random = getrandom::u64().map_err(|error| DbError::Other(error.to_string()))?;
         let id = (random >> 1).cast_signed();
-        if id >= MIN_RANDOM_ID {
+        if id >= MIN_COPY_ID {
             return Ok(id);
         }
     }
 }
-
-const MIN_RANDOM_ID: i64 = 1_000_000_000_000_000_000;

@@ -34,6 +34,7 @@ mod reservations;
 mod returns;
 mod round_trips;
 mod shared_instance;
+mod social;
 mod source_leases;
 mod sources;
 mod streams;

@@ -1,6 +1,7 @@
 //! The requests of the admin commands and their replies, as the command line, the local socket and
 //! tests see them. Times are Unix ms.
 
+mod accounts;
 mod credentials;
 mod feed;
 mod instances;
@@ -14,6 +15,7 @@ mod status;
 use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
+pub use accounts::*;
 pub use credentials::*;
 pub use feed::*;
 pub use instances::*;

@@ -1,0 +1,280 @@
+//! `account`: the people of this server.
+
+use clap::{Args, Subcommand};
+use driftline_core::social::{AccountName, AccountState, MailAddress, Role, without_bidi_controls};
+use driftline_server::admin::{
+    AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
+    CreateAccount, DeleteAccount, DeletedAccount, ListAccounts, PlanAccountRemoval,
+    ResetPassphrase, ShowAccount, ShownAccount, account_state_text as state,
+};
+
+use crate::{
+    config::Config,
+    consent::Consent,
+    error::CliError,
+    output, parse,
+    passphrase_options::{self, NewPassphrase, PassphraseOptions},
+    shown as text,
+    store_access::{Missing, once, show},
+    table::{self, left},
+};
+
+/// What can be done with accounts.
+#[derive(Debug, Subcommand)]
+pub enum Account {
+    /// Create an account that is active at once; you vouch for its mail address.
+    Create(Create),
+    /// List the accounts.
+    List,
+    /// Show an account.
+    Show(Name),
+    /// Let an account do nothing any more: it cannot log in, and its tokens stop at once.
+    Freeze(Name),
+    /// Let an account post nothing for the world.
+    Silence(Name),
+    /// Let an account do everything, again or at first.
+    Activate(Name),
+    /// Let an account that is frozen do everything again.
+    Unfreeze(Name),
+    /// Approve an account that waits for it.
+    Approve(Name),
+    /// Replace an account's passphrase.
+    ResetPassphrase(Reset),
+    /// Delete an account with all that is its own.
+    Delete(Delete),
+}
+
+/// An account to create.
+#[derive(Debug, Args)]
+pub struct Create {
+    #[command(flatten)]
+    name: Name,
+    /// Its mail address.
+    #[arg(long, value_name = "ADDRESS")]
+    mail: MailAddress,
+    /// What it may do for the server.
+    #[arg(long, value_parser = parse::role(), default_value_t)]
+    role: Role,
+    #[command(flatten)]
+    passphrase: PassphraseOptions,
+}
+
+/// An account whose passphrase is to be replaced.
+#[derive(Debug, Args)]
+pub struct Reset {
+    #[command(flatten)]
+    name: Name,
+    #[command(flatten)]
+    passphrase: PassphraseOptions,
+}
+
+/// An account to delete.
+#[derive(Debug, Args)]
+pub struct Delete {
+    #[command(flatten)]
+    name: Name,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// An account's name.
+#[derive(Debug, Args)]
+pub struct Name {
+    /// The account's name: 1 to 64 of the letters A to Z in any case, digits, `.`, `_`, `~` and `-`.
+    name: AccountName,
+}
+
+impl Account {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        match self {
+            Self::Create(create) => {
+                let NewPassphrase { hash, generated } = create.passphrase.read().await?;
+                let request = CreateAccount {
+                    passphrase: hash,
+                    name: create.name.name,
+                    mail: create.mail,
+                    role: create.role,
+                };
+                let created = once(config, Missing::Make, request).await?;
+                passphrase_options::reply(json, &created, generated.as_ref(), shown_created)
+            }
+            Self::List => show(config, json, ListAccounts, listed).await,
+            Self::Show(Name { name }) => show(config, json, ShowAccount { name }, shown).await,
+            Self::Freeze(Name { name }) => change(config, json, name, AccountState::Frozen).await,
+            Self::Silence(Name { name }) => {
+                change(config, json, name, AccountState::Silenced).await
+            }
+            Self::Activate(Name { name }) => change(config, json, name, AccountState::Active).await,
+            Self::Unfreeze(Name { name }) => {
+                let request = ChangeAccountState {
+                    name,
+                    from: Some(AccountState::Frozen),
+                    to: AccountState::Active,
+                };
+                show(config, json, request, changed).await
+            }
+            Self::Approve(Name { name }) => {
+                show(config, json, ApproveAccount { name }, approved).await
+            }
+            Self::ResetPassphrase(reset) => {
+                let NewPassphrase { hash, generated } = reset.passphrase.read().await?;
+                let request = ResetPassphrase {
+                    passphrase: hash,
+                    name: reset.name.name,
+                };
+                let changed = once(config, Missing::Refuse, request).await?;
+                let shown =
+                    |of: &ChangedPassphrase| vec![format!("{} has another passphrase", of.name)];
+                passphrase_options::reply(json, &changed, generated.as_ref(), shown)
+            }
+            Self::Delete(delete) => output::reply(json, &delete.run(config).await?, deleted),
+        }
+    }
+}
+
+impl Delete {
+    /// Deletes the account, once it is said what goes with it and that is agreed to.
+    async fn run(self, config: &Config) -> Result<DeletedAccount, CliError> {
+        let name = self.name.name;
+        if !self.consent.is_given() {
+            let plan = PlanAccountRemoval { name: name.clone() };
+            let contents = once(config, Missing::Refuse, plan).await?;
+            let what = format!("{name} is deleted for good, {}", gone(&contents));
+            self.consent.ask(&what)?;
+        }
+        once(config, Missing::Refuse, DeleteAccount { name }).await
+    }
+}
+
+async fn change(
+    config: &Config,
+    json: bool,
+    name: AccountName,
+    to: AccountState,
+) -> Result<(), CliError> {
+    let request = ChangeAccountState {
+        name,
+        from: None,
+        to,
+    };
+    show(config, json, request, changed).await
+}
+
+fn shown_created(of: &AccountRow) -> Vec<String> {
+    vec![format!(
+        "{} is created and {}, with the mail address {}",
+        of.name,
+        state(of.state),
+        of.mail
+    )]
+}
+
+fn changed(of: &ChangedAccountState) -> Vec<String> {
+    let already = if of.changed { "" } else { " already" };
+    vec![format!("{} is {}{already}", of.name, state(of.state))]
+}
+
+fn approved(of: &ChangedAccountState) -> Vec<String> {
+    vec![match of.changed {
+        true => format!("{} is approved and {}", of.name, state(of.state)),
+        false => format!(
+            "{} does not wait for approval: it is {}",
+            of.name,
+            state(of.state)
+        ),
+    }]
+}
+
+fn deleted(of: &DeletedAccount) -> Vec<String> {
+    vec![format!("{} is deleted, {}", of.name, gone(of))]
+}
+
+fn gone(of: &DeletedAccount) -> String {
+    format!(
+        "with its profile, {} and {}",
+        text::count(of.relations.unsigned_abs(), "relation"),
+        text::count(of.mutes.unsigned_abs(), "mute")
+    )
+}
+
+fn state_of(account: &AccountRow) -> String {
+    let waits = if account.awaits_approval {
+        ", awaits approval"
+    } else {
+        ""
+    };
+    format!("{}{waits}", state(account.state))
+}
+
+#[expect(clippy::ptr_arg, reason = "a reply")]
+fn listed(accounts: &Vec<AccountRow>) -> Vec<String> {
+    if accounts.is_empty() {
+        return vec![
+            "no accounts yet; `driftline account create NAME --mail ADDRESS` makes one".to_owned(),
+        ];
+    }
+    table::lines(accounts.iter().map(|account| {
+        [
+            left("NAME", &account.name),
+            left("STATE", state_of(account)),
+            left("ROLE", account.role),
+            left("MAIL", &account.mail),
+            left("CREATED", text::time(account.created_at_ms)),
+            left("LAST LOG-IN", log_in(account)),
+        ]
+    }))
+}
+
+fn log_in(account: &AccountRow) -> String {
+    account
+        .last_login_at_ms
+        .map_or_else(|| "never".to_owned(), text::time)
+}
+
+fn shown(of: &ShownAccount) -> Vec<String> {
+    let account = &of.account;
+    let mut lines = vec![
+        format!("{}  {}", account.name, line(account.nickname.as_str()))
+            .trim_end()
+            .to_owned(),
+        format!(
+            "    ID {}, {}, {}",
+            account.id,
+            state_of(account),
+            account.role
+        ),
+        format!(
+            "    mail {}, verified {}",
+            account.mail,
+            text::time(account.mail_verified_at_ms)
+        ),
+        format!(
+            "    created {}, last log-in {}",
+            text::time(account.created_at_ms),
+            log_in(account)
+        ),
+        format!(
+            "    follows {}, followed by {}, asks {}, asked by {}, blocks {}, mutes {}",
+            of.following, of.followers, of.requested, of.requests, of.blocks, of.mutes
+        ),
+    ];
+    if !account.reason.is_empty() {
+        lines.push(format!(
+            "    why it wants to be here: {}",
+            line(&account.reason)
+        ));
+    }
+    if !of.profile.bio.is_empty() {
+        lines.push(format!("    bio: {}", line(&of.profile.bio)));
+    }
+    lines
+}
+
+/// A text of somebody else's as one line, which can neither move the terminal's cursor nor turn text around.
+fn line(text: &str) -> String {
+    without_bidi_controls(text).replace(char::is_control, " ")
+}

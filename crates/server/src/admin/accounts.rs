@@ -1,0 +1,304 @@
+//! Commands on the accounts of this server.
+
+use driftline_core::social::{AccountName, AccountState, Direction, Relation, StateChangeError};
+use driftline_runtime::{CommandError, now_ms};
+use driftline_store::{
+    LocalAccountId, Store, StoreError, local_ids,
+    social::{
+        account_removal::{self, AccountContents},
+        local_account::{self, AccountTaken, LocalAccount, NewAccount},
+        mute, profile, relation,
+    },
+};
+
+use super::{
+    AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
+    CreateAccount, DeleteAccount, DeletedAccount, Host, ListAccounts, PlanAccountRemoval,
+    ResetPassphrase, ShowAccount, ShownAccount, account_state_text, space::give_back_after_removal,
+};
+
+/// Creates an account that is active at once.
+pub(super) async fn create(
+    host: &Host,
+    request: CreateAccount,
+) -> Result<AccountRow, CommandError> {
+    let name = request.name.clone();
+    let new = NewAccount {
+        name: request.name,
+        mail: request.mail,
+        passphrase: request.passphrase,
+        role: request.role,
+        awaits_approval: false,
+        reason: String::new(),
+    };
+    let created = host.store.write(local_ids::root(), move |tx| {
+        let created = local_account::create(tx, &new, now_ms())?;
+        if let Ok(account) = &created {
+            let activated = local_account::change_state(tx, account.id, AccountState::Active)?;
+            activated.map_err(|_| StoreError::NoAccount)?;
+        }
+        Ok::<_, StoreError>(created)
+    });
+    let created = match created.await? {
+        Ok(created) => created,
+        Err(taken) => return Err(why_taken(&host.store, name, taken).await?),
+    };
+    Ok(row(LocalAccount {
+        state: AccountState::Active,
+        ..created
+    }))
+}
+
+/// An account whose removal was cut short keeps its name, and no list shows it.
+async fn why_taken(
+    store: &Store,
+    name: AccountName,
+    taken: AccountTaken,
+) -> Result<CommandError, CommandError> {
+    let of = name.clone();
+    let is_being_deleted = store.read(move |tx| {
+        let is_there = account_removal::find(tx, &of)?.is_some();
+        Ok::<_, StoreError>(is_there && local_account::by_name(tx, &of)?.is_none())
+    });
+    let is_being_deleted = taken == AccountTaken::Name && is_being_deleted.await?;
+    Ok(CommandError::usage(match is_being_deleted {
+        true => format!(
+            "the deletion of the account {name} is not over; `driftline account delete {name}` goes on with it"
+        ),
+        false => taken.to_string(),
+    }))
+}
+
+/// The accounts, in order of their creation.
+pub(super) async fn list(host: &Host, _: ListAccounts) -> Result<Vec<AccountRow>, CommandError> {
+    let mut rows = Vec::new();
+    let mut after = None;
+    loop {
+        let page = host
+            .store
+            .read(move |tx| local_account::list(tx, after, PAGE));
+        let page = page.await?;
+        let Some(last) = page.last() else {
+            return Ok(rows);
+        };
+        after = Some(last.id);
+        rows.extend(page.into_iter().map(row));
+    }
+}
+
+/// An account with what it has to do with others.
+pub(super) async fn show(host: &Host, request: ShowAccount) -> Result<ShownAccount, CommandError> {
+    let account = find(&host.store, &request.name).await?;
+    let id = account.id;
+    let counts = host.store.read(move |tx| {
+        let mut count = |direction, relation| relation::count(tx, id, direction, relation);
+        let (outgoing, incoming) = (Direction::Outgoing, Direction::Incoming);
+        let following = count(outgoing, Relation::Following)?;
+        let requested = count(outgoing, Relation::RequestingFollow)?;
+        let blocks = count(outgoing, Relation::Blocking)?;
+        let followers = count(incoming, Relation::Following)?;
+        let requests = count(incoming, Relation::RequestingFollow)?;
+        let mutes = mute::count(tx, id, now_ms())?;
+        let profile = profile::load(tx, id)?;
+        Ok::<_, StoreError>(ShownAccount {
+            account: row(account.clone()),
+            profile,
+            following,
+            followers,
+            requested,
+            requests,
+            blocks,
+            mutes,
+        })
+    });
+    Ok(counts.await?)
+}
+
+/// Changes an account's state along an edge; one that has it already is left alone.
+pub(super) async fn change_state(
+    host: &Host,
+    request: ChangeAccountState,
+) -> Result<ChangedAccountState, CommandError> {
+    let ChangeAccountState { name, from, to } = request;
+    let account = find(&host.store, &name).await?;
+    let allowed = move |known: &LocalAccount| match from {
+        Some(from) if from != known.state => Allowed::NotFrom(from),
+        _ => Allowed::Yes,
+    };
+    change(&host.store, account, to, allowed).await
+}
+
+/// Activates an account that waits for approval.
+pub(super) async fn approve(
+    host: &Host,
+    request: ApproveAccount,
+) -> Result<ChangedAccountState, CommandError> {
+    let account = find(&host.store, &request.name).await?;
+    let allowed = |known: &LocalAccount| match known.awaits_approval {
+        true => Allowed::Yes,
+        false => Allowed::LeftAlone,
+    };
+    change(&host.store, account, AccountState::Active, allowed).await
+}
+
+/// Whether an account's state may be changed as was asked.
+enum Allowed {
+    Yes,
+    /// There is nothing to do.
+    LeftAlone,
+    /// It would have to have this state.
+    NotFrom(AccountState),
+}
+
+/// Why an account's state was not changed.
+enum Refused {
+    NotFrom { is: AccountState, not: AccountState },
+    NoEdge(StateChangeError),
+}
+
+async fn change(
+    store: &Store,
+    account: LocalAccount,
+    to: AccountState,
+    allowed: impl Fn(&LocalAccount) -> Allowed + Send + 'static,
+) -> Result<ChangedAccountState, CommandError> {
+    let id = account.id;
+    let changed = store.write(local_account::root(id), move |tx| {
+        let known = local_account::by_id(tx, id)?.ok_or(StoreError::NoAccount)?;
+        let is = known.state;
+        if is == to {
+            return Ok::<_, StoreError>(Ok((is, is)));
+        }
+        match allowed(&known) {
+            Allowed::Yes => {}
+            Allowed::LeftAlone => return Ok(Ok((is, is))),
+            Allowed::NotFrom(not) => return Ok(Err(Refused::NotFrom { is, not })),
+        }
+        let changed = local_account::change_state(tx, id, to)?;
+        Ok(changed.map(|before| (before, to)).map_err(Refused::NoEdge))
+    });
+    let name = account.name;
+    let changed = changed.await?;
+    let (before, state) = changed.map_err(|refused| why_not(&name, &refused))?;
+    Ok(ChangedAccountState {
+        name,
+        state,
+        before,
+        changed: state != before,
+    })
+}
+
+/// What was wrong, and what to do.
+fn why_not(name: &AccountName, refused: &Refused) -> CommandError {
+    let text = account_state_text;
+    CommandError::usage(match refused {
+        Refused::NotFrom { is, not } => {
+            format!(
+                "{name} is {} and not {}; nothing was changed",
+                text(*is),
+                text(*not)
+            )
+        }
+        Refused::NoEdge(StateChangeError { from, to }) => format!(
+            "{name} is {} and cannot become {}; `driftline account activate {name}` first, or `driftline account delete {name}`",
+            text(*from),
+            text(*to)
+        ),
+    })
+}
+
+/// Replaces an account's passphrase.
+pub(super) async fn reset_passphrase(
+    host: &Host,
+    request: ResetPassphrase,
+) -> Result<ChangedPassphrase, CommandError> {
+    let ResetPassphrase { name, passphrase } = request;
+    let account = find(&host.store, &name).await?;
+    let id = account.id;
+    let set = host.store.write(local_account::root(id), move |tx| {
+        local_account::set_passphrase(tx, id, &passphrase)
+    });
+    set.await?;
+    Ok(ChangedPassphrase { name: account.name })
+}
+
+/// What goes with an account if it is deleted now.
+pub(super) async fn plan_removal(
+    host: &Host,
+    request: PlanAccountRemoval,
+) -> Result<DeletedAccount, CommandError> {
+    let id = find_any(&host.store, &request.name).await?;
+    let contents = host.store.read(move |tx| account_removal::plan(tx, id));
+    Ok(deleted(request.name, contents.await?))
+}
+
+/// Deletes an account in many short transactions: what is cut short goes on when it is asked for again.
+pub(super) async fn delete(
+    host: &Host,
+    request: DeleteAccount,
+) -> Result<DeletedAccount, CommandError> {
+    let store = &host.store;
+    let id = find_any(store, &request.name).await?;
+    let root = local_account::root(id);
+    store
+        .write(root, move |tx| account_removal::begin(tx, id))
+        .await?;
+    let mut contents = AccountContents::default();
+    loop {
+        let removed = store.write(root, move |tx| account_removal::remove_some(tx, id));
+        let removed = removed.await?;
+        contents.relations += removed.contents.relations;
+        contents.mutes += removed.contents.mutes;
+        if removed.is_done {
+            break;
+        }
+    }
+    give_back_after_removal(host).await;
+    Ok(deleted(request.name, contents))
+}
+
+/// The account of that name.
+async fn find(store: &Store, name: &AccountName) -> Result<LocalAccount, CommandError> {
+    let of = name.clone();
+    let found = store.read(move |tx| local_account::by_name(tx, &of));
+    found.await?.ok_or_else(|| unknown(name))
+}
+
+/// The account of that name, one whose removal was cut short included.
+async fn find_any(store: &Store, name: &AccountName) -> Result<LocalAccountId, CommandError> {
+    let of = name.clone();
+    let found = store.read(move |tx| account_removal::find(tx, &of));
+    found.await?.ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &AccountName) -> CommandError {
+    CommandError::usage(format!(
+        "there is no account named {name}; `driftline account list` shows the names"
+    ))
+}
+
+fn row(account: LocalAccount) -> AccountRow {
+    AccountRow {
+        id: account.id.to_string(),
+        name: account.name,
+        nickname: account.nickname,
+        state: account.state,
+        awaits_approval: account.awaits_approval,
+        role: account.role,
+        mail: account.mail,
+        mail_verified_at_ms: account.mail_verified_at_ms,
+        created_at_ms: account.created_at_ms,
+        last_login_at_ms: account.last_login_at_ms,
+        reason: account.reason,
+    }
+}
+
+fn deleted(name: AccountName, contents: AccountContents) -> DeletedAccount {
+    DeletedAccount {
+        name,
+        relations: contents.relations,
+        mutes: contents.mutes,
+    }
+}
+
+const PAGE: u32 = 1_000;

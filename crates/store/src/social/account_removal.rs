@@ -1,0 +1,133 @@
+//! Removes accounts with all that is theirs, in chunks of keys.
+//!
+//! [`begin`] makes an account nobody's, so that it can neither log in nor be found; [`remove_some`] is then
+//! called until nothing is left. A removal that was stopped goes on with [`begin`] again. Its name and its
+//! mail address are free once all is gone. To be written below
+//! [`root`](super::local_account::root).
+
+use driftline_core::social::AccountName;
+use driftline_db::{Column, Tx};
+
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, from_sql, sql},
+    library,
+};
+
+/// How many rows a call of [`remove_some`] removes of each table, at most.
+pub const CHUNK: u32 = 1_000;
+
+/// What an account has, or what was removed of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountContents {
+    /// Relations to others, or of others to it.
+    pub relations: i64,
+    /// Accounts that it mutes.
+    pub mutes: i64,
+}
+
+/// What came of a call of [`remove_some`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// What it removed.
+    pub contents: AccountContents,
+    /// Whether the account itself is gone.
+    pub is_done: bool,
+}
+
+/// What an account has, which goes with it.
+pub fn plan(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<AccountContents, StoreError> {
+    let mut count = |query: &str| tx.query_one(query, &[&sql(account)], |row| row.i64("rows"));
+    Ok(AccountContents {
+        relations: count("select count(*) as rows from relation where account_id = $1")?,
+        mutes: count("select count(*) as rows from mute where account_id = $1")?,
+    })
+}
+
+/// The account of that name, one whose removal was stopped included.
+pub fn find(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccountId>, StoreError> {
+    let found = tx.query_opt(
+        "select id from local_account where name_key = $1",
+        &[&name.key()],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.map(from_sql).transpose()?)
+}
+
+/// Makes an account nobody's.
+pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+    tx.execute(
+        "update local_account set deleting = true where id = $1",
+        &[&sql(account)],
+    )?;
+    Ok(())
+}
+
+/// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left. The rows
+/// of others that name it go with its own: nobody changes relations meanwhile, since that needs both accounts.
+pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, StoreError> {
+    let key = sql(account);
+    // Two accounts of this server have a row each.
+    let related = others(tx, key, ("relation", "account_id", "other_id"))?;
+    let relations = remove_pairs(tx, key, "relation", (&related, &related))?;
+    let muted = others(tx, key, ("mute", "account_id", "other_id"))?;
+    let muted_by = others(tx, key, ("mute", "other_id", "account_id"))?;
+    let mutes = remove_pairs(tx, key, "mute", (&muted, &muted_by))?;
+    let is_done = related.is_empty() && muted.is_empty() && muted_by.is_empty();
+    if is_done {
+        tx.execute_later("delete from profile where account_id = $1", &[&key])?;
+        library::remove_of_account(tx, account)?;
+        tx.execute_later("delete from local_account where id = $1", &[&key])?;
+    }
+    let contents = AccountContents { relations, mutes };
+    Ok(Removed { contents, is_done })
+}
+
+/// At most [`CHUNK`] of those whose rows of a table have the account in one column: what they have in the
+/// other one.
+fn others(
+    tx: &mut Tx<'_>,
+    account: i64,
+    (table, column, other): (&str, &str, &'static str),
+) -> Result<Vec<i64>, StoreError> {
+    let query =
+        format!("select {other} from {table} where {column} = $1 order by {other} limit $2");
+    Ok(tx.query(&query, &[&account, &i64::from(CHUNK)], |row| row.i64(other))?)
+}
+
+/// Removes the account's rows of a table that name `named`, and the rows of `naming` that name it; returns
+/// how many of its own there were. Of the two rows of two accounts, that of the lower ID goes first: two
+/// that are removed at once do not wait for each other.
+fn remove_pairs(
+    tx: &mut Tx<'_>,
+    account: i64,
+    table: &str,
+    (named, naming): (&[i64], &[i64]),
+) -> Result<i64, StoreError> {
+    let own = format!("delete from {table} where account_id = $1 and other_id {{in $2}}");
+    let of_others = format!("delete from {table} where other_id = $1 and account_id {{in $2}}");
+    let mut removed = 0;
+    for is_lower_first in [true, false] {
+        let is_turn = |lower: i64, higher: i64| (lower < higher) == is_lower_first;
+        let named: Vec<i64> = named
+            .iter()
+            .copied()
+            .filter(|id| is_turn(account, *id))
+            .collect();
+        let naming: Vec<i64> = naming
+            .iter()
+            .copied()
+            .filter(|id| is_turn(*id, account))
+            .collect();
+        if !named.is_empty() {
+            removed += tx.execute(&own, &[&account, &Column::i64(named.iter().copied())])?;
+        }
+        if !naming.is_empty() {
+            tx.execute(
+                &of_others,
+                &[&account, &Column::i64(naming.iter().copied())],
+            )?;
+        }
+    }
+    Ok(removed.cast_signed())
+}

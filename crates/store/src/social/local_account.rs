@@ -1,0 +1,400 @@
+//! Accounts of this server.
+
+use driftline_core::social::{
+    AccountName, AccountState, LogInRefused, MailAddress, Nickname, PassphraseHash, Profile, Role,
+    StateChangeError,
+};
+use driftline_db::{Column, Root, Row, ToValue, Tx};
+
+use super::{parsed, passphrase_columns, profile};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, from_sql, sql},
+    library, local_ids,
+    text::without_nul,
+};
+
+/// The root of writes to an account and what belongs to it.
+pub fn root(account: LocalAccountId) -> Root {
+    Root::row("local_account", "id", sql(account))
+}
+
+/// An account of this server. Its profile and its passphrase are apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalAccount {
+    /// Its ID.
+    pub id: LocalAccountId,
+    /// Its name.
+    pub name: AccountName,
+    /// The name that is shown; empty at first.
+    pub nickname: Nickname,
+    /// Its state.
+    pub state: AccountState,
+    /// Whether somebody has to approve it before its first log-in.
+    pub awaits_approval: bool,
+    /// Its role.
+    pub role: Role,
+    /// Its mail address.
+    pub mail: MailAddress,
+    /// When the address was verified, Unix ms.
+    pub mail_verified_at_ms: i64,
+    /// When it was created, Unix ms.
+    pub created_at_ms: i64,
+    /// When its passphrase was last presented, Unix ms.
+    pub last_login_at_ms: Option<i64>,
+    /// Why it wants to be here, as was said when it signed up.
+    pub reason: String,
+}
+
+/// An account to create, whose mail address is verified.
+#[derive(Clone, Debug)]
+pub struct NewAccount {
+    /// Its name.
+    pub name: AccountName,
+    /// Its mail address.
+    pub mail: MailAddress,
+    /// Its passphrase.
+    pub passphrase: PassphraseHash,
+    /// Its role.
+    pub role: Role,
+    /// Whether somebody has to approve it.
+    pub awaits_approval: bool,
+    /// Why it wants to be here.
+    pub reason: String,
+}
+
+/// Why an account was not created, or not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccountTaken {
+    /// Another account, or a pending one, has the name, be it in another case.
+    #[error("an account, or a sign-up that is not verified yet, has that name; choose another one")]
+    Name,
+    /// Another account has the mail address. Not to be told to strangers.
+    #[error("another account has that mail address")]
+    Mail,
+}
+
+/// Why a log-in with a passphrase that was right is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogInFailed {
+    /// The account may not log in.
+    #[error(transparent)]
+    Refused(#[from] LogInRefused),
+    /// The passphrase was replaced after it was read to be compared: it is not the right one any more.
+    #[error("the passphrase was changed meanwhile")]
+    PassphraseChanged,
+}
+
+/// Creates an account that is not activated, with an empty profile and an empty library. To be written
+/// below [`local_ids::root`].
+pub fn create(
+    tx: &mut Tx<'_>,
+    new: &NewAccount,
+    now_ms: i64,
+) -> Result<Result<LocalAccount, AccountTaken>, StoreError> {
+    if is_name_taken(tx, &new.name, now_ms)? {
+        return Ok(Err(AccountTaken::Name));
+    }
+    if is_mail_taken(tx, &new.mail)? {
+        return Ok(Err(AccountTaken::Mail));
+    }
+    let id = local_ids::take(tx, now_ms, 1)?;
+    let (hash, cost) = (&new.passphrase, new.passphrase.cost);
+    tx.execute_later(
+        &format!(
+            "insert into local_account (id, name, name_key, nickname, state, awaits_approval, role,
+                 mail, mail_key, mail_verified_at_ms, created_at_ms, last_login_at_ms, {},
+                 reason, deleting)
+             values ($1, $2, $3, '', $4, $5, $6, $7, $8, $9, $9, null, $10, $11, $12, $13, $14, $15,
+                 $16, false)",
+            passphrase_columns::COLUMNS
+        ),
+        &[
+            &id,
+            &new.name.as_str(),
+            &new.name.key(),
+            &AccountState::NotActivated.name(),
+            &new.awaits_approval,
+            &new.role.name(),
+            &new.mail.as_str(),
+            &new.mail.key(),
+            &now_ms,
+            &hash.hash,
+            &hash.salt.to_vec(),
+            &i64::from(cost.memory_kib),
+            &i64::from(cost.passes),
+            &i64::from(cost.lanes),
+            &hash.normalization,
+            &&*without_nul(&new.reason),
+        ],
+    )?;
+    let id = from_sql(id)?;
+    profile::add(tx, id, &Profile::default())?;
+    library::add_for_account(tx, id)?;
+    let created = by_id(tx, id)?;
+    created.map(Ok).ok_or(StoreError::NoAccount)
+}
+
+/// Whether an account, or a pending one that is not void, has the name.
+pub fn is_name_taken(tx: &mut Tx<'_>, name: &AccountName, now_ms: i64) -> Result<bool, StoreError> {
+    let key = name.key();
+    let found = tx.query_opt(
+        "select id from local_account where name_key = $1",
+        &[&key],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.is_some() || super::pending_account::holds_name(tx, &key, now_ms)?)
+}
+
+fn is_mail_taken(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<bool, StoreError> {
+    let found = tx.query_opt(
+        "select id from local_account where mail_key = $1",
+        &[&mail.key()],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.is_some())
+}
+
+/// The account of that ID.
+pub fn by_id(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Option<LocalAccount>, StoreError> {
+    Ok(select(tx, "where id = $1 and not deleting", &[&sql(account)])?.pop())
+}
+
+/// The accounts of those IDs, in no order.
+pub fn by_ids(
+    tx: &mut Tx<'_>,
+    accounts: &[LocalAccountId],
+) -> Result<Vec<LocalAccount>, StoreError> {
+    let ids = Column::i64(accounts.iter().map(|id| sql(*id)));
+    select(tx, "where id {in $1} and not deleting", &[&ids])
+}
+
+/// The account of that name, in any case.
+pub fn by_name(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccount>, StoreError> {
+    Ok(select(tx, "where name_key = $1 and not deleting", &[&name.key()])?.pop())
+}
+
+/// The account of that mail address, in any case.
+pub fn by_mail(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<Option<LocalAccount>, StoreError> {
+    Ok(select(tx, "where mail_key = $1 and not deleting", &[&mail.key()])?.pop())
+}
+
+/// That there is the account: one that is being deleted is nobody's.
+pub(super) fn require(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+    match by_id(tx, account)? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::NoAccount),
+    }
+}
+
+/// At most `limit` accounts above `after`, in order of their IDs.
+pub fn list(
+    tx: &mut Tx<'_>,
+    after: Option<LocalAccountId>,
+    limit: u32,
+) -> Result<Vec<LocalAccount>, StoreError> {
+    select(
+        tx,
+        "where id > $1 and not deleting order by id limit $2",
+        &[&after.map_or(0, sql), &i64::from(limit)],
+    )
+}
+
+/// How many accounts there are, or how many logged in from `since_ms` on.
+pub fn count(tx: &mut Tx<'_>, since_ms: Option<i64>) -> Result<i64, StoreError> {
+    Ok(tx.query_one(
+        "select count(*) as accounts from local_account
+         where not deleting and coalesce(last_login_at_ms, $2) >= $1",
+        &[&since_ms.unwrap_or(NEVER_MS), &NEVER_MS],
+        |row| row.i64("accounts"),
+    )?)
+}
+
+/// An account's passphrase.
+pub fn passphrase(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<Option<PassphraseHash>, StoreError> {
+    let query = format!(
+        "select {} from local_account where id = $1 and not deleting",
+        passphrase_columns::COLUMNS
+    );
+    // The row's own result: the database fails with its own errors alone.
+    let found = tx.query_opt(&query, &[&sql(account)], |row| {
+        Ok(passphrase_columns::from_row(row))
+    })?;
+    found.transpose()
+}
+
+/// Changes an account's state along one of the edges that there are; returns the state before. An
+/// account that becomes active waits for no approval any more.
+pub fn change_state(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    to: AccountState,
+) -> Result<Result<AccountState, StateChangeError>, StoreError> {
+    let from = by_id(tx, account)?.ok_or(StoreError::NoAccount)?.state;
+    if let Err(refused) = from.change_to(to) {
+        return Ok(Err(refused));
+    }
+    store_state(tx, account, (from, to))?;
+    Ok(Ok(from))
+}
+
+/// The state that it had is named, so that even a writer that has not locked it takes no other edge.
+fn store_state(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    (from, to): (AccountState, AccountState),
+) -> Result<(), StoreError> {
+    let changed = tx.execute(
+        "update local_account set state = $3, awaits_approval = awaits_approval and $3 <> 'active'
+         where id = $1 and state = $2 and not deleting",
+        &[&sql(account), &from.name(), &to.name()],
+    )?;
+    match changed {
+        0 => Err(StoreError::NoAccount),
+        _ => Ok(()),
+    }
+}
+
+/// Records that the right passphrase was presented, and replaces its hash where it is given again with
+/// another cost; the first log-in activates the account. Returns its state after that. An account that
+/// may not log in is left as it is.
+///
+/// `verified` is the hash that the passphrase was compared with, in no transaction: one that was replaced
+/// meanwhile opens nothing, and its new hash does not undo the replacement.
+pub fn log_in(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    verified: &PassphraseHash,
+    rehashed: Option<&PassphraseHash>,
+    now_ms: i64,
+) -> Result<Result<AccountState, LogInFailed>, StoreError> {
+    let known = by_id(tx, account)?.ok_or(StoreError::NoAccount)?;
+    if passphrase(tx, account)?.as_ref() != Some(verified) {
+        return Ok(Err(LogInFailed::PassphraseChanged));
+    }
+    let state = match known.state.after_log_in(known.awaits_approval) {
+        Ok(state) => state,
+        Err(refused) => return Ok(Err(refused.into())),
+    };
+    if state != known.state {
+        store_state(tx, account, (known.state, state))?;
+    }
+    set(tx, account, "last_login_at_ms", &now_ms)?;
+    if let Some(hash) = rehashed {
+        set_passphrase(tx, account, hash)?;
+    }
+    Ok(Ok(state))
+}
+
+/// Replaces an account's passphrase.
+pub fn set_passphrase(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    passphrase: &PassphraseHash,
+) -> Result<(), StoreError> {
+    let cost = passphrase.cost;
+    let changed = tx.execute(
+        "update local_account set passphrase_hash = $2, salt = $3, hash_memory_kib = $4,
+             hash_passes = $5, hash_lanes = $6, normalization = $7
+         where id = $1 and not deleting",
+        &[
+            &sql(account),
+            &passphrase.hash,
+            &passphrase.salt.to_vec(),
+            &i64::from(cost.memory_kib),
+            &i64::from(cost.passes),
+            &i64::from(cost.lanes),
+            &passphrase.normalization,
+        ],
+    )?;
+    match changed {
+        0 => Err(StoreError::NoAccount),
+        _ => Ok(()),
+    }
+}
+
+/// Replaces an account's nickname.
+pub fn set_nickname(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    nickname: &Nickname,
+) -> Result<(), StoreError> {
+    set(tx, account, "nickname", &nickname.as_str())
+}
+
+/// Gives an account a role.
+pub fn set_role(tx: &mut Tx<'_>, account: LocalAccountId, role: Role) -> Result<(), StoreError> {
+    set(tx, account, "role", &role.name())
+}
+
+/// Replaces an account's mail address by one that is verified. Holds the clock.
+pub fn set_mail(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mail: &MailAddress,
+    now_ms: i64,
+) -> Result<Result<(), AccountTaken>, StoreError> {
+    local_ids::take_later(tx, 0, 0)?;
+    let holder = tx.query_opt(
+        "select id from local_account where mail_key = $1",
+        &[&mail.key()],
+        |row| row.i64("id"),
+    )?;
+    if holder.is_some_and(|holder| holder != sql(account)) {
+        return Ok(Err(AccountTaken::Mail));
+    }
+    set(tx, account, "mail", &mail.as_str())?;
+    set(tx, account, "mail_key", &mail.key())?;
+    set(tx, account, "mail_verified_at_ms", &now_ms)?;
+    Ok(Ok(()))
+}
+
+fn set(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    column: &str,
+    value: &dyn ToValue,
+) -> Result<(), StoreError> {
+    let update = format!("update local_account set {column} = $2 where id = $1 and not deleting");
+    match tx.execute(&update, &[&sql(account), value])? {
+        0 => Err(StoreError::NoAccount),
+        _ => Ok(()),
+    }
+}
+
+fn select(
+    tx: &mut Tx<'_>,
+    rest: &str,
+    params: &[&dyn ToValue],
+) -> Result<Vec<LocalAccount>, StoreError> {
+    let sql = format!("select {COLUMNS} from local_account {rest}");
+    let rows = tx.query(&sql, params, |row| Ok(from_row(row)))?;
+    rows.into_iter().collect()
+}
+
+/// Before every log-in.
+const NEVER_MS: i64 = -1;
+const COLUMNS: &str = "id, name, nickname, state, awaits_approval, role, mail, mail_verified_at_ms,
+    created_at_ms, last_login_at_ms, reason";
+
+fn from_row(row: &Row<'_>) -> Result<LocalAccount, StoreError> {
+    let name = AccountName::new(row.str("name")?);
+    let nickname = Nickname::new(row.str("nickname")?);
+    let mail = MailAddress::new(row.str("mail")?);
+    Ok(LocalAccount {
+        id: from_sql(row.i64("id")?)?,
+        name: name.map_err(|error| StoreError::unreadable("an account's name", &error))?,
+        nickname: nickname.map_err(|error| StoreError::unreadable("a nickname", &error))?,
+        state: parsed("an account's state", row.str("state")?)?,
+        awaits_approval: row.bool("awaits_approval")?,
+        role: parsed("an account's role", row.str("role")?)?,
+        mail: mail.map_err(|error| StoreError::unreadable("a mail address", &error))?,
+        mail_verified_at_ms: row.i64("mail_verified_at_ms")?,
+        created_at_ms: row.i64("created_at_ms")?,
+        last_login_at_ms: row.opt_i64("last_login_at_ms")?,
+        reason: row.text("reason")?,
+    })
+}

@@ -1,0 +1,100 @@
+//! Profiles: what accounts say of themselves, keyed by the account's ID.
+
+use driftline_core::social::{Profile, ProfileError};
+use driftline_db::{Column, Row, Tx};
+
+use super::local_account;
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, from_sql, sql},
+    text::{from_json, to_json},
+};
+
+/// Adds the profile of a new account.
+pub(super) fn add(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    profile: &Profile,
+) -> Result<(), StoreError> {
+    Ok(tx.execute_later(
+        "insert into profile (account_id, bio, avatar, header, fields, locked, bot, discoverable)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        &[
+            &sql(account),
+            &profile.bio,
+            &profile.avatar,
+            &profile.header,
+            &to_json(FIELDS, &profile.fields)?,
+            &profile.locked,
+            &profile.bot,
+            &profile.discoverable,
+        ],
+    )?)
+}
+
+/// Replaces an account's profile, unless it is over a limit. To be written below the account's root.
+pub fn set(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    profile: &Profile,
+) -> Result<Result<(), ProfileError>, StoreError> {
+    if let Err(refused) = profile.check() {
+        return Ok(Err(refused));
+    }
+    local_account::require(tx, account)?;
+    let changed = tx.execute(
+        "update profile set bio = $2, avatar = $3, header = $4, fields = $5, locked = $6, bot = $7,
+             discoverable = $8
+         where account_id = $1",
+        &[
+            &sql(account),
+            &profile.bio,
+            &profile.avatar,
+            &profile.header,
+            &to_json(FIELDS, &profile.fields)?,
+            &profile.locked,
+            &profile.bot,
+            &profile.discoverable,
+        ],
+    )?;
+    match changed {
+        0 => Err(StoreError::NoAccount),
+        _ => Ok(Ok(())),
+    }
+}
+
+/// The profile of an account; empty where there is no such account.
+pub fn load(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Profile, StoreError> {
+    let found = by_ids(tx, &[account])?.pop();
+    Ok(found.map(|(_, profile)| profile).unwrap_or_default())
+}
+
+/// The profiles of those accounts, in no order.
+pub fn by_ids(
+    tx: &mut Tx<'_>,
+    accounts: &[LocalAccountId],
+) -> Result<Vec<(LocalAccountId, Profile)>, StoreError> {
+    let ids = Column::i64(accounts.iter().map(|id| sql(*id)));
+    let rows = tx.query(
+        "select account_id, bio, avatar, header, fields, locked, bot, discoverable
+         from profile where account_id {in $1}",
+        &[&ids],
+        |row| Ok(from_row(row)),
+    )?;
+    rows.into_iter().collect()
+}
+
+fn from_row(row: &Row<'_>) -> Result<(LocalAccountId, Profile), StoreError> {
+    let profile = Profile {
+        bio: row.text("bio")?,
+        avatar: row.opt_text("avatar")?,
+        header: row.opt_text("header")?,
+        fields: from_json(FIELDS, row.str("fields")?)?,
+        locked: row.bool("locked")?,
+        bot: row.bool("bot")?,
+        discoverable: row.bool("discoverable")?,
+    };
+    Ok((from_sql(row.i64("account_id")?)?, profile))
+}
+
+const FIELDS: &str = "a profile's fields";

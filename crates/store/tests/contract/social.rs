@@ -1,0 +1,122 @@
+//! People: their accounts, and how they stand to each other.
+
+mod account_removal;
+mod account_states;
+mod local_accounts;
+mod mutes;
+mod pending_accounts;
+mod relations;
+
+use std::{sync::Barrier, thread};
+
+use driftline_core::social::{AccountName, HashCost, MailAddress, PassphraseHash, Role};
+use driftline_db::testing::{Fresh, databases, is_distributed};
+use driftline_store::{
+    LocalAccountId, Root, Store, StoreError, Tx, local_ids,
+    social::local_account::{self, AccountTaken, LocalAccount, NewAccount},
+    testing::open,
+};
+
+use crate::world::START_MS;
+
+fn hash(byte: u8) -> PassphraseHash {
+    PassphraseHash {
+        hash: vec![byte; 32],
+        salt: [byte; 16],
+        cost: HashCost::DEFAULT,
+        normalization: 1,
+    }
+}
+
+fn mail(text: &str) -> MailAddress {
+    MailAddress::new(text).expect("an address")
+}
+
+fn name(text: &str) -> AccountName {
+    AccountName::new(text).expect("a name")
+}
+
+fn new_account(text: &str) -> NewAccount {
+    NewAccount {
+        name: name(text),
+        mail: mail(&format!("{text}@mail.example")),
+        passphrase: hash(1),
+        role: Role::Member,
+        awaits_approval: false,
+        reason: String::new(),
+    }
+}
+
+fn create(store: &Store, new: &NewAccount) -> Result<LocalAccount, AccountTaken> {
+    let new = new.clone();
+    write(store, local_ids::root(), move |tx| {
+        local_account::create(tx, &new, START_MS)
+    })
+}
+
+fn account(store: &Store, text: &str) -> LocalAccountId {
+    create(store, &new_account(text)).expect("an account").id
+}
+
+fn write<T: Send + 'static>(
+    store: &Store,
+    root: Root,
+    job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+) -> T {
+    store.write_blocking(root, job).expect("a write")
+}
+
+fn read<T: Send + 'static>(
+    store: &Store,
+    job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+) -> T {
+    store.read_blocking(job).expect("a read")
+}
+
+/// Runs a test on each database with two stores, as two processes have; SQLite has one.
+fn on_both_with_two(test: impl Fn(&Store, &Store)) {
+    let mut all: Vec<(Fresh, bool)> = databases()
+        .into_iter()
+        .map(|fresh| (fresh, false))
+        .collect();
+    if !is_distributed() {
+        all.push((Fresh::postgres(), true));
+    }
+    for (fresh, is_reserving) in all {
+        let one = match is_reserving {
+            true => driftline_store::testing::open_reserving(&fresh),
+            false => open(&fresh),
+        };
+        let other = match fresh.name {
+            "SQLite" => one.clone(),
+            _ => Store::open(fresh.target.clone()).expect("a store"),
+        };
+        test(&one, &other);
+        let retries = one.stats().retries + other.stats().retries;
+        assert_eq!(retries, 0, "writers deadlocked on {}", fresh.name);
+        one.close_blocking();
+        other.close_blocking();
+    }
+}
+
+/// Runs two writes at once, as far as the database lets it.
+fn at_once<A: Send, B: Send>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    let barrier = &Barrier::new(2);
+    thread::scope(|scope| {
+        let one = scope.spawn(move || {
+            barrier.wait();
+            one()
+        });
+        let other = scope.spawn(move || {
+            barrier.wait();
+            other()
+        });
+        (
+            one.join().expect("no panic"),
+            other.join().expect("no panic"),
+        )
+    })
+}
