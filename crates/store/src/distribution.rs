@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 35] = [
+pub const PLACEMENTS: [(&str, Placement); 40] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -56,6 +56,11 @@ pub const PLACEMENTS: [(&str, Placement); 35] = [
     ("pending_account", Coordinator),
     ("relation", Coordinator),
     ("mute", Coordinator),
+    ("app", Coordinator),
+    ("authorization_code", Coordinator),
+    ("access_token", Coordinator),
+    ("token_family", Coordinator),
+    ("web_session", Coordinator),
 ];
 
 /// Whether the rows of a store lie on several nodes.

@@ -8,6 +8,7 @@
 use driftline_core::social::AccountName;
 use driftline_db::{Column, Tx};
 
+use super::log_ins;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, from_sql, sql},
@@ -54,13 +55,13 @@ pub fn find(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccountId
     Ok(found.map(from_sql).transpose()?)
 }
 
-/// Makes an account nobody's.
+/// Makes an account nobody's, and ends all that is logged in to it.
 pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     tx.execute(
         "update local_account set deleting = true where id = $1",
         &[&sql(account)],
     )?;
-    Ok(())
+    log_ins::end_all(tx, account)
 }
 
 /// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left. The rows
@@ -75,6 +76,7 @@ pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, 
     let mutes = remove_pairs(tx, key, "mute", (&muted, &muted_by))?;
     let is_done = related.is_empty() && muted.is_empty() && muted_by.is_empty();
     if is_done {
+        log_ins::end_all(tx, account)?;
         tx.execute_later("delete from profile where account_id = $1", &[&key])?;
         library::remove_of_account(tx, account)?;
         tx.execute_later("delete from local_account where id = $1", &[&key])?;

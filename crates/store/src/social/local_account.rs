@@ -99,6 +99,31 @@ pub fn create(
         return Ok(Err(AccountTaken::Mail));
     }
     let id = local_ids::take(tx, now_ms, 1)?;
+    insert(tx, from_sql(id)?, new, now_ms).map(Ok)
+}
+
+/// The same under the ID that it had as a pending account.
+pub(super) fn create_from_pending(
+    tx: &mut Tx<'_>,
+    id: LocalAccountId,
+    new: &NewAccount,
+    now_ms: i64,
+) -> Result<Result<LocalAccount, AccountTaken>, StoreError> {
+    if is_name_taken(tx, &new.name, now_ms)? {
+        return Ok(Err(AccountTaken::Name));
+    }
+    if is_mail_taken(tx, &new.mail)? {
+        return Ok(Err(AccountTaken::Mail));
+    }
+    insert(tx, id, new, now_ms).map(Ok)
+}
+
+fn insert(
+    tx: &mut Tx<'_>,
+    id: LocalAccountId,
+    new: &NewAccount,
+    now_ms: i64,
+) -> Result<LocalAccount, StoreError> {
     let (hash, cost) = (&new.passphrase, new.passphrase.cost);
     tx.execute_later(
         &format!(
@@ -110,7 +135,7 @@ pub fn create(
             passphrase_columns::COLUMNS
         ),
         &[
-            &id,
+            &sql(id),
             &new.name.as_str(),
             &new.name.key(),
             &AccountState::NotActivated.name(),
@@ -128,11 +153,9 @@ pub fn create(
             &&*without_nul(&new.reason),
         ],
     )?;
-    let id = from_sql(id)?;
     profile::add(tx, id, &Profile::default())?;
     library::add_for_account(tx, id)?;
-    let created = by_id(tx, id)?;
-    created.map(Ok).ok_or(StoreError::NoAccount)
+    by_id(tx, id)?.ok_or(StoreError::NoAccount)
 }
 
 /// Whether an account, or a pending one that is not void, has the name.

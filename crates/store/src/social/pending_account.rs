@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::{LocalId, from_sql, sql},
+    id_types::{LocalAccountId, LocalId, from_sql, sql},
     local_ids,
     text::without_nul,
 };
@@ -37,7 +37,7 @@ pub struct NewPending {
 /// A pending account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingAccount {
-    /// Its ID, which is no account's.
+    /// Its ID, which the account will have.
     pub id: LocalId,
     /// The name that it asks for.
     pub name: AccountName,
@@ -61,6 +61,12 @@ pub enum NotVerified {
     /// Another account has taken its mail address meanwhile.
     #[error(transparent)]
     Taken(AccountTaken),
+}
+
+/// The ID that the account of a pending one will have: tokens that an app was given at the sign-up are the
+/// account's from then on.
+pub fn account_id(pending: LocalId) -> LocalAccountId {
+    LocalAccountId::new(pending.raw())
 }
 
 /// Adds a pending account, and removes void ones. Its name is held for it until it is void. Says nothing of
@@ -109,6 +115,42 @@ pub fn add(
     Ok(Ok(from_sql(id)?))
 }
 
+/// Replaces the state of the newest pending account with that address, to be mailed again; `None` if there is
+/// none. Its time and its attempts go on. To be written below [`local_ids::root`].
+pub fn renew(
+    tx: &mut Tx<'_>,
+    mail: &MailAddress,
+    state: &VerificationDigest,
+    now_ms: i64,
+) -> Result<Option<PendingAccount>, StoreError> {
+    let pending = list_by_mail(tx, mail, now_ms)?.pop();
+    if let Some(pending) = &pending {
+        tx.execute_later(
+            "update pending_account set state_digest = $2 where id = $1",
+            &[&sql(pending.id), &state.0.to_vec()],
+        )?;
+    }
+    Ok(pending)
+}
+
+fn list_by_mail(
+    tx: &mut Tx<'_>,
+    mail: &MailAddress,
+    now_ms: i64,
+) -> Result<Vec<PendingAccount>, StoreError> {
+    let rows = tx.query(
+        "select id, name, mail, reason, locale, created_at_ms from pending_account
+         where mail_key = $1 and created_at_ms > $2 and attempts < $3 order by id",
+        &[
+            &mail.key(),
+            &(now_ms - VerificationDigest::LASTS_MS),
+            &VerificationDigest::MAX_ATTEMPTS,
+        ],
+        |row| Ok(from_row(row)),
+    )?;
+    rows.into_iter().collect()
+}
+
 /// Verifies the mail address of a pending account, which becomes an account then; others that were to
 /// verify the same address are removed. A wrong state is an attempt more; they are counted one by one. To be written below
 /// [`local_ids::root`].
@@ -149,7 +191,7 @@ pub fn verify(
         awaits_approval,
         reason,
     };
-    let created = local_account::create(tx, &new, now_ms)?;
+    let created = local_account::create_from_pending(tx, account_id(pending), &new, now_ms)?;
     Ok(created.map_err(NotVerified::Taken))
 }
 

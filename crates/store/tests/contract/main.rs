@@ -39,4 +39,5 @@ mod source_leases;
 mod sources;
 mod streams;
 mod timelines;
+mod tokens;
 mod world;

@@ -57,6 +57,7 @@ fn a_verified_address_makes_an_account_once() {
         assert!(created.awaits_approval && created.reason == "to read");
         assert_eq!(created.mail_verified_at_ms, START_MS + 5);
         let kept = created.id;
+        assert_eq!(kept, pending_account::account_id(id));
         let passphrase = read(store, move |tx| local_account::passphrase(tx, kept));
         assert_eq!(passphrase, Some(hash(1)));
         assert_eq!(
@@ -123,5 +124,26 @@ fn an_address_that_an_account_has_can_be_asked_for_and_not_had() {
         assert_eq!(taken, Err(NotVerified::Taken(AccountTaken::Mail)));
         let nobody = verify(store, LocalId::new(7), 1, START_MS);
         assert_eq!(nobody, Err(NotVerified::Invalid));
+    });
+}
+
+#[test]
+fn a_state_that_is_mailed_again_replaces_the_one_before() {
+    on_both(|store| {
+        let id = add(store, &pending("ann", "ann@mail.example", 1), START_MS).expect("pending");
+        let renew = |address: &'static str, byte| {
+            write(store, local_ids::root(), move |tx| {
+                pending_account::renew(tx, &mail(address), &state(byte).digest(), START_MS + 1)
+            })
+        };
+        assert_eq!(renew("ben@mail.example", 2), None);
+        let renewed = renew("ANN@mail.example", 2).expect("a pending account");
+        assert_eq!((renewed.id, renewed.name), (id, name("ann")));
+        assert_eq!(
+            verify(store, id, 1, START_MS + 2),
+            Err(NotVerified::Invalid)
+        );
+        assert!(verify(store, id, 2, START_MS + 2).is_ok());
+        assert_eq!(renew("ann@mail.example", 3), None, "it is an account");
     });
 }

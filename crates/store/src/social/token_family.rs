@@ -1,0 +1,196 @@
+//! Native tokens by the log-in that began them: one refresh token of each family may be used, once.
+
+use driftline_db::{DbError, Row, Tx};
+use driftline_id::Id;
+
+use super::{SecretHash, TokenHolder, token_holder};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, from_sql, sql},
+    text::without_nul,
+};
+
+/// How long after the log-in a family ends, whatever was refreshed.
+pub const LIFETIME_MS: i64 = 30 * 86_400_000;
+/// How long the refresh token before the current one may be used again: its answer may be lost.
+pub const GRACE_MS: i64 = 30_000;
+
+/// Names a family next to its account. It is random.
+pub type TokenFamilyId = Id<TokenFamily>;
+
+/// A family that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenFamily {
+    /// Its ID.
+    pub id: TokenFamilyId,
+    /// Whose it is.
+    pub account: LocalAccountId,
+    /// What the device calls itself.
+    pub device: String,
+    /// When the log-in was, Unix ms.
+    pub created_at_ms: i64,
+    /// When it was last refreshed, Unix ms.
+    pub rotated_at_ms: i64,
+    /// When it ends, Unix ms.
+    pub ends_at_ms: i64,
+}
+
+/// What became of a try to refresh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// The family's refresh token is the new one.
+    Rotated(TokenFamily),
+    /// The token was used before, by somebody else or a device that lost its state: the family has ended.
+    Reused,
+    /// The family has ended, or there is none.
+    Ended,
+}
+
+/// Begins a family, and forgets those of the account that have ended.
+pub fn begin(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    device: &str,
+    id: TokenFamilyId,
+    refresh: &SecretHash,
+    now_ms: i64,
+) -> Result<TokenFamily, StoreError> {
+    tx.execute(
+        "delete from token_family where account_id = $1 and ends_at_ms <= $2",
+        &[&sql(account), &now_ms],
+    )?;
+    let family = TokenFamily {
+        id,
+        account,
+        device: without_nul(device).into_owned(),
+        created_at_ms: now_ms,
+        rotated_at_ms: now_ms,
+        ends_at_ms: now_ms + LIFETIME_MS,
+    };
+    tx.execute(
+        "insert into token_family (account_id, id, device, current_hash, created_at_ms,
+             rotated_at_ms, ends_at_ms)
+         values ($1, $2, $3, $4, $5, $5, $6)",
+        &[
+            &sql(account),
+            &sql(id),
+            &family.device,
+            refresh,
+            &now_ms,
+            &family.ends_at_ms,
+        ],
+    )?;
+    Ok(family)
+}
+
+/// The family, unless it has ended.
+pub fn find(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: TokenFamilyId,
+    now_ms: i64,
+) -> Result<Option<TokenFamily>, StoreError> {
+    Ok(tx.query_opt(
+        "select account_id, id, device, created_at_ms, rotated_at_ms, ends_at_ms from token_family
+         where account_id = $1 and id = $2 and ends_at_ms > $3",
+        &[&sql(account), &sql(id), &now_ms],
+        read,
+    )?)
+}
+
+/// The family, unless it has ended, with its account; `None` also if the account is gone.
+pub fn find_with_holder(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: TokenFamilyId,
+    now_ms: i64,
+) -> Result<Option<(TokenFamily, TokenHolder)>, StoreError> {
+    let select = format!(
+        "select f.account_id, f.id, f.device, f.created_at_ms, f.rotated_at_ms, f.ends_at_ms, {}
+         from token_family f join local_account h on h.id = f.account_id
+         where f.account_id = $1 and f.id = $2 and f.ends_at_ms > $3 and not h.deleting",
+        token_holder::COLUMNS
+    );
+    let found = tx.query_opt(&select, &[&sql(account), &sql(id), &now_ms], |row| {
+        Ok((read(row)?, token_holder::from_row(row)))
+    })?;
+    let found = found.map(|(family, holder)| Ok((family, holder?)));
+    found.transpose()
+}
+
+/// Replaces the refresh token `used`, which was once this family's, by `next`. Of two that try it at a
+/// time with one token both succeed within the grace, and the token of the later one stays.
+pub fn rotate(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: TokenFamilyId,
+    used: &SecretHash,
+    next: &SecretHash,
+    now_ms: i64,
+) -> Result<Rotation, StoreError> {
+    let (account_id, family_id) = (sql(account), sql(id));
+    let rotated = tx.execute(
+        "update token_family set previous_hash = $3, current_hash = $4, rotated_at_ms = $5
+         where account_id = $1 and id = $2 and current_hash = $3 and ends_at_ms > $5",
+        &[&account_id, &family_id, used, next, &now_ms],
+    )?;
+    let again = rotated == 0
+        && tx.execute(
+            "update token_family set current_hash = $4
+             where account_id = $1 and id = $2 and previous_hash = $3 and ends_at_ms > $5
+                 and rotated_at_ms > $5 - $6",
+            &[&account_id, &family_id, used, next, &now_ms, &GRACE_MS],
+        )? > 0;
+    let Some(family) = find(tx, account, id, now_ms)? else {
+        return Ok(Rotation::Ended);
+    };
+    if rotated > 0 || again {
+        return Ok(Rotation::Rotated(family));
+    }
+    end(tx, account, id)?;
+    Ok(Rotation::Reused)
+}
+
+/// An account's families that have not ended, the newest first.
+pub fn list(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    now_ms: i64,
+) -> Result<Vec<TokenFamily>, StoreError> {
+    Ok(tx.query(
+        "select account_id, id, device, created_at_ms, rotated_at_ms, ends_at_ms from token_family
+         where account_id = $1 and ends_at_ms > $2 order by created_at_ms desc, id",
+        &[&sql(account), &now_ms],
+        read,
+    )?)
+}
+
+/// Ends a family; `false` if there is none.
+pub fn end(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: TokenFamilyId,
+) -> Result<bool, StoreError> {
+    let ended = tx.execute(
+        "delete from token_family where account_id = $1 and id = $2",
+        &[&sql(account), &sql(id)],
+    )?;
+    Ok(ended > 0)
+}
+
+/// Ends all families of an account.
+pub fn end_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
+    let all = "delete from token_family where account_id = $1";
+    Ok(tx.execute(all, &[&sql(account)])?)
+}
+
+fn read(row: &Row<'_>) -> Result<TokenFamily, DbError> {
+    Ok(TokenFamily {
+        id: from_sql(row.i64("id")?)?,
+        account: from_sql(row.i64("account_id")?)?,
+        device: row.text("device")?,
+        created_at_ms: row.i64("created_at_ms")?,
+        rotated_at_ms: row.i64("rotated_at_ms")?,
+        ends_at_ms: row.i64("ends_at_ms")?,
+    })
+}
