@@ -19,7 +19,13 @@ use axum::{
     response::sse::{Event, Sse},
     routing::get,
 };
-use driftline_api::{App, auth::Authorization, feed::Feed, router};
+use driftline_api::{
+    App,
+    auth::{Authorization, TokenKeys},
+    feed::Feed,
+    people::People,
+    router,
+};
 use driftline_core::answer::{AnswerHeaders, Listed, Page};
 use driftline_mirror::{Policies, SourceHealth};
 use driftline_server::{LocalMirror, api_description};
@@ -220,6 +226,7 @@ fn ours(store: &Store) -> Router {
         metrics: None,
         public_base: None,
         authorization: Authorization::ThisMachine,
+        people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
         ready,
     })
 }

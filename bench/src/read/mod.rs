@@ -8,7 +8,13 @@ pub(crate) mod fill;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
-use driftline_api::{App, auth::Authorization, feed::Feed, router};
+use driftline_api::{
+    App,
+    auth::{Authorization, TokenKeys},
+    feed::Feed,
+    people::People,
+    router,
+};
 use driftline_mirror::{Policies, SourceHealth};
 use driftline_server::{LocalMirror, api_description};
 use driftline_store::{Store, Target};
@@ -111,6 +117,7 @@ impl Site {
             metrics: None,
             public_base: None,
             authorization: Authorization::ThisMachine,
+            people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
             ready,
         };
         Ok(Self {

@@ -24,12 +24,16 @@ pub mod auth;
 pub mod feed;
 mod mastodon;
 mod native;
+mod oauth;
+mod pages;
+pub mod people;
 mod port;
+mod sign_up;
 pub mod transport;
 
 use std::sync::Arc;
 
-use axum::{Extension, Router, http::header::LINK, routing::get};
+use axum::{Extension, Router, extract::Request, http::header::LINK, routing::get};
 use driftline_runtime::StoreProbe;
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -43,6 +47,7 @@ use tower_http::{
     cors::{AllowHeaders, Any, CorsLayer},
     trace::TraceLayer,
 };
+use tracing::Span;
 use url::Url;
 use utoipa::openapi::OpenApi;
 
@@ -51,6 +56,7 @@ pub use port::MirrorPort;
 
 use auth::Authorization;
 use feed::Feed;
+use people::People;
 use transport::ApiError;
 
 /// What is served.
@@ -71,6 +77,8 @@ pub struct App {
     pub public_base: Option<Url>,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
+    /// What people's accounts, tokens and pages need.
+    pub people: People,
     /// Whether the process has begun its work; `/readyz` asks.
     pub ready: watch::Receiver<bool>,
 }
@@ -82,6 +90,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .merge(mastodon::routes())
         .merge(native::routes())
+        .merge(oauth::routes())
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(
@@ -99,13 +108,20 @@ pub fn router(app: App) -> Router {
                 .expose_headers([LINK]),
         )
         .merge(native::track::routes())
-        .layer(TraceLayer::new_for_http())
+        .merge(native::session::routes())
+        .merge(pages::routes())
+        .layer(TraceLayer::new_for_http().make_span_with(request_span))
         // Not logged: probes come every second, and the answer says what is wrong.
         .route(
             "/readyz",
             get(native::health::ready).layer(Extension(probe)),
         )
         .with_state(app)
+}
+
+/// Without the query, which may hold a token, a code or what a mail confirms.
+fn request_span(request: &Request) -> Span {
+    tracing::debug_span!("request", method = %request.method(), path = request.uri().path())
 }
 
 const MIN_COMPRESSED_BYTES: u64 = 1024;

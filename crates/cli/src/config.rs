@@ -7,6 +7,7 @@ mod suggestion;
 
 use std::path::{Path, PathBuf};
 
+use driftline_api::people::SignUpMode;
 use driftline_core::timeline::Settings;
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_net::{Http, Options};
@@ -43,6 +44,10 @@ pub struct Config {
     pub refresh: RefreshSection,
     /// The service of IDs.
     pub id: IdSection,
+    /// People's accounts.
+    pub accounts: AccountsSection,
+    /// Mail to people.
+    pub mail: MailSection,
     /// The log.
     pub log: LogSection,
     /// Where these come from.
@@ -123,6 +128,28 @@ pub struct IdSection {
     pub peers: Vec<String>,
     /// Whether they are not asked.
     pub skip_sanity_check: bool,
+}
+
+/// `[accounts]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AccountsSection {
+    /// Who may sign up.
+    pub sign_up: SignUpMode,
+}
+
+/// `[mail]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MailSection {
+    /// The sender.
+    pub from: Option<String>,
+    /// The SMTP server, without a passphrase; none for files in the data folder.
+    pub smtp: Option<String>,
+    /// The environment variable that holds the passphrase of its user.
+    pub passphrase_env: Option<String>,
+    /// The file that holds the passphrase of its user.
+    pub passphrase_file: Option<PathBuf>,
 }
 
 /// `[upstream]`.
@@ -272,6 +299,11 @@ impl Config {
         Secrets::new(data.join(KEY_FILE))
     }
 
+    /// Where the keys of native tokens are.
+    pub fn token_keys(data: &Path) -> PathBuf {
+        data.join(TOKEN_KEY_FILE)
+    }
+
     /// The settings that new sources begin with.
     pub fn settings(&self) -> Settings {
         self.defaults.or(Settings::default())
@@ -280,3 +312,5 @@ impl Config {
 
 /// Where a data folder has the key of stored credentials.
 pub const KEY_FILE: &str = "credentials.key";
+/// Where a data folder has the keys of native tokens.
+pub const TOKEN_KEY_FILE: &str = "tokens.key";

@@ -19,6 +19,7 @@ mod hidden_input;
 mod id_options;
 mod listen;
 mod logs;
+mod mail_options;
 mod operator;
 mod origins;
 mod output;

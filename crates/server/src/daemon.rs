@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use driftline_api::{
     App,
-    auth::{Authorization, refuse_other_sites},
+    auth::{Authorization, CallerCache, refuse_other_sites},
     feed::Feed,
+    people::People,
     router,
 };
 use driftline_id_service::{RunningIdService, routes};
@@ -28,6 +29,7 @@ use crate::{
 pub struct Daemon {
     store: Store,
     feed: Feed,
+    callers: CallerCache,
     access: UpstreamAccess,
     pollers: Pollers,
     refreshers: Option<Refreshers>,
@@ -45,6 +47,8 @@ pub struct HttpOptions {
     pub public_base: Option<Url>,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
+    /// What people's accounts, tokens and pages need.
+    pub people: People,
     /// Whether IDs are issued to any client.
     pub ids_for_anyone: bool,
 }
@@ -69,6 +73,7 @@ impl Daemon {
         });
         Self {
             feed: Feed::new(store.clone()),
+            callers: CallerCache::default(),
             store,
             access,
             pollers,
@@ -84,6 +89,7 @@ impl Daemon {
         Host {
             store: self.store.clone(),
             feed: self.feed.clone(),
+            callers: self.callers.clone(),
             pollers: Some(self.pollers.clone()),
             refreshers: self.refreshers.clone(),
             access: Some(self.access.clone()),
@@ -96,6 +102,9 @@ impl Daemon {
     /// The routes of all parts.
     pub fn router(&self, options: HttpOptions) -> axum::Router {
         let (authorization, id_base) = (options.authorization, options.public_base.clone());
+        let mut people = options.people;
+        // The operator's commands have to reach them.
+        people.callers = self.callers.clone();
         let app = App {
             store: self.store.clone(),
             feed: self.feed.clone(),
@@ -109,6 +118,7 @@ impl Daemon {
             metrics: options.metrics,
             public_base: options.public_base,
             authorization: authorization.clone(),
+            people,
             ready: self.ready.subscribe(),
         };
         let router = router(app);

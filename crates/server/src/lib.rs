@@ -6,9 +6,11 @@
 pub mod admin;
 mod daemon;
 mod description;
+pub mod mail;
 mod mirror_port;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod token_keys;
 
 pub use daemon::{Daemon, HttpOptions};
 pub use description::api_description;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use driftline_api::{
     App,
-    auth::Authorization,
+    auth::{Authorization, TokenKeys},
     feed::Feed,
+    people::People,
     router,
     transport::{Limits, serve},
 };
@@ -47,6 +48,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         metrics: None,
         public_base: None,
         authorization: Authorization::ThisMachine,
+        people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "test"),
         ready: watch::channel(true).1,
     }
 }

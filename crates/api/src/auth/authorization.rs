@@ -91,6 +91,11 @@ impl Authorization {
         routes.route_layer(middleware::from_fn_with_state(guard, check_request))
     }
 
+    /// Whether that is the operator's token.
+    pub(super) fn is_operators(&self, presented: &[u8]) -> bool {
+        matches!(self, Self::Operator(token) if token.is(presented))
+    }
+
     /// Whether a request with these headers may do more than read public posts.
     pub(crate) fn check(
         &self,
@@ -138,7 +143,7 @@ pub fn refuse_other_sites<S: Clone + Send + Sync + 'static>(routes: Router<S>) -
 }
 
 /// The bearer token, if there is exactly one `Authorization` header.
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut sent = headers.get_all(AUTHORIZATION).iter();
     let (Some(only), None) = (sent.next(), sent.next()) else {
         return None;
@@ -153,7 +158,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 /// Whether the request comes from a page of another site. Only browsers send these headers.
-fn is_of_another_site(headers: &HeaderMap) -> bool {
+pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
     if let Some(site) = text(headers, FETCH_SITE) {
         return site == CROSS_SITE;
     }
@@ -180,7 +185,7 @@ fn is_same_site(headers: &HeaderMap, public_base: Option<&Url>) -> bool {
 
 /// Whether a host is one of this server's names: any other name that resolves to it may belong to
 /// another site.
-fn is_own_name(host: &str, public_base: Option<&Url>) -> bool {
+pub(crate) fn is_own_name(host: &str, public_base: Option<&Url>) -> bool {
     let Ok(url) = Url::parse(&format!("http://{host}")) else {
         return false;
     };

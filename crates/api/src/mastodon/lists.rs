@@ -11,15 +11,18 @@ use driftline_store::{
 
 use crate::{
     App,
-    auth::Operator,
+    auth::{OperatorOrAccount, needs},
     transport::{ApiError, PathId},
 };
 
-/// The sources that may be read.
+/// The sources that may be read. They are the operator's: an account has no lists.
 pub(super) async fn all(
-    _: Operator,
+    reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
 ) -> Result<Json<Vec<List<'static>>>, ApiError> {
+    let OperatorOrAccount::Operator = reader else {
+        return Ok(Json(Vec::new()));
+    };
     let sources = app.store.read(source::list).await?;
     let readable = sources.into_iter().filter(|source| source.readable);
     Ok(Json(readable.map(list_of).collect()))
@@ -27,10 +30,13 @@ pub(super) async fn all(
 
 /// One of them.
 pub(super) async fn one(
-    _: Operator,
+    reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Json<List<'static>>, ApiError> {
+    let OperatorOrAccount::Operator = reader else {
+        return Err(ApiError::NotFound);
+    };
     let id = SourceId::new(id);
     let source = app.store.read(move |tx| source::by_id(tx, id)).await?;
     match source.filter(|source| source.readable) {

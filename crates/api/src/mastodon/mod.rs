@@ -4,6 +4,7 @@ mod answer;
 mod instance;
 mod lists;
 mod local_references;
+mod own_account;
 mod page_query;
 mod status;
 mod statuses;
@@ -32,5 +33,6 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/statuses/{id}/history", get(statuses::history))
         .route("/api/v1/instance", get(instance::v1))
         .route("/api/v2/instance", get(instance::v2))
+        .merge(own_account::routes())
         .merge(streaming::routes())
 }

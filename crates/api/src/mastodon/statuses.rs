@@ -20,15 +20,17 @@ use super::{
 };
 use crate::{
     App,
+    auth::{MayRead, needs},
     transport::{ApiError, PathId},
 };
 
 /// A post, by its own ID or by that of one of its entries.
 pub(super) async fn one(
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    answer(&app, id, |tx, post, instance| {
+    answer(&app, caller.viewer(), id, |tx, post, instance| {
         let shown = Shown::status(post, instance);
         let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown))?;
         let mut body = Vec::new();
@@ -40,10 +42,11 @@ pub(super) async fn one(
 
 /// A post's versions, the oldest first, the one that is shown now at the end.
 pub(super) async fn history(
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    answer(&app, id, |tx, post, instance| {
+    answer(&app, caller.viewer(), id, |tx, post, instance| {
         let versions = history::versions(tx, post.post_id)?;
         let mut shown: Vec<Shown> = versions
             .iter()
@@ -62,11 +65,12 @@ type Written = Result<(Vec<u8>, Unmapped), StoreError>;
 /// Answers what `write` makes of the post of that ID.
 async fn answer(
     app: &App,
+    viewer: Viewer,
     id: u64,
     write: fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Written,
 ) -> Result<Response, ApiError> {
     let written = answer::read(app, move |tx| {
-        let Some(post) = timeline::status(tx, LocalId::new(id), Viewer::Anonymous)? else {
+        let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
             return Ok((None, Vec::new()));
         };
         let Some(instance) = instance::by_id(tx, post.instance)? else {

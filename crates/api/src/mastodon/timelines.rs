@@ -23,12 +23,13 @@ use super::{
 };
 use crate::{
     App,
-    auth::Operator,
+    auth::{MayRead, OperatorOrAccount, needs},
     transport::{Address, ApiError, PathId},
 };
 
 /// The public posts of every source.
 pub(super) async fn public(
+    _: MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     address: Address,
     query: PageQuery,
@@ -53,12 +54,16 @@ pub(super) async fn public(
 
 /// The public posts of a source.
 pub(super) async fn list(
-    _: Operator,
+    reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
     PathId(id): PathId,
     address: Address,
     query: PageQuery,
 ) -> Result<Response, ApiError> {
+    // Sources are the operator's.
+    let OperatorOrAccount::Operator = reader else {
+        return Err(ApiError::NotFound);
+    };
     let (range, source) = (query.range, SourceId::new(id));
     let page = if query.only_media {
         let picked = Page::picked(&app, range, move |tx, range| {

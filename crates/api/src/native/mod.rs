@@ -2,6 +2,7 @@
 
 pub(crate) mod description;
 pub(crate) mod health;
+pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod track;
 

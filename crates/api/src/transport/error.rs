@@ -1,6 +1,9 @@
 use axum::{
     Json,
-    http::{StatusCode, header::WWW_AUTHENTICATE},
+    http::{
+        StatusCode,
+        header::{RETRY_AFTER, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
 use driftline_store::StoreError;
@@ -25,6 +28,21 @@ pub enum ApiError {
     Unauthorized {
         /// Whether the request had another token.
         presented: bool,
+    },
+    /// The request needs a token.
+    TokenNeeded,
+    /// The token is nobody's, and the route acts for somebody.
+    AccountNeeded,
+    /// The token lacks the route's scope.
+    OutsideScopes,
+    /// The token's account may not use it now.
+    LogInDisabled(&'static str),
+    /// A value of the request is refused.
+    Unprocessable(String),
+    /// The client has tried too often.
+    TooManyRequests {
+        /// When to try again, s.
+        retry_after_s: i64,
     },
     /// Not for this client.
     Forbidden(&'static str),
@@ -60,6 +78,18 @@ impl IntoResponse for ApiError {
             Self::Unauthorized { presented: true } => {
                 (StatusCode::UNAUTHORIZED, "The access token is invalid")
             }
+            Self::TokenNeeded => (StatusCode::UNAUTHORIZED, "The access token is invalid"),
+            Self::AccountNeeded => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "This method requires an authenticated user",
+            ),
+            Self::OutsideScopes => (
+                StatusCode::FORBIDDEN,
+                "This action is outside the authorized scopes",
+            ),
+            Self::LogInDisabled(why) => (StatusCode::FORBIDDEN, *why),
+            Self::Unprocessable(why) => (StatusCode::UNPROCESSABLE_ENTITY, why.as_str()),
+            Self::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
             Self::Forbidden(why) => (StatusCode::FORBIDDEN, *why),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::TooLarge(limit) => (StatusCode::PAYLOAD_TOO_LARGE, *limit),
@@ -75,7 +105,14 @@ impl IntoResponse for ApiError {
             error: error.to_owned(),
         });
         let challenge = match &self {
-            Self::Unauthorized { presented: false } => "Bearer realm=\"driftline\"",
+            Self::TooManyRequests { retry_after_s } => {
+                let after = [(RETRY_AFTER, retry_after_s.to_string())];
+                return (status, after, body).into_response();
+            }
+            Self::OutsideScopes => "Bearer realm=\"driftline\", error=\"insufficient_scope\"",
+            Self::TokenNeeded | Self::Unauthorized { presented: false } => {
+                "Bearer realm=\"driftline\""
+            }
             Self::Unauthorized { presented: true } => {
                 "Bearer realm=\"driftline\", error=\"invalid_token\""
             }

@@ -2,8 +2,10 @@
 
 mod accept;
 mod address;
+mod client_address;
 mod error;
 mod metrics_text;
+mod params;
 mod path_id;
 mod serve;
 
@@ -13,4 +15,6 @@ pub use metrics_text::rendered;
 pub use serve::{Limits, serve};
 
 pub(crate) use address::Address;
+pub(crate) use client_address::{ClientAddress, PeerAddress};
+pub(crate) use params::Params;
 pub(crate) use path_id::PathId;

@@ -1,4 +1,11 @@
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, Ipv4Addr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::Router;
 use driftline_runtime::FaultLog;
@@ -12,9 +19,9 @@ use tokio::{
     sync::{Semaphore, watch},
     time::timeout,
 };
-use tower_http::normalize_path::NormalizePath;
+use tower_http::{add_extension::AddExtension, normalize_path::NormalizePath};
 
-use super::accept;
+use super::{PeerAddress, accept};
 
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +76,9 @@ pub async fn serve(
             next = next => next,
             () = &mut shutdown => break,
         };
-        let service = TowerToHyperService::new(router.clone());
+        let peer = stream.peer_addr().map(|peer| peer.ip());
+        let peer = PeerAddress(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+        let service = TowerToHyperService::new(AddExtension::new(router.clone(), peer));
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let mut ending = ending.subscribe();
         tokio::spawn(async move {

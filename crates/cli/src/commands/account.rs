@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand};
 use driftline_core::social::{AccountName, AccountState, MailAddress, Role, without_bidi_controls};
 use driftline_server::admin::{
-    AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
-    CreateAccount, DeleteAccount, DeletedAccount, ListAccounts, PlanAccountRemoval,
-    ResetPassphrase, ShowAccount, ShownAccount, account_state_text as state,
+    AccountRow, AccountTokenRow, ApproveAccount, ChangeAccountState, ChangedAccountState,
+    ChangedPassphrase, CreateAccount, DeleteAccount, DeletedAccount, ListAccountTokens,
+    ListAccounts, PlanAccountRemoval, ResetPassphrase, RevokeAccountToken, RevokedToken,
+    ShowAccount, ShownAccount, TokenKind, account_state_text as state,
 };
 
 use crate::{
@@ -40,6 +41,8 @@ pub enum Account {
     Approve(Name),
     /// Replace an account's passphrase.
     ResetPassphrase(Reset),
+    /// List what is logged in to an account, or log one of them out.
+    Tokens(Tokens),
     /// Delete an account with all that is its own.
     Delete(Delete),
 }
@@ -66,6 +69,16 @@ pub struct Reset {
     name: Name,
     #[command(flatten)]
     passphrase: PassphraseOptions,
+}
+
+/// What is logged in to an account.
+#[derive(Debug, Args)]
+pub struct Tokens {
+    #[command(flatten)]
+    name: Name,
+    /// Log out the one of that ID.
+    #[arg(long, value_name = "ID")]
+    revoke: Option<u64>,
 }
 
 /// An account to delete.
@@ -131,6 +144,14 @@ impl Account {
                     |of: &ChangedPassphrase| vec![format!("{} has another passphrase", of.name)];
                 passphrase_options::reply(json, &changed, generated.as_ref(), shown)
             }
+            Self::Tokens(Tokens {
+                name: Name { name },
+                revoke: None,
+            }) => show(config, json, ListAccountTokens { name }, tokens).await,
+            Self::Tokens(Tokens {
+                name: Name { name },
+                revoke: Some(id),
+            }) => show(config, json, RevokeAccountToken { name, id }, revoked).await,
             Self::Delete(delete) => output::reply(json, &delete.run(config).await?, deleted),
         }
     }
@@ -187,6 +208,35 @@ fn approved(of: &ChangedAccountState) -> Vec<String> {
             state(of.state)
         ),
     }]
+}
+
+#[expect(clippy::ptr_arg, reason = "a reply")]
+fn tokens(rows: &Vec<AccountTokenRow>) -> Vec<String> {
+    if rows.is_empty() {
+        return vec!["nothing is logged in".to_owned()];
+    }
+    table::lines(rows.iter().map(|row| {
+        let kind = match row.kind {
+            TokenKind::App => "app",
+            TokenKind::Device => "device",
+            TokenKind::Browser => "browser",
+        };
+        [
+            left("ID", &row.id),
+            left("KIND", kind),
+            left("NAME", line(&row.name)),
+            left("SCOPES", row.scopes.as_deref().unwrap_or("all")),
+            left("CREATED", text::time(row.created_at_ms)),
+            left(
+                "LAST USE",
+                row.used_at_ms.map_or_else(|| "-".to_owned(), text::time),
+            ),
+        ]
+    }))
+}
+
+fn revoked(of: &RevokedToken) -> Vec<String> {
+    vec![format!("{} is logged out of {}", of.id, of.name)]
 }
 
 fn deleted(of: &DeletedAccount) -> Vec<String> {

@@ -2,15 +2,23 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use clap::Args;
+use driftline_api::{
+    auth::Authorization,
+    people::{People, SignUp},
+};
 use driftline_mirror::{Membership, PollersOptions};
 use driftline_net::Http;
-use driftline_runtime::metrics::{self, Part};
-use driftline_server::{Daemon, HttpOptions};
+use driftline_runtime::{
+    metrics::{self, Part},
+    now_ms,
+};
+use driftline_server::{Daemon, HttpOptions, token_keys};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
@@ -27,7 +35,7 @@ use crate::{
     data_dir::{DataDir, holder_name},
     error::CliError,
     id_options::{IdOptions, start_id_service, thrift_address},
-    listen, operator, output,
+    listen, mail_options, operator, output,
     reloading::Reloading,
     socket::Listening,
     stop,
@@ -91,16 +99,24 @@ impl Serve {
         let listen = self.listen.as_ref().or(config.server.listen.as_ref());
         let address = listen.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
         let upstreams = config.http(self.allow_private)?;
-        let mut http = self.http(config, address)?;
+        let (public_base, authorization) = self.access(config, address)?;
         let share = self.share(config)?;
         let data_dir = DataDir::new(&config.store)?;
         let lock = data_dir.lock(" already; end it").await?;
         let runs_here = |part| part != Part::IdService || config.id.serve;
-        http.metrics = Some(record_metrics(runs_here)?);
+        let metrics = Some(record_metrics(runs_here)?);
         let data = data_dir.data().to_owned();
         tokio::spawn(async move { backup_record::show_as_metric(&data).await });
         let listener = listen::bind(address, "--listen").await?;
         let store = data_dir.open(&lock).await?;
+        let people = people(config, data_dir.data(), public_base.as_ref(), &store).await?;
+        let http = HttpOptions {
+            metrics,
+            public_base,
+            authorization,
+            people,
+            ids_for_anyone: config.id.allow_remote,
+        };
         let run = async {
             let daemon = start(config, share, &data_dir, &store, upstreams, stop.clone()).await?;
             let served = match Listening::start(&data_dir.socket(), daemon.host()) {
@@ -135,8 +151,12 @@ impl Serve {
         Ok(self.share.or(config.server.share).unwrap_or(1))
     }
 
-    /// How HTTP requests to that address are answered, without metrics.
-    fn http(&self, config: &Config, address: SocketAddr) -> Result<HttpOptions, CliError> {
+    /// What clients call that address, and who may do more there than read public posts.
+    fn access(
+        &self,
+        config: &Config,
+        address: SocketAddr,
+    ) -> Result<(Option<Url>, Authorization), CliError> {
         let public_base = config.server.public_url.as_deref().map(base).transpose()?;
         // A flag replaces both settings of the token.
         let (variable, file) = match (&self.token_env, &self.token_file) {
@@ -150,13 +170,28 @@ impl Serve {
                 "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
             );
         }
-        Ok(HttpOptions {
-            metrics: None,
-            public_base,
-            authorization,
-            ids_for_anyone: config.id.allow_remote,
-        })
+        Ok((public_base, authorization))
     }
+}
+
+/// What people's accounts need.
+async fn people(
+    config: &Config,
+    data: &Path,
+    public_base: Option<&Url>,
+    store: &Store,
+) -> Result<People, CliError> {
+    let keys =
+        token_keys::load_fresh(&Config::token_keys(data), now_ms()).map_err(CliError::failed)?;
+    let nonce = store.read(driftline_store::nonce).await?;
+    let mailer = mail_options::mailer(&config.mail, data, public_base)?;
+    let mut people = People::new(keys, &nonce);
+    people.sign_up = SignUp {
+        mode: config.accounts.sign_up,
+        without_mail: false,
+    };
+    people.mail = Arc::new(mailer);
+    Ok(people)
 }
 
 /// Starts what is configured: the ID service, the mirror and the refresh of posts.

@@ -8,7 +8,7 @@ use crate::{
     data_dir::DataDir,
     error::CliError,
     id_options::{self, IdOptions, LeaseStore},
-    listen, logs, operator,
+    listen, logs, mail_options, operator,
 };
 
 /// The faults that make every command end, since the configuration contradicts itself or names
@@ -38,6 +38,7 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
         refresh.plan().map(|_| ()),
         refresh.options(String::new()).map(|_| ()),
         refresh.polling_share().map(|_| ()),
+        mail_options::check(&config.mail),
         address(["id", "listen_thrift"], &id.listen_thrift),
         address(["id", "listen_http"], &id.listen_http),
         id_options
@@ -81,6 +82,7 @@ pub fn of_a_start(config: &Config) -> Vec<String> {
         client().map(|_| ()),
         node(),
         id_options::thrift_address(id).map(|_| ()),
+        mail_options::passphrase(&config.mail).map(|_| ()),
         http(),
     ])
 }

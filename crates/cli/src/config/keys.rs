@@ -24,7 +24,7 @@ pub struct Key {
 /// The sections, in the order of the documents.
 pub fn sections() -> &'static [&'static str] {
     &[
-        "server", "store", "upstream", "defaults", "refresh", "id", "log",
+        "server", "store", "upstream", "defaults", "refresh", "id", "accounts", "mail", "log",
     ]
 }
 
@@ -119,6 +119,16 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             ("id.wait", Value::Null),
             ("id.peers", json!([])),
             ("id.skip_sanity_check", json!(false)),
+        ],
+    );
+    section("accounts", vec![("accounts.sign_up", json!("closed"))]);
+    section(
+        "mail",
+        vec![
+            ("mail.from", Value::Null),
+            ("mail.smtp", Value::Null),
+            ("mail.passphrase_env", Value::Null),
+            ("mail.passphrase_file", Value::Null),
         ],
     );
     section(

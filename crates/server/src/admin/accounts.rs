@@ -7,7 +7,7 @@ use driftline_store::{
     social::{
         account_removal::{self, AccountContents},
         local_account::{self, AccountTaken, LocalAccount, NewAccount},
-        mute, profile, relation,
+        log_ins, mute, profile, relation,
     },
 };
 
@@ -114,7 +114,8 @@ pub(super) async fn show(host: &Host, request: ShowAccount) -> Result<ShownAccou
     Ok(counts.await?)
 }
 
-/// Changes an account's state along an edge; one that has it already is left alone.
+/// Changes an account's state along an edge; one that has it already is left alone. Freezing ends all that is
+/// logged in.
 pub(super) async fn change_state(
     host: &Host,
     request: ChangeAccountState,
@@ -125,7 +126,7 @@ pub(super) async fn change_state(
         Some(from) if from != known.state => Allowed::NotFrom(from),
         _ => Allowed::Yes,
     };
-    change(&host.store, account, to, allowed).await
+    change(host, account, to, allowed).await
 }
 
 /// Activates an account that waits for approval.
@@ -138,7 +139,7 @@ pub(super) async fn approve(
         true => Allowed::Yes,
         false => Allowed::LeftAlone,
     };
-    change(&host.store, account, AccountState::Active, allowed).await
+    change(host, account, AccountState::Active, allowed).await
 }
 
 /// Whether an account's state may be changed as was asked.
@@ -157,13 +158,13 @@ enum Refused {
 }
 
 async fn change(
-    store: &Store,
+    host: &Host,
     account: LocalAccount,
     to: AccountState,
     allowed: impl Fn(&LocalAccount) -> Allowed + Send + 'static,
 ) -> Result<ChangedAccountState, CommandError> {
     let id = account.id;
-    let changed = store.write(local_account::root(id), move |tx| {
+    let changed = host.store.write(local_account::root(id), move |tx| {
         let known = local_account::by_id(tx, id)?.ok_or(StoreError::NoAccount)?;
         let is = known.state;
         if is == to {
@@ -175,10 +176,14 @@ async fn change(
             Allowed::NotFrom(not) => return Ok(Err(Refused::NotFrom { is, not })),
         }
         let changed = local_account::change_state(tx, id, to)?;
+        if to == AccountState::Frozen && changed.is_ok() {
+            log_ins::end_all(tx, id)?;
+        }
         Ok(changed.map(|before| (before, to)).map_err(Refused::NoEdge))
     });
     let name = account.name;
     let changed = changed.await?;
+    host.callers.forget(id);
     let (before, state) = changed.map_err(|refused| why_not(&name, &refused))?;
     Ok(ChangedAccountState {
         name,
@@ -207,7 +212,7 @@ fn why_not(name: &AccountName, refused: &Refused) -> CommandError {
     })
 }
 
-/// Replaces an account's passphrase.
+/// Replaces an account's passphrase, and ends all that was logged in by the one before.
 pub(super) async fn reset_passphrase(
     host: &Host,
     request: ResetPassphrase,
@@ -216,9 +221,11 @@ pub(super) async fn reset_passphrase(
     let account = find(&host.store, &name).await?;
     let id = account.id;
     let set = host.store.write(local_account::root(id), move |tx| {
-        local_account::set_passphrase(tx, id, &passphrase)
+        local_account::set_passphrase(tx, id, &passphrase)?;
+        log_ins::end_all(tx, id)
     });
     set.await?;
+    host.callers.forget(id);
     Ok(ChangedPassphrase { name: account.name })
 }
 
@@ -243,6 +250,7 @@ pub(super) async fn delete(
     store
         .write(root, move |tx| account_removal::begin(tx, id))
         .await?;
+    host.callers.forget(id);
     let mut contents = AccountContents::default();
     loop {
         let removed = store.write(root, move |tx| account_removal::remove_some(tx, id));
@@ -258,7 +266,7 @@ pub(super) async fn delete(
 }
 
 /// The account of that name.
-async fn find(store: &Store, name: &AccountName) -> Result<LocalAccount, CommandError> {
+pub(super) async fn find(store: &Store, name: &AccountName) -> Result<LocalAccount, CommandError> {
     let of = name.clone();
     let found = store.read(move |tx| local_account::by_name(tx, &of));
     found.await?.ok_or_else(|| unknown(name))

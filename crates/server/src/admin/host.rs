@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use driftline_api::feed::Feed;
+use driftline_api::{auth::CallerCache, feed::Feed};
 use driftline_id_service::Issuer;
 use driftline_mirror::{Pollers, UpstreamAccess, refresh::Refreshers};
 use driftline_runtime::{StoreDisk, now_ms};
@@ -15,6 +15,8 @@ pub struct Host {
     pub store: Store,
     /// What changes in it.
     pub feed: Feed,
+    /// The callers of its API that were read lately.
+    pub callers: CallerCache,
     /// The pollers, if this process reads sources.
     pub pollers: Option<Pollers>,
     /// The refreshers, if this process refreshes posts.
@@ -35,6 +37,7 @@ impl Host {
         Self {
             store: store.clone(),
             feed: Feed::new(store.clone()),
+            callers: CallerCache::default(),
             pollers: None,
             refreshers: None,
             access: None,

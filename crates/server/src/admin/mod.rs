@@ -2,6 +2,7 @@
 //! folder, through the server's local socket.
 
 mod account_handle;
+mod account_tokens;
 mod accounts;
 mod credentials;
 mod feed;
@@ -116,6 +117,8 @@ commands! {
     "account_state": ChangeAccountState => ChangedAccountState, accounts::change_state;
     "account_approve": ApproveAccount => ChangedAccountState, accounts::approve;
     "account_reset_passphrase": ResetPassphrase => ChangedPassphrase, accounts::reset_passphrase;
+    "account_tokens": ListAccountTokens => Vec<AccountTokenRow>, account_tokens::list;
+    "account_revoke_token": RevokeAccountToken => RevokedToken, account_tokens::revoke;
     "account_removal": PlanAccountRemoval => DeletedAccount, accounts::plan_removal;
     "account_delete": DeleteAccount => DeletedAccount, accounts::delete;
 }

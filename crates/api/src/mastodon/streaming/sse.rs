@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     App,
-    auth::Operator,
+    auth::{MayRead, OperatorOrAccount, needs},
     feed::{FeedReader, Selection, Start},
     transport::ApiError,
 };
@@ -39,6 +39,7 @@ impl StreamQuery {
 
 /// What comes into the public timeline.
 pub(super) async fn public(
+    _: MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
@@ -47,6 +48,7 @@ pub(super) async fn public(
 
 /// What is written here: nothing.
 pub(super) async fn local(
+    _: MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
@@ -55,10 +57,13 @@ pub(super) async fn local(
 
 /// What comes into a list.
 pub(super) async fn list(
-    _: Operator,
+    reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
+    let OperatorOrAccount::Operator = reader else {
+        return Err(ApiError::NotFound);
+    };
     let channel = Channel::named("list", query.list.as_deref()).ok_or(ApiError::NotFound)?;
     if let Timeline::List(id) = channel.timeline {
         let source = app.store.read(move |tx| source::by_id(tx, id)).await?;

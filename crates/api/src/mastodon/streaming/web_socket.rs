@@ -21,6 +21,11 @@ use super::{
 };
 use crate::{
     App,
+    auth::{
+        CallerKind,
+        caller::{Caller, authenticate},
+        needs,
+    },
     feed::{FeedEvent, FeedReader, Start},
     transport::ApiError,
 };
@@ -75,7 +80,8 @@ pub(super) async fn connect(
             "This is a WebSocket; server-sent events are at /api/v1/streaming/public and /api/v1/streaming/list".to_owned(),
         )
     })?;
-    let is_operator = is_operator(&app, headers.clone(), query.access_token.as_deref());
+    let caller = caller(&app, headers.clone(), query.access_token.as_deref()).await?;
+    let is_operator = matches!(caller.kind, CallerKind::Operator);
     let first = match query.stream.as_deref() {
         None | Some("") => None,
         Some(name) => Some(match Channel::named(name, query.list.as_deref()) {
@@ -101,8 +107,13 @@ pub(super) async fn connect(
         .on_upgrade(|socket| client.serve(socket)))
 }
 
-/// Whether the operator's token came in one of the ways that clients have.
-fn is_operator(app: &App, mut headers: HeaderMap, token: Option<&str>) -> bool {
+/// Whom the token names that came in one of the ways that clients have. It needs the scope that reading
+/// posts needs.
+async fn caller(
+    app: &App,
+    mut headers: HeaderMap,
+    token: Option<&str>,
+) -> Result<Caller, ApiError> {
     let protocol = headers.get(SEC_WEBSOCKET_PROTOCOL);
     let protocol = protocol.and_then(|protocol| protocol.to_str().ok());
     if let Some(token) = token.or(protocol)
@@ -111,8 +122,11 @@ fn is_operator(app: &App, mut headers: HeaderMap, token: Option<&str>) -> bool {
     {
         headers.insert(AUTHORIZATION, bearer);
     }
-    let allowed = app.authorization.check(&headers, app.public_base.as_ref());
-    allowed.is_ok()
+    let caller = authenticate(&headers, app).await?;
+    match caller.kind {
+        CallerKind::Anonymous => Ok(caller),
+        _ => caller.check::<needs::ReadStatuses>().map(|()| caller),
+    }
 }
 
 fn is_allowed(channel: Channel, is_operator: bool) -> bool {

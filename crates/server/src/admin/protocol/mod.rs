@@ -1,6 +1,7 @@
 //! The requests of the admin commands and their replies, as the command line, the local socket and
 //! tests see them. Times are Unix ms.
 
+mod account_tokens;
 mod accounts;
 mod credentials;
 mod feed;
@@ -15,6 +16,7 @@ mod status;
 use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
+pub use account_tokens::*;
 pub use accounts::*;
 pub use credentials::*;
 pub use feed::*;

@@ -1,0 +1,571 @@
+//! Driftline's native tokens: a JWT of 15 minutes that nests a refresh token of 30 days.
+//!
+//! The algorithm is HS256 and no other; keys have IDs and go on verifying for [`KEY_OVERLAP_MS`] after a new
+//! one came. Whether a token is still good is the store's to say: `docs/tokens.md`. Pure: the time
+//! comes as an argument.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use driftline_store::{
+    LocalAccountId,
+    social::token_family::{TokenFamily, TokenFamilyId},
+};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
+};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    jwt_provider,
+    opaque_secret::{OpaqueSecret, SecretKind},
+};
+
+/// How long an auth token is good.
+pub const AUTH_LIFETIME_MS: i64 = 15 * 60_000;
+/// How long a key goes on verifying after a new one came: longer than any family of tokens.
+pub const KEY_OVERLAP_MS: i64 = 31 * 86_400_000;
+
+/// The keys that native tokens are signed with.
+#[derive(Clone)]
+pub struct TokenKeys {
+    /// The newest first, which signs. Never empty.
+    keys: Vec<TokenKey>,
+}
+
+#[derive(Clone)]
+struct TokenKey {
+    id: String,
+    created_at_ms: i64,
+    secret: [u8; SECRET_BYTES],
+}
+
+/// Why a text holds no keys. Never holds the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid token keys: expected lines of an ID, a time and 32 bytes in base64, the newest first"
+)]
+pub struct TokenKeysError;
+
+impl TokenKeys {
+    /// One new key.
+    pub fn new(id: [u8; 8], secret: [u8; SECRET_BYTES], now_ms: i64) -> Self {
+        let key = TokenKey {
+            id: BASE64.encode(id),
+            created_at_ms: now_ms,
+            secret,
+        };
+        Self { keys: vec![key] }
+    }
+
+    /// When the key that signs was made, Unix ms.
+    pub fn newest_at_ms(&self) -> i64 {
+        self.keys.first().map_or(0, |key| key.created_at_ms)
+    }
+
+    /// Adds a key, which signs from now on, and drops those that verify nothing any more.
+    #[must_use]
+    pub fn rotated(&self, id: [u8; 8], secret: [u8; SECRET_BYTES], now_ms: i64) -> Self {
+        let mut rotated = Self::new(id, secret, now_ms);
+        rotated.keys.extend(self.keys.iter().cloned());
+        let retired: Vec<i64> = rotated.keys.iter().map(|key| key.created_at_ms).collect();
+        let mut position = 0;
+        rotated.keys.retain(|_| {
+            let is_good = position == 0
+                || retired
+                    .get(position - 1)
+                    .is_some_and(|since_ms| now_ms - since_ms < KEY_OVERLAP_MS);
+            position += 1;
+            is_good
+        });
+        rotated
+    }
+
+    /// Parses what [`TokenKeys::text`] wrote.
+    ///
+    /// # Errors
+    /// [`TokenKeysError`] if it holds none, or something else.
+    pub fn parse(text: &str) -> Result<Self, TokenKeysError> {
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let read = |line: &str| {
+            let mut words = line.split_ascii_whitespace();
+            let (id, created, secret) = (words.next()?, words.next()?, words.next()?);
+            Some(TokenKey {
+                id: id.to_owned(),
+                created_at_ms: created.parse().ok()?,
+                secret: BASE64.decode(secret).ok()?.try_into().ok()?,
+            })
+        };
+        let keys: Option<Vec<TokenKey>> = lines.map(read).collect();
+        match keys {
+            Some(keys)
+                if !keys.is_empty()
+                    && keys.is_sorted_by(|a, b| a.created_at_ms >= b.created_at_ms) =>
+            {
+                Ok(Self { keys })
+            }
+            _ => Err(TokenKeysError),
+        }
+    }
+
+    /// For the file of keys.
+    pub fn text(&self) -> SecretString {
+        let line = |key: &TokenKey| {
+            let secret = BASE64.encode(key.secret);
+            format!("{} {} {secret}\n", key.id, key.created_at_ms)
+        };
+        SecretString::from(self.keys.iter().map(line).collect::<String>())
+    }
+
+    fn find(&self, id: &str, now_ms: i64) -> Option<&TokenKey> {
+        let position = self.keys.iter().position(|key| key.id == id)?;
+        let retired_at_ms = match position {
+            0 => None,
+            newer => Some(self.keys.get(newer - 1)?.created_at_ms),
+        };
+        let key = self.keys.get(position)?;
+        let is_good = retired_at_ms.is_none_or(|since_ms| now_ms - since_ms < KEY_OVERLAP_MS);
+        is_good.then_some(key)
+    }
+}
+
+impl std::fmt::Debug for TokenKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenKeys(…)")
+    }
+}
+
+/// What an auth token says. `sub` and `iat` are the seed's; the others are added.
+#[derive(Debug, Serialize, Deserialize)]
+struct AuthClaims {
+    /// The account's name.
+    sub: String,
+    /// When it was given, Unix seconds.
+    iat: i64,
+    exp: i64,
+    iss: String,
+    aud: String,
+    /// The family: the account's ID and its own.
+    fam: String,
+    /// The refresh token.
+    refresh: String,
+}
+
+/// What a refresh token says. `sub` and `iat` are the seed's; the others are added.
+#[derive(Debug, Serialize, Deserialize)]
+struct RefreshClaims {
+    /// The account's ID.
+    sub: String,
+    iat: i64,
+    exp: i64,
+    iss: String,
+    aud: String,
+    fam: String,
+    /// The opaque ID that is known to the store by its hash.
+    jti: String,
+}
+
+/// An auth token that was given here and has not expired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AuthToken {
+    pub(crate) account: LocalAccountId,
+    pub(crate) account_name: String,
+    pub(crate) family: TokenFamilyId,
+    pub(crate) expires_at_ms: i64,
+}
+
+/// A refresh token that was given here and has not expired.
+#[derive(Debug)]
+pub(crate) struct RefreshToken {
+    pub(crate) account: LocalAccountId,
+    pub(crate) family: TokenFamilyId,
+    pub(crate) id: OpaqueSecret,
+}
+
+/// The token is forged, of another kind or server, or has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidToken;
+
+/// Tokens for the device of a log-in.
+#[derive(Debug)]
+pub(crate) struct TokenPair {
+    /// With the refresh token in it.
+    pub(crate) auth: SecretString,
+    /// When the auth token expires, Unix ms.
+    pub(crate) auth_expires_at_ms: i64,
+}
+
+/// Gives and verifies native tokens.
+#[derive(Clone, Debug)]
+pub struct NativeTokens {
+    keys: TokenKeys,
+    issuer: String,
+}
+
+impl NativeTokens {
+    /// With these keys, for the store of that random name: another server's tokens are refused even where
+    /// it has the same keys.
+    pub fn new(keys: TokenKeys, store_nonce: &str) -> Self {
+        jwt_provider::install();
+        Self {
+            keys,
+            issuer: format!("urn:driftline:{store_nonce}"),
+        }
+    }
+
+    /// Signs the tokens of a family.
+    pub(crate) fn sign(
+        &self,
+        family: &TokenFamily,
+        account_name: &str,
+        refresh: &OpaqueSecret,
+        now_ms: i64,
+    ) -> Result<TokenPair, InvalidToken> {
+        let fam = family_text(family.account, family.id);
+        let iat = now_ms.div_euclid(1000);
+        let nested = RefreshClaims {
+            sub: family.account.to_string(),
+            iat,
+            exp: family.ends_at_ms.div_euclid(1000),
+            iss: self.issuer.clone(),
+            aud: REFRESH.audience.to_owned(),
+            fam: fam.clone(),
+            jti: refresh.expose().to_owned(),
+        };
+        let auth_expires_at_ms = (now_ms + AUTH_LIFETIME_MS).min(family.ends_at_ms);
+        let auth = AuthClaims {
+            sub: account_name.to_owned(),
+            iat,
+            exp: auth_expires_at_ms.div_euclid(1000),
+            iss: self.issuer.clone(),
+            aud: AUTH.audience.to_owned(),
+            fam,
+            refresh: self.encode(REFRESH, &nested)?,
+        };
+        Ok(TokenPair {
+            auth: self.encode(AUTH, &auth)?.into(),
+            auth_expires_at_ms,
+        })
+    }
+
+    /// Reads an auth token.
+    pub(crate) fn auth(&self, text: &str, now_ms: i64) -> Result<AuthToken, InvalidToken> {
+        let claims: AuthClaims = self.decode(AUTH, text, now_ms)?;
+        let expires_at_ms = claims.exp.checked_mul(1000).ok_or(InvalidToken)?;
+        if expires_at_ms <= now_ms {
+            return Err(InvalidToken);
+        }
+        let (account, family) = family_of(&claims.fam).ok_or(InvalidToken)?;
+        Ok(AuthToken {
+            account,
+            family,
+            account_name: claims.sub,
+            expires_at_ms,
+        })
+    }
+
+    /// Reads a refresh token, by itself or nested in an auth token, which may have expired.
+    pub(crate) fn refresh(&self, text: &str, now_ms: i64) -> Result<RefreshToken, InvalidToken> {
+        let nested = self.decode::<AuthClaims>(AUTH, text, now_ms);
+        let text = nested.as_ref().map_or(text, |auth| auth.refresh.as_str());
+        let claims: RefreshClaims = self.decode(REFRESH, text, now_ms)?;
+        if claims.exp <= now_ms.div_euclid(1000) {
+            return Err(InvalidToken);
+        }
+        let (account, family) = family_of(&claims.fam).ok_or(InvalidToken)?;
+        let id = OpaqueSecret::parse(SecretKind::RefreshId, &claims.jti).ok_or(InvalidToken)?;
+        if id.account != Some(account) || claims.sub != account.to_string() {
+            return Err(InvalidToken);
+        }
+        Ok(RefreshToken {
+            account,
+            family,
+            id,
+        })
+    }
+
+    fn encode(&self, kind: Kind, claims: &impl Serialize) -> Result<String, InvalidToken> {
+        let key = self.keys.keys.first().ok_or(InvalidToken)?;
+        let mut header = Header::new(ALGORITHM);
+        header.typ = Some(kind.typ.to_owned());
+        header.kid = Some(key.id.clone());
+        let signed = encode(&header, claims, &EncodingKey::from_secret(&key.secret));
+        signed.map_err(|error| {
+            tracing::error!(%error, "a token could not be signed");
+            InvalidToken
+        })
+    }
+
+    /// Checks all but the expiry, which is the caller's.
+    fn decode<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        text: &str,
+        now_ms: i64,
+    ) -> Result<T, InvalidToken> {
+        if text.len() > MAX_BYTES {
+            return Err(InvalidToken);
+        }
+        let header = decode_header(text).map_err(|_| InvalidToken)?;
+        if header.alg != ALGORITHM || header.typ.as_deref() != Some(kind.typ) {
+            return Err(InvalidToken);
+        }
+        let id = header.kid.ok_or(InvalidToken)?;
+        let key = self.keys.find(&id, now_ms).ok_or(InvalidToken)?;
+        let mut validation = Validation::new(ALGORITHM);
+        validation.validate_exp = false;
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation.set_issuer(&[&self.issuer]);
+        validation.set_audience(&[kind.audience]);
+        let decoded = decode(text, &DecodingKey::from_secret(&key.secret), &validation);
+        decoded.map(|token| token.claims).map_err(|_| InvalidToken)
+    }
+}
+
+/// A kind of token: one is never accepted as another.
+#[derive(Clone, Copy)]
+struct Kind {
+    typ: &'static str,
+    audience: &'static str,
+}
+
+const AUTH: Kind = Kind {
+    typ: "at+jwt",
+    audience: "driftline/api",
+};
+const REFRESH: Kind = Kind {
+    typ: "refresh+jwt",
+    audience: "driftline/refresh",
+};
+
+fn family_text(account: LocalAccountId, family: TokenFamilyId) -> String {
+    format!("{account}.{family}")
+}
+
+fn family_of(text: &str) -> Option<(LocalAccountId, TokenFamilyId)> {
+    let (account, family) = text.split_once('.')?;
+    let account: u64 = account.parse().ok()?;
+    let family: u64 = family.parse().ok()?;
+    Some((LocalAccountId::new(account), TokenFamilyId::new(family)))
+}
+
+const ALGORITHM: Algorithm = Algorithm::HS256;
+const SECRET_BYTES: usize = 32;
+/// Ours have about 900.
+const MAX_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const NOW_MS: i64 = 1_800_000_000_000;
+    const DAY_MS: i64 = 86_400_000;
+
+    fn keys() -> TokenKeys {
+        TokenKeys::new([1; 8], [2; 32], NOW_MS)
+    }
+
+    fn tokens() -> NativeTokens {
+        NativeTokens::new(keys(), "store")
+    }
+
+    fn family() -> TokenFamily {
+        TokenFamily {
+            id: TokenFamilyId::new(77),
+            account: LocalAccountId::new(1234),
+            device: "phone".to_owned(),
+            created_at_ms: NOW_MS,
+            rotated_at_ms: NOW_MS,
+            ends_at_ms: NOW_MS + 30 * DAY_MS,
+        }
+    }
+
+    fn refresh_id() -> OpaqueSecret {
+        OpaqueSecret::generate(SecretKind::RefreshId, Some(LocalAccountId::new(1234))).unwrap()
+    }
+
+    fn signed(tokens: &NativeTokens) -> String {
+        let pair = tokens.sign(&family(), "ann", &refresh_id(), NOW_MS);
+        pair.unwrap().auth.expose_secret().to_owned()
+    }
+
+    fn part(token: &str, number: usize) -> Value {
+        let part = token.split('.').nth(number).unwrap();
+        serde_json::from_slice(&BASE64.decode(part).unwrap()).unwrap()
+    }
+
+    fn nested(token: &str) -> String {
+        part(token, 1)["refresh"].as_str().unwrap().to_owned()
+    }
+
+    /// The same token with another header or other claims, and the old signature.
+    fn with(token: &str, number: usize, change: impl FnOnce(&mut Value)) -> String {
+        let mut changed = part(token, number);
+        change(&mut changed);
+        let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
+        parts[number] = BASE64.encode(changed.to_string());
+        parts.join(".")
+    }
+
+    #[test]
+    fn tokens_have_the_payloads_of_the_model_and_the_claims_that_are_added() {
+        let token = signed(&tokens());
+        assert_eq!(
+            part(&token, 0),
+            json!({ "typ": "at+jwt", "alg": "HS256", "kid": BASE64.encode([1; 8]) })
+        );
+        let claims = part(&token, 1);
+        assert_eq!(claims["sub"], "ann");
+        assert_eq!(claims["iat"], NOW_MS / 1000);
+        assert_eq!(claims["exp"], NOW_MS / 1000 + 900);
+        let inner = part(&nested(&token), 1);
+        assert_eq!(inner["sub"], "1234");
+        assert_eq!(inner["iat"], NOW_MS / 1000);
+        assert_eq!(inner["exp"], NOW_MS / 1000 + 2_592_000);
+        let names = |claims: &Value| {
+            let mut names: Vec<String> = claims.as_object().unwrap().keys().cloned().collect();
+            names.sort();
+            names.join(" ")
+        };
+        assert_eq!(names(&claims), "aud exp fam iat iss refresh sub");
+        assert_eq!(names(&inner), "aud exp fam iat iss jti sub");
+        let read = tokens().auth(&token, NOW_MS).unwrap();
+        assert_eq!(
+            (read.account, &*read.account_name),
+            (family().account, "ann")
+        );
+        assert_eq!(read.family, family().id);
+        let documented = include_str!("../../../../docs/tokens.md");
+        for claim in ["aud", "exp", "fam", "iat", "iss", "jti", "refresh", "sub"] {
+            assert!(documented.contains(&format!("| `{claim}` |")), "{claim}");
+        }
+    }
+
+    #[test]
+    fn an_auth_token_expires_and_can_still_be_refreshed() {
+        let (tokens, token) = (tokens(), signed(&tokens()));
+        let later = NOW_MS + AUTH_LIFETIME_MS;
+        assert!(tokens.auth(&token, later - 1).is_ok());
+        assert_eq!(tokens.auth(&token, later), Err(InvalidToken));
+        let refreshed = tokens.refresh(&token, later).unwrap();
+        assert_eq!(
+            (refreshed.account, refreshed.family),
+            (family().account, family().id)
+        );
+        assert!(tokens.refresh(&nested(&token), later).is_ok());
+        let end = NOW_MS + 30 * DAY_MS;
+        assert!(tokens.refresh(&token, end - 1000).is_ok());
+        assert!(tokens.refresh(&token, end).is_err());
+    }
+
+    #[test]
+    fn one_kind_is_not_accepted_as_the_other() {
+        let (tokens, token) = (tokens(), signed(&tokens()));
+        assert!(tokens.auth(&nested(&token), NOW_MS).is_err());
+        let retyped = with(&nested(&token), 0, |header| header["typ"] = json!("at+jwt"));
+        assert!(tokens.auth(&retyped, NOW_MS).is_err());
+    }
+
+    #[test]
+    fn forged_tokens_are_refused() {
+        let (tokens, token) = (tokens(), signed(&tokens()));
+        let mut forged: Vec<String> = vec![
+            String::new(),
+            ".".to_owned(),
+            "..".to_owned(),
+            token[..token.len() - 1].to_owned(),
+            format!("{token}A"),
+            format!("{token}."),
+            token.replacen('.', "..", 1),
+            "a".repeat(10_000),
+        ];
+        for alg in [
+            "none", "None", "NONE", "HS384", "HS512", "RS256", "EdDSA", "hs256",
+        ] {
+            let other = with(&token, 0, |header| header["alg"] = json!(alg));
+            let unsigned = other.rsplit_once('.').unwrap().0.to_owned() + ".";
+            forged.extend([other, unsigned]);
+        }
+        for (claim, value) in [
+            ("sub", json!("ben")),
+            ("exp", json!(i64::MAX)),
+            ("fam", json!("1235.77")),
+            ("iss", json!("urn:driftline:other")),
+            ("aud", json!("driftline/refresh")),
+        ] {
+            forged.push(with(&token, 1, |claims| claims[claim] = value));
+        }
+        let unknown_key = with(&token, 0, |header| header["kid"] = json!("AAAA"));
+        let key_missing = with(&token, 0, |header| {
+            header.as_object_mut().unwrap().remove("kid");
+        });
+        forged.extend([unknown_key, key_missing]);
+        let others = [
+            NativeTokens::new(TokenKeys::new([1; 8], [3; 32], NOW_MS), "store"),
+            NativeTokens::new(keys(), "another store"),
+        ];
+        forged.extend(others.iter().map(signed));
+        for forged in forged {
+            assert_eq!(tokens.auth(&forged, NOW_MS), Err(InvalidToken), "{forged}");
+            assert!(tokens.refresh(&forged, NOW_MS).is_err(), "{forged}");
+        }
+        assert!(tokens.auth(&token, NOW_MS).is_ok());
+    }
+
+    /// Signed with the right key, so that each check stands by itself.
+    #[test]
+    fn each_claim_is_checked() {
+        let (tokens, token) = (tokens(), signed(&tokens()));
+        let sign = |change: &dyn Fn(&mut Value), typ: &str| {
+            let mut claims = part(&token, 1);
+            change(&mut claims);
+            let mut header = Header::new(ALGORITHM);
+            header.typ = Some(typ.to_owned());
+            header.kid = Some(BASE64.encode([1; 8]));
+            encode(&header, &claims, &EncodingKey::from_secret(&[2; 32])).unwrap()
+        };
+        assert!(tokens.auth(&sign(&|_| {}, "at+jwt"), NOW_MS).is_ok());
+        assert!(tokens.auth(&sign(&|_| {}, "JWT"), NOW_MS).is_err());
+        for claim in ["exp", "iss", "aud", "sub", "fam", "refresh"] {
+            let missing = sign(
+                &|claims| drop(claims.as_object_mut().unwrap().remove(claim)),
+                "at+jwt",
+            );
+            assert!(tokens.auth(&missing, NOW_MS).is_err(), "{claim}");
+        }
+        for (claim, value) in [
+            ("exp", json!(NOW_MS / 1000)),
+            ("exp", json!(i64::MAX)),
+            ("exp", json!("never")),
+            ("iss", json!("urn:driftline:other")),
+            ("aud", json!("driftline/refresh")),
+            ("fam", json!("1234")),
+            ("fam", json!("-1.77")),
+        ] {
+            let other = sign(&|claims| claims[claim] = value.clone(), "at+jwt");
+            assert!(tokens.auth(&other, NOW_MS).is_err(), "{claim} {value}");
+        }
+    }
+
+    #[test]
+    fn a_retired_key_verifies_for_the_overlap_and_survives_in_the_file() {
+        let token = signed(&tokens());
+        let rotated_at_ms = NOW_MS + DAY_MS;
+        let rotated = keys().rotated([4; 8], [5; 32], rotated_at_ms);
+        let written = TokenKeys::parse(rotated.text().expose_secret()).unwrap();
+        let tokens = NativeTokens::new(written.clone(), "store");
+        assert_eq!(part(&signed(&tokens), 0)["kid"], BASE64.encode([4; 8]));
+        assert!(tokens.auth(&token, NOW_MS).is_ok());
+        let end = rotated_at_ms + KEY_OVERLAP_MS;
+        let id = BASE64.encode([1; 8]);
+        assert!(written.find(&id, end - 1).is_some() && written.find(&id, end).is_none());
+        let later = written.rotated([6; 8], [7; 32], end);
+        assert_eq!(later.keys.len(), 2);
+        assert!(!format!("{later:?}").contains(&id));
+        for bad in ["", "\n", "a 1", "a x AAAA", "a 1 AAAA"] {
+            assert_eq!(TokenKeys::parse(bad).unwrap_err(), TokenKeysError);
+        }
+    }
+}

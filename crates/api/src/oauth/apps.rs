@@ -1,0 +1,151 @@
+//! Apps register themselves, and ask whether their token works.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
+use driftline_core::social::without_bidi_controls;
+use driftline_store::{
+    local_ids,
+    social::app::{self, App as OAuthApp, NewApp},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::redirect_uri;
+use crate::{
+    App,
+    auth::{
+        CallerKind, ScopeSet, WithToken,
+        caller::Credential,
+        needs,
+        opaque_secret::{OpaqueSecret, SecretKind, random_text},
+    },
+    transport::{ApiError, ClientAddress, Params},
+};
+
+/// What an app says of itself.
+#[derive(Deserialize)]
+pub(super) struct Registration {
+    client_name: String,
+    redirect_uris: OneOrMore,
+    #[serde(default)]
+    scopes: String,
+    website: Option<String>,
+}
+
+/// A text with white space between its parts, or a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl OneOrMore {
+    fn into_parts(self) -> Vec<String> {
+        match self {
+            Self::Text(text) => text.split_ascii_whitespace().map(str::to_owned).collect(),
+            Self::List(list) => list,
+        }
+    }
+}
+
+/// `POST /api/v1/apps`.
+pub(super) async fn register(
+    State(app): State<Arc<App>>,
+    ClientAddress(address): ClientAddress,
+    Params(new): Params<Registration>,
+) -> Result<Response, ApiError> {
+    // Nothing in a name may turn around what the page of consent says beside it.
+    let name = without_bidi_controls(new.client_name.trim()).into_owned();
+    if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(invalid("Application name is invalid"));
+    }
+    let redirect_uris = new.redirect_uris.into_parts();
+    let is_good = (1..=MAX_REDIRECT_URIS).contains(&redirect_uris.len())
+        && redirect_uris
+            .iter()
+            .all(|uri| redirect_uri::is_allowed(uri));
+    if !is_good {
+        return Err(invalid("Redirect URI must be an absolute URI."));
+    }
+    let scopes = ScopeSet::parse(&new.scopes)
+        .map_err(|_| invalid("Scopes doesn't match configured on the server."))?;
+    let website = new.website.filter(|website| !website.is_empty());
+    if website.as_deref().is_some_and(|website| !is_page(website)) {
+        return Err(invalid("Website is invalid"));
+    }
+    app.people.count_registration(address)?;
+    let secret = OpaqueSecret::generate(SecretKind::App, None)?;
+    let new = NewApp {
+        client_id: random_text()?,
+        secret_hash: secret.hash(),
+        name,
+        website,
+        redirect_uris,
+        scopes: scopes.to_string(),
+    };
+    let now_ms = app.people.now_ms();
+    let add = move |tx: &mut driftline_store::Tx<'_>| {
+        let id = app::add(tx, &new, now_ms)?;
+        app::by_id(tx, id)
+    };
+    let added = app.store.write(local_ids::root(), add).await?;
+    let added = added.ok_or(ApiError::Internal)?;
+    let mut shown = shown(&added);
+    if let Value::Object(members) = &mut shown {
+        members.insert("client_id".into(), json!(added.client_id));
+        members.insert("client_secret".into(), json!(secret.expose()));
+        members.insert("client_secret_expires_at".into(), json!(0));
+    }
+    Ok(Json(shown).into_response())
+}
+
+/// `GET /api/v1/apps/verify_credentials`, with any token of the app's.
+pub(super) async fn verify(
+    WithToken(caller, _): WithToken<needs::NoScope>,
+    State(app): State<Arc<App>>,
+) -> Result<Response, ApiError> {
+    let id = match caller.kind {
+        CallerKind::App(id) => id,
+        CallerKind::Account {
+            by: Credential::Token(_, id),
+            ..
+        } => id,
+        _ => return Err(ApiError::NotFound),
+    };
+    let found = app.store.read(move |tx| app::by_id(tx, id)).await?;
+    let found = found.ok_or(ApiError::NotFound)?;
+    Ok(Json(shown(&found)).into_response())
+}
+
+/// The entity `Application`, without what only its maker gets.
+fn shown(app: &OAuthApp) -> Value {
+    let scopes: Vec<&str> = app.scopes.split(' ').collect();
+    json!({
+        "id": app.id.to_string(),
+        "name": app.name,
+        "website": app.website,
+        "scopes": scopes,
+        "redirect_uris": app.redirect_uris,
+        "redirect_uri": app.redirect_uris.join("\n"),
+        "vapid_key": "",
+    })
+}
+
+fn is_page(text: &str) -> bool {
+    let url = Url::parse(text).ok();
+    text.len() <= 2_000 && url.is_some_and(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+fn invalid(why: &str) -> ApiError {
+    ApiError::Unprocessable(format!("Validation failed: {why}"))
+}
+
+const MAX_NAME: usize = 60;
+const MAX_REDIRECT_URIS: usize = 20;

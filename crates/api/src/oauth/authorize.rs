@@ -1,0 +1,348 @@
+//! `/oauth/authorize`: a person lets an app act for them, or not.
+//!
+//! What is wrong with the app or its address is shown here, and what is wrong with the rest is sent to that
+//! address: nobody is sent to an address that the app has not registered.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+    response::{IntoResponse as _, Redirect, Response},
+};
+use driftline_core::social::AccountAction;
+use driftline_store::{
+    StoreError, Tx,
+    social::{
+        TokenHolder,
+        app::{self, App as OAuthApp},
+        authorization_code::{self, NewCode},
+        local_account, web_session,
+    },
+};
+use maud::{Markup, html};
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use super::{
+    redirect_uri::{self, OUT_OF_BAND},
+    token::scopes_for,
+};
+use crate::{
+    App,
+    auth::{
+        ScopeSet,
+        opaque_secret::{OpaqueSecret, SecretKind},
+    },
+    pages::{Browser, Language, layout::Page},
+    transport::{ApiError, Params},
+};
+
+/// What an app asks for.
+#[derive(Deserialize)]
+pub(crate) struct Request {
+    #[serde(default)]
+    response_type: String,
+    #[serde(default)]
+    client_id: String,
+    redirect_uri: Option<String>,
+    scope: Option<String>,
+    state: Option<String>,
+    code_challenge: Option<String>,
+    code_challenge_method: Option<String>,
+    force_login: Option<String>,
+    /// Of the page's form alone.
+    #[serde(default)]
+    form_token: String,
+    /// `allow`, or anything else.
+    #[serde(default)]
+    decision: String,
+}
+
+/// A request that may be shown for consent.
+struct Checked {
+    app: OAuthApp,
+    redirect_uri: String,
+    scopes: ScopeSet,
+    challenge: Option<String>,
+}
+
+/// Why a request cannot be shown.
+enum Refused {
+    /// To be shown here.
+    Here(Response),
+    /// To be sent to the app.
+    There(Response),
+}
+
+/// `GET /oauth/authorize`.
+pub(crate) async fn ask(
+    State(app): State<Arc<App>>,
+    language: Language,
+    browser: Browser,
+    uri: Uri,
+    params: Result<Params<Request>, ApiError>,
+) -> Response {
+    let asked = async {
+        let Params(request) = params?;
+        let checked = match check(&app, language, &request).await? {
+            Ok(checked) => checked,
+            Err(Refused::Here(answer) | Refused::There(answer)) => return Ok(answer),
+        };
+        let logs_in = request.force_login.as_deref() == Some("true");
+        match &browser.logged_in {
+            Some((_, holder)) if !logs_in && holder.state.allows(AccountAction::UseTokens) => {
+                let page = consent(language, &browser, &request, &checked, holder);
+                Ok(browser.answer(page.at(uri)))
+            }
+            _ => Ok(to_log_in(language, &uri)),
+        }
+    };
+    let answer: Result<Response, ApiError> = asked.await;
+    answer.unwrap_or_else(|error| Page::of_error(language, error))
+}
+
+/// `POST /oauth/authorize`.
+pub(crate) async fn decide(
+    State(app): State<Arc<App>>,
+    language: Language,
+    browser: Browser,
+    params: Result<Params<Request>, ApiError>,
+) -> Response {
+    let decided = async {
+        let Params(request) = params?;
+        let texts = language.texts();
+        let forbidden =
+            |text| Ok(Page::error(language, StatusCode::FORBIDDEN, text).into_response());
+        let (session, holder) = match &browser.logged_in {
+            Some(found) if browser.sent(&request.form_token) => found,
+            _ => return forbidden(texts.form_expired),
+        };
+        if !holder.state.allows(AccountAction::UseTokens) {
+            return forbidden(texts.frozen);
+        }
+        let checked = match check(&app, language, &request).await? {
+            Ok(checked) => checked,
+            Err(Refused::Here(answer) | Refused::There(answer)) => return Ok(answer),
+        };
+        if request.decision != "allow" {
+            let state = request.state.as_deref();
+            let error = "access_denied";
+            return Ok(send_error(
+                language,
+                &checked.redirect_uri,
+                state,
+                error,
+                texts.denied,
+            ));
+        }
+        let code = OpaqueSecret::generate(SecretKind::AuthorizationCode, Some(holder.id))?;
+        let new = NewCode {
+            account: holder.id,
+            hash: code.hash(),
+            app: checked.app.id,
+            redirect_uri: checked.redirect_uri.clone(),
+            scopes: checked.scopes.to_string(),
+            challenge: checked.challenge,
+        };
+        let now_ms = app.people.now_ms();
+        let (account, session) = (holder.id, session.id);
+        // Whoever freezes the account or replaces its passphrase ends its sessions and then its codes.
+        let add = move |tx: &mut Tx<'_>| {
+            let sessions = web_session::list(tx, account, now_ms)?;
+            let is_there = sessions.iter().any(|known| known.id == session);
+            if is_there {
+                authorization_code::add(tx, &new, now_ms)?;
+            }
+            Ok::<_, StoreError>(is_there)
+        };
+        if !app.store.write(local_account::root(account), add).await? {
+            return forbidden(texts.form_expired);
+        }
+        if checked.redirect_uri == OUT_OF_BAND {
+            return Ok(shown_code(language, &checked.app.name, code.expose()).into_response());
+        }
+        let mut answer = vec![("code", code.expose())];
+        answer.extend(request.state.as_deref().map(|state| ("state", state)));
+        Ok(send(&checked.redirect_uri, &answer))
+    };
+    let answer: Result<Response, ApiError> = decided.await;
+    answer.unwrap_or_else(|error| Page::of_error(language, error))
+}
+
+async fn check(
+    app: &App,
+    language: Language,
+    request: &Request,
+) -> Result<Result<Checked, Refused>, ApiError> {
+    let texts = language.texts();
+    let here = |text| {
+        let page = Page::error(language, StatusCode::BAD_REQUEST, text);
+        Ok(Err(Refused::Here(page.into_response())))
+    };
+    let client_id = request.client_id.clone();
+    let found = app.store.read(move |tx| app::by_client_id(tx, &client_id));
+    let Some(client) = found.await? else {
+        return here(texts.unknown_app);
+    };
+    let redirect_uri = match (&request.redirect_uri, &*client.redirect_uris) {
+        (Some(uri), registered) if registered.contains(uri) => uri.clone(),
+        (None, [only]) => only.clone(),
+        _ => return here(texts.wrong_redirect),
+    };
+    let there = |error: &str, text| {
+        let state = request.state.as_deref();
+        let answer = send_error(language, &redirect_uri, state, error, text);
+        Ok(Err(Refused::There(answer)))
+    };
+    if request.response_type != "code" {
+        return there("unsupported_response_type", texts.bad_request);
+    }
+    let Some(scopes) = scopes_for(&client, request.scope.as_deref()) else {
+        return there("invalid_scope", texts.wrong_scope);
+    };
+    let challenge = match (&request.code_challenge, &request.code_challenge_method) {
+        (None, None) => None,
+        (Some(challenge), Some(method)) if method == "S256" && is_challenge(challenge) => {
+            Some(challenge.clone())
+        }
+        // `plain` too, which is what a missing method means: it proves nothing to who saw the request.
+        _ => return there("invalid_request", texts.bad_request),
+    };
+    Ok(Ok(Checked {
+        app: client,
+        redirect_uri,
+        scopes,
+        challenge,
+    }))
+}
+
+fn is_challenge(text: &str) -> bool {
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    text.len() == 43 && text.bytes().all(is_base64)
+}
+
+/// Sends the browser to the app.
+fn send(redirect_uri: &str, params: &[(&str, &str)]) -> Response {
+    match redirect_uri::with_params(redirect_uri, params) {
+        Some(address) => {
+            let mut answer = Redirect::to(&address).into_response();
+            let headers = answer.headers_mut();
+            headers.insert(
+                "cache-control",
+                axum::http::HeaderValue::from_static("no-store"),
+            );
+            headers.insert(
+                "referrer-policy",
+                axum::http::HeaderValue::from_static("no-referrer"),
+            );
+            answer
+        }
+        None => ApiError::Internal.into_response(),
+    }
+}
+
+fn send_error(
+    language: Language,
+    redirect_uri: &str,
+    state: Option<&str>,
+    error: &str,
+    text: &str,
+) -> Response {
+    if redirect_uri == OUT_OF_BAND {
+        return Page::error(language, StatusCode::BAD_REQUEST, text).into_response();
+    }
+    let mut params = vec![("error", error)];
+    params.extend(state.map(|state| ("state", state)));
+    send(redirect_uri, &params)
+}
+
+/// The log-in, which leads back here. It must not be forced twice.
+fn to_log_in(language: Language, uri: &Uri) -> Response {
+    let query = uri.query().unwrap_or_default();
+    let mut back = form_urlencoded::Serializer::new(String::new());
+    let kept = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name != "force_login");
+    back.extend_pairs(kept);
+    let back = format!("{}?{}", uri.path(), back.finish());
+    let mut to = form_urlencoded::Serializer::new(String::new());
+    to.append_pair("to", &back)
+        .append_pair("lang", language.tag());
+    Redirect::to(&format!("/log-in?{}", to.finish())).into_response()
+}
+
+fn consent(
+    language: Language,
+    browser: &Browser,
+    request: &Request,
+    checked: &Checked,
+    holder: &TokenHolder,
+) -> Page {
+    let texts = language.texts();
+    let hidden = |name: &str, value: Option<&str>| {
+        html! {
+            @if let Some(value) = value {
+                input type="hidden" name=(name) value=(value);
+            }
+        }
+    };
+    let website = checked.app.website.as_deref();
+    let body = html! {
+        p {
+            strong { (checked.app.name) } " " (texts.wants_access) " "
+            strong { "@" (holder.name.as_str()) } (texts.wants_access_end)
+        }
+        @if let Some(website) = website {
+            p.hint { a href=(website) rel="noopener noreferrer nofollow" { (website) } }
+        }
+        h2 { (texts.may) }
+        (scopes_in_words(language, checked.scopes))
+        @if checked.redirect_uri != OUT_OF_BAND {
+            p.hint { (texts.leads_to) " " (checked.redirect_uri) }
+        }
+        form method="post" action={ "/oauth/authorize?lang=" (language.tag()) } {
+            (browser.hidden_token())
+            (hidden("response_type", Some(&request.response_type)))
+            (hidden("client_id", Some(&request.client_id)))
+            (hidden("redirect_uri", Some(&checked.redirect_uri)))
+            (hidden("scope", request.scope.as_deref()))
+            (hidden("state", request.state.as_deref()))
+            (hidden("code_challenge", request.code_challenge.as_deref()))
+            (hidden("code_challenge_method", request.code_challenge_method.as_deref()))
+            button type="submit" name="decision" value="allow" { (texts.allow) }
+            button.second type="submit" name="decision" value="deny" { (texts.deny) }
+        }
+        form.after method="post" action={ "/log-out?lang=" (language.tag()) } {
+            (browser.hidden_token())
+            (texts.not_you) " " button.link type="submit" { (texts.log_out) }
+        }
+    };
+    let form_leads_to = match checked.redirect_uri.as_str() {
+        OUT_OF_BAND => None,
+        uri => redirect_uri::form_source(uri),
+    };
+    Page {
+        form_leads_to,
+        ..Page::new(language, texts.consent, body)
+    }
+}
+
+fn scopes_in_words(language: Language, scopes: ScopeSet) -> Markup {
+    let texts = language.texts();
+    html! {
+        ul {
+            @for scope in scopes.iter() {
+                li { (texts.scope(scope)) }
+            }
+        }
+    }
+}
+
+fn shown_code(language: Language, app: &str, code: &str) -> Page {
+    let texts = language.texts();
+    let body = html! {
+        p { (texts.copy_code) " " strong { (app) } (texts.copy_code_end) }
+        code.copy { (code) }
+        p.hint { (texts.code_lasts) }
+    };
+    Page::new(language, texts.code, body)
+}

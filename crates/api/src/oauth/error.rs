@@ -1,0 +1,79 @@
+use axum::{
+    Json,
+    http::{
+        StatusCode,
+        header::{CACHE_CONTROL, WWW_AUTHENTICATE},
+    },
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+
+use crate::transport::ApiError;
+
+/// Why an app gets no token (RFC 6749, 5.2).
+#[derive(Debug)]
+pub(super) enum OAuthError {
+    /// The app is unknown, or its secret wrong.
+    InvalidClient,
+    /// The code or the passphrase is wrong, or not good any more.
+    InvalidGrant,
+    /// The scopes are unknown, or more than the app registered.
+    InvalidScope,
+    /// A parameter is missing or malformed.
+    InvalidRequest(&'static str),
+    /// There is no such grant here.
+    UnsupportedGrantType,
+    /// The token is another app's.
+    UnauthorizedClient,
+    /// Something that is no matter of OAuth.
+    Other(ApiError),
+}
+
+impl<E: Into<ApiError>> From<E> for OAuthError {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+impl IntoResponse for OAuthError {
+    fn into_response(self) -> Response {
+        let (status, error, description) = match self {
+            Self::InvalidClient => (
+                StatusCode::UNAUTHORIZED,
+                "invalid_client",
+                "Client authentication failed due to unknown client, no client authentication included, or unsupported authentication method.",
+            ),
+            Self::InvalidGrant => (
+                StatusCode::BAD_REQUEST,
+                "invalid_grant",
+                "The provided authorization grant is invalid, expired, revoked, does not match the redirection URI used in the authorization request, or was issued to another client.",
+            ),
+            Self::InvalidScope => (
+                StatusCode::BAD_REQUEST,
+                "invalid_scope",
+                "The requested scope is invalid, unknown, or malformed.",
+            ),
+            Self::InvalidRequest(why) => (StatusCode::BAD_REQUEST, "invalid_request", why),
+            Self::UnsupportedGrantType => (
+                StatusCode::BAD_REQUEST,
+                "unsupported_grant_type",
+                "The authorization grant type is not supported by the authorization server.",
+            ),
+            Self::UnauthorizedClient => (
+                StatusCode::FORBIDDEN,
+                "unauthorized_client",
+                "You are not authorized to revoke this token",
+            ),
+            Self::Other(error) => return error.into_response(),
+        };
+        let body = Json(json!({ "error": error, "error_description": description }));
+        let no_store = (CACHE_CONTROL, "no-store");
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                let challenge = (WWW_AUTHENTICATE, "Basic realm=\"driftline\"");
+                (status, [no_store, challenge], body).into_response()
+            }
+            _ => (status, [no_store], body).into_response(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `/oauth/revoke`: an app gives a token back.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State, http::HeaderMap};
+use driftline_store::{Root, Tx, social::access_token};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{client, error::OAuthError};
+use crate::{
+    App,
+    auth::opaque_secret::{OpaqueSecret, SecretKind},
+    transport::Params,
+};
+
+/// What is given back, and by whom.
+#[derive(Deserialize)]
+pub(super) struct Revocation {
+    client_id: Option<String>,
+    client_secret: Option<SecretString>,
+    token: Option<SecretString>,
+}
+
+/// `POST /oauth/revoke`. A token that is unknown is as good as revoked (RFC 7009, 2.2); one of another app
+/// stays.
+pub(super) async fn revoke(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    Params(revocation): Params<Revocation>,
+) -> Result<Json<Value>, OAuthError> {
+    let Revocation {
+        client_id,
+        client_secret,
+        token,
+    } = revocation;
+    let client = client::authenticated(&app, &headers, client_id, client_secret).await;
+    let client = client.map_err(|error| match error {
+        OAuthError::InvalidClient => OAuthError::UnauthorizedClient,
+        error => error,
+    })?;
+    let token = token.ok_or(OAuthError::InvalidRequest("token is missing"))?;
+    let Some(token) = OpaqueSecret::parse(SecretKind::AccessToken, token.expose_secret()) else {
+        return Ok(Json(json!({})));
+    };
+    let (account, hash) = (token.account, token.hash());
+    let revoke = move |tx: &mut Tx<'_>| {
+        let is_revoked = access_token::revoke_secret(tx, account, &hash, client.id)?;
+        Ok::<_, driftline_store::StoreError>(
+            is_revoked || access_token::find(tx, account, &hash)?.is_none(),
+        )
+    };
+    let is_gone = app.store.write(Root::none(), revoke).await?;
+    match account {
+        Some(account) => app.people.callers.forget(account),
+        None => app.people.callers.forget_all(),
+    }
+    match is_gone {
+        true => Ok(Json(json!({}))),
+        false => Err(OAuthError::UnauthorizedClient),
+    }
+}

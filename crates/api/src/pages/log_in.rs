@@ -1,0 +1,206 @@
+use std::sync::Arc;
+
+use axum::{
+    extract::{Query, State, rejection::QueryRejection},
+    http::{StatusCode, Uri},
+    response::{IntoResponse as _, Redirect, Response},
+};
+use driftline_core::social::LogInRefused;
+use maud::{Markup, html};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::{Browser, Language, layout::Page};
+use crate::{
+    App,
+    auth::log_in::{self, LogInFailed},
+    people::SignUpMode,
+    transport::{ApiError, ClientAddress, Params},
+};
+
+/// Where a log-in leads.
+#[derive(Deserialize)]
+pub(super) struct Destination {
+    to: Option<String>,
+}
+
+/// The form.
+#[derive(Deserialize)]
+pub(super) struct LogInForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    who: String,
+    #[serde(default)]
+    passphrase: SecretString,
+    to: Option<String>,
+}
+
+/// `GET /log-in`.
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    language: Language,
+    browser: Browser,
+    uri: Uri,
+    query: Result<Query<Destination>, QueryRejection>,
+) -> Response {
+    let to = query
+        .ok()
+        .and_then(|Query(query)| query.to)
+        .filter(|to| is_own(to));
+    let page = match &browser.logged_in {
+        Some((_, holder)) if to.is_none() => {
+            let name = holder.name.as_str();
+            Page::new(
+                language,
+                language.texts().logged_in,
+                welcome(language, &browser, name),
+            )
+        }
+        _ => form(&app, language, &browser, to.as_deref(), None),
+    };
+    browser.answer(page.at(uri))
+}
+
+/// `POST /log-in`.
+pub(super) async fn submit(
+    State(app): State<Arc<App>>,
+    language: Language,
+    ClientAddress(address): ClientAddress,
+    browser: Browser,
+    params: Result<Params<LogInForm>, ApiError>,
+) -> Response {
+    let submitted = async {
+        let Params(sent) = params?;
+        let to = sent.to.as_deref().filter(|to| is_own(to));
+        let texts = language.texts();
+        let refused = |status, text: &str| {
+            let page = form(&app, language, &browser, to, Some((&sent.who, text)));
+            Ok(browser.answer(Page { status, ..page }))
+        };
+        if !browser.sent(&sent.form_token) {
+            return refused(StatusCode::FORBIDDEN, texts.form_expired);
+        }
+        let begin = browser.begin_session();
+        match log_in::log_in(&app, &sent.who, &sent.passphrase, address, begin).await? {
+            Ok((_, secret)) => {
+                let there = Redirect::to(to.unwrap_or("/log-in"));
+                Ok(browser.with_session(&secret?, there))
+            }
+            Err(LogInFailed::Wrong) => refused(StatusCode::UNAUTHORIZED, texts.wrong_passphrase),
+            Err(LogInFailed::TooEarly(wait_s)) => {
+                let text = texts.wait.replace("{}", &wait_s.to_string());
+                let mut answer = refused(StatusCode::TOO_MANY_REQUESTS, &text)?;
+                answer.headers_mut().insert("retry-after", wait_s.into());
+                Ok(answer)
+            }
+            Err(LogInFailed::Refused(LogInRefused::AwaitsApproval)) => {
+                refused(StatusCode::FORBIDDEN, texts.awaits_approval)
+            }
+            Err(LogInFailed::Refused(LogInRefused::Frozen)) => {
+                refused(StatusCode::FORBIDDEN, texts.frozen)
+            }
+        }
+    };
+    let answer: Result<Response, ApiError> = submitted.await;
+    answer.unwrap_or_else(|error| Page::of_error(language, error))
+}
+
+/// The form of `POST /log-out`.
+#[derive(Deserialize)]
+pub(super) struct LogOutForm {
+    #[serde(default)]
+    form_token: String,
+}
+
+/// `POST /log-out`.
+pub(super) async fn log_out(
+    language: Language,
+    browser: Browser,
+    params: Result<Params<LogOutForm>, ApiError>,
+) -> Response {
+    let is_ours = params.is_ok_and(|Params(form)| browser.sent(&form.form_token));
+    if !is_ours {
+        let text = language.texts().form_expired;
+        return Page::error(language, StatusCode::FORBIDDEN, text).into_response();
+    }
+    let out = browser.log_out(Redirect::to("/log-in")).await;
+    out.unwrap_or_else(|error| Page::of_error(language, error))
+}
+
+fn form(
+    app: &App,
+    language: Language,
+    browser: &Browser,
+    to: Option<&str>,
+    refused: Option<(&str, &str)>,
+) -> Page {
+    let texts = language.texts();
+    let (who, error) = refused.unzip();
+    let body = html! {
+        @if let Some(error) = error {
+            p.error role="alert" { (error) }
+        }
+        form method="post" action={ "/log-in?lang=" (language.tag()) } {
+            (browser.hidden_token())
+            @if let Some(to) = to {
+                input type="hidden" name="to" value=(to);
+            }
+            div.field {
+                label for="who" { (texts.who) }
+                input #who type="text" name="who" value=[who] required autocomplete="username"
+                    autocapitalize="none" spellcheck="false" maxlength="319" autofocus[who.is_none()];
+            }
+            div.field {
+                label for="passphrase" { (texts.passphrase) }
+                input #passphrase type="password" name="passphrase" required
+                    autocomplete="current-password" maxlength="2048" autofocus[who.is_some()];
+            }
+            button type="submit" { (texts.log_in) }
+        }
+        @if app.people.sign_up.mode != SignUpMode::Closed {
+            p.after { (texts.no_account) " " a href={ "/sign-up?lang=" (language.tag()) } { (texts.sign_up) } }
+        }
+    };
+    Page::new(language, texts.log_in, body)
+}
+
+fn welcome(language: Language, browser: &Browser, name: &str) -> Markup {
+    let texts = language.texts();
+    html! {
+        p { (texts.logged_in_as) " " strong { "@" (name) } }
+        p { (texts.go_to_app) }
+        form method="post" action={ "/log-out?lang=" (language.tag()) } {
+            (browser.hidden_token())
+            button.second type="submit" { (texts.log_out) }
+        }
+    }
+}
+
+/// Whether it is a page of ours that a log-in may lead to: nothing else, so that no link here leads
+/// elsewhere.
+fn is_own(to: &str) -> bool {
+    to.starts_with("/oauth/authorize?")
+        && to.len() <= 8_000
+        && to.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_in_leads_to_our_own_pages_alone() {
+        assert!(is_own("/oauth/authorize?client_id=1"));
+        for other in [
+            "",
+            "/",
+            "//evil.example",
+            "https://evil.example/oauth/authorize?",
+            "/oauth/authorize/../..//evil.example",
+            "/oauth/authorize?x\r\nSet-Cookie: a=b",
+        ] {
+            assert!(!is_own(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse as _, Response},
+};
+use driftline_core::social::PassphraseError;
+use maud::{Markup, html};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::{Browser, Language, layout::Page};
+use crate::{
+    App,
+    people::SignUpMode,
+    sign_up::{self, Faults, NameFault, SignUpRequest},
+    transport::{ApiError, ClientAddress, Params},
+};
+
+/// The form.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SignUpForm {
+    form_token: String,
+    name: String,
+    mail: String,
+    passphrase: SecretString,
+    reason: String,
+}
+
+/// `GET /sign-up`.
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    language: Language,
+    browser: Browser,
+    uri: Uri,
+) -> Response {
+    if app.people.sign_up.mode == SignUpMode::Closed {
+        return closed(language).at(uri).into_response();
+    }
+    let (sent, faults) = (SignUpForm::default(), Faults::default());
+    browser.answer(form(&app, language, &browser, &sent, &faults, None).at(uri))
+}
+
+/// `POST /sign-up`. Whoever's address it is, the page is the same.
+pub(super) async fn submit(
+    State(app): State<Arc<App>>,
+    language: Language,
+    ClientAddress(address): ClientAddress,
+    browser: Browser,
+    headers: HeaderMap,
+    params: Result<Params<SignUpForm>, ApiError>,
+) -> Response {
+    let submitted = async {
+        let Params(sent) = params?;
+        if app.people.sign_up.mode == SignUpMode::Closed {
+            return Ok(closed(language).into_response());
+        }
+        if !browser.sent(&sent.form_token) {
+            let expired = Some(language.texts().form_expired);
+            let page = form(&app, language, &browser, &sent, &Faults::default(), expired);
+            let status = StatusCode::FORBIDDEN;
+            return Ok(browser.answer(Page { status, ..page }));
+        }
+        let request = SignUpRequest {
+            name: sent.name.clone(),
+            mail: sent.mail.clone(),
+            passphrase: sent.passphrase.clone(),
+            reason: sent.reason.clone(),
+            language,
+        };
+        match sign_up::sign_up(&app, &headers, address, request).await? {
+            Ok(_) => Ok(browser.answer(sent_page(language, &browser, sent.mail.trim()))),
+            Err(faults) => {
+                let page = form(&app, language, &browser, &sent, &faults, None);
+                let status = StatusCode::UNPROCESSABLE_ENTITY;
+                Ok(browser.answer(Page { status, ..page }))
+            }
+        }
+    };
+    let answer: Result<Response, ApiError> = submitted.await;
+    answer.unwrap_or_else(|error| Page::of_error(language, error))
+}
+
+/// The form of `POST /sign-up/resend`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ResendForm {
+    form_token: String,
+    mail: String,
+}
+
+/// `POST /sign-up/resend`. Whether anything is sent is not told.
+pub(super) async fn resend(
+    State(app): State<Arc<App>>,
+    language: Language,
+    ClientAddress(address): ClientAddress,
+    browser: Browser,
+    headers: HeaderMap,
+    params: Result<Params<ResendForm>, ApiError>,
+) -> Response {
+    let submitted = async {
+        let Params(sent) = params?;
+        if !browser.sent(&sent.form_token) {
+            let text = language.texts().form_expired;
+            return Ok(Page::error(language, StatusCode::FORBIDDEN, text).into_response());
+        }
+        sign_up::resend(&app, &headers, address, &sent.mail).await?;
+        Ok(browser.answer(sent_page(language, &browser, sent.mail.trim())))
+    };
+    let answer: Result<Response, ApiError> = submitted.await;
+    answer.unwrap_or_else(|error| Page::of_error(language, error))
+}
+
+fn closed(language: Language) -> Page {
+    let texts = language.texts();
+    let status = StatusCode::FORBIDDEN;
+    let body = html! { p { (texts.sign_up_closed) } };
+    Page {
+        status,
+        ..Page::new(language, texts.sign_up, body)
+    }
+}
+
+fn form(
+    app: &App,
+    language: Language,
+    browser: &Browser,
+    sent: &SignUpForm,
+    faults: &Faults,
+    error: Option<&str>,
+) -> Page {
+    let texts = language.texts();
+    let name_fault = faults.name.map(|fault| match fault {
+        NameFault::Invalid => texts.bad_name,
+        NameFault::Taken => texts.name_taken,
+    });
+    let passphrase_fault = faults.passphrase.map(|fault| match fault {
+        PassphraseError::Short => texts.short_passphrase,
+        PassphraseError::Long => texts.long_passphrase,
+    });
+    let body = html! {
+        @if let Some(error) = error {
+            p.error role="alert" { (error) }
+        }
+        form method="post" action={ "/sign-up?lang=" (language.tag()) } {
+            (browser.hidden_token())
+            div.field {
+                label for="name" { (texts.name) }
+                input #name type="text" name="name" value=(sent.name) required autocomplete="username"
+                    autocapitalize="none" spellcheck="false" maxlength="64" aria-describedby="name-hint";
+                (below("name-hint", texts.name_hint, name_fault))
+            }
+            div.field {
+                label for="mail" { (texts.mail) }
+                input #mail type="email" name="mail" value=(sent.mail) required autocomplete="email"
+                    maxlength="319" aria-describedby="mail-hint";
+                (below("mail-hint", texts.mail_hint, faults.mail.then_some(texts.bad_mail)))
+            }
+            div.field {
+                label for="passphrase" { (texts.passphrase) }
+                input #passphrase type="password" name="passphrase" required autocomplete="new-password"
+                    maxlength="2048" aria-describedby="passphrase-hint";
+                (below("passphrase-hint", texts.passphrase_hint, passphrase_fault))
+            }
+            @if app.people.sign_up.mode == SignUpMode::Approval {
+                div.field {
+                    label for="reason" { (texts.reason) }
+                    textarea #reason name="reason" required maxlength="500" aria-describedby="reason-hint" {
+                        (sent.reason)
+                    }
+                    (below("reason-hint", texts.reason_hint, faults.reason.then_some(texts.reason_needed)))
+                }
+            }
+            button type="submit" { (texts.sign_up) }
+        }
+    };
+    Page::new(language, texts.sign_up, body)
+}
+
+/// What is wrong with a field, else what it is for.
+fn below(id: &str, hint: &str, fault: Option<&str>) -> Markup {
+    html! {
+        @match fault {
+            Some(fault) => p.error #(id) role="alert" { (fault) },
+            None => p.hint #(id) { (hint) },
+        }
+    }
+}
+
+fn sent_page(language: Language, browser: &Browser, mail: &str) -> Page {
+    let texts = language.texts();
+    let (before, after) = texts.mail_sent_text.split_once("{}").unwrap_or_default();
+    let body = html! {
+        p { (before) strong { (mail) } (after) }
+        p.hint { (texts.mail_sent_hint) }
+        form.after method="post" action={ "/sign-up/resend?lang=" (language.tag()) } {
+            (browser.hidden_token())
+            input type="hidden" name="mail" value=(mail);
+            button.second type="submit" { (texts.resend) }
+        }
+    };
+    Page::new(language, texts.mail_sent, body)
+}

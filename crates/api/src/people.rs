@@ -1,0 +1,187 @@
+//! What people's accounts, tokens and pages need beside the store.
+
+use std::{net::IpAddr, sync::Arc};
+
+use driftline_runtime::now_ms;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+
+use crate::{
+    auth::{
+        CallerCache, NativeTokens, PassphraseHasher, Throttle, ThrottleRule, TokenKeys, TooEarly,
+        network,
+    },
+    transport::ApiError,
+};
+
+/// What people's accounts, tokens and pages need beside the store. Clones share it.
+#[derive(Clone)]
+pub struct People {
+    /// Callers that were read lately. Whoever freezes an account or revokes tokens in this process says so
+    /// here.
+    pub callers: CallerCache,
+    /// Gives and verifies native tokens.
+    pub native: NativeTokens,
+    /// Hashes passphrases.
+    pub hasher: PassphraseHasher,
+    /// Who may sign up.
+    pub sign_up: SignUp,
+    /// Takes mail to people.
+    pub mail: Arc<dyn MailPort>,
+    /// The time, Unix ms.
+    pub clock: fn() -> i64,
+    /// How often addresses and accounts try to log in.
+    pub(crate) throttles: Arc<Throttles>,
+}
+
+/// Who may sign up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignUp {
+    /// How.
+    pub mode: SignUpMode,
+    /// Whether accounts are made without a mail that verifies the address: for tests alone.
+    pub without_mail: bool,
+}
+
+/// How people may sign up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignUpMode {
+    /// Not: the operator makes accounts.
+    #[default]
+    Closed,
+    /// Somebody has to approve them.
+    Approval,
+    /// Whoever has a mail address.
+    Open,
+}
+
+/// A mail to one person.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// The address.
+    pub to: String,
+    /// What it is about.
+    pub subject: String,
+    /// Its text, which may hold a secret.
+    pub text: String,
+}
+
+impl std::fmt::Debug for Mail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mail(…)")
+    }
+}
+
+/// What takes mail to people. The server wires it.
+pub trait MailPort: Send + Sync {
+    /// Takes a mail. The request does not wait until it has arrived, and an error is only logged: else its
+    /// answer would tell whether an address is known.
+    fn send(&self, mail: Mail) -> BoxFuture<'static, ()>;
+}
+
+/// Drops every mail.
+#[derive(Clone, Copy, Debug)]
+pub struct NoMail;
+
+impl MailPort for NoMail {
+    fn send(&self, _: Mail) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// How often it was tried, by whom.
+#[derive(Debug)]
+pub(crate) struct Throttles {
+    addresses: Mutex<Throttle<IpAddr>>,
+    /// By what was typed, a name or a mail address: one count for both would tell whose address it is.
+    accounts: Mutex<Throttle<String>>,
+    registrations: Mutex<Throttle<IpAddr>>,
+    mails: Mutex<Throttle<String>>,
+}
+
+impl Default for Throttles {
+    fn default() -> Self {
+        Self {
+            addresses: Mutex::new(Throttle::new(ThrottleRule::ADDRESS)),
+            accounts: Mutex::new(Throttle::new(ThrottleRule::ACCOUNT)),
+            registrations: Mutex::new(Throttle::new(ThrottleRule::REGISTRATION)),
+            mails: Mutex::new(Throttle::new(ThrottleRule::MAIL)),
+        }
+    }
+}
+
+impl Throttles {
+    /// Counts a log-in, unless its address or its account has to wait.
+    pub(crate) fn begin_log_in(
+        &self,
+        account: &str,
+        address: &IpAddr,
+        now_ms: i64,
+    ) -> Result<(), TooEarly> {
+        // An address that has to wait must not make the account wait.
+        self.addresses.lock().begin(address, now_ms)?;
+        let begun = self.accounts.lock().begin(&account.to_owned(), now_ms);
+        if begun.is_err() {
+            self.addresses.lock().take_back(address);
+        }
+        begun
+    }
+
+    /// The failures of an address stay, or an attacker with an account would be free of them.
+    pub(crate) fn log_in_succeeded(&self, account: &str, address: &IpAddr) {
+        self.accounts.lock().succeeded(&account.to_owned());
+        self.addresses.lock().take_back(address);
+    }
+}
+
+impl People {
+    /// With these keys, for the store of that random name; sign-ups are closed.
+    pub fn new(keys: TokenKeys, store_nonce: &str) -> Self {
+        Self {
+            callers: CallerCache::default(),
+            native: NativeTokens::new(keys, store_nonce),
+            hasher: PassphraseHasher::default(),
+            sign_up: SignUp {
+                mode: SignUpMode::Closed,
+                without_mail: false,
+            },
+            mail: Arc::new(NoMail),
+            clock: now_ms,
+            throttles: Arc::default(),
+        }
+    }
+
+    /// The time, Unix ms.
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.clock)()
+    }
+
+    /// Counts what any address may do, but not as often as it likes.
+    pub(crate) fn count_registration(&self, address: IpAddr) -> Result<(), ApiError> {
+        if self.sign_up.without_mail {
+            return Ok(());
+        }
+        let mut registrations = self.throttles.registrations.lock();
+        let counted = registrations.begin(&network(address), self.now_ms());
+        counted.map_err(|early| ApiError::TooManyRequests {
+            retry_after_s: early.wait_ms.div_euclid(1000) + 1,
+        })
+    }
+}
+
+impl People {
+    /// Counts a mail to an address, which nobody may fill with ours.
+    pub(crate) fn count_mail(&self, mail_key: &str) -> Result<(), TooEarly> {
+        let mut mails = self.throttles.mails.lock();
+        mails.begin(&mail_key.to_owned(), self.now_ms())
+    }
+}
+
+impl std::fmt::Debug for People {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("People")
+            .field("sign_up", &self.sign_up)
+            .finish_non_exhaustive()
+    }
+}

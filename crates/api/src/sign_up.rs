@@ -1,0 +1,267 @@
+//! Signing up, by our page or by an app.
+//!
+//! Nobody learns whether a mail address is known: the answer is the same, and what differs is in the mail.
+//! A name is held for whoever asked first, whatever their address, so that a name that is still free tells
+//! nothing of an address either.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, header::HOST};
+use driftline_core::social::{
+    AccountName, AccountState, MailAddress, Passphrase, PassphraseError, VerificationState,
+};
+use driftline_store::{
+    LocalAccountId, LocalId, StoreError, Tx, local_ids,
+    social::{
+        local_account::{self, AccountTaken, LocalAccount},
+        pending_account::{self, NewPending, NotVerified, PendingAccount},
+    },
+};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::{
+    App,
+    auth::{is_own_name, opaque_secret::fill_random},
+    pages::Language,
+    people::{Mail, SignUpMode},
+    transport::ApiError,
+};
+
+/// What somebody signs up with.
+#[derive(Debug)]
+pub(crate) struct SignUpRequest {
+    pub(crate) name: String,
+    pub(crate) mail: String,
+    pub(crate) passphrase: SecretString,
+    pub(crate) reason: String,
+    pub(crate) language: Language,
+}
+
+/// What is wrong with a sign-up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    pub(crate) name: Option<NameFault>,
+    pub(crate) mail: bool,
+    pub(crate) passphrase: Option<PassphraseError>,
+    pub(crate) reason: bool,
+}
+
+/// What is wrong with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameFault {
+    Invalid,
+    Taken,
+}
+
+/// Signs somebody up; returns the ID that the account will have. The passphrase is hashed and a mail sent
+/// whatever the store says.
+pub(crate) async fn sign_up(
+    app: &App,
+    headers: &HeaderMap,
+    address: IpAddr,
+    request: SignUpRequest,
+) -> Result<Result<LocalAccountId, Faults>, ApiError> {
+    let people = &app.people;
+    let mode = people.sign_up.mode;
+    if mode == SignUpMode::Closed {
+        return Err(ApiError::Forbidden(CLOSED));
+    }
+    let reason = request.reason.trim().to_owned();
+    let name = AccountName::new(request.name.trim());
+    let mail = MailAddress::new(request.mail.trim());
+    let passphrase = Passphrase::choose(&request.passphrase);
+    let faults = Faults {
+        name: name.is_err().then_some(NameFault::Invalid),
+        mail: mail.is_err(),
+        passphrase: passphrase.as_ref().err().copied(),
+        reason: (mode == SignUpMode::Approval && reason.is_empty())
+            || reason.chars().count() > MAX_REASON,
+    };
+    let (Ok(name), Ok(mail), Ok(passphrase), false) = (name, mail, passphrase, faults.reason)
+    else {
+        return Ok(Err(faults));
+    };
+    let base = mail_base(app, headers)?;
+    people.count_registration(address)?;
+    let hash = people.hasher.hash(passphrase).await?;
+    let state = new_state()?;
+    let new = NewPending {
+        name: name.clone(),
+        mail: mail.clone(),
+        passphrase: hash,
+        reason,
+        locale: request.language.tag().to_owned(),
+        state: state.digest(),
+    };
+    let now_ms = people.now_ms();
+    let verified = people.sign_up.without_mail.then(|| state.text());
+    let add = move |tx: &mut Tx<'_>| {
+        let known = local_account::by_mail(tx, &new.mail)?;
+        let pending = match pending_account::add(tx, &new, now_ms)? {
+            Ok(pending) => pending,
+            Err(taken) => return Ok(Err(taken)),
+        };
+        if let Some(state) = &verified {
+            let created = verify(tx, pending, state, false, now_ms)?;
+            if let Ok(created) = created {
+                // The address is not asked, so that the account is there at once.
+                let active = AccountState::Active;
+                let _ = local_account::change_state(tx, created.id, active)?;
+            }
+        }
+        Ok::<_, StoreError>(Ok((pending, known)))
+    };
+    let (pending, known) = match app.store.write(local_ids::root(), add).await? {
+        Ok(added) => added,
+        // Of the two it can only be the name.
+        Err(AccountTaken::Name | AccountTaken::Mail) => {
+            return Ok(Err(Faults {
+                name: Some(NameFault::Taken),
+                ..Faults::default()
+            }));
+        }
+    };
+    if !people.sign_up.without_mail {
+        let mail = match known {
+            Some(_) => known_mail(&base, request.language, &mail),
+            None => confirm_mail(
+                &base,
+                request.language,
+                &mail,
+                name.as_str(),
+                pending,
+                &state,
+            ),
+        };
+        tokio::spawn(people.mail.send(mail));
+    }
+    Ok(Ok(pending_account::account_id(pending)))
+}
+
+/// Sends the mail of a pending account again, with a new state. The answer does not tell whether there is
+/// one.
+pub(crate) async fn resend(
+    app: &App,
+    headers: &HeaderMap,
+    address: IpAddr,
+    mail: &str,
+) -> Result<(), ApiError> {
+    let people = &app.people;
+    if people.sign_up.mode == SignUpMode::Closed {
+        return Err(ApiError::Forbidden(CLOSED));
+    }
+    let base = mail_base(app, headers)?;
+    people.count_registration(address)?;
+    let Ok(mail) = MailAddress::new(mail.trim()) else {
+        return Ok(());
+    };
+    if people.count_mail(&mail.key()).is_err() {
+        return Ok(());
+    }
+    let state = new_state()?;
+    let (digest, now_ms, to) = (state.digest(), people.now_ms(), mail.clone());
+    let renew = move |tx: &mut Tx<'_>| {
+        // Nothing is mailed to an account's address again: it was told once.
+        match local_account::by_mail(tx, &to)? {
+            Some(_) => Ok(None),
+            None => pending_account::renew(tx, &to, &digest, now_ms),
+        }
+    };
+    let renewed: Option<PendingAccount> = app.store.write(local_ids::root(), renew).await?;
+    if let Some(PendingAccount {
+        id, name, locale, ..
+    }) = renewed
+    {
+        let language = Language::of_tag(&locale).unwrap_or(Language::English);
+        let mail = confirm_mail(&base, language, &mail, name.as_str(), id, &state);
+        tokio::spawn(people.mail.send(mail));
+    }
+    Ok(())
+}
+
+/// Confirms the address of a pending account, by what was mailed.
+pub(crate) async fn confirm(
+    app: &App,
+    pending: LocalId,
+    state: SecretString,
+) -> Result<Result<LocalAccount, NotVerified>, ApiError> {
+    let awaits_approval = app.people.sign_up.mode != SignUpMode::Open;
+    let now_ms = app.people.now_ms();
+    let verify = move |tx: &mut Tx<'_>| verify(tx, pending, &state, awaits_approval, now_ms);
+    Ok(app.store.write(local_ids::root(), verify).await?)
+}
+
+fn verify(
+    tx: &mut Tx<'_>,
+    pending: LocalId,
+    state: &SecretString,
+    awaits_approval: bool,
+    now_ms: i64,
+) -> Result<Result<LocalAccount, NotVerified>, StoreError> {
+    let presented = VerificationState::parse(state);
+    pending_account::verify(tx, pending, presented.as_ref(), awaits_approval, now_ms)
+}
+
+fn new_state() -> Result<VerificationState, ApiError> {
+    let mut random = [0; 32];
+    fill_random(&mut random)?;
+    Ok(VerificationState::new(random))
+}
+
+/// What links in mails begin with. A client names any host, so without a configured address only this
+/// machine's own names are good.
+fn mail_base(app: &App, headers: &HeaderMap) -> Result<String, ApiError> {
+    if let Some(base) = &app.public_base {
+        return Ok(base.as_str().trim_end_matches('/').to_owned());
+    }
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let own = host.filter(|host| is_own_name(host, None));
+    own.map(|host| format!("http://{host}")).ok_or_else(|| {
+        tracing::error!(
+            "nobody can sign up: server.public_url is not set, so mails cannot link here"
+        );
+        ApiError::Internal
+    })
+}
+
+fn confirm_mail(
+    base: &str,
+    language: Language,
+    mail: &MailAddress,
+    name: &str,
+    pending: LocalId,
+    state: &VerificationState,
+) -> Mail {
+    let texts = language.texts();
+    let state = state.text();
+    let link = format!(
+        "{base}/confirm?id={pending}&state={}&lang={}",
+        state.expose_secret(),
+        language.tag()
+    );
+    Mail {
+        to: mail.as_str().to_owned(),
+        subject: texts.confirm_subject.to_owned(),
+        text: texts
+            .confirm_mail
+            .replace("{server}", base)
+            .replace("{name}", name)
+            .replace("{link}", &link),
+    }
+}
+
+fn known_mail(base: &str, language: Language, mail: &MailAddress) -> Mail {
+    let texts = language.texts();
+    let link = format!("{base}/log-in?lang={}", language.tag());
+    Mail {
+        to: mail.as_str().to_owned(),
+        subject: texts.known_subject.to_owned(),
+        text: texts
+            .known_mail
+            .replace("{server}", base)
+            .replace("{link}", &link),
+    }
+}
+
+const CLOSED: &str = "Sign-ups are closed";
+const MAX_REASON: usize = 500;

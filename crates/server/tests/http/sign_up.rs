@@ -1,0 +1,374 @@
+//! Signing up: by our page and by an app; with a mail, an approval, or not at all.
+
+use driftline_api::people::SignUpMode;
+use driftline_core::social::{AccountName, AccountState};
+use driftline_store::social::local_account::{self, LocalAccount};
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    people::{Browser, Mailbox, OOB, PASSPHRASE, hidden, hidden_fields, pass, people_world},
+    test_clock,
+    world::{World, parsed},
+};
+
+async fn world(mode: SignUpMode) -> (World, Mailbox) {
+    people_world(|app| app.people.sign_up.mode = mode).await
+}
+
+async fn sign_up(browser: &mut Browser, name: &str, mail: &str, passphrase: &str) -> Response {
+    let page = browser.get("/sign-up").await.text().await.unwrap();
+    let token = hidden(&page, "form_token");
+    let fields = [
+        ("form_token", &*token),
+        ("name", name),
+        ("mail", mail),
+        ("passphrase", passphrase),
+        ("reason", "to read"),
+    ];
+    browser.submit("/sign-up", &fields).await
+}
+
+async fn mails(mailbox: &Mailbox, count: usize) -> Vec<String> {
+    driftline_server::testing::wait("mail", async || mailbox.all().len() >= count).await;
+    let all = mailbox.all();
+    assert_eq!(all.len(), count);
+    all.into_iter().map(|mail| mail.text).collect()
+}
+
+/// The path of the link in a mail.
+fn link(text: &str) -> String {
+    let at = text
+        .find("/confirm?")
+        .unwrap_or_else(|| panic!("no link in {text}"));
+    text[at..].split_whitespace().next().unwrap().to_owned()
+}
+
+async fn confirm(browser: &mut Browser, link: &str) -> Response {
+    let page = browser.get(link).await.text().await.unwrap();
+    let fields = hidden_fields(&page);
+    let fields: Vec<(&str, &str)> = fields
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    browser.submit("/confirm", &fields).await
+}
+
+async fn account(world: &World, name: &str) -> Option<LocalAccount> {
+    let name = AccountName::new(name).unwrap();
+    let found = world
+        .store
+        .read(move |tx| local_account::by_name(tx, &name))
+        .await;
+    found.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_confirms_the_address_and_then_one_logs_in() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    let mut browser = world.browser();
+    let sent = sign_up(&mut browser, "ann", "ann@mail.example", PASSPHRASE).await;
+    assert_eq!(sent.status(), StatusCode::OK);
+    assert!(sent.text().await.unwrap().contains("ann@mail.example"));
+    assert_eq!(account(&world, "ann").await, None);
+    assert_eq!(
+        browser.log_in("ann", PASSPHRASE).await.status(),
+        StatusCode::UNAUTHORIZED
+    );
+    let link = link(&mails(&mailbox, 1).await[0]);
+    assert_eq!(mailbox.all()[0].to, "ann@mail.example");
+    // A program that looks at mails follows links: nothing happens.
+    browser.get(&link).await;
+    assert_eq!(account(&world, "ann").await, None);
+    for wrong in [
+        link.replace("state=", "state=0"),
+        link.replace("id=", "id=1"),
+        "/confirm?id=x&state=y".to_owned(),
+    ] {
+        let refused = confirm(&mut browser, &wrong).await;
+        assert_eq!(refused.status(), StatusCode::NOT_FOUND, "{wrong}");
+    }
+    assert_eq!(confirm(&mut browser, &link).await.status(), StatusCode::OK);
+    let ann = account(&world, "ann").await.unwrap();
+    assert_eq!(ann.state, AccountState::NotActivated);
+    assert_eq!(
+        confirm(&mut browser, &link).await.status(),
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        browser.log_in("ann", PASSPHRASE).await.status(),
+        StatusCode::SEE_OTHER
+    );
+    assert_eq!(
+        account(&world, "ann").await.unwrap().state,
+        AccountState::Active
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_address_that_is_known_gives_the_same_page() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    world.account("ann").await;
+    let mut pages = Vec::new();
+    for (name, mail) in [("ben", "ann@mail.example"), ("cat", "cat@mail.example")] {
+        let mut browser = world.browser();
+        let answer = sign_up(&mut browser, name, mail, PASSPHRASE).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let page = answer.text().await.unwrap();
+        let token = hidden(&page, "form_token");
+        pages.push(page.replace(&token, "").replace(mail, ""));
+        // The name is held, whosever the address is.
+        let taken = sign_up(&mut browser, name, "dan@mail.example", PASSPHRASE).await;
+        assert_eq!(taken.status(), StatusCode::UNPROCESSABLE_ENTITY, "{name}");
+    }
+    assert_eq!(pages[0], pages[1]);
+    let texts = mails(&mailbox, 2).await;
+    let (known, new): (Vec<&String>, Vec<&String>) =
+        texts.iter().partition(|text| text.contains("already"));
+    assert_eq!((known.len(), new.len()), (1, 1));
+    assert!(!known[0].contains("/confirm"), "{known:?}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_is_sent_again_but_not_often_and_not_to_anybody() {
+    let (clock, now_ms) = test_clock!();
+    let (world, mailbox) = people_world(|app| {
+        app.people.sign_up.mode = SignUpMode::Open;
+        app.people.clock = clock;
+    })
+    .await;
+    world.account("ann").await;
+    let mut browser = world.browser();
+    let page = sign_up(&mut browser, "ben", "ben@mail.example", PASSPHRASE).await;
+    let token = hidden(&page.text().await.unwrap(), "form_token");
+    let before = link(&mails(&mailbox, 1).await[0]);
+    let mut pages = Vec::new();
+    for mail in [
+        "ben@mail.example",
+        "ann@mail.example",
+        "nobody@mail.example",
+        "no-address!",
+    ] {
+        let fields = [("form_token", &*token), ("mail", mail)];
+        let answer = browser.submit("/sign-up/resend", &fields).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        pages.push(answer.text().await.unwrap().replace(mail, ""));
+    }
+    assert!(
+        pages.windows(2).all(|pair| pair[0].len() == pair[1].len()),
+        "{pages:?}"
+    );
+    let again = link(&mails(&mailbox, 2).await[1]);
+    for _ in 0..10 {
+        let fields = [("form_token", &*token), ("mail", "ben@mail.example")];
+        browser.submit("/sign-up/resend", &fields).await;
+    }
+    assert!(mailbox.all().len() <= 5, "{}", mailbox.all().len());
+    pass(now_ms, 1_000);
+    assert_eq!(
+        confirm(&mut browser, &before).await.status(),
+        StatusCode::NOT_FOUND
+    );
+    let last = link(&mailbox.all().pop().unwrap().text);
+    assert_ne!(again, before);
+    assert_eq!(confirm(&mut browser, &last).await.status(), StatusCode::OK);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_is_void_after_a_week() {
+    let (clock, now_ms) = test_clock!();
+    let (world, mailbox) = people_world(|app| {
+        app.people.sign_up.mode = SignUpMode::Open;
+        app.people.clock = clock;
+    })
+    .await;
+    let mut browser = world.browser();
+    sign_up(&mut browser, "ann", "ann@mail.example", PASSPHRASE).await;
+    let link = link(&mails(&mailbox, 1).await[0]);
+    pass(now_ms, 168 * 3_600_000);
+    assert_eq!(
+        confirm(&mut browser, &link).await.status(),
+        StatusCode::NOT_FOUND
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_needs_approval_waits_for_it() {
+    let (world, mailbox) = world(SignUpMode::Approval).await;
+    let mut browser = world.browser();
+    sign_up(&mut browser, "ann", "ann@mail.example", PASSPHRASE).await;
+    let link = link(&mails(&mailbox, 1).await[0]);
+    let confirmed = confirm(&mut browser, &link).await.text().await.unwrap();
+    assert!(confirmed.contains("approve"), "{confirmed}");
+    let refused = browser.log_in("ann", PASSPHRASE).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    let wrong = browser.log_in("ann", "wrong passphrase").await;
+    assert_eq!(
+        wrong.status(),
+        StatusCode::UNAUTHORIZED,
+        "only who knows it is told"
+    );
+    let ann = account(&world, "ann").await.unwrap();
+    assert!(ann.awaits_approval && ann.reason == "to read");
+    world.set_state(ann.id, AccountState::Active).await;
+    assert_eq!(
+        browser.log_in("ann", PASSPHRASE).await.status(),
+        StatusCode::SEE_OTHER
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_signs_up_where_it_is_closed() {
+    let (world, mailbox) = world(SignUpMode::Closed).await;
+    let mut browser = world.browser();
+    assert_eq!(
+        browser.get("/sign-up").await.status(),
+        StatusCode::FORBIDDEN
+    );
+    browser.get("/log-in").await;
+    let fields = [
+        ("name", "ann"),
+        ("mail", "ann@mail.example"),
+        ("passphrase", PASSPHRASE),
+    ];
+    let refused = browser.submit("/sign-up", &fields).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    let (status, _) = by_app(&world, &json!({})).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert!(mailbox.all().is_empty());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_sign_up_is_said_beside_it() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    world.account("ann").await;
+    let mut browser = world.browser();
+    for (name, mail, passphrase, text) in [
+        (
+            "ANN",
+            "new@mail.example",
+            PASSPHRASE,
+            "Somebody has this name",
+        ),
+        (
+            "a b",
+            "new@mail.example",
+            PASSPHRASE,
+            "cannot be an account name",
+        ),
+        ("ben", "mail.example", PASSPHRASE, "not a mail address"),
+        ("ben", "new@mail.example", "a  b    c", "too short"),
+    ] {
+        let answer = sign_up(&mut browser, name, mail, passphrase).await;
+        assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{text}");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains(text) && !page.contains(passphrase), "{page}");
+        assert!(page.contains(&format!("value=\"{name}\"")), "{page}");
+    }
+    assert!(mailbox.all().is_empty());
+    world.close().await;
+}
+
+/// Signs up by an app, with some parameters changed.
+async fn by_app(world: &World, changes: &Value) -> (StatusCode, Value) {
+    let app = world.app("toot", OOB, "read write").await;
+    let grant = json!({
+        "grant_type": "client_credentials", "client_id": app.id, "client_secret": app.secret,
+        "scope": "read write",
+    });
+    let token = parsed(world.post("/oauth/token", &grant).await).await;
+    let token = token["access_token"].as_str().unwrap().to_owned();
+    let mut body = json!({
+        "username": "ann", "email": "ann@mail.example", "password": PASSPHRASE, "agreement": true,
+        "locale": "pt",
+    });
+    for (name, value) in changes.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    let request = world.client.post(format!("{}/api/v1/accounts", world.base));
+    let request = request
+        .bearer_auth(token)
+        .header("content-type", "application/json");
+    let answer = request.body(body.to_string()).send().await.unwrap();
+    (answer.status(), parsed(answer).await)
+}
+
+async fn verified(world: &World, token: &Value) -> StatusCode {
+    let token = token["access_token"].as_str().unwrap();
+    world
+        .get_with("/api/v1/accounts/verify_credentials", token)
+        .await
+        .status()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apps_token_works_once_the_address_is_confirmed() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    let (status, token) = by_app(&world, &json!({})).await;
+    assert_eq!(status, StatusCode::OK, "{token}");
+    let known = json!({ "username": "ben" });
+    let (status, of_known) = by_app(&world, &known).await;
+    assert_eq!(status, StatusCode::OK, "{of_known}");
+    for token in [&token, &of_known] {
+        assert_eq!(verified(&world, token).await, StatusCode::UNAUTHORIZED);
+    }
+    let texts = mails(&mailbox, 2).await;
+    assert!(texts[0].contains("Alguém"), "{texts:?}");
+    let anns = texts
+        .iter()
+        .find(|text| text.contains(" ann.") || text.contains("nome ann"));
+    let mut browser = world.browser();
+    let confirmed = confirm(&mut browser, &link(anns.unwrap())).await;
+    assert_eq!(confirmed.status(), StatusCode::OK);
+    assert_eq!(verified(&world, &token).await, StatusCode::OK);
+    assert_eq!(verified(&world, &of_known).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        account(&world, "ann").await.unwrap().state,
+        AccountState::Active
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_is_told_what_is_wrong_as_mastodon_tells_it() {
+    let (world, _) = world(SignUpMode::Open).await;
+    world.account("ben").await;
+    for (changes, field, error) in [
+        (json!({ "username": "ben" }), "username", "ERR_TAKEN"),
+        (json!({ "username": "b b" }), "username", "ERR_INVALID"),
+        (json!({ "email": "x" }), "email", "ERR_INVALID"),
+        (json!({ "password": "short" }), "password", "ERR_TOO_SHORT"),
+        (json!({ "agreement": false }), "agreement", "ERR_ACCEPTED"),
+    ] {
+        let (status, answer) = by_app(&world, &changes).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
+        assert_eq!(answer["details"][field][0]["error"], error, "{answer}");
+        assert!(
+            answer["error"]
+                .as_str()
+                .unwrap()
+                .starts_with("Validation failed: ")
+        );
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_server_may_take_addresses_as_they_are() {
+    let (world, mailbox) = people_world(|app| {
+        app.people.sign_up.mode = SignUpMode::Open;
+        app.people.sign_up.without_mail = true;
+    })
+    .await;
+    let (status, token) = by_app(&world, &json!({})).await;
+    assert_eq!(status, StatusCode::OK, "{token}");
+    assert_eq!(verified(&world, &token).await, StatusCode::OK);
+    assert!(mailbox.all().is_empty());
+    world.close().await;
+}
