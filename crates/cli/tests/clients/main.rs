@@ -7,6 +7,7 @@
 )]
 
 mod javascript;
+mod logging_in;
 mod python;
 #[path = "../support/mod.rs"]
 mod support;

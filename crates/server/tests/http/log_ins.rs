@@ -132,7 +132,10 @@ async fn a_silenced_account_reads_on() {
     );
     let own = parsed(world.get_with(OWN, &token).await).await;
     let picture = world.client.get(own["avatar"].as_str().unwrap()).send();
-    assert_eq!(picture.await.unwrap().headers()["content-type"], "image/png");
+    assert_eq!(
+        picture.await.unwrap().headers()["content-type"],
+        "image/png"
+    );
     assert!(!world.token(&app, "ann", "read").await.is_empty());
     world.close().await;
 }

@@ -192,3 +192,29 @@ async fn a_web_socket_ends_with_the_server() {
     feed.unwrap().end();
     assert_eq!(socket.next().await, None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accounts_token_opens_public_streams_and_no_list() {
+    let (world, _) = crate::people::people_world(|app| {
+        let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
+        app.authorization = Authorization::Operator(token);
+    })
+    .await;
+    world.account("ann").await;
+    let app = world.app("toot", crate::people::OOB, "read write").await;
+    let reads = world.token(&app, "ann", "read").await;
+    let writes = world.token(&app, "ann", "write").await;
+    let public = "?stream=public";
+    for (query, token, status) in [
+        (public, &*reads, None),
+        (public, &writes, Some(403)),
+        (public, "unknown", Some(401)),
+        ("?stream=list&list=1", &reads, Some(401)),
+    ] {
+        let opened = Socket::open(&world, query, Some(token)).await;
+        assert_eq!(opened.err(), status, "{query} as a protocol");
+        let query = format!("{query}&access_token={token}");
+        let opened = Socket::open(&world, &query, None).await;
+        assert_eq!(opened.err(), status, "{query:.30}");
+    }
+}
