@@ -100,7 +100,9 @@ fn public_page_ms(target: &Target) -> Result<f64, Failure> {
     let mut times = Vec::new();
     for _ in 0..READS {
         let start = Instant::now();
-        let posts = store.read_blocking(move |tx| timeline::public(tx, &range))?;
+        let posts = store.read_blocking(move |tx| {
+            timeline::public(tx, &range, driftline_store::Viewer::Anonymous)
+        })?;
         times.push(start.elapsed().as_secs_f64() * 1000.0);
         if posts.len() != usize::from(range.limit) {
             return Err(Failure::new(format!("{} posts were shown", posts.len())));

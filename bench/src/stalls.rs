@@ -194,8 +194,9 @@ fn until_readable(store: &Store, pages: &[RawPage]) -> Result<(f64, f64), Failur
                                 limit: WRITERS as u16 * 3 * pages::LIMIT,
                                 ..Range::default()
                             };
-                            let shown =
-                                store.read_blocking(move |tx| timeline::public(tx, &range))?;
+                            let shown = store.read_blocking(move |tx| {
+                                timeline::public(tx, &range, driftline_store::Viewer::Anonymous)
+                            })?;
                             if shown.iter().any(|post| {
                                 post.upstream_id == newest && post.instance == origin.instance
                             }) {

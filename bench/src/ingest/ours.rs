@@ -113,6 +113,8 @@ pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<S
         settings: Settings::default(),
         token: None,
         allow_private: false,
+        owner: driftline_store::Owner::Operator,
+        audience: driftline_core::audience::Audience::Public,
     };
     let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
     added.map_err(|_| Failure::new("the source's name is refused"))

@@ -101,7 +101,7 @@ impl Writer {
             .collect();
         let accounts = store_accounts(&mut tx, statements, &found, &mut self.accounts)?;
         store_posts(&mut tx, statements, &found, &accounts, at_ms)?;
-        store_entries(&mut tx, statements, &found, at_ms, self.usn)?;
+        store_entries(&mut tx, statements, &found, &accounts, at_ms, self.usn)?;
         schedule(&mut tx, statements, &found, at_ms)?;
         self.last_id = found.last().map_or(self.last_id, |(_, id)| *id);
         self.usn += i64::try_from(found.len())?;
@@ -163,18 +163,18 @@ impl Statements {
             posts: prepare(
                 "insert into post (id, instance_id, upstream_id, uri, url, account_id,
                      first_source_id, created_at_ms, edited_at_ms, read_at_ms, visibility,
-                     boost_of_upstream_id, content_hash, listed, raw)
-                 select i, 1, u, ri, rl, a, {source}, c, e, $11, v, b, h, v = 'public', r
+                     boost_of_upstream_id, content_hash, listed, in_public, raw)
+                 select i, 1, u, ri, rl, a, {source}, c, e, $11, v, b, h, v = 'public', true, r
                  from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[],
                      $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $12::text[])
                      as r(i, u, ri, rl, a, c, e, v, b, h, r)",
             )?,
             entries: prepare(
                 "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
-                     arrived_at_ms, content_hash, gone, listed)
-                 select {source}, 1, i, i, p, u, u, $6, h, false, l
-                 from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[])
-                     as r(i, p, u, h, l)",
+                     arrived_at_ms, content_hash, gone, visibility, account_id)
+                 select {source}, 1, i, i, p, u, u, $6, h, false, case when l then 0 else 1 end, a
+                 from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[], $7::bigint[])
+                     as r(i, p, u, h, l, a)",
             )?,
             hold: prepare(
                 "update local_clock set last_id = greatest($1, last_id + 1) + $2 - 1 where one = 1
@@ -282,6 +282,7 @@ fn store_entries(
     tx: &mut Transaction<'_>,
     statements: &Statements,
     found: &[(&Row<'_>, i64)],
+    accounts: &HashMap<String, i64>,
     now_ms: i64,
     usn: i64,
 ) -> Result<(), postgres::Error> {
@@ -297,6 +298,9 @@ fn store_entries(
                 .map(|row| row.visibility == "public")
                 .collect::<Vec<_>>(),
             &now_ms,
+            &rows()
+                .map(|row| accounts.get(row.account.id).copied())
+                .collect::<Vec<_>>(),
         ],
     )?;
     Ok(())

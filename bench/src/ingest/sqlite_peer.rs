@@ -108,8 +108,8 @@ fn insert(
     tx.prepare_cached(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
-             content_hash, listed, raw)
-         values (?1, 1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             content_hash, listed, in_public, raw)
+         values (?1, 1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1, ?13)",
     )?
     .execute(params![
         next.id,
@@ -128,8 +128,8 @@ fn insert(
     ])?;
     tx.prepare_cached(
         "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
-             arrived_at_ms, content_hash, gone, listed)
-         values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?5, 0, ?6)",
+             arrived_at_ms, content_hash, gone, visibility, account_id)
+         values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?5, 0, ?6, ?7)",
     )?
     .execute(params![
         next.id,
@@ -137,7 +137,8 @@ fn insert(
         next.usn,
         now_ms,
         row.content_hash,
-        row.visibility == "public",
+        i64::from(row.visibility != "public"),
+        account,
     ])?;
     schedule(tx, row, now_ms, next.id)
 }

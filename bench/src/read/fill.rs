@@ -93,8 +93,8 @@ fn insert(tx: &Transaction<'_>, number: usize, template: &Template) -> Result<i6
     let account = 1 + number % ACCOUNTS;
     tx.prepare_cached(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
-             created_at_ms, read_at_ms, visibility, content_hash, listed, raw)
-         values (?1, 1, ?2, ?3, ?3, ?4, 1, ?5, ?5, 'public', ?1, 1, ?6)",
+             created_at_ms, read_at_ms, visibility, content_hash, listed, in_public, raw)
+         values (?1, 1, ?2, ?3, ?3, ?4, 1, ?5, ?5, 'public', ?1, 1, 1, ?6)",
     )?
     .execute(params![
         id,
@@ -110,19 +110,20 @@ fn insert(tx: &Transaction<'_>, number: usize, template: &Template) -> Result<i6
     .execute(params![upstream_id, id])?;
     tx.prepare_cached(
         "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
-             arrived_at_ms, content_hash, gone, listed)
-         values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?1, 0, 1)",
+             arrived_at_ms, content_hash, gone, visibility, account_id)
+         values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?1, 0, 0, ?5)",
     )?
     .execute(params![
         id,
         format!("{:03}{upstream_id}", upstream_id.len()),
         number + 1,
         at_ms,
+        account,
     ])?;
     if number < ACCOUNTS {
         tx.execute(
-            "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
-             values (?1, 1, ?2, ?2, ?2, null, '{}')",
+            "insert into account (id, acct_id, instance_id, upstream_id, acct, display_name, url, raw)
+             values (?1, ?1, 1, ?2, ?2, ?2, null, '{}')",
             params![account, format!("drifter{account}")],
         )?;
     }

@@ -87,6 +87,8 @@ fn add_sources(store: &Store, options: &ChildOptions) -> Result<(), Failure> {
             },
             token: Some(TokenLocation::Environment(TOKEN_VARIABLE.to_owned())),
             allow_private: false,
+            owner: driftline_store::Owner::Operator,
+            audience: driftline_core::audience::Audience::Public,
         };
         let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
         added.map_err(|_| Failure::new("a source's name is refused"))?;

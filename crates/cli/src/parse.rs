@@ -1,8 +1,9 @@
 //! Parsers for the settings of the command line and the configuration.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use driftline_core::api::Api;
 use driftline_core::{
+    api::Api,
+    audience::Audience,
     social::Role,
     timeline::{Backfill, Overlap, Rung, Streaming},
     upstream_id::IdOrder,
@@ -37,6 +38,17 @@ pub fn api() -> impl TypedValueParser<Value = Api> {
         PossibleValue::new("twitter").help("Twitter's version 1.1"),
     ];
     PossibleValuesParser::new(names).try_map(|name| name.parse::<Api>())
+}
+
+/// Who may read a source, as an argument.
+pub fn audience() -> impl TypedValueParser<Value = Audience> {
+    let names = [
+        PossibleValue::new("public")
+            .help("everyone its public posts, accounts of this server its unlisted ones"),
+        PossibleValue::new("members").help("accounts of this server its public and unlisted posts"),
+        PossibleValue::new("private").help("nobody else"),
+    ];
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Audience>())
 }
 
 /// A role, as an argument.

@@ -3,6 +3,7 @@
 use clap::Args;
 use driftline_core::{
     api::Api,
+    audience::Audience,
     timeline::{Rung, Settings},
     upstream_id::IdOrder,
 };
@@ -42,6 +43,9 @@ pub struct SourceOptions {
     /// is kept with the source, and holds for no other server.
     #[arg(long)]
     pub allow_private: bool,
+    /// Who may read it beside you [default: private with a token, else public].
+    #[arg(long, value_name = "WHO", value_parser = parse::audience())]
+    pub audience: Option<Audience>,
     /// The source's name [default: made from the address and the timeline].
     #[arg(long)]
     pub name: Option<String>,
@@ -64,6 +68,7 @@ impl SourceOptions {
             token: self.token.location()?,
             settings: self.settings(config)?,
             allow_private: self.allow_private,
+            audience: self.audience,
             check: false,
         })
     }
@@ -81,6 +86,12 @@ impl SourceOptions {
         }
         if self.allow_private && !source.allow_private {
             changes.push("--allow-private on".to_owned());
+        }
+        if let Some(audience) = self
+            .audience
+            .filter(|audience| *audience != source.audience)
+        {
+            changes.push(format!("--audience {}", audience.name()));
         }
         if !changes.is_empty() {
             let options = changes.join(" ");

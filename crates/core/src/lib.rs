@@ -4,8 +4,10 @@
 //! file or a socket: time and random numbers come in as arguments. It knows no
 //! HTTP, no SQL and no async runtime.
 
+pub mod acct;
 pub mod answer;
 pub mod api;
+pub mod audience;
 pub mod feed;
 pub mod post;
 pub mod quota;

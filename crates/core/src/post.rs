@@ -28,6 +28,11 @@ impl Visibility {
         self.into()
     }
 
+    /// How hidden a post is, as the store counts it: 0 of a public one, 3 of a direct one.
+    pub fn narrowness(self) -> i64 {
+        self as i64
+    }
+
     /// The visibility of that name; an unknown name maps to the narrowest, so
     /// that no hidden post is shown.
     pub fn named_or_narrowest(name: &str) -> Self {

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use driftline_core::{
     api::Api,
+    audience::Audience,
     timeline::Settings,
     tracking::{ForgottenPosts, Track, TrackOutcome, TrackResult, TrackedPosts},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    InstanceId, Store, StoreError, Tx, local_ids, machine,
+    InstanceId, Owner, Store, StoreError, Tx, local_ids, machine,
     source::{self, NameRefused, NewSource, Source},
     tracked::{Forgotten, add_lookups, forget, forgettable, outcomes, tracked_counts},
 };
@@ -204,6 +205,8 @@ async fn source_of(
         settings: Settings::default(),
         token: None,
         allow_private: false,
+        owner: Owner::Operator,
+        audience: Audience::Public,
     };
     let name = new.name.clone();
     let found = store.write(local_ids::root(), move |tx| find_or_add(tx, &new));

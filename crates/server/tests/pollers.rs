@@ -51,6 +51,7 @@ impl World {
                     ..Settings::default()
                 },
                 allow_private: false,
+                audience: None,
                 check: false,
             };
             add.execute(&Host::of(&store)).await.unwrap();

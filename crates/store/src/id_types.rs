@@ -1,3 +1,4 @@
+use driftline_core::acct::MIN_ACCOUNT_ID;
 use driftline_db::DbError;
 use driftline_id::Id;
 
@@ -19,9 +20,9 @@ pub type LocalId = Id<Local>;
 /// The ID of a source: a small number below every [`LocalId`], by the law in [`crate::local_ids`].
 pub type SourceId = Id<Source>;
 
-/// The local ID of an account of an instance. It is random, so that it does not tell when the account
-/// was first seen, be it in a post that few may see. Those of accounts that an earlier version stored
-/// count from 1.
+/// The ID of an account whose posts were seen, one for each `acct`, through whichever instances: it follows
+/// from the name ([`driftline_core::acct`]), so that it does not tell when the account was first seen, be
+/// it in a post that few may see. That of an account that posts only name is random.
 pub type AccountId = Id<Account>;
 
 /// The ID of an account of this server: a local ID, and so not one of those that copies of accounts of
@@ -43,7 +44,7 @@ pub fn local_account_id(account: AccountId) -> Option<LocalAccountId> {
 }
 
 /// The smallest ID that a copy of an account gets. Local IDs reach it in 2056.
-pub(crate) const MIN_COPY_ID: i64 = 1 << 62;
+pub(crate) const MIN_COPY_ID: i64 = MIN_ACCOUNT_ID.cast_signed();
 
 /// The ID of a credential.
 pub type CredentialId = Id<Credential>;

@@ -37,6 +37,7 @@ mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
+pub mod viewer;
 
 pub use driftline_db::{
     MigrationPlan, Options, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on, space,
@@ -60,3 +61,4 @@ pub use posts::{
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;
 pub use store::{Store, nonce, touch};
+pub use viewer::{Owner, Viewer};

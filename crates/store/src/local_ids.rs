@@ -69,6 +69,13 @@ pub(crate) fn lists_below(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     )
 }
 
+/// The last ID that was given. The clock must be held.
+pub(crate) fn last_given(tx: &mut Tx<'_>) -> Result<i64, DbError> {
+    let last = last(tx);
+    let given = format!("select {last} as last_id from local_clock where one = 1");
+    tx.query_one(&given, &[], |row| row.i64("last_id"))
+}
+
 /// Lets later IDs begin above `id`. The clock must be held.
 pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     let last = last(tx);

@@ -26,7 +26,8 @@ pub static MIGRATIONS: &[Migration] = &[
     step(18, "month partitions", 17, include_str!("../migrations/0018_month_partitions.sql")),
     step(19, "change feed", 17, include_str!("../migrations/0019_change_feed.sql")),
     step(20, "accounts", 17, include_str!("../migrations/0020_accounts.sql")),
-    step(21, "tokens", 17, include_str!("../migrations/0021_tokens.sql")),
+    step(21, "audiences", 21, include_str!("../migrations/0021_audiences.sql")),
+    step(22, "tokens", 17, include_str!("../migrations/0022_tokens.sql")),
 ];
 
 const fn step(

@@ -10,6 +10,7 @@ use std::thread;
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Failure, FailureKind, Listed, LookUp, Page},
     api::Api,
+    audience::Audience,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
     refresh::Policy,
     timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
@@ -25,6 +26,7 @@ use crate::{
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
+    viewer::Owner,
 };
 
 /// When the tests' time begins, Unix ms.
@@ -132,6 +134,8 @@ pub fn settings() -> Settings {
 pub fn new_source(name: &str) -> NewSource {
     NewSource {
         name: name.to_owned(),
+        owner: Owner::Operator,
+        audience: Audience::Public,
         origin: "https://sim.example".to_owned(),
         api: Api::Mastodon,
         timeline: "public".to_owned(),
@@ -465,7 +469,7 @@ impl Feed {
 
     /// The public timeline, the newest first.
     pub fn public(&self) -> Vec<TimelinePost> {
-        self.read(|tx| timeline::public(tx, &EVERYTHING))
+        self.read(|tx| timeline::public(tx, &EVERYTHING, Viewer::Anonymous))
     }
 
     /// Every entry, in the order of arrival.

@@ -100,14 +100,12 @@ impl Caller {
         self.account().map(|account| account.id)
     }
 
-    /// What they see of stored posts in Mastodon's API. This is the one place that says so: everyone reads
-    /// what the world may read there, accounts and the operator too, until the store knows what is whose.
-    pub(crate) const fn viewer(&self) -> Viewer {
-        match self.kind {
-            CallerKind::Account { .. }
-            | CallerKind::Operator
-            | CallerKind::App(_)
-            | CallerKind::Anonymous => Viewer::Anonymous,
+    /// What they see of stored posts in Mastodon's API. This is the one place that says so.
+    pub(crate) fn viewer(&self) -> Viewer {
+        match &self.kind {
+            CallerKind::Account { account, .. } => Viewer::Account(account.id),
+            CallerKind::Operator => Viewer::Operator,
+            CallerKind::App(_) | CallerKind::Anonymous => Viewer::Anonymous,
         }
     }
 

@@ -1,7 +1,10 @@
 use std::sync::{Arc, OnceLock};
 
-use driftline_core::feed::ChangeKind;
-use driftline_store::{SourceId, change_feed::Change};
+use driftline_core::{audience::Audience, feed::ChangeKind};
+use driftline_store::{
+    SourceId,
+    change_feed::{Change, FeedSource},
+};
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
@@ -15,6 +18,8 @@ pub struct FeedEvent {
     pub source: SourceId,
     /// The source's name.
     pub source_name: Arc<str>,
+    /// Whether the world may read the source.
+    pub is_public: bool,
     /// What changed.
     pub change: Change,
     json: OnceLock<String>,
@@ -32,10 +37,11 @@ struct Shown<'a> {
 }
 
 impl FeedEvent {
-    pub(super) fn new(source: SourceId, source_name: Arc<str>, change: Change) -> Self {
+    pub(super) fn new(source: &FeedSource, source_name: Arc<str>, change: Change) -> Self {
         Self {
-            source,
+            source: source.key.id,
             source_name,
+            is_public: source.audience == Audience::Public,
             change,
             json: OnceLock::new(),
             status: OnceCell::new(),

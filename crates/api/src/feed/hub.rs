@@ -175,7 +175,7 @@ impl Shared {
         } = read.await?;
         let name: Arc<str> = source.name.as_str().into();
         let events = changes.into_iter().map(|change| {
-            let event = FeedEvent::new(key.id, Arc::clone(&name), change);
+            let event = FeedEvent::new(source, Arc::clone(&name), change);
             Arc::new(event)
         });
         let batch = Batch {

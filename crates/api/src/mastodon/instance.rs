@@ -1,30 +1,36 @@
 //! The instance entities.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse as _, Response},
 };
+use driftline_core::audience::Audience;
 use driftline_mastodon::instance::{
     AccountLimits, ActiveUsers, ApiVersions, Configuration, Contact, Instance, InstanceV1,
     MediaLimits, Offers, PollLimits, Registrations, Stats, StatusLimits, Thumbnail, Translation,
     Urls, UrlsV1, Usage, Vapid,
 };
-use driftline_store::source;
+use driftline_store::{InstanceId, source};
 
 use crate::{
     App,
     transport::{Address, ApiError},
 };
 
-/// The entity `V1::Instance`. There are no accounts, and posts are not counted: both counts are zero.
+/// The entity `V1::Instance`. Accounts and posts are not counted: both counts are zero.
 pub(super) async fn v1(
     State(app): State<Arc<App>>,
     address: Address,
 ) -> Result<Response, ApiError> {
-    let instances = app.store.read(source::instances).await?;
+    let sources = app.store.read(source::list).await?;
+    // Servers of hidden sources must not be told by the count.
+    let public = sources
+        .iter()
+        .filter(|source| source.audience == Audience::Public);
+    let instances: HashSet<InstanceId> = public.map(|source| source.instance.id).collect();
     let instance = InstanceV1 {
         uri: address.domain(),
         title: TITLE,

@@ -2,7 +2,10 @@ use std::collections::HashMap;
 
 use driftline_core::{post::References, upstream_id::UpstreamId};
 use driftline_mastodon::Referent;
-use driftline_store::{InstanceId, StoreError, Tx, reference};
+use driftline_store::{
+    InstanceId, StoreError, Tx, reference,
+    timeline::{self, Viewer},
+};
 
 use super::status::Shown;
 
@@ -14,9 +17,13 @@ pub(super) struct LocalReferences(HashMap<InstanceId, reference::LocalIds>);
 pub(super) type Unmapped = Vec<(InstanceId, References)>;
 
 impl LocalReferences {
-    /// Looks up what `shown` names. What has no local ID yet is returned too: what was stored
+    /// Looks up what `shown` names, as a viewer finds it. What has no local ID yet is returned too: what was stored
     /// before references got their local IDs when they were stored.
-    pub(super) fn find(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<(Self, Unmapped), StoreError> {
+    pub(super) fn find(
+        tx: &mut Tx<'_>,
+        shown: &[Shown],
+        viewer: Viewer,
+    ) -> Result<(Self, Unmapped), StoreError> {
         let mut all: HashMap<InstanceId, References> = HashMap::new();
         for shown in shown {
             for (referent, id) in shown.references() {
@@ -30,13 +37,16 @@ impl LocalReferences {
         }
         let (mut found, mut unmapped) = (Self::default(), Vec::new());
         for (instance, mut references) in all {
-            let ids = reference::local_ids(tx, instance, &references)?;
+            let mut ids = reference::local_ids(tx, instance, &references)?;
+            let names: Vec<&str> = references.posts.iter().map(|id| id.as_str()).collect();
+            let seen = timeline::named(tx, instance, &names, viewer)?;
             references
                 .posts
                 .retain(|id| !ids.posts.contains_key(id.as_str()));
             references
                 .accounts
                 .retain(|id| !ids.accounts.contains_key(id.as_str()));
+            ids.posts.extend(seen);
             if references != References::default() {
                 unmapped.push((instance, references));
             }

@@ -30,9 +30,10 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    answer(&app, caller.viewer(), id, |tx, post, instance| {
+    let viewer = caller.viewer();
+    answer(&app, viewer, id, move |tx, post, instance| {
         let shown = Shown::status(post, instance);
-        let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown))?;
+        let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown), viewer)?;
         let mut body = Vec::new();
         shown.write(&mut body, &local, None);
         Ok((body, unmapped))
@@ -46,14 +47,15 @@ pub(super) async fn history(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    answer(&app, caller.viewer(), id, |tx, post, instance| {
+    let viewer = caller.viewer();
+    answer(&app, viewer, id, move |tx, post, instance| {
         let versions = history::versions(tx, post.post_id)?;
         let mut shown: Vec<Shown> = versions
             .iter()
             .filter_map(|version| Shown::version(post, instance, version))
             .collect();
         shown.push(Shown::edit(post, instance));
-        let (local, unmapped) = LocalReferences::find(tx, &shown)?;
+        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
         Ok((Shown::list(&shown, &local, None), unmapped))
     })
     .await
@@ -67,7 +69,7 @@ async fn answer(
     app: &App,
     viewer: Viewer,
     id: u64,
-    write: fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Written,
+    write: impl Fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Written + Send + Clone + 'static,
 ) -> Result<Response, ApiError> {
     let written = answer::read(app, move |tx| {
         let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {

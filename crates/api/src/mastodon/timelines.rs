@@ -27,32 +27,32 @@ use crate::{
     transport::{Address, ApiError, PathId},
 };
 
-/// The public posts of every source.
+/// The public posts of every source that the viewer may read.
 pub(super) async fn public(
-    _: MayRead<needs::ReadStatuses>,
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     address: Address,
     query: PageQuery,
 ) -> Result<Response, ApiError> {
-    let range = query.range;
+    let (viewer, range) = (caller.viewer(), query.range);
     let page = if query.local {
-        answer::read(&app, |tx| Page::write(tx, &[])).await?
+        answer::read(&app, move |tx| Page::write(tx, &[], viewer)).await?
     } else if query.only_media {
-        Page::picked(&app, range, |tx, range| {
-            timeline::public_picked(tx, range, &with_media).map(Some)
+        Page::picked(&app, range, viewer, move |tx, range| {
+            timeline::public_picked(tx, range, viewer, &with_media).map(Some)
         })
         .await?
     } else {
         let written = answer::read(&app, move |tx| {
-            let posts = timeline::public(tx, &range)?;
-            Page::write(tx, &posts)
+            let posts = timeline::public(tx, &range, viewer)?;
+            Page::write(tx, &posts, viewer)
         });
         written.await?
     };
     Ok(page.answer(&address, "/api/v1/timelines/public", &query))
 }
 
-/// The public posts of a source.
+/// The posts of a source that the viewer may see.
 pub(super) async fn list(
     reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
@@ -66,11 +66,11 @@ pub(super) async fn list(
     };
     let (range, source) = (query.range, SourceId::new(id));
     let page = if query.only_media {
-        let picked = Page::picked(&app, range, move |tx, range| {
+        let picked = Page::picked(&app, range, Viewer::Operator, move |tx, range| {
             let Some(key) = readable(tx, source)? else {
                 return Ok(None);
             };
-            timeline::source_picked(tx, key, range, Viewer::Anonymous, &with_media).map(Some)
+            timeline::source_picked(tx, key, range, Viewer::Operator, &with_media).map(Some)
         });
         picked.await?
     } else {
@@ -90,8 +90,8 @@ fn source_page(
     let Some(source) = readable(tx, id)? else {
         return Ok((None, Vec::new()));
     };
-    let posts = timeline::source(tx, source, range, Viewer::Anonymous)?;
-    let (page, unmapped) = Page::write(tx, &posts)?;
+    let posts = timeline::source(tx, source, range, Viewer::Operator)?;
+    let (page, unmapped) = Page::write(tx, &posts, Viewer::Operator)?;
     Ok((Some(page), unmapped))
 }
 
@@ -117,6 +117,7 @@ impl Page {
     async fn picked(
         app: &App,
         range: Range,
+        viewer: Viewer,
         stretch: impl Fn(&mut Tx<'_>, &Range) -> Result<Option<Stretch>, StoreError>
         + Clone
         + Send
@@ -136,11 +137,15 @@ impl Page {
             next = read.rest;
         }
         let posts: Arc<[TimelinePost]> = posts.into();
-        answer::read(app, move |tx| Self::write(tx, &posts)).await
+        answer::read(app, move |tx| Self::write(tx, &posts, viewer)).await
     }
 
     /// Also returns what it names without a local ID.
-    fn write(tx: &mut Tx<'_>, posts: &[TimelinePost]) -> Result<(Self, Unmapped), StoreError> {
+    fn write(
+        tx: &mut Tx<'_>,
+        posts: &[TimelinePost],
+        viewer: Viewer,
+    ) -> Result<(Self, Unmapped), StoreError> {
         let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
             .into_iter()
             .map(|instance| (instance.id, instance))
@@ -150,7 +155,7 @@ impl Page {
             Some(Shown::status(post, instance))
         });
         let shown: Vec<Shown> = shown.collect();
-        let (local, unmapped) = LocalReferences::find(tx, &shown)?;
+        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
         let ends = posts.first().zip(posts.last());
         let page = Self {
             body: Shown::list(&shown, &local, None),

@@ -1,6 +1,7 @@
 //! `source`: the sources of a store.
 
 use clap::{Args, Subcommand};
+use driftline_core::audience::Audience;
 use driftline_server::admin::{
     AddedSource, ChangedSource, FillGap, ListSources, ListUnreadable, PauseSource, PausedSource,
     PlanRemoval, RemoveSource, RemovedSource, RequestedFill, SetSource, ShowSettings,
@@ -79,6 +80,9 @@ pub struct Set {
     /// also where that is allowed of no other server.
     #[arg(long, value_name = "on|off", value_parser = parse::switch)]
     allow_private: Option<bool>,
+    /// Who may read it beside you.
+    #[arg(long, value_name = "WHO", value_parser = parse::audience())]
+    audience: Option<Audience>,
 }
 
 /// A source to remove.
@@ -198,6 +202,7 @@ fn list(sources: &Vec<SourceRow>) -> Vec<String> {
             left("NAME", &source.name),
             right("UPDATES", source.update_count),
             right("EVERY", show_ms(source.every_ms)),
+            left("AUDIENCE", source.audience.name()),
             left("TIMELINE", timeline),
             left("STATE", state_text(source)),
         ]
@@ -246,7 +251,8 @@ impl Set {
     async fn run(&self, config: &Config) -> Result<ChangedSource, CliError> {
         let (name, token) = (self.name.clone(), self.token.location()?);
         let changes_settings = self.fill || self.settings != SourceSettings::default();
-        let changes_others = self.refresh.or(self.allow_private).is_some();
+        let changes_others =
+            self.refresh.or(self.allow_private).is_some() || self.audience.is_some();
         if !changes_settings && !changes_others && token.is_none() && self.rename.is_none() {
             return Err(CliError::usage(
                 "nothing to change was given; `driftline source set --help` lists what can be",
@@ -266,6 +272,7 @@ impl Set {
                 settings,
                 token: token.clone(),
                 allow_private: self.allow_private,
+                audience: self.audience,
                 refreshing: self.refresh,
                 check: !self.no_check,
             };
@@ -278,6 +285,12 @@ impl Set {
 fn changed(of: &ChangedSource) -> Vec<String> {
     if let Some(warning) = &of.warning {
         output::note(&format!("the token was not tried: {warning}"));
+    }
+    if of.shows_the_world {
+        output::note(&format!(
+            "{0} is read with a token, and everyone may read its public posts; `driftline source set {0} --audience private` hides them",
+            of.name
+        ));
     }
     let what = match of.changed {
         true => "changed",

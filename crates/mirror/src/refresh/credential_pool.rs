@@ -241,6 +241,8 @@ mod tests {
         let new = NewSource {
             origin: origin.into(),
             allow_private: true,
+            owner: driftline_store::Owner::Operator,
+            audience: driftline_core::audience::Audience::Public,
             ..new_source("theirs")
         };
         let added = store.write(local_ids::root(), move |tx| source::add(tx, &new, 1));

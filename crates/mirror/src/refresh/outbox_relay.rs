@@ -212,8 +212,8 @@ mod tests {
                  select i, instance_id, 'p' || i, id, 1, 'public', 1, false
                  from n, source where name = 'broken'",
                 "entry (source_id, instance_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-                     content_hash, gone, listed, streamed)
-                 select id, instance_id, i, i, 'p' || i, i, i, 1, 0, false, true, false
+                     content_hash, gone, visibility, streamed)
+                 select id, instance_id, i, i, 'p' || i, i, i, 1, 0, false, 0, false
                  from n, source",
                 "outbox (instance_id, post_id, since_ms, counts)
                  select instance_id, i, 1, true from n, source where name = 'broken'",

@@ -234,6 +234,8 @@ impl Simulation {
             settings: Settings::default(),
             token: None,
             allow_private: false,
+            owner: driftline_store::Owner::Operator,
+            audience: driftline_core::audience::Audience::Public,
         };
         let (source, credential) = store
             .write_blocking(local_ids::root(), move |tx| {

@@ -1,6 +1,6 @@
 //! Commands that show and change what a source's operator decided.
 
-use driftline_core::timeline::Settings;
+use driftline_core::{audience::Audience, timeline::Settings};
 use driftline_runtime::CommandError;
 use driftline_store::{
     StoreError,
@@ -24,7 +24,7 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
     let is_tracked = source.timeline == source::TRACKED;
     if is_tracked && (request.token.is_some() || request.settings != source.settings) {
         return Err(CommandError::usage(format!(
-            "{} holds posts that were named one by one and is not polled: only --rename, --refresh and --allow-private can be set; `driftline credential add` adds a token to look posts up with",
+            "{} holds posts that were named one by one and is not polled: only --rename, --refresh, --audience and --allow-private can be set; `driftline credential add` adds a token to look posts up with",
             source.name
         )));
     }
@@ -44,6 +44,8 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
             settings: request.settings.clone(),
             token: request.token.clone(),
             allow_private: request.allow_private.unwrap_or(source.allow_private),
+            owner: source.owner,
+            audience: source.audience,
         };
         warning = check(host, &row, UNCHECKED).await?;
     }
@@ -54,12 +56,18 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
     let allow_private = request
         .allow_private
         .filter(|allow| *allow != source.allow_private);
+    let audience = request
+        .audience
+        .filter(|audience| *audience != source.audience);
     let refreshing = request.refreshing.filter(|on| *on != source.refreshing);
     let rename = request.rename.filter(|name| *name != source.name);
     let name = rename.clone().unwrap_or_else(|| source.name.clone());
+    let has_token = token.is_some() || source.token.is_some();
+    let shows_the_world = has_token && audience.unwrap_or(source.audience) == Audience::Public;
     let changed = token.is_some()
         || settings.is_some()
         || allow_private.is_some()
+        || audience.is_some()
         || refreshing.is_some()
         || rename.is_some();
     if changed {
@@ -83,6 +91,9 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
             if let Some(token) = &token {
                 source::set_token(tx, key, Some(token))?;
             }
+            if let Some(audience) = audience {
+                source::set_audience(tx, key, audience)?;
+            }
             if let Some(refreshing) = refreshing {
                 source::set_refreshing(tx, key, refreshing, &policy)?;
             }
@@ -102,6 +113,7 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
         name,
         changed,
         warning,
+        shows_the_world,
     })
 }
 

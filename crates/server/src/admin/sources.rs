@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
+    audience::Audience,
     timeline::{Machine, Proof, Settings},
     upstream_id::UpstreamId,
 };
@@ -11,7 +12,7 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    SourceId, Store, StoreError, database_clock, local_ids, machine, quarantine,
+    Owner, SourceId, Store, StoreError, database_clock, local_ids, machine, quarantine,
     source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::{Address, Timeline, abilities};
@@ -62,6 +63,10 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
     let timeline: Timeline = new.timeline.parse().map_err(CommandError::usage)?;
     same_api(store, &address.to_string(), new.api).await?;
     check_fit(new.api, &timeline, &new.settings, new.token.is_some())?;
+    let by_token = match new.token.is_some() {
+        true => Audience::Private,
+        false => Audience::Public,
+    };
     Ok(NewSource {
         name: new
             .name
@@ -73,6 +78,8 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
         settings: new.settings,
         token: new.token,
         allow_private: new.allow_private,
+        owner: Owner::Operator,
+        audience: new.audience.unwrap_or(by_token),
     })
 }
 
@@ -189,6 +196,7 @@ impl Readings {
             upstream: source.upstream,
             timeline: source.timeline,
             allow_private: source.allow_private,
+            audience: source.audience,
             refreshing: source.refreshing,
             paused: source.paused,
             readable: source.readable,

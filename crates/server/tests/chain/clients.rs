@@ -19,7 +19,11 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(url: &str, timeline: Timeline, token: &str) -> Self {
         let address = Address::parse(url).unwrap();
-        let token = Credential::Bearer(token.to_owned().into());
+        let token = match timeline {
+            // A server refuses a token that is not its own, for what it shows to anyone, too.
+            Timeline::Public => Credential::None,
+            _ => Credential::Bearer(token.to_owned().into()),
+        };
         Self {
             api: Upstream::new(Api::Mastodon, http_client(), address, token).unwrap(),
             timeline,

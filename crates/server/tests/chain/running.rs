@@ -77,9 +77,12 @@ impl Driftline {
             address: address.into(),
             api: driftline_core::api::Api::Mastodon,
             timeline: timeline.into(),
-            token: Some(TokenLocation::File(token_file.to_str().unwrap().into())),
+            // A Driftline refuses a token that is not its own.
+            token: (timeline != "public")
+                .then(|| TokenLocation::File(token_file.to_str().unwrap().into())),
             settings,
             allow_private: false,
+            audience: Some(driftline_core::audience::Audience::Public),
             check: false,
         };
         let host = Host {
@@ -132,7 +135,7 @@ impl Driftline {
                     ..timeline::Range::default()
                 };
                 loop {
-                    let page = timeline::public(tx, &range)?;
+                    let page = timeline::public(tx, &range, driftline_store::Viewer::Anonymous)?;
                     let Some(newest) = page.first() else { break };
                     range.min = Some(newest.id);
                     ids.extend(page.iter().rev().map(|post| post.id.to_string()));

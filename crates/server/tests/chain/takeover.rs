@@ -35,6 +35,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         token: None,
         settings: settings(),
         allow_private: false,
+        audience: Some(driftline_core::audience::Audience::Public),
         check: false,
     };
     add.execute(&admin::Host::of(&store)).await.unwrap();

@@ -6,9 +6,7 @@ use driftline_server::api_description;
 use reqwest::{Method, StatusCode, header};
 use serde_json::json;
 
-use crate::world::{World, parsed, status};
-
-const TOKEN: &str = "an-operators-token-of-some-length-1";
+use crate::world::{TOKEN, World, parsed, status};
 
 async fn world(authorization: Authorization) -> World {
     World::on(Fresh::sqlite(), |app| app.authorization = authorization).await

@@ -2,7 +2,10 @@
 
 use std::ops::{Deref, DerefMut};
 
-use driftline_api::App;
+use driftline_api::{
+    App,
+    auth::{Authorization, OperatorToken},
+};
 use driftline_core::{
     answer::LookUp,
     post::{Post, Visibility},
@@ -18,6 +21,8 @@ use driftline_store::{Store, testing};
 use reqwest::{Client, Response, StatusCode, header::LINK};
 use serde_json::Value;
 use tokio::sync::watch;
+
+pub(crate) const TOKEN: &str = "an-operators-token-of-some-length-1";
 
 /// A running server. It stops when this value goes.
 pub(crate) struct World {
@@ -52,6 +57,13 @@ impl World {
             _served: served,
             _fresh: fresh,
         }
+    }
+
+    /// A server with an operator's token, whose readers here have none.
+    pub(crate) async fn of_strangers(fresh: Fresh) -> World {
+        let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
+        let change = |app: &mut App| app.authorization = Authorization::Operator(token);
+        World::on(fresh, change).await
     }
 
     /// A source that began empty, and so is readable.

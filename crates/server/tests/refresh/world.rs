@@ -189,6 +189,7 @@ impl World {
                 ..Settings::default()
             },
             allow_private: false,
+            audience: None,
             check: false,
         };
         self.run(add).await;

@@ -48,6 +48,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
                 ..Settings::default()
             },
             allow_private: false,
+            audience: None,
             check: false,
         };
         world.run(add).await;

@@ -4,7 +4,10 @@
 //! commit. So a reader that knows all up to a USN misses nothing when it goes on after it. Of several
 //! changes of one entry only the last is there, as it is now.
 
-use driftline_core::feed::{ChangeKind, FeedPosition};
+use driftline_core::{
+    audience::Audience,
+    feed::{ChangeKind, FeedPosition},
+};
 use driftline_db::Tx;
 
 use crate::{
@@ -45,6 +48,8 @@ pub struct FeedSource {
     pub key: SourceKey,
     /// Its name.
     pub name: String,
+    /// Who else than its owner may read it.
+    pub audience: Audience,
     /// Its last USN.
     pub update_count: i64,
 }
@@ -52,7 +57,7 @@ pub struct FeedSource {
 /// The sources, by their IDs, with their last USNs.
 pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
-        "select s.id, s.instance_id, s.name, l.update_count from source s
+        "select s.id, s.instance_id, s.name, s.audience, l.update_count from source s
          join library l on l.owner_id = s.id and l.owner_kind = 'source'
              and l.instance_id = s.instance_id",
         &[],
@@ -63,6 +68,7 @@ pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
                     instance: from_sql(row.i64("instance_id")?)?,
                 },
                 name: row.text("name")?,
+                audience: Audience::named_or_narrowest(row.str("audience")?),
                 update_count: row.i64("update_count")?,
             })
         },

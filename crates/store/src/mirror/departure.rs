@@ -145,7 +145,7 @@ pub(crate) fn end(
 ) -> Result<(), DbError> {
     let usns: Vec<i64> = ids.iter().map(|_| source.library.next_usn()).collect();
     tx.execute_many_later(
-        "update entry set usn = r.usn, change_usn = r.usn, gone = true, listed = false, left_at_ms = $2,
+        "update entry set usn = r.usn, change_usn = r.usn, gone = true, left_at_ms = $2,
              absent_at_ms = null, times_left = times_left + 1
          from {rows as r(id, usn)}
          where entry.source_id = $1 and entry.instance_id = $3 and entry.id = r.id",

@@ -258,7 +258,7 @@ pub(crate) struct EntryState {
     usn: i64,
     content_hash: i64,
     gone: bool,
-    listed: bool,
+    visibility: Visibility,
     returns: i64,
 }
 
@@ -270,7 +270,7 @@ impl EntryState {
             usn,
             content_hash: post.content_hash,
             gone: post.is_gone(),
-            listed: !post.is_gone() && post.visibility == Visibility::Public,
+            visibility: post.visibility,
             returns: post.returns,
         }
     }
@@ -281,6 +281,12 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) state: EntryState,
     pub(crate) position: &'a str,
     pub(crate) streamed: bool,
+    /// The ID of its post's author; `None` if the upstream left the author out.
+    pub(crate) author_id: Option<i64>,
+    /// Where timelines of several sources list it, if not at its ID.
+    pub(crate) place_id: Option<i64>,
+    /// Of history: the last ID of when it came, which is above its own.
+    pub(crate) arrival_id: Option<i64>,
 }
 
 /// Stores entries that are new, whose IDs may be of `ids`.
@@ -294,7 +300,7 @@ pub(crate) fn insert(
     let states = || new.iter().map(|new| &new.state);
     tx.execute_many_later(
         "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-             content_hash, gone, listed, streamed, returns) {rows}",
+             content_hash, gone, visibility, streamed, returns, account_id, place_id, arrival_id) {rows}",
         &[],
         &[
             Column::i64(new.iter().map(|_| source.id())),
@@ -307,11 +313,19 @@ pub(crate) fn insert(
             Column::i64(new.iter().map(|_| arrived_at_ms)),
             Column::i64(states().map(|state| state.content_hash)),
             Column::bool(states().map(|state| state.gone)),
-            Column::bool(states().map(|state| state.listed)),
+            Column::i64(states().map(|state| state.visibility.narrowness())),
             Column::bool(new.iter().map(|d| d.streamed)),
             Column::i64(states().map(|state| state.returns)),
+            Column::i64(new.iter().map(|new| new.author_id)),
+            ids.column(new.iter().map(|new| new.place_id)),
+            Column::i64(new.iter().map(|new| new.arrival_id)),
         ],
     )?;
+    let placed = new
+        .iter()
+        .filter_map(|new| Some((new.place_id?, Some(new.state.post_id))));
+    let placed: Vec<_> = placed.collect();
+    alias::add(tx, (source.instance_id(), Some(source.id())), &placed, ids)?;
     add_aliases(tx, source, new.iter().map(|new| &new.state), ids)
 }
 
@@ -326,7 +340,7 @@ fn add_aliases<'a>(
     let aliases: Vec<_> = aliases
         .map(|entry| (entry.id, Some(entry.post_id)))
         .collect();
-    alias::add(tx, source.instance_id(), &aliases, ids)
+    alias::add(tx, (source.instance_id(), Some(source.id())), &aliases, ids)
 }
 
 /// A change of a stored entry; it moves if its ID changes.
@@ -380,9 +394,10 @@ pub(crate) fn change(
     let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.id != c.new.id);
     tx.execute_many_later(
         "update entry set usn = r.usn, change_usn = coalesce(r.change_usn, entry.change_usn),
-             content_hash = r.content_hash, gone = r.gone, listed = r.listed, left_at_ms = null,
+             content_hash = r.content_hash, gone = r.gone,
+             visibility = {greatest}(entry.visibility, r.visibility), left_at_ms = null,
              left_before_ms = case when r.gone then coalesce(left_at_ms, left_before_ms) end
-         from {rows as r(id, usn, change_usn, content_hash, gone, listed)}
+         from {rows as r(id, usn, change_usn, content_hash, gone, visibility)}
          where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
         &[&source.id(), &source.instance_id()],
         &[
@@ -391,14 +406,14 @@ pub(crate) fn change(
             Column::i64(stay.iter().map(|c| (!c.is_of_counts).then_some(c.new.usn))),
             Column::i64(stay.iter().map(|c| c.new.content_hash)),
             Column::bool(stay.iter().map(|c| c.new.gone)),
-            Column::bool(stay.iter().map(|c| c.new.listed)),
+            Column::i64(stay.iter().map(|c| c.new.visibility.narrowness())),
         ],
     )?;
     tx.execute_many_later(
         "update entry set id = r.new_id, usn = r.usn, change_usn = r.usn, content_hash = r.content_hash,
-             gone = r.gone, listed = r.listed, returns = r.returns, left_at_ms = null,
-             left_before_ms = null, absent_at_ms = null
-         from {rows as r(id, new_id, usn, content_hash, gone, listed, returns)}
+             gone = r.gone, visibility = r.visibility, place_id = null, arrival_id = null, returns = r.returns,
+             left_at_ms = null, left_before_ms = null, absent_at_ms = null
+         from {rows as r(id, new_id, usn, content_hash, gone, visibility, returns)}
          where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
         &[&source.id(), &source.instance_id()],
         &[
@@ -407,7 +422,7 @@ pub(crate) fn change(
             Column::i64(moved.iter().map(|c| c.new.usn)),
             Column::i64(moved.iter().map(|c| c.new.content_hash)),
             Column::bool(moved.iter().map(|c| c.new.gone)),
-            Column::bool(moved.iter().map(|c| c.new.listed)),
+            Column::i64(moved.iter().map(|c| c.new.visibility.narrowness())),
             Column::i64(moved.iter().map(|c| c.new.returns)),
         ],
     )?;

@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use driftline_core::{
-    post::{Post, Visibility},
-    upstream_id::UpstreamId,
-};
+use driftline_core::{post::Post, upstream_id::UpstreamId};
 use driftline_db::Tx;
 
 use super::{
@@ -21,13 +18,9 @@ use crate::{
     text::without_nul,
 };
 
-/// The posts and the accounts that a post names; none of one that not everyone may see, since nobody
-/// is shown it.
+/// The posts and the accounts that a post names.
 pub(crate) fn named_by(post: &Post) -> (&[UpstreamId], &[UpstreamId]) {
-    match post.visibility {
-        Visibility::Public => (&post.references.posts, &post.references.accounts),
-        _ => (&[], &[]),
-    }
+    (&post.references.posts, &post.references.accounts)
 }
 
 /// What is stored while an intake holds its instance, and the IDs that it gives.

@@ -144,6 +144,7 @@ pub(crate) fn take_in_held(
         references: NewReferences::new(held.stored.references, held.first_reference_id),
         new_ids: held.new_ids,
         changes: IntakeChanges::default(),
+        new_authors: Vec::new(),
         summary: CommitSummary::default(),
     };
     for observation in observations {
@@ -169,6 +170,8 @@ struct Intake<'s, 'a> {
     references: NewReferences,
     new_ids: NewIds,
     changes: IntakeChanges<'a>,
+    /// The authors of the new entries, in their order.
+    new_authors: Vec<&'a Author>,
     summary: CommitSummary,
 }
 
@@ -176,14 +179,17 @@ struct Intake<'s, 'a> {
 #[derive(Default)]
 struct IntakeChanges<'a> {
     new_posts: Vec<PostVersion<'a>>,
-    /// New posts of history that the public timeline shows, the oldest first.
-    new_history: Vec<i64>,
+    /// New entries of history, the oldest first, by their place among the new ones.
+    new_history: Vec<usize>,
     new_freshness: Vec<RefreshState>,
     revived_posts: Vec<i64>,
     /// Posts that other sources have had, and this one has now.
     adopted_posts: Vec<i64>,
     /// Posts that have returned, with their new IDs in the public timeline.
     returned_posts: Vec<(i64, i64)>,
+    /// Posts that no source of the world had, and this one has now, with their IDs in the public
+    /// timeline if it lists them.
+    published_posts: Vec<(i64, Option<i64>)>,
     /// New posts with an ID in the public timeline that is not their own.
     relisted_posts: Vec<(i64, i64)>,
     replaced_posts: Vec<PostVersion<'a>>,
@@ -217,9 +223,14 @@ impl CurrentPost {
 
 impl<'a> Intake<'_, 'a> {
     fn new_entry(&mut self, observation: &'a PostObservation<'a>, id: i64) {
-        if self.posts.contains_key(&*observation.upstream_id) {
+        if let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) {
+            let is_published = self.source.is_public() && !known.in_public;
+            known.in_public |= is_published;
             // History has its ID from the time of creation, below what readers have passed.
             self.refresh(observation, Some(id).filter(|_| !observation.is_history));
+            if is_published {
+                self.publish(observation, id);
+            }
             if let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id)
                 && !known.is_gone()
             {
@@ -228,6 +239,12 @@ impl<'a> Intake<'_, 'a> {
         } else {
             self.new_post(observation, id);
         }
+        self.changes.authors.push(&observation.post.author);
+        if observation.is_history {
+            self.changes
+                .new_history
+                .push(self.changes.new_entries.len());
+        }
         let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return;
         };
@@ -235,8 +252,30 @@ impl<'a> Intake<'_, 'a> {
             state: EntryState::of(known, id, self.source.library.next_usn()),
             position: observation.position,
             streamed: self.context.streamed,
+            // They are known when all is written.
+            author_id: None,
+            place_id: None,
+            arrival_id: None,
         });
+        self.new_authors.push(&observation.post.author);
         self.summary.new += 1;
+    }
+
+    /// Lists a post in the public timeline that only hidden sources had, if it is for everyone: at the ID of
+    /// this entry, since readers have passed the hidden ones.
+    fn publish(&mut self, observation: &PostObservation<'_>, id: i64) {
+        let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) else {
+            return;
+        };
+        let is_shown = !known.is_gone() && known.visibility == Visibility::Public;
+        let returned = self
+            .changes
+            .returned_posts
+            .iter()
+            .any(|(id, _)| *id == known.id);
+        let public_id = Some(id).filter(|_| is_shown && !returned);
+        known.listed = is_shown;
+        self.changes.published_posts.push((known.id, public_id));
     }
 
     fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::Known) {
@@ -288,17 +327,15 @@ impl<'a> Intake<'_, 'a> {
 
     fn new_post(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         let post = observation.post;
-        let listed = post.visibility == Visibility::Public;
-        if listed && observation.is_history {
-            self.changes.new_history.push(id);
-        }
+        let in_public = self.source.is_public();
+        let listed = in_public && post.visibility == Visibility::Public;
         self.changes.new_posts.push(PostVersion {
             id,
             post,
             listed,
+            in_public,
             read_at_ms: self.context.asked_at_ms,
         });
-        self.changes.authors.push(&post.author);
         let created_at_ms = post.created_at_ms.or(observation.position_ms);
         let freshness = Freshness {
             source: Some(self.source.id.cast_unsigned()),
@@ -327,6 +364,7 @@ impl<'a> Intake<'_, 'a> {
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
+            in_public,
             returns: 0,
             kind: post.kind(),
         };
@@ -363,7 +401,7 @@ impl<'a> Intake<'_, 'a> {
             };
             self.changes.returned_posts.push((known.id, public_id));
             known.returns += 1;
-            is_public
+            is_public && known.in_public
         } else {
             // Readers have passed its ID, so a post that was not listed there stays unlisted.
             self.changes.edited_posts.push(known.id);
@@ -382,25 +420,32 @@ impl<'a> Intake<'_, 'a> {
             id: known.id,
             post,
             listed,
+            in_public: known.in_public,
             read_at_ms: asked_at_ms,
         });
     }
 
-    /// Lists new history below all that the public timeline has shown of any source.
+    /// Gives new history its place below all that any timeline of several sources has shown.
     fn list_history(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         if self.changes.new_history.is_empty() {
             return Ok(());
         }
-        self.changes.new_history.reverse();
-        let ids = &self.changes.new_history;
+        let history = std::mem::take(&mut self.changes.new_history);
+        let entries = &self.changes.new_entries;
+        let ids: Vec<i64> = history
+            .iter()
+            .rev()
+            .map(|at| entries[*at].state.id)
+            .collect();
         let given = self.changes.new_entries.iter().map(|new| new.state.id);
         let given: Vec<i64> = given.collect();
         let (instance_id, now_ms) = (self.source.instance_id, self.context.now_ms);
-        let public_ids = reservation::place_history(tx, instance_id, now_ms, |tx| {
+        let (public_ids, last_id) = reservation::place_history(tx, instance_id, now_ms, |tx| {
+            let last_id = local_ids::last_given(tx)?;
             let lowest = local_ids::lowest_listed(tx)?;
             let (public_ids, of_now) = match lowest {
                 Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
-                    backdate::take_below(tx, Some(lowest), ids, &given, now_ms)?
+                    backdate::take_below(tx, Some(lowest), &ids, &given, now_ms)?
                 }
                 _ => (ids.clone(), None),
             };
@@ -410,12 +455,24 @@ impl<'a> Intake<'_, 'a> {
             let is_below = |id: &&i64| of_now.is_none_or(|taken| **id < taken.first);
             Ok(Placed {
                 listed_id: public_ids.iter().filter(is_below).max().copied(),
-                value: public_ids,
+                value: (public_ids, last_id),
                 of_now,
             })
         })?;
-        let pairs = ids.iter().copied().zip(public_ids);
-        self.changes.relisted_posts = pairs.filter(|(id, public_id)| id != public_id).collect();
+        let places = ids.iter().copied().zip(public_ids);
+        let places: HashMap<i64, i64> = places.filter(|(id, place)| id != place).collect();
+        for at in history {
+            self.changes.new_entries[at].arrival_id = Some(last_id);
+        }
+        for entry in &mut self.changes.new_entries {
+            entry.place_id = places.get(&entry.state.id).copied();
+        }
+        let new_posts = self.changes.new_posts.iter();
+        let relisted = new_posts.filter_map(|new| Some((new.id, *places.get(&new.id)?)));
+        self.changes.relisted_posts = relisted.collect();
+        for (_, public_id) in &mut self.changes.published_posts {
+            *public_id = public_id.map(|id| places.get(&id).copied().unwrap_or(id));
+        }
         Ok(())
     }
 
@@ -426,23 +483,26 @@ impl<'a> Intake<'_, 'a> {
             policy,
             ..
         } = self.context;
-        let (source, changes, mut references) = (self.source, self.changes, self.references);
+        let (source, mut changes, mut references) = (self.source, self.changes, self.references);
         let instance_id = source.instance_id;
         let versions = || changes.new_posts.iter().chain(&changes.replaced_posts);
-        let shown = || versions().filter(|version| version.listed);
-        let mut accounts = HashMap::new();
+        let mut accounts = account::StoredIds::default();
         if !changes.authors.is_empty() {
-            let named = shown().flat_map(|version| &version.post.references.accounts);
+            let named = versions().flat_map(|version| &version.post.references.accounts);
             let authors = changes.authors.iter().copied();
             accounts = account::store(tx, instance_id, known, authors, named)?;
             for version in &changes.new_posts {
                 references.arrives(version);
             }
-            for id in shown().flat_map(|version| &version.post.references.posts) {
+            for id in versions().flat_map(|version| &version.post.references.posts) {
                 let id = without_nul(id.as_str());
                 references.name(&id, self.posts.get(&*id).map(|post| &post.known));
             }
         }
+        for (entry, author) in changes.new_entries.iter_mut().zip(&self.new_authors) {
+            entry.author_id = accounts.of(author).map(|stored| stored.acct_id);
+        }
+        let changes = changes;
         history::keep(
             tx,
             instance_id,
@@ -475,6 +535,7 @@ impl<'a> Intake<'_, 'a> {
         refresh::insert(tx, instance_id, &changes.new_freshness, &ids)?;
         post::list_at(tx, instance_id, &changes.returned_posts, true, &ids)?;
         post::list_at(tx, instance_id, &changes.relisted_posts, false, &ids)?;
+        post::publish(tx, instance_id, &changes.published_posts, &ids)?;
         let new_entries = changes.new_entries.iter().map(|new| new.state.id);
         source.shows(tx, new_entries, &ids)?;
         entry::insert(tx, source.key, now_ms, &changes.new_entries, &ids)?;

@@ -1,6 +1,9 @@
 //! The stored timeline machine of a source.
 
-use driftline_core::timeline::{Gap, HonouredAbilities, Lateness, Machine};
+use driftline_core::{
+    audience::Audience,
+    timeline::{Gap, HonouredAbilities, Lateness, Machine},
+};
 use driftline_db::{Column, PendingRows, Tx};
 
 use crate::{
@@ -96,6 +99,8 @@ pub(crate) struct LockedSource {
     /// entry. The largest number stands for one that is known at the commit, after which none of
     /// history may follow in the same transaction.
     pub(crate) lowest_id: Option<i64>,
+    /// Who may read it besides its owner.
+    pub(crate) audience: Audience,
     /// Whether its posts are kept fresh.
     pub(crate) refreshing: bool,
     /// Whether those of another source of its instance are not.
@@ -129,6 +134,11 @@ impl PendingSource {
 }
 
 impl LockedSource {
+    /// Whether the world may read it.
+    pub(crate) fn is_public(&self) -> bool {
+        self.audience == Audience::Public
+    }
+
     /// Reads the row that the write's root has locked, and checks the fencing number.
     pub(crate) fn load(
         tx: &mut Tx<'_>,
@@ -146,7 +156,7 @@ impl LockedSource {
         let opening = PendingOpening::ask(tx)?;
         let row = tx.query_later(
             &format!(
-                "select lowest_id, lease_holder is not null as is_leased, lease_fence, s.refreshing,
+                "select lowest_id, lease_holder is not null as is_leased, lease_fence, s.audience, s.refreshing,
                      exists (select 1 from source o where o.instance_id = $2 and o.id <> $1
                          and not o.refreshing) as has_unrefreshed, {}
                  from source s {} where s.id = $1 and s.instance_id = $2",
@@ -160,6 +170,7 @@ impl LockedSource {
                     instance_id: source.instance_id(),
                     key: source,
                     lowest_id: row.opt_i64("lowest_id")?,
+                    audience: Audience::named_or_narrowest(row.str("audience")?),
                     refreshing: row.bool("refreshing")?,
                     has_unrefreshed: row.bool("has_unrefreshed")?,
                     library: Library::from_row(row)?,

@@ -19,6 +19,7 @@ pub mod machine;
 mod page;
 pub mod quarantine;
 pub mod source;
+mod source_audience;
 mod source_change;
 pub mod source_lease;
 mod source_removal;

@@ -1,6 +1,6 @@
 //! Sources: upstream timelines that are mirrored.
 
-use driftline_core::{api::Api, timeline::Settings};
+use driftline_core::{api::Api, audience::Audience, timeline::Settings};
 use driftline_db::{Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,11 @@ use crate::{
     posts::instance::{self, Instance},
     sharing::change,
     text::{from_json, to_json, without_nul},
+    viewer::Owner,
 };
 
 pub use crate::{
+    mirror::source_audience::set_audience,
     mirror::source_change::{rename, set_refreshing},
     mirror::source_removal::{LastPosts, Removed, removal, remove},
     posts::instance::all as instances,
@@ -33,6 +35,10 @@ pub struct Source {
     pub id: SourceId,
     /// Its name, unique here.
     pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Who else may read it.
+    pub audience: Audience,
     /// The server that it comes from.
     pub instance: Instance,
     /// Which timeline of the server, as the upstream crate writes it.
@@ -91,6 +97,10 @@ pub const TRACKED: &str = "tracked";
 pub struct NewSource {
     /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
     pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Who else may read it.
+    pub audience: Audience,
     /// Its server's origin: scheme, host and port. Sources of one origin share their posts.
     pub origin: String,
     /// The API that it speaks.
@@ -135,8 +145,8 @@ pub fn add(
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
              readable, created_at_ms, lease_holder, lease_fence, lease_until_ms,
-             machine, allow_private)
-         values ($1, $2, $3, $4, $5, $6, $7, false, $9, $8, null, 0, 0, '{}', $10)",
+             machine, allow_private, owner_id, audience)
+         values ($1, $2, $3, $4, $5, $6, $7, false, $9, $8, null, 0, 0, '{}', $10, $11, $12)",
         &[
             &id,
             &instance,
@@ -148,6 +158,8 @@ pub fn add(
             &now_ms,
             &(new.timeline == TRACKED),
             &new.allow_private,
+            &new.owner.id(),
+            &new.audience.name(),
         ],
     )?;
     let key = SourceKey {
@@ -308,7 +320,7 @@ fn select(
 }
 
 /// The columns that [`from_row`] reads.
-const COLUMNS: &str = "s.id, s.name, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
+const COLUMNS: &str = "s.id, s.name, s.owner_id, s.audience, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
     s.settings, s.token, s.allow_private, s.refreshing, s.paused, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
     s.lease_fence, s.lease_until_ms";
 
@@ -317,6 +329,8 @@ fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
     Ok(Source {
         id: from_sql(row.i64("id")?)?,
         name: row.text("name")?,
+        owner: Owner::of(row.i64("owner_id")?)?,
+        audience: Audience::named_or_narrowest(row.str("audience")?),
         instance: Instance {
             id: from_sql(row.i64("instance_id")?)?,
             origin: row.text("origin")?,

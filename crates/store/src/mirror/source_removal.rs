@@ -10,7 +10,7 @@ use crate::{
     id_types::{SourceKey, from_sql},
     library,
     mirror::machine::LockedSource,
-    posts::{instance, post_removal},
+    posts::{instance, post, post_removal},
     refresh,
     sharing::change,
 };
@@ -74,6 +74,11 @@ pub fn remove(
         removed.entries += ids.len() as u64;
         let new_owners = new_owners(tx, &others, &ids)?;
         hand_over(tx, &held, &new_owners)?;
+        if held.is_public() {
+            let stay: Vec<i64> = new_owners.keys().copied().collect();
+            let hidden = without_public_source(tx, source, &stay)?;
+            post::withdraw(tx, held.instance_id, &hidden)?;
+        }
         let last = ids.into_iter().filter(|id| !new_owners.contains_key(id));
         match last_posts {
             LastPosts::Remove => {
@@ -173,6 +178,25 @@ fn new_owners(
         }
     }
     Ok(new_owners)
+}
+
+/// The posts among these that no other source of its instance has which the world may read.
+pub(super) fn without_public_source(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    post_ids: &[i64],
+) -> Result<Vec<i64>, DbError> {
+    let public = tx.query(
+        "select id from source where instance_id = $1 and id <> $2 and audience = 'public'",
+        &[&source.instance_id(), &source.id()],
+        |row| {
+            let id = from_sql(row.i64("id")?)?;
+            Ok(SourceKey { id, ..source })
+        },
+    )?;
+    let shown = new_owners(tx, &public, post_ids)?;
+    let hidden = post_ids.iter().filter(|id| !shown.contains_key(id));
+    Ok(hidden.copied().collect())
 }
 
 /// Hands posts over to other sources that have them.

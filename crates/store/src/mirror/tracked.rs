@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use driftline_core::{
-    post::Post,
+    post::{Post, Visibility},
     refresh::{LookupOutcome, Policy},
     tracking::TrackOutcome,
     upstream_id::UpstreamId,
@@ -118,6 +118,7 @@ fn adopt(
         return Ok(());
     }
     missing.sort_by_key(|(_, post)| post.id);
+    let authors = post::authors(tx, held.instance_id, &ids)?;
     let mut new_ids = NewIds::default();
     let new: Vec<entry::NewEntry<'_>> = (new_ids.give_run(missing.len())..)
         .zip(&missing)
@@ -125,12 +126,32 @@ fn adopt(
             state: EntryState::of(post, id, held.library.next_usn()),
             position: upstream_id,
             streamed: false,
+            author_id: authors.get(&post.id).copied(),
+            place_id: None,
+            arrival_id: None,
         })
         .collect();
     let ids = new_ids.take(tx, held.instance_id, now_ms)?;
+    post::publish(tx, held.instance_id, &published(held, &new, &missing), &ids)?;
     held.shows(tx, new.iter().map(|new| new.state.id), &ids)?;
     entry::insert(tx, held.key, now_ms, &new, &ids)?;
     Ok(held.library.save(tx)?)
+}
+
+/// Of posts that a source takes up, those that no source of the world had, where the world may read this
+/// one; with the IDs of their entries, where the public timeline lists them.
+fn published(
+    held: &LockedSource,
+    new: &[entry::NewEntry<'_>],
+    posts: &[(&String, &post::Known)],
+) -> Vec<(i64, Option<i64>)> {
+    let posts = posts.iter().zip(new);
+    let hidden = posts.filter(|((_, post), _)| held.is_public() && !post.in_public);
+    let listed = hidden.map(|((_, post), new)| {
+        let is_shown = !post.is_gone() && post.visibility == Visibility::Public;
+        (post.id, Some(new.state.id).filter(|_| is_shown))
+    });
+    listed.collect()
 }
 
 /// Stores the posts that pending look-ups of one source found, among these answers, and removes these

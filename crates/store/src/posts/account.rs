@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use driftline_core::{post::Author, upstream_id::UpstreamId};
+use driftline_core::{acct::AcctKey, post::Author, upstream_id::UpstreamId};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{
@@ -35,19 +35,19 @@ pub struct Account {
     pub raw: String,
 }
 
-/// The accounts of those IDs, in no order.
+/// The accounts of those IDs, in no order: one for each instance that has shown it.
 pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let ids = Column::i64(ids.iter().map(|id| sql(*id)));
     Ok(tx.query(
-        "select id, instance_id, upstream_id, acct, display_name, url, raw
-         from account where id {in $1}",
+        "select acct_id, instance_id, upstream_id, acct, display_name, url, raw
+         from account where acct_id {in $1}",
         &[&ids],
         |row| {
             Ok(Account {
-                id: from_sql(row.i64("id")?)?,
+                id: from_sql(row.i64("acct_id")?)?,
                 instance: from_sql(row.i64("instance_id")?)?,
                 upstream_id: row.text("upstream_id")?,
                 acct: row.text("acct")?,
@@ -60,13 +60,41 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
 }
 
 /// Accounts as they are stored, by upstream ID.
-pub(crate) struct Known(HashMap<String, Names>);
+pub(crate) struct Known {
+    origin: String,
+    names: HashMap<String, Names>,
+}
+
+/// The IDs of stored accounts, by upstream ID.
+#[derive(Default)]
+pub(crate) struct StoredIds(HashMap<String, StoredId>);
+
+/// The IDs of a stored account.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredId {
+    /// Of its row, which is of one instance.
+    pub(crate) id: i64,
+    /// The one that people know, of all instances; `None` if the row is written with it later in this
+    /// transaction.
+    pub(crate) acct_id: i64,
+}
+
+impl StoredIds {
+    /// Those of an author; `None` if the upstream left the author out.
+    pub(crate) fn of(&self, author: &Author) -> Option<StoredId> {
+        self.0.get(&*without_nul(author.id.as_str())).copied()
+    }
+}
 
 /// Accounts that were asked for: for [`Known::read`].
-pub(crate) struct PendingAccounts(PendingRows<'static, (String, Names)>);
+pub(crate) struct PendingAccounts {
+    origin: PendingRows<'static, String>,
+    names: PendingRows<'static, (String, Names)>,
+}
 
 struct Names {
     id: i64,
+    acct_id: i64,
     acct: String,
     display_name: String,
     url: Option<String>,
@@ -91,14 +119,20 @@ impl Known {
     ) -> Result<PendingAccounts, DbError> {
         let ids = ids.into_iter().map(|id| without_nul(id.as_str()));
         let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
-        let found = tx.query_each_later(
-            "select upstream_id, id, acct, display_name, url from account
+        let origin = tx.query_later(
+            "select origin from instance where id = $1",
+            &[&instance_id],
+            |row| row.text("origin"),
+        )?;
+        let names = tx.query_each_later(
+            "select upstream_id, id, acct_id, acct, display_name, url from account
              where upstream_id = {row 1} and instance_id = $1",
             &[&instance_id],
             &[Column::text(ids.iter().map(|id| &**id))],
             |row| {
                 let names = Names {
                     id: row.i64("id")?,
+                    acct_id: row.i64("acct_id")?,
                     acct: row.text("acct")?,
                     display_name: row.text("display_name")?,
                     url: row.opt_text("url")?,
@@ -106,11 +140,14 @@ impl Known {
                 Ok((row.text("upstream_id")?, names))
             },
         )?;
-        Ok(PendingAccounts(found))
+        Ok(PendingAccounts { origin, names })
     }
 
     pub(crate) fn read(tx: &mut Tx<'_>, pending: PendingAccounts) -> Result<Known, DbError> {
-        Ok(Known(tx.rows(pending.0)?.into_iter().collect()))
+        Ok(Known {
+            origin: tx.rows(pending.origin)?.pop().unwrap_or_default(),
+            names: tx.rows(pending.names)?.into_iter().collect(),
+        })
     }
 }
 
@@ -121,10 +158,11 @@ pub(crate) fn local_ids_later<'a>(
     upstream_ids: impl Iterator<Item = &'a str>,
 ) -> Result<PendingRows<'static, (String, AccountId)>, DbError> {
     tx.query_each_later(
-        "select upstream_id, id from account where upstream_id = {row 1} and instance_id = $1",
+        "select upstream_id, acct_id from account
+         where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids)],
-        |row| Ok((row.text("upstream_id")?, from_sql(row.i64("id")?)?)),
+        |row| Ok((row.text("upstream_id")?, from_sql(row.i64("acct_id")?)?)),
     )
 }
 
@@ -138,7 +176,7 @@ pub(crate) fn store<'a>(
     known: Known,
     authors: impl IntoIterator<Item = &'a Author>,
     named: impl IntoIterator<Item = &'a UpstreamId>,
-) -> Result<HashMap<String, i64>, DbError> {
+) -> Result<StoredIds, DbError> {
     let mut unstored: HashMap<String, Fields<'a>> = HashMap::new();
     for author in authors {
         let upstream_id = without_nul(author.id.as_str());
@@ -149,29 +187,37 @@ pub(crate) fn store<'a>(
     for id in named {
         let upstream_id = without_nul(id.as_str());
         if !upstream_id.is_empty()
-            && !known.0.contains_key(&*upstream_id)
+            && !known.names.contains_key(&*upstream_id)
             && !unstored.contains_key(&*upstream_id)
         {
             unstored.insert(upstream_id.into_owned(), Fields::NAMED);
         }
     }
     let mut ids = HashMap::with_capacity(unstored.len());
-    let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
-    for (upstream_id, names) in known.0 {
+    let mut changed: Vec<(StoredId, Fields<'a>)> = Vec::new();
+    let origin = known.origin;
+    for (upstream_id, names) in known.names {
         if let Some(fields) = unstored.remove(&upstream_id)
             && !fields.acct.is_empty()
             && (fields.acct != names.acct
                 || fields.display_name != names.display_name
                 || fields.url.as_deref() != names.url.as_deref())
         {
-            changed.push((names.id, fields));
+            let stored = StoredId {
+                id: names.id,
+                acct_id: fields.acct_id(&origin, names.id),
+            };
+            ids.insert(upstream_id, stored);
+            changed.push((stored, fields));
+        } else {
+            let (id, acct_id) = (names.id, names.acct_id);
+            ids.insert(upstream_id, StoredId { id, acct_id });
         }
-        ids.insert(upstream_id, names.id);
     }
-    update(tx, instance_id, &changed)?;
+    update(tx, instance_id, &changed, &origin)?;
     let new: Vec<(String, Fields<'a>)> = unstored.into_iter().collect();
-    insert(tx, instance_id, &new, &mut ids)?;
-    Ok(ids)
+    insert(tx, instance_id, &new, &origin, &mut ids)?;
+    Ok(StoredIds(ids))
 }
 
 struct Fields<'a> {
@@ -182,6 +228,17 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// The account's name with its host, as it is compared; `None` while it is not known.
+    fn key(&self, origin: &str) -> Option<AcctKey> {
+        AcctKey::of(&self.acct, origin)
+    }
+
+    /// The ID that people know it by: that of its row while its name is not known.
+    fn acct_id(&self, origin: &str, id: i64) -> i64 {
+        let key = self.key(origin);
+        key.map_or(id, |key| key.account_id().cast_signed())
+    }
+
     /// Of an account that is only named.
     const NAMED: Fields<'static> = Fields {
         acct: Cow::Borrowed(""),
@@ -200,15 +257,27 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn update(tx: &mut Tx<'_>, instance_id: i64, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError> {
+fn update(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    changed: &[(StoredId, Fields<'_>)],
+    origin: &str,
+) -> Result<(), DbError> {
+    let keys: Vec<_> = changed
+        .iter()
+        .map(|(_, fields)| fields.key(origin))
+        .collect();
     let fields = || changed.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
-        "update account set acct = r.acct, display_name = r.display_name, url = r.url, raw = r.raw
-         from {rows as r(id, acct, display_name, url, raw)}
+        "update account set acct_id = r.acct_id, acct_key = r.acct_key, acct = r.acct,
+             display_name = r.display_name, url = r.url, raw = r.raw
+         from {rows as r(id, acct_id, acct_key, acct, display_name, url, raw)}
          where account.id = r.id and account.instance_id = $1",
         &[&instance_id],
         &[
-            Column::i64(changed.iter().map(|(id, _)| *id)),
+            Column::i64(changed.iter().map(|(stored, _)| stored.id)),
+            Column::i64(changed.iter().map(|(stored, _)| stored.acct_id)),
+            Column::text(keys.iter().map(text_of)),
             Column::text(fields().map(|f| &*f.acct)),
             Column::text(fields().map(|f| &*f.display_name)),
             Column::text(fields().map(|f| f.url.as_deref())),
@@ -221,7 +290,8 @@ fn insert(
     tx: &mut Tx<'_>,
     instance_id: i64,
     new: &[(String, Fields<'_>)],
-    ids: &mut HashMap<String, i64>,
+    origin: &str,
+    ids: &mut HashMap<String, StoredId>,
 ) -> Result<(), DbError> {
     if new.is_empty() {
         return Ok(());
@@ -229,13 +299,22 @@ fn insert(
     let new_ids = (0..new.len()).map(|_| random_id());
     let new_ids: Vec<i64> = new_ids.collect::<Result<_, _>>()?;
     let fields = || new.iter().map(|(_, fields)| fields);
+    let keys: Vec<_> = fields().map(|fields| fields.key(origin)).collect();
+    let stored = new_ids.iter().zip(fields()).map(|(id, fields)| StoredId {
+        id: *id,
+        acct_id: fields.acct_id(origin, *id),
+    });
+    let stored: Vec<StoredId> = stored.collect();
     tx.execute_many_later(
-        "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
-         select r.id, $1, r.upstream_id, r.acct, r.display_name, r.url, r.raw
-         from {rows as r(id, upstream_id, acct, display_name, url, raw)}",
+        "insert into account
+             (id, instance_id, acct_id, acct_key, upstream_id, acct, display_name, url, raw)
+         select r.id, $1, r.acct_id, r.acct_key, r.upstream_id, r.acct, r.display_name, r.url, r.raw
+         from {rows as r(id, acct_id, acct_key, upstream_id, acct, display_name, url, raw)}",
         &[&instance_id],
         &[
-            Column::i64(new_ids.iter().copied()),
+            Column::i64(stored.iter().map(|stored| stored.id)),
+            Column::i64(stored.iter().map(|stored| stored.acct_id)),
+            Column::text(keys.iter().map(text_of)),
             Column::text(new.iter().map(|(upstream_id, _)| upstream_id.as_str())),
             Column::text(fields().map(|f| &*f.acct)),
             Column::text(fields().map(|f| &*f.display_name)),
@@ -244,8 +323,12 @@ fn insert(
         ],
     )?;
     let upstream_ids = new.iter().map(|(upstream_id, _)| upstream_id.clone());
-    ids.extend(upstream_ids.zip(new_ids));
+    ids.extend(upstream_ids.zip(stored));
     Ok(())
+}
+
+fn text_of(key: &Option<AcctKey>) -> &str {
+    key.as_ref().map_or("", AcctKey::as_str)
 }
 
 /// An account ID such as no counter reached in an earlier version, and no local account has.

@@ -5,19 +5,20 @@ use driftline_db::{DbError, Tx};
 use crate::new_ids::TakenIds;
 
 /// Lets further IDs find posts; one without a post is taken until its post arrives. The IDs may be of
-/// `ids`. The instance must be held.
+/// `ids`. They are those of entries of a source, where it is named: then only its readers find posts by
+/// them. The instance must be held.
 pub(crate) fn add(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    (instance_id, source_id): (i64, Option<i64>),
     aliases: &[(i64, Option<i64>)],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     // A post that returns may take the ID of the entry that shows it.
     tx.execute_many_later(
-        "insert into entry_alias (id, instance_id, post_id)
-         select r.id, $1, r.post_id from {rows as r(id, post_id)} where true
+        "insert into entry_alias (id, instance_id, post_id, source_id)
+         select r.id, $1, r.post_id, $2 from {rows as r(id, post_id)} where true
          on conflict ({key id + instance_id}) do update set post_id = excluded.post_id",
-        &[&instance_id],
+        &[&instance_id, &source_id],
         &[
             ids.column(aliases.iter().map(|(id, _)| *id)),
             ids.column(aliases.iter().map(|(_, post_id)| *post_id)),

@@ -5,7 +5,11 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::post::{Post, PostHashes, PostKind, Visibility};
 use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
-use crate::{new_ids::TakenIds, posts::alias, text::without_nul};
+use crate::{
+    new_ids::TakenIds,
+    posts::{account, alias},
+    text::without_nul,
+};
 
 /// A stored post, as far as it decides whether an answer is news.
 #[derive(Clone, Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Known {
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
+    /// Whether a source that the world may read has it.
+    pub(crate) in_public: bool,
     /// How often it has returned after a deletion.
     pub(crate) returns: i64,
     pub(crate) kind: PostKind,
@@ -155,6 +161,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         deleted_at_ms: row.opt_i64("deleted_at_ms")?,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         listed: row.bool("listed")?,
+        in_public: row.bool("in_public")?,
         returns: row.i64("returns")?,
         kind: PostKind::of(row.bool("is_boost")?),
     })
@@ -164,7 +171,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
     p.content_hash, p.former_hash, case when p.hash_form <> 1 then p.raw end as outdated,
-    p.deleted_at_ms, p.visibility, p.listed, p.returns,
+    p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.returns,
     p.boost_of_upstream_id is not null as is_boost";
 const _: () = assert!(PostHashes::FORM == 1, "the statement above names it");
 
@@ -173,6 +180,8 @@ pub(crate) struct PostVersion<'a> {
     pub(crate) id: i64,
     pub(crate) post: &'a Post,
     pub(crate) listed: bool,
+    /// Whether a source that the world may read has it.
+    pub(crate) in_public: bool,
     /// When the answer was requested, Unix ms.
     pub(crate) read_at_ms: i64,
 }
@@ -207,20 +216,16 @@ pub(crate) fn insert(
     tx: &mut Tx<'_>,
     (instance_id, source_id): (i64, i64),
     new: &[PostVersion<'_>],
-    accounts: &HashMap<String, i64>,
+    accounts: &account::StoredIds,
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     let texts: Vec<Texts<'_>> = new.iter().map(Texts::of).collect();
     let posts = || new.iter().map(|version| version.post);
-    let account = |post: &Post| {
-        accounts
-            .get(&*without_nul(post.author.id.as_str()))
-            .copied()
-    };
+    let account = |post: &Post| Some(accounts.of(&post.author)?.id);
     tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
-             content_hash, hash_form, listed, raw) {rows}",
+             content_hash, hash_form, listed, in_public, raw) {rows}",
         &[],
         &[
             ids.column(new.iter().map(|version| version.id)),
@@ -238,6 +243,7 @@ pub(crate) fn insert(
             Column::i64(posts().map(|post| post.hashes.content)),
             Column::i64(new.iter().map(|_| PostHashes::FORM)),
             Column::bool(new.iter().map(|version| version.listed)),
+            Column::bool(new.iter().map(|version| version.in_public)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
@@ -312,5 +318,55 @@ pub(crate) fn list_at(
         .iter()
         .map(|(id, public)| (*public, Some(*id)))
         .collect();
-    alias::add(tx, instance_id, &aliases, ids)
+    alias::add(tx, (instance_id, None), &aliases, ids)
+}
+
+/// The authors of posts, by the posts' IDs, as people know them.
+pub(crate) fn authors(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    ids: &[i64],
+) -> Result<HashMap<i64, i64>, DbError> {
+    let found = tx.query(
+        "select p.id, a.acct_id from post p
+         join account a on a.id = p.account_id and a.instance_id = p.instance_id
+         where p.id {in $1} and p.instance_id = $2",
+        &[&Column::i64(ids.iter().copied()), &instance_id],
+        |row| Ok((row.i64("id")?, row.i64("acct_id")?)),
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// Takes posts out of the public timeline that no source of the world has any more. The instance must be
+/// held.
+pub(crate) fn withdraw(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
+    let mut posts = posts.to_vec();
+    posts.sort_unstable();
+    tx.execute_many_later(
+        "update post set in_public = false, listed = false
+         from {rows as r(id)} where post.id = r.id and post.instance_id = $1",
+        &[&instance_id],
+        &[Column::i64(posts)],
+    )
+}
+
+/// Records that a source which the world may read has taken up posts that none had, and lists those with an
+/// ID in the public timeline there: that of the source's entry, since readers have passed any before. The
+/// instance must be held.
+pub(crate) fn publish(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: &[(i64, Option<i64>)],
+    ids: &TakenIds,
+) -> Result<(), DbError> {
+    tx.execute_many_later(
+        "update post set in_public = true, listed = r.public_id is not null,
+             public_id = coalesce(r.public_id, post.public_id)
+         from {rows as r(id, public_id)} where post.id = r.id and post.instance_id = $1",
+        &[&instance_id],
+        &[
+            Column::i64(posts.iter().map(|(id, _)| *id)),
+            ids.column(posts.iter().map(|(_, public_id)| *public_id)),
+        ],
+    )
 }

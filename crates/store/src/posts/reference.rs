@@ -252,6 +252,6 @@ impl NewReferences {
         )?;
         let mut aliases = self.arrived;
         aliases.extend(new.iter().map(|new| (new.id, new.post_id)));
-        alias::add(tx, instance_id, &aliases, ids)
+        alias::add(tx, (instance_id, None), &aliases, ids)
     }
 }

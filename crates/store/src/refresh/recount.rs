@@ -192,6 +192,7 @@ impl<'a> Recounts<'a, '_> {
             id: post_id,
             post,
             listed: false,
+            in_public: false,
             read_at_ms: asked_at_ms,
         });
     }

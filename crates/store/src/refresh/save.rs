@@ -352,7 +352,9 @@ impl<'a> Changes<'a> {
             post: found,
             // Readers have passed its ID, so a post that was not listed there stays unlisted. A post
             // that returns takes a new ID.
-            listed: (known.listed || returns) && found.visibility == Visibility::Public,
+            listed: (known.listed || returns && known.in_public)
+                && found.visibility == Visibility::Public,
+            in_public: known.in_public,
             read_at_ms: asked_at_ms,
         };
         if returns {
@@ -392,8 +394,7 @@ impl<'a> Changes<'a> {
         let known = account::Known::load(tx, instance_id, authors().map(|author| &author.id))?;
         account::store(tx, instance_id, known, authors(), [])?;
         let named_by = |versions: &[PostVersion<'_>]| {
-            let shown = versions.iter().filter(|version| version.listed);
-            reference::together(shown.map(|version| version.post))
+            reference::together(versions.iter().map(|version| version.post))
         };
         let mut named = named_by(&self.refreshed.recounted);
         reference::hold_missing(tx, instance_id, &mut named)?;

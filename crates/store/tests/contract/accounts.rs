@@ -1,6 +1,10 @@
 //! Authors.
 
-use driftline_store::account;
+use driftline_store::{
+    account, local_ids,
+    source::{self, NewSource},
+    testing::new_source,
+};
 
 use crate::world::{World, on_both, post};
 
@@ -37,11 +41,36 @@ fn an_accounts_id_does_not_tell_when_it_was_first_seen() {
             .map(|n| {
                 let mut post = post(n, "text");
                 post.author.id = n.to_string().as_str().into();
+                post.author.acct = format!("name{n}");
                 world.poll(vec![post]);
                 world.public()[0].account.expect("an account").raw()
             })
             .collect();
         assert!(!ids.is_sorted(), "{ids:?}");
         assert!(ids.iter().all(|id| id.to_string().len() == 19), "{ids:?}");
+    });
+}
+
+#[test]
+fn an_account_has_one_id_through_every_instance() {
+    on_both(|store| {
+        let at = |name: &str| {
+            let new = NewSource {
+                origin: format!("https://{name}.example"),
+                ..new_source(name)
+            };
+            let add = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
+            World::of(store, add.expect("a write").expect("a free name"))
+        };
+        let (mut own, mut other) = (at("own"), at("other"));
+        own.poll(vec![post(1, "text")]);
+        let id = own.public()[0].account.expect("an account");
+        let mut copy = post(2, "text");
+        copy.author.id = "70".into();
+        copy.author.acct = "Ann@own.example".to_owned();
+        other.poll(vec![copy, post(1, "by another ann")]);
+        let accounts: Vec<_> = other.timeline().iter().map(|post| post.account).collect();
+        assert_eq!(accounts[0], Some(id));
+        assert_ne!(accounts[1], Some(id));
     });
 }

@@ -97,7 +97,8 @@ fn read_until(store: &Store, is_over: &AtomicBool) {
     let mut seen: BTreeSet<u64> = BTreeSet::new();
     loop {
         let was_over = is_over.load(Ordering::Acquire);
-        let public = store.read_blocking(|tx| timeline::public(tx, &EVERYTHING));
+        let public = store
+            .read_blocking(|tx| timeline::public(tx, &EVERYTHING, timeline::Viewer::Anonymous));
         let ids: BTreeSet<u64> = public
             .expect("a timeline")
             .iter()

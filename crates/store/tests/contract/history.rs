@@ -63,7 +63,7 @@ fn since(world: &World, newest: LocalId) -> Vec<TimelinePost> {
     let source = world.source;
     world.read(move |tx| {
         let mut all = timeline::source(tx, source, &range, Viewer::Anonymous)?;
-        all.extend(timeline::public(tx, &range)?);
+        all.extend(timeline::public(tx, &range, Viewer::Anonymous)?);
         Ok(all)
     })
 }

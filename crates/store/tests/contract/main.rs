@@ -2,6 +2,7 @@
 
 mod accounts;
 mod anchors;
+mod audiences;
 mod broken_links;
 mod change_feed;
 mod control_posts;

@@ -274,7 +274,7 @@ fn readers(store: &Store, sources: &[SourceKey]) -> Readers {
     let has_history = sources.len() > SOURCES;
     let public = "the public timeline";
     let mut threads = vec![reader(store, &stop, public, has_history, |store| {
-        let posts = store.read_blocking(|tx| timeline::public(tx, &EVERYTHING));
+        let posts = store.read_blocking(|tx| timeline::public(tx, &EVERYTHING, Viewer::Anonymous));
         posts
             .expect("a timeline")
             .iter()
@@ -363,7 +363,7 @@ fn check_whole(store: &Store, sources: &[SourceKey]) {
         assert_eq!(usns.last().copied(), Some(found.update_count));
     }
     let public = store
-        .read_blocking(|tx| timeline::public(tx, &EVERYTHING))
+        .read_blocking(|tx| timeline::public(tx, &EVERYTHING, Viewer::Anonymous))
         .expect("a timeline");
     let instances: BTreeSet<_> = sources.iter().map(|source| source.instance).collect();
     assert_eq!(public.len(), all.len() * instances.len());

@@ -49,7 +49,7 @@ impl Client {
     fn public(&mut self, world: &World) -> Vec<String> {
         self.poll(|range| {
             let range = *range;
-            world.read(move |tx| timeline::public(tx, &range))
+            world.read(move |tx| timeline::public(tx, &range, Viewer::Anonymous))
         })
     }
 }

@@ -108,7 +108,8 @@ fn imports_of_one_time_take_different_ids() {
             assert_eq!(rows.len() as u64, 10 * POSTS);
             ids.extend(rows.iter().map(|row| row.id.raw()));
         }
-        let public = store.read_blocking(|tx| timeline::public(tx, &EVERYTHING));
+        let public = store
+            .read_blocking(|tx| timeline::public(tx, &EVERYTHING, timeline::Viewer::Anonymous));
         let public = public.expect("a timeline").into_iter();
         let public: BTreeSet<u64> = public.map(|post| post.id.raw()).collect();
         assert_eq!(
@@ -160,7 +161,8 @@ pub(crate) fn check(store: &Store, sources: &[SourceKey]) {
         }
     }
     assert!(ids.values().all(|ids| ids.len() == 1), "a post twice");
-    let public = store.read_blocking(|tx| timeline::public(tx, &EVERYTHING));
+    let public =
+        store.read_blocking(|tx| timeline::public(tx, &EVERYTHING, timeline::Viewer::Anonymous));
     let public = public.expect("a timeline");
     assert_eq!(public.len(), ids.len());
     for post in &public {

@@ -17,7 +17,7 @@ fn bounds_mean_what_they_mean_in_mastodon() {
         let id = |n: usize| Some(ids[n - 1]);
         let check = |range: Range, expected: &[&str]| {
             let source = world.source;
-            let public = world.read(move |tx| timeline::public(tx, &range));
+            let public = world.read(move |tx| timeline::public(tx, &range, Viewer::Anonymous));
             assert_eq!(names(&public), expected, "{range:?}");
             let list =
                 world.read(move |tx| timeline::source(tx, source, &range, Viewer::Anonymous));

@@ -1,5 +1,5 @@
 use driftline_core::{feed::ChangeKind, post::Visibility};
-use driftline_store::{LocalId, SourceId};
+use driftline_store::{LocalId, SourceId, timeline::Viewer};
 
 use crate::feed::FeedEvent;
 
@@ -59,27 +59,27 @@ impl Channel {
     }
 
     /// Whether a change may be told there, as far as can be said without the status.
-    pub(super) fn may_tell(self, event: &FeedEvent) -> bool {
+    pub(super) fn may_tell(self, viewer: Viewer, event: &FeedEvent) -> bool {
         let change = &event.change;
-        if change.row.post.visibility != Visibility::Public {
-            return false;
-        }
         match self.timeline {
             Timeline::Local => false,
             Timeline::List(source) => source == event.source,
-            // The public timeline goes by the ID of a post's first entry.
-            Timeline::Public | Timeline::Remote => match change.kind {
-                ChangeKind::New | ChangeKind::Delete => change.row.id == change.row.post_id,
-                ChangeKind::Edit => true,
-                ChangeKind::Left => false,
-            },
+            // It is told of one entry alone, which only the status tells, if there still is one.
+            Timeline::Public | Timeline::Remote => {
+                (event.is_public || viewer == Viewer::Operator)
+                    && change.row.post.visibility == Visibility::Public
+                    && change.kind != ChangeKind::Left
+            }
         }
     }
 
     /// Whether a status is told there.
-    pub(super) fn tells(self, status: &StatusJson) -> bool {
+    pub(super) fn tells(self, viewer: Viewer, status: &StatusJson) -> bool {
         let is_there = match self.timeline {
-            Timeline::Public | Timeline::Remote => status.is_public_place,
+            Timeline::Public | Timeline::Remote if viewer == Viewer::Operator => {
+                status.is_in_operators
+            }
+            Timeline::Public | Timeline::Remote => status.is_in_public,
             Timeline::Local | Timeline::List(_) => true,
         };
         is_there && (status.has_media || !self.only_media)

@@ -8,7 +8,7 @@ use axum::{
     },
 };
 use driftline_core::feed::ChangeKinds;
-use driftline_store::source;
+use driftline_store::{source, timeline::Viewer};
 use futures_util::stream;
 use serde::Deserialize;
 
@@ -39,20 +39,20 @@ impl StreamQuery {
 
 /// What comes into the public timeline.
 pub(super) async fn public(
-    _: MayRead<needs::ReadStatuses>,
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
-    answer(app, Timeline::Public, query.only_media()).await
+    answer(app, caller.viewer(), Timeline::Public, query.only_media()).await
 }
 
 /// What is written here: nothing.
 pub(super) async fn local(
-    _: MayRead<needs::ReadStatuses>,
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
-    answer(app, Timeline::Local, query.only_media()).await
+    answer(app, caller.viewer(), Timeline::Local, query.only_media()).await
 }
 
 /// What comes into a list.
@@ -71,17 +71,22 @@ pub(super) async fn list(
             return Err(ApiError::NotFound);
         }
     }
-    answer(app, channel.timeline, false).await
+    answer(app, Viewer::Operator, channel.timeline, false).await
 }
 
-async fn answer(app: Arc<App>, timeline: Timeline, only_media: bool) -> Result<Response, ApiError> {
+async fn answer(
+    app: Arc<App>,
+    viewer: Viewer,
+    timeline: Timeline,
+    only_media: bool,
+) -> Result<Response, ApiError> {
     let channel = Channel {
         timeline,
         only_media,
     };
     let reader = app.feed.follow(everything(), Start::Now).await?;
     let told = stream::unfold((app, reader), move |(app, mut reader)| async move {
-        let told = next(&app, &mut reader, channel).await?;
+        let told = next(&app, &mut reader, viewer, channel).await?;
         let event = Event::default().event(told.event).data(told.payload);
         Some((Ok::<_, Infallible>(event), (app, reader)))
     });
@@ -90,10 +95,15 @@ async fn answer(app: Arc<App>, timeline: Timeline, only_media: bool) -> Result<R
 }
 
 /// The next message; `None` at the end.
-async fn next(app: &App, reader: &mut FeedReader, channel: Channel) -> Option<Message> {
+async fn next(
+    app: &App,
+    reader: &mut FeedReader,
+    viewer: Viewer,
+    channel: Channel,
+) -> Option<Message> {
     loop {
         let told = match reader.next().await {
-            Ok(Some(event)) => message(app, channel, &event).await,
+            Ok(Some(event)) => message(app, viewer, channel, &event).await,
             Ok(None) => return None,
             Err(error) => Err(error.into()),
         };

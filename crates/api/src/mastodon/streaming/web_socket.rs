@@ -11,6 +11,7 @@ use axum::{
     },
     response::Response,
 };
+use driftline_store::timeline::Viewer;
 use serde::{Deserialize, Serialize};
 use tokio::time::{interval, timeout};
 
@@ -81,11 +82,11 @@ pub(super) async fn connect(
         )
     })?;
     let caller = caller(&app, headers.clone(), query.access_token.as_deref()).await?;
-    let is_operator = matches!(caller.kind, CallerKind::Operator);
+    let viewer = caller.viewer();
     let first = match query.stream.as_deref() {
         None | Some("") => None,
         Some(name) => Some(match Channel::named(name, query.list.as_deref()) {
-            Some(channel) if is_allowed(channel, is_operator) => channel,
+            Some(channel) if is_allowed(channel, viewer) => channel,
             Some(_) => return Err(ApiError::Unauthorized { presented: false }),
             None => return Err(ApiError::BadParameter(UNKNOWN_STREAM.to_owned())),
         }),
@@ -95,7 +96,7 @@ pub(super) async fn connect(
         app,
         reader,
         channels: first.into_iter().collect(),
-        is_operator,
+        viewer,
     };
     // Browsers send the token as a protocol, and want it back.
     let protocol = headers.get(SEC_WEBSOCKET_PROTOCOL);
@@ -129,15 +130,15 @@ async fn caller(
     }
 }
 
-fn is_allowed(channel: Channel, is_operator: bool) -> bool {
-    is_operator || !matches!(channel.timeline, Timeline::List(_))
+fn is_allowed(channel: Channel, viewer: Viewer) -> bool {
+    viewer == Viewer::Operator || !matches!(channel.timeline, Timeline::List(_))
 }
 
 struct Client {
     app: Arc<App>,
     reader: FeedReader,
     channels: Vec<Channel>,
-    is_operator: bool,
+    viewer: Viewer,
 }
 
 impl Client {
@@ -176,7 +177,7 @@ impl Client {
     async fn told(&self, event: &FeedEvent) -> Result<Vec<Frame>, ApiError> {
         let mut frames = Vec::new();
         for channel in &self.channels {
-            if let Some(message) = message(&self.app, *channel, event).await? {
+            if let Some(message) = message(&self.app, self.viewer, *channel, event).await? {
                 frames.extend(frame(&Told {
                     stream: channel.names(),
                     event: message.event,
@@ -200,7 +201,7 @@ impl Client {
         if request.kind == RequestKind::Unsubscribe {
             return None;
         }
-        if !is_allowed(channel, self.is_operator) {
+        if !is_allowed(channel, self.viewer) {
             return refused("Missing access token", 401);
         }
         if self.channels.len() >= MAX_CHANNELS {

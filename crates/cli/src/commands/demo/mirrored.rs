@@ -115,6 +115,7 @@ async fn add(store: &Store, url: &str, scene: Scene, folder: &Path) -> Result<So
         token: token("driftline")?,
         settings: scene.settings(),
         allow_private: false,
+        audience: None,
         check: false,
     };
     source.execute(&Host::of(store)).await?;

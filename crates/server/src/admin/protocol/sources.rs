@@ -2,6 +2,7 @@
 
 use driftline_core::{
     api::Api,
+    audience::Audience,
     timeline::{LastError, Settings},
 };
 use driftline_mirror::{SourceFault, SourceState, Verdict};
@@ -25,6 +26,9 @@ pub struct AddSource {
     pub settings: Settings,
     /// Whether its server may be in a private network.
     pub allow_private: bool,
+    /// Who else than its owner may read it; `None` if a token is to decide: what is read with one may be
+    /// meant for the token's owner alone.
+    pub audience: Option<Audience>,
     /// Whether to request its timeline once before, so that a source that cannot be read is refused.
     pub check: bool,
 }
@@ -57,6 +61,8 @@ pub struct SourceRow {
     pub timeline: String,
     /// Whether its server may be in a private network.
     pub allow_private: bool,
+    /// Who else than its owner may read it.
+    pub audience: Audience,
     /// Whether its posts are kept fresh.
     pub refreshing: bool,
     /// Whether it is paused.
@@ -224,6 +230,8 @@ pub struct SetSource {
     pub token: Option<TokenLocation>,
     /// Whether its server may be in a private network; `None` leaves it as it is.
     pub allow_private: Option<bool>,
+    /// Who else than its owner may read it; `None` leaves it as it is.
+    pub audience: Option<Audience>,
     /// Whether its posts are kept fresh; `None` leaves it as it is.
     pub refreshing: Option<bool>,
     /// Whether to request the timeline once before another token is kept, so that one that cannot
@@ -240,4 +248,6 @@ pub struct ChangedSource {
     pub changed: bool,
     /// Why the new token was not tried, although it was to be.
     pub warning: Option<String>,
+    /// Whether the source has a token now, and the world may read its public posts.
+    pub shows_the_world: bool,
 }

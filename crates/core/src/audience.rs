@@ -1,0 +1,90 @@
+//! Who may read a source, and which of its posts.
+
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+use crate::post::Visibility;
+
+/// Who else than its owner may read a source.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Audience {
+    /// Its owner alone.
+    Private,
+    /// Every account of this server.
+    Members,
+    /// The world.
+    Public,
+}
+
+/// What a reader is to a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reader {
+    /// Its owner.
+    Owner,
+    /// An account of this server that does not own it.
+    Member,
+    /// Anyone else.
+    World,
+}
+
+impl Audience {
+    /// Its name in commands and in the store.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The audience of that name; an unknown name maps to the narrowest, so that nothing hidden is
+    /// shown.
+    pub fn named_or_narrowest(name: &str) -> Self {
+        name.parse().unwrap_or(Self::Private)
+    }
+
+    /// The widest-hidden posts that a reader may see in a source of this audience: all up to this
+    /// visibility. `None` if the source itself is hidden from the reader.
+    pub fn shows(self, reader: Reader) -> Option<Visibility> {
+        match (reader, self) {
+            (Reader::Owner, _) => Some(Visibility::Direct),
+            (Reader::Member, Self::Members | Self::Public) => Some(Visibility::Unlisted),
+            (Reader::World, Self::Public) => Some(Visibility::Public),
+            (Reader::Member | Reader::World, _) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wider_audience_never_shows_less() {
+        let order = [Audience::Private, Audience::Members, Audience::Public];
+        for reader in [Reader::Owner, Reader::Member, Reader::World] {
+            let shown = order.map(|audience| audience.shows(reader).map(Visibility::narrowness));
+            assert!(shown.is_sorted(), "{reader:?}: {shown:?}");
+        }
+        for audience in order {
+            let readers = [Reader::World, Reader::Member, Reader::Owner];
+            let shown = readers.map(|reader| audience.shows(reader).map(Visibility::narrowness));
+            assert!(shown.is_sorted(), "{audience:?}: {shown:?}");
+        }
+        assert_eq!(Audience::Private.shows(Reader::Member), None);
+        assert_eq!(Audience::Members.shows(Reader::World), None);
+        assert_eq!(Audience::named_or_narrowest("everyone"), Audience::Private);
+    }
+}

@@ -1,0 +1,238 @@
+//! Reads timelines.
+//!
+//! A timeline is a rule over entries, and a post's place in it is its lowest entry that the rule takes.
+//! Each instance's copy of a post is a post of its own. A rule names sources and authors, so that what it
+//! takes of a new entry never changes; so no place is below one that a reader has passed, as long as the rule
+//! is the same.
+//!
+//! - The public timeline of the world takes public posts of sources that are for the world. That is
+//!   decided when a post is stored (`post.listed`).
+//! - The public timeline of an account takes public posts of all sources that it may read.
+//! - A home timeline takes all that some sources show to its owner, and what some authors wrote in any
+//!   source that its owner may read.
+//! - A source's own timeline lists each of its entries, at the entry's ID.
+
+mod entries;
+mod named;
+mod places;
+mod status;
+mod stored;
+
+use driftline_core::post::Visibility;
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, InstanceId, LocalId, SourceId, SourceKey},
+    reservation::Bound,
+    viewer::ReadableSources,
+};
+
+use places::{PlaceStream, read};
+
+pub use crate::viewer::Viewer;
+pub(crate) use entries::Standing;
+pub use named::named;
+pub use status::status;
+
+/// A part of a timeline, with Mastodon's bounds.
+///
+/// Without `min` these are the newest posts within the bounds; with `min`, those just above it.
+/// The newest post comes first either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Only IDs above this one.
+    pub since: Option<LocalId>,
+    /// Only IDs above this one, the lowest of them.
+    pub min: Option<LocalId>,
+    /// Only IDs below this one.
+    pub max: Option<LocalId>,
+    /// The most posts.
+    pub limit: u16,
+}
+
+/// What one transaction read of a part of a timeline of which not every post is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The posts that are shown, the newest first.
+    pub posts: Vec<TimelinePost>,
+    /// The rest, to be read next; `None` if there are posts enough, or no more.
+    pub rest: Option<Range>,
+}
+
+/// A post in a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelinePost {
+    /// Its place in this timeline. For a post requested by one of its IDs, that one.
+    pub id: LocalId,
+    /// The ID that the store knows it by: that of its first entry. It may be of an entry that the viewer
+    /// may not see, and is never shown.
+    pub post_id: LocalId,
+    /// Its ID in the public timeline, by which other posts refer to it: that of its first entry
+    /// in a source for the world, and a new one each time that it returned after a deletion.
+    pub public_id: LocalId,
+    /// The instance that it was seen through.
+    pub instance: InstanceId,
+    /// Its ID there.
+    pub upstream_id: String,
+    /// Its name across servers.
+    pub uri: Option<String>,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// Its author's ID; `None` if the upstream left the author out.
+    pub account: Option<AccountId>,
+    /// When its author says that it was written, Unix ms.
+    pub created_at_ms: Option<i64>,
+    /// When it was last edited, Unix ms.
+    pub edited_at_ms: Option<i64>,
+    /// Who may see it at the upstream.
+    pub visibility: Visibility,
+    /// The upstream ID of the post that it boosts.
+    pub boost_of: Option<String>,
+    /// The post as it came, JSON.
+    pub raw: String,
+}
+
+/// What a home timeline takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HomeRule {
+    /// All posts of these sources that its owner may see.
+    pub sources: Vec<SourceId>,
+    /// The posts of these authors in every source that its owner may read.
+    pub authors: Vec<AccountId>,
+}
+
+/// What picks posts among those that may be shown.
+pub type Picks<'a> = &'a dyn Fn(&TimelinePost) -> bool;
+
+/// The public timeline of all sources that a viewer may read.
+pub fn public(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    Ok(read_public(tx, range, viewer, None)?.posts)
+}
+
+/// The posts of the public timeline that `picks` takes. A page is filled by reading on through
+/// [`Stretch::rest`]: a short one would look like the timeline's end.
+pub fn public_picked(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+    picks: Picks<'_>,
+) -> Result<Stretch, StoreError> {
+    read_public(tx, range, viewer, Some(picks))
+}
+
+fn read_public(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+    picks: Option<Picks<'_>>,
+) -> Result<Stretch, StoreError> {
+    let bound = Bound::read(tx)?;
+    let mut rule = Rule::Public(Vec::new());
+    let mut streams = vec![PlaceStream::World];
+    if viewer != Viewer::Anonymous {
+        let readable = ReadableSources::load(tx, viewer)?.all().into_iter();
+        let hidden = readable.filter(|source| !source.is_public);
+        let hidden: Vec<SourceKey> = hidden.map(|source| source.key).collect();
+        streams.extend(
+            hidden
+                .iter()
+                .map(|key| PlaceStream::Source(*key, Visibility::Public)),
+        );
+        rule = Rule::Public(hidden.iter().map(|key| key.id).collect());
+    }
+    read(tx, range, bound, &streams, &rule, picks)
+}
+
+/// The home timeline of a viewer; empty of one without an account.
+pub fn home(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+    takes: &HomeRule,
+    picks: Option<Picks<'_>>,
+) -> Result<Stretch, StoreError> {
+    let bound = Bound::read(tx)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let chosen = takes.sources.iter().filter_map(|id| readable.of(*id));
+    let mut streams: Vec<PlaceStream<'_>> = chosen
+        .map(|source| PlaceStream::Source(source.key, source.shows))
+        .collect();
+    let all = readable.all();
+    if !takes.authors.is_empty() && !all.is_empty() {
+        streams.push(PlaceStream::Authors(&takes.authors, &all));
+    }
+    let rule = Rule::Home(takes, &readable);
+    read(tx, range, bound, &streams, &rule, picks)
+}
+
+/// What an author wrote, in every source that a viewer may read.
+pub fn by_author(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+    author: AccountId,
+    picks: Option<Picks<'_>>,
+) -> Result<Stretch, StoreError> {
+    let takes = HomeRule {
+        sources: Vec::new(),
+        authors: vec![author],
+    };
+    home(tx, range, viewer, &takes, picks)
+}
+
+/// The timeline of a source; empty if there is none that this viewer may read.
+pub fn source(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    range: &Range,
+    viewer: Viewer,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    Ok(read_source(tx, source, range, viewer, None)?.posts)
+}
+
+/// The posts of a source's timeline that `picks` takes: see [`public_picked`].
+pub fn source_picked(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    range: &Range,
+    viewer: Viewer,
+    picks: Picks<'_>,
+) -> Result<Stretch, StoreError> {
+    read_source(tx, source, range, viewer, Some(picks))
+}
+
+fn read_source(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    range: &Range,
+    viewer: Viewer,
+    picks: Option<Picks<'_>>,
+) -> Result<Stretch, StoreError> {
+    let Some(readable) = ReadableSources::load(tx, viewer)?.of(source.id) else {
+        return Ok(Stretch {
+            posts: Vec::new(),
+            rest: None,
+        });
+    };
+    let streams = [PlaceStream::Entries(source, readable.shows)];
+    // One instance's rows lie on one node.
+    let rule = Rule::Source(readable.shows);
+    read(tx, range, Bound::NONE, &streams, &rule, picks)
+}
+
+/// What a timeline takes.
+enum Rule<'a> {
+    /// What the world's public timeline lists, and public posts of these sources.
+    Public(Vec<SourceId>),
+    /// What a home timeline takes, of these sources.
+    Home(&'a HomeRule, &'a ReadableSources),
+    /// Each entry of one source, up to this visibility.
+    Source(Visibility),
+    /// All that a viewer may read.
+    Readable(&'a ReadableSources),
+}

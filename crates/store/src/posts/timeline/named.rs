@@ -1,0 +1,50 @@
+//! Where a viewer finds the posts that others name.
+
+use std::collections::HashMap;
+
+use driftline_db::{Column, Tx};
+
+use super::{Rule, entries::FirstPlaces, stored};
+use crate::{
+    error::StoreError,
+    id_types::{InstanceId, LocalId, from_sql, sql},
+    viewer::{ReadableSources, Viewer},
+};
+
+/// The IDs at which a viewer first found posts of an instance, by their IDs there, as far as sources have
+/// them that this viewer may read and the world may not. All others go by the IDs by which posts name
+/// them ([`crate::reference`]).
+pub fn named(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    upstream_ids: &[&str],
+    viewer: Viewer,
+) -> Result<HashMap<String, LocalId>, StoreError> {
+    if viewer == Viewer::Anonymous || upstream_ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let readable = ReadableSources::load(tx, viewer)?;
+    let hidden = |source: &crate::viewer::ReadableSource| {
+        !source.is_public && source.key.instance == instance
+    };
+    if !readable.all().iter().any(hidden) {
+        return Ok(HashMap::new());
+    }
+    let found = tx.query_each(
+        "select upstream_id, post_id from upstream_post
+         where upstream_id = {row 1} and instance_id = $1 and post_id <> 0",
+        &[&sql(instance)],
+        &[Column::text(upstream_ids.iter().copied())],
+        |row| Ok((row.text("upstream_id")?, row.i64("post_id")?)),
+    )?;
+    let ids: Vec<i64> = found.iter().map(|(_, id)| *id).collect();
+    let posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
+    let places = FirstPlaces::load(tx, &posts, &Rule::Readable(&readable))?;
+    let mut named = HashMap::new();
+    for (upstream_id, post_id) in found {
+        if let Some(place) = places.of(post_id) {
+            named.insert(upstream_id, from_sql(place)?);
+        }
+    }
+    Ok(named)
+}

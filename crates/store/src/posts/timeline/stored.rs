@@ -1,0 +1,73 @@
+//! Stored posts as timelines read them.
+
+use std::collections::HashMap;
+
+use driftline_core::post::Visibility;
+use driftline_db::{Column, DbError, Row, Tx};
+
+use super::TimelinePost;
+use crate::id_types::from_sql;
+
+/// A post that is not deleted.
+pub(super) struct StoredPost {
+    pub(super) post: TimelinePost,
+    /// Whether the world's public timeline lists it.
+    pub(super) listed: bool,
+    pub(super) returns: i64,
+    /// A source that has it; the one that had it first, unless that was removed.
+    pub(super) first_source_id: i64,
+}
+
+/// Posts that are not deleted, by the IDs that the store knows them by; of these instances, if they are
+/// known, so that a distributed database asks no other nodes.
+pub(super) fn by_ids(
+    tx: &mut Tx<'_>,
+    ids: &[i64],
+    instance_ids: Option<&[i64]>,
+) -> Result<HashMap<i64, StoredPost>, DbError> {
+    let ids = Column::i64(ids.iter().copied());
+    let mut sql =
+        format!("select {COLUMNS} from post p where id {{in $1}} and deleted_at_ms is null");
+    let found = match instance_ids {
+        Some(instance_ids) => {
+            sql.push_str(" and instance_id {in $2}");
+            let instance_ids = Column::i64(instance_ids.iter().copied());
+            tx.query(&sql, &[&ids, &instance_ids], from_row)?
+        }
+        None => tx.query(&sql, &[&ids], from_row)?,
+    };
+    Ok(found.into_iter().collect())
+}
+
+/// The columns of `post p` that [`from_row`] reads.
+const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.created_at_ms,
+    p.edited_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.raw, p.first_source_id,
+    coalesce(p.public_id, p.id) as listed_id, p.returns,
+    (select a.acct_id from account a
+     where a.id = p.account_id and a.instance_id = p.instance_id) as author_id";
+
+fn from_row(row: &Row<'_>) -> Result<(i64, StoredPost), DbError> {
+    let id = row.i64("id")?;
+    let post = TimelinePost {
+        id: from_sql(id)?,
+        post_id: from_sql(id)?,
+        public_id: from_sql(row.i64("listed_id")?)?,
+        instance: from_sql(row.i64("instance_id")?)?,
+        upstream_id: row.text("upstream_id")?,
+        uri: row.opt_text("uri")?,
+        url: row.opt_text("url")?,
+        account: row.opt_i64("author_id")?.map(from_sql).transpose()?,
+        created_at_ms: row.opt_i64("created_at_ms")?,
+        edited_at_ms: row.opt_i64("edited_at_ms")?,
+        visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        boost_of: row.opt_text("boost_of_upstream_id")?,
+        raw: row.text("raw")?,
+    };
+    let found = StoredPost {
+        post,
+        listed: row.bool("listed")?,
+        returns: row.i64("returns")?,
+        first_source_id: row.i64("first_source_id")?,
+    };
+    Ok((id, found))
+}

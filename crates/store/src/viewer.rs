@@ -1,0 +1,132 @@
+//! Who asks, and whose things are.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    audience::{Audience, Reader},
+    post::Visibility,
+};
+use driftline_db::{DbError, Tx};
+
+use crate::id_types::{LocalAccountId, SourceId, SourceKey, from_sql, sql};
+
+/// Who views a timeline or a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Viewer {
+    /// Anyone: sees the public posts of sources that are for the world.
+    Anonymous,
+    /// An account of this server: also sees its own sources, and those for all accounts.
+    Account(LocalAccountId),
+    /// The operator: an account's rights, with the sources that belong to no account as its own.
+    Operator,
+}
+
+/// Whose a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The operator's.
+    Operator,
+    /// An account's of this server.
+    Account(LocalAccountId),
+}
+
+impl Owner {
+    /// As the store names it.
+    pub(crate) fn id(self) -> i64 {
+        match self {
+            Owner::Operator => OPERATOR_ID,
+            Owner::Account(id) => sql(id),
+        }
+    }
+
+    pub(crate) fn of(id: i64) -> Result<Owner, DbError> {
+        Ok(match id {
+            OPERATOR_ID => Owner::Operator,
+            id => Owner::Account(from_sql(id)?),
+        })
+    }
+}
+
+impl Viewer {
+    /// What this viewer is to a source of that owner.
+    pub fn reader(self, owner: Owner) -> Reader {
+        match (self, owner) {
+            (Viewer::Anonymous, _) => Reader::World,
+            (Viewer::Account(viewer), Owner::Account(owner)) if viewer == owner => Reader::Owner,
+            (Viewer::Operator, Owner::Operator) => Reader::Owner,
+            (Viewer::Account(_) | Viewer::Operator, _) => Reader::Member,
+        }
+    }
+
+    /// The owner that this viewer is; `None` of one without an account.
+    pub fn owner(self) -> Option<Owner> {
+        match self {
+            Viewer::Anonymous => None,
+            Viewer::Account(id) => Some(Owner::Account(id)),
+            Viewer::Operator => Some(Owner::Operator),
+        }
+    }
+}
+
+/// The sources that a viewer may read, each with the narrowest visibility of its posts that the viewer sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadableSources(HashMap<SourceId, ReadableSource>);
+
+/// A source that a viewer may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadableSource {
+    /// The source.
+    pub key: SourceKey,
+    /// The viewer sees its posts up to this visibility.
+    pub shows: Visibility,
+    /// Whether the world may read it.
+    pub is_public: bool,
+}
+
+impl ReadableSources {
+    /// Reads them: of a viewer without an account all that are for the world.
+    pub fn load(tx: &mut Tx<'_>, viewer: Viewer) -> Result<ReadableSources, DbError> {
+        let owner_id = viewer.owner().map(Owner::id);
+        let found = tx.query(
+            "select id, instance_id, owner_id, audience from source
+             where audience = 'public' or owner_id = $1 or audience = 'members' and $2",
+            &[&owner_id, &owner_id.is_some()],
+            |row| {
+                let audience = Audience::named_or_narrowest(row.str("audience")?);
+                let reader = viewer.reader(Owner::of(row.i64("owner_id")?)?);
+                let key = SourceKey {
+                    id: from_sql(row.i64("id")?)?,
+                    instance: from_sql(row.i64("instance_id")?)?,
+                };
+                Ok(audience.shows(reader).map(|shows| ReadableSource {
+                    key,
+                    shows,
+                    is_public: audience == Audience::Public,
+                }))
+            },
+        )?;
+        let readable = found.into_iter().flatten();
+        Ok(ReadableSources(
+            readable.map(|source| (source.key.id, source)).collect(),
+        ))
+    }
+
+    /// The source of that ID, if the viewer may read it.
+    pub fn of(&self, id: SourceId) -> Option<ReadableSource> {
+        self.0.get(&id).copied()
+    }
+
+    pub(crate) fn of_raw(&self, id: i64) -> Option<ReadableSource> {
+        self.of(from_sql(id).ok()?)
+    }
+
+    /// All of them, by their IDs.
+    pub fn all(&self) -> Vec<ReadableSource> {
+        let mut all: Vec<_> = self.0.values().copied().collect();
+        all.sort_by_key(|source| source.key.id);
+        all
+    }
+}
+
+/// No account has it.
+const OPERATOR_ID: i64 = 0;

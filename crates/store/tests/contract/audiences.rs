@@ -1,0 +1,448 @@
+//! Whose sources are, who may read them, and where readers find their posts.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::{
+    audience::Audience,
+    post::{Post, Visibility},
+    timeline::Backfill,
+};
+use driftline_store::{
+    LocalAccountId, LocalId, Owner, SourceKey, Store, local_ids,
+    source::{self, LastPosts},
+    testing::new_source,
+    timeline::{self, HomeRule, Range, TimelinePost, Viewer},
+};
+use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
+use rand_chacha::ChaCha8Rng;
+
+use crate::world::{World, names, on_both, page, post};
+
+const ALL: Range = Range {
+    since: None,
+    min: None,
+    max: None,
+    limit: 1_000,
+};
+
+fn ann() -> LocalAccountId {
+    LocalAccountId::new(1 << 50)
+}
+
+fn bob() -> LocalAccountId {
+    LocalAccountId::new(2 << 50)
+}
+
+const OPERATOR: Owner = Owner::Operator;
+
+fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
+    let new = source::NewSource {
+        owner,
+        audience,
+        ..new_source(name)
+    };
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
+    let mut world = World::of(store, added.expect("a write").expect("a free name"));
+    world.settings.backfill = Backfill::Count(1_000);
+    world
+}
+
+fn set_audience(world: &World, audience: Audience) {
+    let key = world.source;
+    let set = world.store.write_blocking(source::root(key), move |tx| {
+        source::set_audience(tx, key, audience)
+    });
+    set.expect("a write");
+}
+
+fn of(id: u64, visibility: Visibility) -> Post {
+    Post {
+        visibility,
+        ..post(id, "text")
+    }
+}
+
+fn public(world: &World, viewer: Viewer) -> Vec<TimelinePost> {
+    world.read(move |tx| timeline::public(tx, &ALL, viewer))
+}
+
+fn listed(world: &World, viewer: Viewer) -> Vec<TimelinePost> {
+    let key = world.source;
+    world.read(move |tx| timeline::source(tx, key, &ALL, viewer))
+}
+
+fn found(world: &World, id: LocalId, viewer: Viewer) -> bool {
+    world
+        .read(move |tx| timeline::status(tx, id, viewer))
+        .is_some()
+}
+
+fn fill(world: &mut World, posts: Vec<Post>) {
+    let request = world.fill();
+    let answer = page(posts, world.now_ms);
+    world.commit(&request, answer).expect("a commit");
+}
+
+#[test]
+fn a_source_shows_each_reader_what_its_audience_says() {
+    use Visibility::{Direct, Private, Public, Unlisted};
+    let all = [Public, Unlisted, Private, Direct];
+    let cases: [(Audience, [usize; 4]); 3] = [
+        // How many of them are seen by the world, a member, the operator who does not own it, and its owner.
+        (Audience::Private, [0, 0, 0, 4]),
+        (Audience::Members, [0, 2, 2, 4]),
+        (Audience::Public, [1, 2, 2, 4]),
+    ];
+    on_both(|store| {
+        for (audience, seen) in cases {
+            let owner = Owner::Account(ann());
+            let mut world = add(store, audience.name(), owner, audience);
+            let first = 10 * audience as u64 + 1;
+            let mut posts: Vec<Post> = (first..)
+                .zip(all)
+                .map(|(id, visibility)| of(id, visibility))
+                .collect();
+            posts.reverse();
+            world.poll(posts);
+            let viewers = [
+                Viewer::Anonymous,
+                Viewer::Account(bob()),
+                Viewer::Operator,
+                Viewer::Account(ann()),
+            ];
+            let ids: Vec<LocalId> = listed(&world, viewers[3])
+                .iter()
+                .map(|post| post.id)
+                .collect();
+            for (viewer, seen) in viewers.into_iter().zip(seen) {
+                assert_eq!(
+                    listed(&world, viewer).len(),
+                    seen,
+                    "{audience:?} {viewer:?}"
+                );
+                let by_id = ids.iter().filter(|id| found(&world, **id, viewer));
+                assert_eq!(by_id.count(), seen, "{audience:?} {viewer:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_world_finds_a_post_where_the_first_source_for_it_has_it() {
+    on_both(|store| {
+        let mut home = add(store, "home", Owner::Account(ann()), Audience::Private);
+        let mut world = add(store, "world", OPERATOR, Audience::Public);
+        home.poll(vec![of(1, Visibility::Public)]);
+        world.poll(Vec::new());
+        assert_eq!(public(&world, Viewer::Anonymous), []);
+        let hidden = listed(&home, Viewer::Account(ann()))[0].id;
+        world.poll(vec![of(2, Visibility::Public), of(1, Visibility::Public)]);
+        let shown = public(&world, Viewer::Anonymous);
+        assert_eq!(names(&shown), ["2", "1"]);
+        let at = shown[1].id;
+        assert!(at > hidden);
+        assert!(found(&world, at, Viewer::Anonymous));
+        assert!(!found(&world, hidden, Viewer::Anonymous));
+        assert!(!found(&world, hidden, Viewer::Account(bob())));
+        // Who had it is not shown it twice.
+        let anns = public(&world, Viewer::Account(ann()));
+        assert_eq!(names(&anns), ["2", "1"]);
+        assert_eq!(anns[1].id, hidden);
+        assert!(found(&world, hidden, Viewer::Account(ann())));
+        let sources = vec![home.source.id, world.source.id];
+        let all = HomeRule {
+            sources,
+            authors: Vec::new(),
+        };
+        let viewer = Viewer::Account(ann());
+        let both = world.read(move |tx| timeline::home(tx, &ALL, viewer, &all, None));
+        assert_eq!(both.posts, anns);
+    });
+}
+
+#[test]
+fn what_is_shared_is_shared_at_once_and_hidden_at_once() {
+    on_both(|store| {
+        let mut home = add(store, "home", OPERATOR, Audience::Private);
+        let mut other = add(store, "other", OPERATOR, Audience::Public);
+        home.poll(vec![
+            of(4, Visibility::Public),
+            of(3, Visibility::Unlisted),
+            of(2, Visibility::Public),
+            of(1, Visibility::Public),
+        ]);
+        other.poll(vec![of(2, Visibility::Public)]);
+        let before = public(&home, Viewer::Anonymous);
+        assert_eq!(names(&before), ["2"]);
+        set_audience(&home, Audience::Public);
+        let shared = public(&home, Viewer::Anonymous);
+        let mut ids: Vec<_> = shared.iter().map(|post| &*post.upstream_id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, ["1", "2", "4"]);
+        // What the world had stays where it was.
+        assert!(shared.contains(&before[0]));
+        set_audience(&home, Audience::Members);
+        assert_eq!(public(&home, Viewer::Anonymous), before);
+        let bobs = public(&home, Viewer::Account(bob()));
+        assert_eq!(bobs.len(), 3);
+        set_audience(&home, Audience::Private);
+        assert_eq!(public(&home, Viewer::Account(bob())), before);
+        assert_eq!(listed(&home, Viewer::Account(bob())), []);
+        // What comes while it is hidden is shown with the rest.
+        home.poll(vec![of(5, Visibility::Public), of(4, Visibility::Public)]);
+        assert_eq!(public(&home, Viewer::Anonymous), before);
+        set_audience(&home, Audience::Public);
+        assert_eq!(public(&home, Viewer::Anonymous).len(), 4);
+        let key = home.source;
+        let removed = store.write_blocking(source::root(key), move |tx| {
+            source::remove(tx, key, LastPosts::Remove)
+        });
+        removed.expect("a write");
+        assert_eq!(public(&other, Viewer::Anonymous), before);
+    });
+}
+
+/// What a test's model knows of an entry: in the order in which they came.
+struct Came {
+    source: usize,
+    post: u64,
+}
+
+struct Case {
+    rng: ChaCha8Rng,
+    worlds: Vec<World>,
+    owners: Vec<Owner>,
+    audiences: Vec<Audience>,
+    came: Vec<Came>,
+    visibilities: HashMap<u64, Visibility>,
+    newest: u64,
+    oldest: Vec<u64>,
+    seen: HashMap<Viewer, HashMap<String, LocalId>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Page,
+    Audience,
+}
+
+const VIEWERS: [fn() -> Viewer; 4] = [
+    || Viewer::Anonymous,
+    || Viewer::Operator,
+    || Viewer::Account(ann()),
+    || Viewer::Account(bob()),
+];
+
+impl Case {
+    fn new(store: &Store, seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut worlds = Vec::new();
+        let (mut owners, mut audiences) = (Vec::new(), Vec::new());
+        for n in 0..5 {
+            let all = [OPERATOR, Owner::Account(ann()), Owner::Account(bob())];
+            let owner = *all.choose(&mut rng).expect("one");
+            let audience = any_audience(&mut rng);
+            worlds.push(add(store, &format!("source{seed}-{n}"), owner, audience));
+            owners.push(owner);
+            audiences.push(audience);
+        }
+        let oldest = vec![0; worlds.len()];
+        Self {
+            rng,
+            worlds,
+            owners,
+            audiences,
+            came: Vec::new(),
+            visibilities: HashMap::new(),
+            newest: 500,
+            oldest,
+            seen: HashMap::new(),
+        }
+    }
+
+    fn post(&mut self, id: u64) -> Post {
+        let all = [
+            Visibility::Public,
+            Visibility::Public,
+            Visibility::Public,
+            Visibility::Unlisted,
+            Visibility::Private,
+        ];
+        let drawn = *all.choose(&mut self.rng).expect("one");
+        of(id, *self.visibilities.entry(id).or_insert(drawn))
+    }
+
+    fn step(&mut self) -> Step {
+        let at = self.rng.random_range(0..self.worlds.len());
+        let is_new = self.oldest[at] == 0;
+        match self.rng.random_range(0..10) {
+            0 => {
+                let audience = any_audience(&mut self.rng);
+                set_audience(&self.worlds[at], audience);
+                self.audiences[at] = audience;
+                Step::Audience
+            }
+            1..=3 if !is_new && self.oldest[at] > 40 => {
+                let ids = self.below(at);
+                let posts = ids.iter().map(|id| self.post(*id)).collect();
+                fill(&mut self.worlds[at], posts);
+                self.note(at, &ids);
+                Step::Page
+            }
+            // A source's first page is history, too.
+            _ if is_new => {
+                self.oldest[at] = self.newest + 1;
+                let ids = self.below(at);
+                let posts = ids.iter().map(|id| self.post(*id)).collect();
+                self.worlds[at].poll(posts);
+                self.note(at, &ids);
+                Step::Page
+            }
+            _ => {
+                self.newest += self.rng.random_range(0..4);
+                let span = self.newest.saturating_sub(6)..=self.newest;
+                let ids: Vec<u64> = span.filter(|_| self.rng.random_bool(0.7)).rev().collect();
+                let posts = ids.iter().map(|id| self.post(*id)).collect();
+                let new: Vec<u64> = ids
+                    .iter()
+                    .copied()
+                    .filter(|id| !self.has(at, *id))
+                    .collect();
+                self.worlds[at].poll(posts);
+                self.note(at, &new);
+                Step::Page
+            }
+        }
+    }
+
+    /// Some posts below all that a source has, the newest first.
+    fn below(&mut self, at: usize) -> Vec<u64> {
+        let end = self.oldest[at];
+        let span = end.saturating_sub(8).max(1)..end;
+        let ids: Vec<u64> = span.filter(|_| self.rng.random_bool(0.7)).rev().collect();
+        ids.into_iter().filter(|id| !self.has(at, *id)).collect()
+    }
+
+    fn has(&self, at: usize, id: u64) -> bool {
+        self.came
+            .iter()
+            .any(|came| came.source == at && came.post == id)
+    }
+
+    fn note(&mut self, at: usize, ids: &[u64]) {
+        for id in ids {
+            self.oldest[at] = self.oldest[at].min(*id);
+            let (source, post) = (at, *id);
+            self.came.push(Came { source, post });
+        }
+        for world in &mut self.worlds {
+            world.now_ms += 1_000;
+        }
+    }
+
+    fn shows(&self, source: usize, viewer: Viewer) -> Option<Visibility> {
+        self.audiences[source].shows(viewer.reader(self.owners[source]))
+    }
+
+    /// What a viewer's public timeline has, of which source's entry each.
+    fn expected(&self, viewer: Viewer) -> HashMap<String, usize> {
+        let mut expected = HashMap::new();
+        for came in &self.came {
+            let is_public = self.visibilities[&came.post] == Visibility::Public;
+            if is_public && self.shows(came.source, viewer).is_some() {
+                expected.entry(came.post.to_string()).or_insert(came.source);
+            }
+        }
+        expected
+    }
+
+    fn check(&mut self, step: Step) {
+        let mut of_sources: HashMap<(usize, LocalId), (u64, Visibility)> = HashMap::new();
+        for (at, world) in self.worlds.iter().enumerate() {
+            let owner = match self.owners[at] {
+                Owner::Operator => Viewer::Operator,
+                Owner::Account(id) => Viewer::Account(id),
+            };
+            for post in listed(world, owner) {
+                let id: u64 = post.upstream_id.parse().expect("a number");
+                of_sources.insert((at, post.id), (id, post.visibility));
+            }
+        }
+        for viewer in VIEWERS {
+            let viewer = viewer();
+            let shown = public(&self.worlds[0], viewer);
+            let ids: Vec<LocalId> = shown.iter().map(|post| post.id).collect();
+            assert!(ids.is_sorted_by(|newer, older| newer > older), "{ids:?}");
+            let now: HashMap<String, LocalId> = shown
+                .iter()
+                .map(|post| (post.upstream_id.clone(), post.id))
+                .collect();
+            let expected = self.expected(viewer);
+            let shown_posts: HashSet<&String> = now.keys().collect();
+            assert_eq!(shown_posts, expected.keys().collect(), "{viewer:?}");
+            let before = self.seen.insert(viewer, now.clone()).unwrap_or_default();
+            if step != Step::Audience {
+                let (low, high) = (before.values().min(), before.values().max());
+                for (post, id) in &now {
+                    match before.get(post) {
+                        Some(was) => assert_eq!(id, was, "{viewer:?}: {post} moved"),
+                        // Above all that readers have passed, or below: never between.
+                        None => assert!(
+                            low.is_none_or(|low| id < low) || high.is_none_or(|high| id > high),
+                            "{viewer:?}: {post} came between"
+                        ),
+                    }
+                }
+            }
+            // What a viewer may not read is not there, whoever names it.
+            let readable: HashSet<LocalId> = of_sources
+                .iter()
+                .filter(|((at, _), (_, visibility))| {
+                    let shows = self.shows(*at, viewer);
+                    shows.is_some_and(|shows| visibility.narrowness() <= shows.narrowness())
+                })
+                .map(|((_, id), _)| *id)
+                .chain(ids.iter().copied())
+                .collect();
+            for (_, id) in of_sources.keys() {
+                let is_readable = readable.contains(id);
+                assert_eq!(
+                    found(&self.worlds[0], *id, viewer),
+                    is_readable,
+                    "{viewer:?} {id}"
+                );
+            }
+        }
+    }
+}
+
+fn any_audience(rng: &mut impl rand::Rng) -> Audience {
+    let all = [Audience::Private, Audience::Members, Audience::Public];
+    *all.choose(rng).expect("one")
+}
+
+#[test]
+fn places_last_and_hidden_posts_stay_hidden() {
+    let seeds = match std::env::var("DRIFTLINE_SEED") {
+        Ok(seed) => vec![seed.parse().expect("a number")],
+        Err(_) => vec![1, 2],
+    };
+    on_both(|store| {
+        for seed in &seeds {
+            eprintln!("DRIFTLINE_SEED={seed}");
+            let mut case = Case::new(store, *seed);
+            for _ in 0..25 {
+                let step = case.step();
+                case.check(step);
+            }
+            for world in &case.worlds {
+                let key: SourceKey = world.source;
+                let removed = store.write_blocking(source::root(key), move |tx| {
+                    source::remove(tx, key, LastPosts::Remove)
+                });
+                removed.expect("a write");
+            }
+            assert_eq!(public(&case.worlds[0], Viewer::Operator), []);
+        }
+    });
+}
