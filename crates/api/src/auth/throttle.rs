@@ -18,7 +18,7 @@ pub struct ThrottleRule {
     /// The wait after the first that is not free, ms.
     pub first_ms: i64,
     /// The longest wait, ms.
-    pub longest_ms: i64,
+    pub max_wait_ms: i64,
     /// Failures are forgotten after that long without a try, ms.
     pub forgotten_after_ms: i64,
 }
@@ -28,21 +28,21 @@ impl ThrottleRule {
     pub const ACCOUNT: Self = Self {
         free: 5,
         first_ms: 1_000,
-        longest_ms: 60_000,
+        max_wait_ms: 60_000,
         forgotten_after_ms: 3_600_000,
     };
     /// Of an address, which tries many accounts.
     pub const ADDRESS: Self = Self {
         free: 20,
         first_ms: 1_000,
-        longest_ms: 15 * 60_000,
+        max_wait_ms: 15 * 60_000,
         forgotten_after_ms: 6 * 3_600_000,
     };
     /// Of an address that registers apps, asks for mail or signs up.
     pub const REGISTRATION: Self = Self {
         free: 30,
         first_ms: 2_000,
-        longest_ms: 15 * 60_000,
+        max_wait_ms: 15 * 60_000,
         forgotten_after_ms: 3_600_000,
     };
 
@@ -50,7 +50,7 @@ impl ThrottleRule {
     pub const MAIL: Self = Self {
         free: 2,
         first_ms: 60_000,
-        longest_ms: 24 * 3_600_000,
+        max_wait_ms: 24 * 3_600_000,
         forgotten_after_ms: 48 * 3_600_000,
     };
 
@@ -59,7 +59,7 @@ impl ThrottleRule {
             None | Some(0) => 0,
             Some(over) => {
                 let doubled = self.first_ms.saturating_mul(1 << (over - 1).min(40));
-                doubled.min(self.longest_ms)
+                doubled.min(self.max_wait_ms)
             }
         }
     }
@@ -256,7 +256,7 @@ mod tests {
             for gap in gaps {
                 now_ms += gap;
                 if let Err(early) = throttle.begin(&1, now_ms) {
-                    prop_assert!(early.wait_ms > 0 && early.wait_ms <= RULE.longest_ms);
+                    prop_assert!(early.wait_ms > 0 && early.wait_ms <= RULE.max_wait_ms);
                     prop_assert!(throttle.begin(&1, now_ms + early.wait_ms).is_ok());
                     now_ms += early.wait_ms;
                 }

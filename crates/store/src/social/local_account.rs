@@ -74,7 +74,7 @@ pub enum AccountTaken {
     Mail,
 }
 
-/// Why a log-in with a passphrase that was right is none.
+/// Why a log-in with the right passphrase is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogInFailed {
     /// The account may not log in.
