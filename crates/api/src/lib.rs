@@ -21,6 +21,7 @@
 //! - Posts are never written here, so `local=true` yields an empty page.
 
 pub mod auth;
+mod description;
 pub mod feed;
 mod mastodon;
 mod native;
@@ -33,7 +34,7 @@ pub mod transport;
 
 use std::sync::Arc;
 
-use axum::{Extension, Router, extract::Request, http::header::LINK, routing::get};
+use axum::{Extension, Router, extract::Request, http::header::LINK};
 use driftline_runtime::StoreProbe;
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -50,8 +51,9 @@ use tower_http::{
 use tracing::Span;
 use url::Url;
 use utoipa::openapi::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use native::description::api_description;
+pub use description::api_description;
 pub use port::MirrorPort;
 
 use auth::Authorization;
@@ -87,10 +89,9 @@ pub struct App {
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
     let probe = StoreProbe::new(app.store.clone());
-    Router::new()
-        .merge(mastodon::routes())
-        .merge(native::routes())
-        .merge(oauth::routes())
+    let groups = Groups::new();
+    let router = |group: OpenApiRouter<Arc<App>>| Router::from(group);
+    router(groups.open)
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(
@@ -107,16 +108,36 @@ pub fn router(app: App) -> Router {
                 .allow_headers(AllowHeaders::mirror_request())
                 .expose_headers([LINK]),
         )
-        .merge(native::track::routes())
-        .merge(native::session::routes())
-        .merge(pages::routes())
+        .merge(router(groups.own))
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         // Not logged: probes come every second, and the answer says what is wrong.
-        .route(
-            "/readyz",
-            get(native::health::ready).layer(Extension(probe)),
-        )
+        .merge(router(groups.ready).layer(Extension(probe)))
         .with_state(app)
+}
+
+/// All routes with their descriptions, by how they are served. This is the one place that lists them.
+struct Groups {
+    /// Their answers are compressed, and pages of other sites may ask for them.
+    open: OpenApiRouter<Arc<App>>,
+    /// No page of another site may ask for them.
+    own: OpenApiRouter<Arc<App>>,
+    /// Not logged.
+    ready: OpenApiRouter<Arc<App>>,
+}
+
+impl Groups {
+    fn new() -> Self {
+        Self {
+            open: mastodon::routes()
+                .merge(native::routes())
+                .merge(description::routes())
+                .merge(oauth::routes()),
+            own: native::track::routes()
+                .merge(native::session::routes())
+                .merge(pages::routes()),
+            ready: OpenApiRouter::new().routes(routes!(native::health::ready)),
+        }
+    }
 }
 
 /// Without the query, which may hold a token, a code or what a mail confirms.

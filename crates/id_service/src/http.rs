@@ -25,6 +25,7 @@ use mediatype::{
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{Issuer, IssuerStatus, Service, agent::is_agent, issuer_status::ClockOffsets};
 
@@ -42,9 +43,7 @@ pub fn routes(service: &Service) -> Router {
         issuer: Arc::clone(service.issuer()),
         offsets: Arc::clone(service.offsets()),
     };
-    Router::new()
-        .route("/api/v1/ids", get(status).post(issue))
-        .route("/api/v1/ids/{id}", get(decode))
+    Router::from(described_routes())
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .with_state(id_state)
 }
@@ -69,7 +68,15 @@ pub fn standalone(service: &Service, metrics: PrometheusHandle) -> Router {
 
 /// The OpenAPI description of these routes.
 pub fn api_description() -> utoipa::openapi::OpenApi {
-    Description::openapi()
+    let mut description = Description::openapi();
+    description.merge(described_routes().into_openapi());
+    description
+}
+
+fn described_routes() -> OpenApiRouter<IdState> {
+    OpenApiRouter::new()
+        .routes(routes!(status, issue))
+        .routes(routes!(decode))
 }
 
 #[derive(OpenApi)]
@@ -79,8 +86,7 @@ pub fn api_description() -> utoipa::openapi::OpenApi {
         description = "IDs over HTTP. IDs are strings in JSON: most parsers lose digits of numbers above 2^53.",
         license(name = "MIT OR Apache-2.0")
     ),
-    paths(status, issue, decode),
-    components(schemas(IssuerStatus, DecodedId, Problem))
+    components(schemas(Problem))
 )]
 struct Description;
 
@@ -110,7 +116,13 @@ struct DecodedId {
 }
 
 /// The state of the service.
-#[utoipa::path(get, path = "/api/v1/ids", responses((status = 200, body = IssuerStatus)))]
+#[utoipa::path(
+    get,
+    path = "/api/v1/ids",
+    tag = "ids",
+    security(()),
+    responses((status = 200, body = IssuerStatus))
+)]
 async fn status(State(id_state): State<IdState>) -> Json<IssuerStatus> {
     Json(IssuerStatus::of(&id_state.issuer, &id_state.offsets))
 }
@@ -122,6 +134,8 @@ async fn status(State(id_state): State<IdState>) -> Json<IssuerStatus> {
 #[utoipa::path(
     post,
     path = "/api/v1/ids",
+    tag = "ids",
+    security(()),
     params(("count" = Option<usize>, Query, description = "How many: 1 to 100000; without it, 1")),
     responses(
         (status = 200, description = "The IDs", content(
@@ -154,6 +168,8 @@ async fn issue(
 #[utoipa::path(
     get,
     path = "/api/v1/ids/{id}",
+    tag = "ids",
+    security(()),
     params(
         ("id" = String, Path, description = "The ID: decimal, hexadecimal after 0x, or as its layout writes it"),
         ("layout" = Option<String>, Query, description = "Its layout; without it, the service's"),

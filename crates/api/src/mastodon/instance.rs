@@ -15,12 +15,19 @@ use driftline_mastodon::instance::{
 };
 use driftline_store::{InstanceId, source};
 
+use super::entities;
 use crate::{
     App,
     transport::{Address, ApiError},
 };
 
-/// The entity `V1::Instance`. Accounts and posts are not counted: both counts are zero.
+/// This server, in the form of Mastodon's version 1.
+///
+/// Accounts and posts are not counted: both counts are zero.
+#[utoipa::path(
+    get, path = "/api/v1/instance", tag = "server", security(()),
+    responses((status = 200, body = entities::InstanceV1)),
+)]
 pub(super) async fn v1(
     State(app): State<Arc<App>>,
     address: Address,
@@ -58,7 +65,11 @@ pub(super) async fn v1(
     Ok(Json(instance).into_response())
 }
 
-/// The entity `Instance`.
+/// This server.
+#[utoipa::path(
+    get, path = "/api/v2/instance", tag = "server", security(()),
+    responses((status = 200, body = entities::InstanceV2)),
+)]
 pub(super) async fn v2(address: Address) -> Response {
     let streaming = address.streaming();
     let instance = Instance {

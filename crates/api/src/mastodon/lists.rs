@@ -9,13 +9,22 @@ use driftline_store::{
     source::{self, Source},
 };
 
+use super::entities;
 use crate::{
     App,
     auth::{OperatorOrAccount, needs},
-    transport::{ApiError, PathId},
+    description::ids::ListId,
+    transport::{ApiError, PathId, Problem},
 };
 
-/// The sources that may be read. They are the operator's: an account has no lists.
+/// The lists: the sources that may be read.
+///
+/// They are the operator's: an account has no lists.
+#[utoipa::path(
+    get, path = "/api/v1/lists", tag = "lists",
+    security(("operator" = []), ("account" = ["read:lists"])),
+    responses((status = 200, body = [entities::List])),
+)]
 pub(super) async fn all(
     reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
@@ -28,7 +37,12 @@ pub(super) async fn all(
     Ok(Json(readable.map(list_of).collect()))
 }
 
-/// One of them.
+/// A list.
+#[utoipa::path(
+    get, path = "/api/v1/lists/{id}", tag = "lists", params(("id" = ListId, Path)),
+    security(("operator" = []), ("account" = ["read:lists"])),
+    responses((status = 200, body = entities::List), (status = 404, body = Problem)),
+)]
 pub(super) async fn one(
     reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,

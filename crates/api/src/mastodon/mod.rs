@@ -1,6 +1,7 @@
 //! Mastodon's API.
 
 mod answer;
+pub(crate) mod entities;
 mod instance;
 mod lists;
 mod local_references;
@@ -13,7 +14,7 @@ mod timelines;
 
 use std::sync::Arc;
 
-use axum::{Router, routing::get};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use streaming::StatusJson;
 
@@ -23,16 +24,16 @@ use crate::App;
 const JSON: &str = "application/json; charset=utf-8";
 
 /// The routes that Mastodon documents.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/timelines/public", get(timelines::public))
-        .route("/api/v1/timelines/list/{id}", get(timelines::list))
-        .route("/api/v1/lists", get(lists::all))
-        .route("/api/v1/lists/{id}", get(lists::one))
-        .route("/api/v1/statuses/{id}", get(statuses::one))
-        .route("/api/v1/statuses/{id}/history", get(statuses::history))
-        .route("/api/v1/instance", get(instance::v1))
-        .route("/api/v2/instance", get(instance::v2))
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(timelines::public))
+        .routes(routes!(timelines::list))
+        .routes(routes!(lists::all))
+        .routes(routes!(lists::one))
+        .routes(routes!(statuses::one))
+        .routes(routes!(statuses::history))
+        .routes(routes!(instance::v1))
+        .routes(routes!(instance::v2))
         .merge(own_account::routes())
         .merge(streaming::routes())
 }

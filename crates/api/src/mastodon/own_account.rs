@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
+    Json,
     extract::{DefaultBodyLimit, State},
     http::{
         HeaderMap, StatusCode,
         header::{CACHE_CONTROL, CONTENT_TYPE},
     },
     response::{IntoResponse as _, Response},
-    routing::{get, post},
 };
 use driftline_core::social::{PassphraseError, Profile, Role};
 use driftline_mastodon::iso_8601;
@@ -24,29 +23,34 @@ use driftline_store::{
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
+use super::entities::CredentialAccount;
 use crate::{
     App,
     auth::{CallerKind, LoggedIn, WithToken, needs},
-    oauth::{self, MAX_BODY_BYTES},
+    oauth::{self, MAX_BODY_BYTES, TokenJson},
     pages::Language,
     sign_up::{self, Faults, NameFault, SignUpRequest},
     transport::{Address, ApiError, ClientAddress, Params},
 };
 
 /// The routes.
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/accounts", post(create))
-        .route(MISSING, get(missing_picture))
-        .route(
-            "/api/v1/accounts/verify_credentials",
-            get(verify_credentials),
-        )
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(missing_picture))
+        .routes(routes!(verify_credentials))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
-/// `GET /api/v1/accounts/verify_credentials`: the entity `CredentialAccount`.
+/// The caller's own account.
+#[utoipa::path(
+    get, path = "/api/v1/accounts/verify_credentials", tag = "accounts",
+    security(("account" = ["read:accounts"])),
+    responses((status = 200, body = CredentialAccount)),
+)]
 async fn verify_credentials(
     caller: LoggedIn<needs::ReadAccounts>,
     State(app): State<Arc<App>>,
@@ -144,11 +148,13 @@ fn escaped(text: &str) -> String {
 }
 
 /// What an app signs somebody up with.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 struct NewAccount {
     username: String,
     email: String,
+    #[schema(value_type = String)]
     password: SecretString,
+    #[schema(value_type = bool)]
     agreement: Agreement,
     locale: Option<String>,
     reason: Option<String>,
@@ -162,8 +168,16 @@ enum Agreement {
     Text(String),
 }
 
-/// `POST /api/v1/accounts`: the entity `Token`. The token works once the address is confirmed and, where
+/// Signs somebody up, for an app with a token of its own.
+///
+/// The token works once the address is confirmed and, where
 /// that is needed, the account approved. If the address is known, it never will.
+#[utoipa::path(
+    post, path = "/api/v1/accounts", tag = "accounts",
+    request_body(content((NewAccount), (NewAccount = "application/x-www-form-urlencoded"))),
+    security(("app" = ["write:accounts"])),
+    responses((status = 200, body = TokenJson), (status = 422, body = Object, description = "Values that cannot be used")),
+)]
 async fn create(
     WithToken(caller, _): WithToken<needs::WriteAccounts>,
     State(app): State<Arc<App>>,
@@ -265,6 +279,10 @@ fn refusal(faults: &[(&str, &str, &str)]) -> Response {
 }
 
 /// The picture of who has none.
+#[utoipa::path(
+    get, path = "/pictures/missing.png", tag = "accounts", security(()),
+    responses((status = 200, body = Vec<u8>, content_type = "image/png")),
+)]
 async fn missing_picture() -> Response {
     let headers = [
         (CONTENT_TYPE, "image/png"),

@@ -5,8 +5,41 @@ use axum::{
 use driftline_mastodon::Link;
 use driftline_store::{LocalId, timeline::Range};
 use url::form_urlencoded::{self, Serializer};
+use utoipa::IntoParams;
 
-use crate::transport::ApiError;
+use crate::{description::ids::StatusId, transport::ApiError};
+
+/// Which part of a timeline.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+pub(super) struct PageParams {
+    /// Only what is older than that.
+    #[param(value_type = Option<StatusId>)]
+    max_id: Option<String>,
+    /// Only what is newer than that; the newest of it.
+    #[param(value_type = Option<StatusId>)]
+    since_id: Option<String>,
+    /// Only what is newer than that; the oldest of it.
+    #[param(value_type = Option<StatusId>)]
+    min_id: Option<String>,
+    /// How many, at most 40; 20 without it.
+    #[param(minimum = 1, maximum = 40)]
+    limit: Option<u16>,
+    /// Only statuses with media of their own.
+    only_media: Option<bool>,
+}
+
+/// Which of the public timeline.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+pub(super) struct PublicParams {
+    /// Only statuses that were written here.
+    local: Option<bool>,
+    /// Only statuses of other servers: all are.
+    remote: Option<bool>,
+}
 
 /// The query of a request for a page of a timeline.
 #[derive(Debug)]

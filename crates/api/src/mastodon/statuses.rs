@@ -15,16 +15,23 @@ use driftline_store::{
 
 use super::{
     JSON, answer,
+    entities::{Status, StatusEdit},
     local_references::{LocalReferences, Unmapped},
     status::Shown,
 };
 use crate::{
     App,
     auth::{MayRead, needs},
-    transport::{ApiError, PathId},
+    description::ids::StatusId,
+    transport::{ApiError, PathId, Problem},
 };
 
-/// A post, by its own ID or by that of one of its entries.
+/// A status, by its own ID or by that of one of its entries.
+#[utoipa::path(
+    get, path = "/api/v1/statuses/{id}", tag = "statuses", params(("id" = StatusId, Path)),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = Status), (status = 404, body = Problem, description = "It is unknown, or not for the caller")),
+)]
 pub(super) async fn one(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
@@ -41,7 +48,12 @@ pub(super) async fn one(
     .await
 }
 
-/// A post's versions, the oldest first, the one that is shown now at the end.
+/// The versions of a status, the oldest first, the one that is shown now at the end.
+#[utoipa::path(
+    get, path = "/api/v1/statuses/{id}/history", tag = "statuses", params(("id" = StatusId, Path)),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = [StatusEdit]), (status = 404, body = Problem)),
+)]
 pub(super) async fn history(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,

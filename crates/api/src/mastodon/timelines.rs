@@ -17,17 +17,24 @@ use driftline_store::{
 
 use super::{
     JSON, answer,
+    entities::Status,
     local_references::{LocalReferences, Unmapped},
-    page_query::PageQuery,
+    page_query::{PageParams, PageQuery, PublicParams},
     status::Shown,
 };
 use crate::{
     App,
     auth::{MayRead, OperatorOrAccount, needs},
-    transport::{Address, ApiError, PathId},
+    description::ids::ListId,
+    transport::{Address, ApiError, PathId, Problem},
 };
 
-/// The public posts of every source that the viewer may read.
+/// The public posts of every source that the caller may read, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/timelines/public", tag = "timelines", params(PublicParams, PageParams),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
+)]
 pub(super) async fn public(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
@@ -52,7 +59,12 @@ pub(super) async fn public(
     Ok(page.answer(&address, "/api/v1/timelines/public", &query))
 }
 
-/// The posts of a source that the viewer may see.
+/// The posts of a list: of a source.
+#[utoipa::path(
+    get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
+    security(("operator" = []), ("account" = ["read:lists"])),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem)),
+)]
 pub(super) async fn list(
     reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,

@@ -14,8 +14,17 @@ use driftline_store::timeline::Viewer;
 use crate::{
     App,
     auth::{Operator, ViewedBy},
-    transport::{ApiError, rendered},
+    transport::{ApiError, Problem, rendered},
 };
+
+/// Whether the process runs.
+#[utoipa::path(
+    get, path = "/livez", tag = "health", security(()),
+    responses((status = 200, body = String, content_type = "text/plain")),
+)]
+pub(crate) async fn live() -> &'static str {
+    "ok"
+}
 
 /// Whether the process is ready and the store can be read and written.
 ///
@@ -23,6 +32,10 @@ use crate::{
 /// on. Then come the stalled sources and those that fail, by name for
 /// the operator and as numbers for other clients, since their names reveal what is followed. Upstream
 /// failures never make the process unready: one upstream would take all instances out of service.
+#[utoipa::path(
+    get, path = "/readyz", tag = "health", security(()),
+    responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = String, content_type = "text/plain")),
+)]
 pub(crate) async fn ready(
     State(app): State<Arc<App>>,
     Extension(probe): Extension<StoreProbe>,
@@ -103,6 +116,10 @@ fn failing_lines(failing: &[FailingSource], is_operator: bool) -> String {
 }
 
 /// The metrics in Prometheus' text form.
+#[utoipa::path(
+    get, path = "/metrics", tag = "health", security(("operator" = [])),
+    responses((status = 200, body = String, content_type = "text/plain"), (status = 404, body = Problem, description = "None are recorded")),
+)]
 pub(crate) async fn metrics(
     _: Operator,
     State(app): State<Arc<App>>,

@@ -1,6 +1,5 @@
 //! Driftline's own routes.
 
-pub(crate) mod description;
 pub(crate) mod health;
 pub(crate) mod session;
 pub(crate) mod stream;
@@ -8,20 +7,14 @@ pub(crate) mod track;
 
 use std::sync::Arc;
 
-use axum::{Json, Router, extract::State, routing::get};
-use utoipa::openapi::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::App;
 
 /// The routes whose answers are compressed and which pages of other sites may ask for.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/livez", get(async || "ok"))
-        .route("/metrics", get(health::metrics))
-        .route("/api/openapi.json", get(described))
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::metrics))
         .merge(stream::routes())
-}
-
-async fn described(State(app): State<Arc<App>>) -> Json<OpenApi> {
-    Json(app.description.clone())
 }

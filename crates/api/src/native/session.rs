@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
+    Json,
     extract::{DefaultBodyLimit, Path, State},
     http::{HeaderMap, StatusCode, header::CACHE_CONTROL},
     response::{IntoResponse as _, Response},
-    routing::{delete, get, post},
 };
 use driftline_mastodon::iso_8601;
 use driftline_store::{
@@ -22,6 +21,7 @@ use driftline_store::{
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App,
@@ -31,19 +31,20 @@ use crate::{
         log_in, needs,
         opaque_secret::{OpaqueSecret, SecretKind, fill_random},
     },
+    description::ids::DeviceId,
     oauth::MAX_BODY_BYTES,
     pages::user_agent,
     transport::{ApiError, ClientAddress, Params, Problem},
 };
 
 /// The routes. No page of another site may call them: they take passphrases.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/driftline/v1/log-in", post(log_in))
-        .route("/api/driftline/v1/refresh", post(refresh))
-        .route("/api/driftline/v1/log-out", post(log_out))
-        .route("/api/driftline/v1/devices", get(devices))
-        .route("/api/driftline/v1/devices/{kind}/{id}", delete(revoke))
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(log_in))
+        .routes(routes!(refresh))
+        .routes(routes!(log_out))
+        .routes(routes!(devices))
+        .routes(routes!(revoke))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
@@ -83,7 +84,9 @@ pub(crate) struct Refresh {
 #[utoipa::path(
     post,
     path = "/api/driftline/v1/log-in",
-    request_body = LogIn,
+    tag = "log-ins",
+    request_body(content((LogIn), (LogIn = "application/x-www-form-urlencoded"))),
+    security(()),
     responses(
         (status = 200, body = TokensJson),
         (status = 400, body = Problem, description = "A parameter is missing or malformed"),
@@ -121,7 +124,9 @@ pub(crate) async fn log_in(
 #[utoipa::path(
     post,
     path = "/api/driftline/v1/refresh",
-    request_body = Refresh,
+    tag = "log-ins",
+    request_body(content((Refresh), (Refresh = "application/x-www-form-urlencoded"))),
+    security(()),
     responses(
         (status = 200, body = TokensJson),
         (status = 401, body = Problem, description = "The token is invalid, was used before, or its log-in has ended"),
@@ -176,6 +181,7 @@ pub(crate) async fn refresh(
 #[utoipa::path(
     post,
     path = "/api/driftline/v1/log-out",
+    tag = "log-ins",
     security(("account" = [])),
     responses(
         (status = 204),
@@ -203,6 +209,7 @@ pub(crate) struct DeviceJson {
     /// server's pages.
     kind: &'static str,
     /// Its ID among those of its kind.
+    #[schema(value_type = DeviceId)]
     id: String,
     /// What it calls itself.
     name: String,
@@ -222,6 +229,7 @@ pub(crate) struct DeviceJson {
 #[utoipa::path(
     get,
     path = "/api/driftline/v1/devices",
+    tag = "log-ins",
     security(("account" = ["read:accounts"])),
     responses(
         (status = 200, body = [DeviceJson]),
@@ -278,9 +286,10 @@ pub(crate) async fn devices(
 #[utoipa::path(
     delete,
     path = "/api/driftline/v1/devices/{kind}/{id}",
+    tag = "log-ins",
     params(
         ("kind" = String, Path, description = "`app`, `device` or `browser`"),
-        ("id" = String, Path, description = "Its ID in the list"),
+        ("id" = DeviceId, Path, description = "Its ID in the list"),
     ),
     security(("account" = ["write:accounts"])),
     responses(

@@ -3,7 +3,6 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    Router,
     extract::{Query, State, rejection::QueryRejection},
     http::{
         HeaderMap,
@@ -13,13 +12,13 @@ use axum::{
         IntoResponse as _, Response,
         sse::{Event, Sse},
     },
-    routing::get,
 };
 use driftline_core::feed::{FeedPosition, FeedPositionError};
 use futures_util::{Stream, stream};
 use serde::Deserialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App,
@@ -28,8 +27,8 @@ use crate::{
     transport::{ApiError, Problem},
 };
 
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/stream/posts", get(posts))
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(posts))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -59,7 +58,8 @@ pub(crate) struct StreamQuery {
     get,
     path = "/api/v1/stream/posts",
     params(StreamQuery, ("Last-Event-ID" = Option<String>, Header, description = "The position to go on after")),
-    security((), ("operator" = [])),
+    tag = "posts",
+    security(("operator" = [])),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
         (status = 400, body = Problem, description = "No such source, event or position"),

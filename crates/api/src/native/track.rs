@@ -3,19 +3,19 @@
 use std::{collections::HashSet, sync::Arc};
 
 use axum::{
-    Json, Router,
+    Json,
     extract::{
         DefaultBodyLimit, Query, State,
         rejection::{JsonRejection, QueryRejection},
     },
     http::StatusCode,
     response::{IntoResponse as _, Response},
-    routing::post,
 };
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 use driftline_runtime::CommandError;
 use serde::Deserialize;
 use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App,
@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// `/api/v1/track`. It needs authorization, since it causes requests to upstreams.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/track", post(add_tracked).get(show_tracked))
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(add_tracked, show_tracked))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
@@ -37,7 +37,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     post,
     path = "/api/v1/track",
     request_body = Track,
-    security((), ("operator" = [])),
+    tag = "posts",
+    security(("operator" = [])),
     responses(
         (status = 202, body = TrackResult),
         (status = 400, body = Problem, description = "Invalid request"),
@@ -99,7 +100,8 @@ pub(crate) struct TrackedQuery {
     get,
     path = "/api/v1/track",
     params(TrackedQuery),
-    security((), ("operator" = [])),
+    tag = "posts",
+    security(("operator" = [])),
     responses(
         (status = 200, body = TrackedPosts),
         (status = 400, body = Problem, description = "No posts of that server are tracked"),

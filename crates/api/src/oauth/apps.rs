@@ -15,6 +15,7 @@ use driftline_store::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
+use utoipa::ToSchema;
 
 use super::redirect_uri;
 use crate::{
@@ -25,14 +26,18 @@ use crate::{
         needs,
         opaque_secret::{OpaqueSecret, SecretKind, random_text},
     },
-    transport::{ApiError, ClientAddress, Params},
+    mastodon::entities::{Application, CredentialApplication},
+    transport::{ApiError, ClientAddress, Params, Problem},
 };
 
 /// What an app says of itself.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct Registration {
     client_name: String,
+    /// With white space between them, or a list.
+    #[schema(value_type = String, example = "urn:ietf:wg:oauth:2.0:oob")]
     redirect_uris: OneOrMore,
+    /// With white space between them; `read` without it.
     #[serde(default)]
     scopes: String,
     website: Option<String>,
@@ -55,7 +60,17 @@ impl OneOrMore {
     }
 }
 
-/// `POST /api/v1/apps`.
+/// Registers an app.
+#[utoipa::path(
+    post, path = "/api/v1/apps", tag = "oauth",
+    request_body(content((Registration), (Registration = "application/x-www-form-urlencoded"))),
+    security(()),
+    responses(
+        (status = 200, body = CredentialApplication),
+        (status = 422, body = Problem, description = "Values that cannot be used"),
+        (status = 429, body = Problem, description = "Too many apps were registered from this address"),
+    ),
+)]
 pub(super) async fn register(
     State(app): State<Arc<App>>,
     ClientAddress(address): ClientAddress,
@@ -106,7 +121,12 @@ pub(super) async fn register(
     Ok(Json(shown).into_response())
 }
 
-/// `GET /api/v1/apps/verify_credentials`, with any token of the app's.
+/// The app that the token is of.
+#[utoipa::path(
+    get, path = "/api/v1/apps/verify_credentials", tag = "oauth",
+    security(("app" = []), ("account" = [])),
+    responses((status = 200, body = Application), (status = 404, body = Problem, description = "The token is of no app")),
+)]
 pub(super) async fn verify(
     WithToken(caller, _): WithToken<needs::NoScope>,
     State(app): State<Arc<App>>,

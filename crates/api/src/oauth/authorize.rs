@@ -23,6 +23,7 @@ use driftline_store::{
 use maud::{Markup, html};
 use serde::Deserialize;
 use url::form_urlencoded;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     redirect_uri::{self, OUT_OF_BAND},
@@ -39,7 +40,9 @@ use crate::{
 };
 
 /// What an app asks for.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+#[schema(as = AuthorizeRequest)]
 pub(crate) struct Request {
     #[serde(default)]
     response_type: String,
@@ -75,7 +78,12 @@ enum Refused {
     There(Response),
 }
 
-/// `GET /oauth/authorize`.
+/// The page of consent.
+#[utoipa::path(
+    get, path = "/oauth/authorize", tag = "pages", params(Request),
+    security(()),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 400, body = String, content_type = "text/html", description = "The app, its address or its scopes are unknown")),
+)]
 pub(crate) async fn ask(
     State(app): State<Arc<App>>,
     language: Language,
@@ -102,7 +110,13 @@ pub(crate) async fn ask(
     answer.unwrap_or_else(|error| Page::of_error(language, error))
 }
 
-/// `POST /oauth/authorize`.
+/// Allows an app to act for who is logged in, or does not.
+#[utoipa::path(
+    post, path = "/oauth/authorize", tag = "pages",
+    request_body(content = Request, content_type = "application/x-www-form-urlencoded"),
+    security(("session" = [], "form" = [])),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site")),
+)]
 pub(crate) async fn decide(
     State(app): State<Arc<App>>,
     language: Language,

@@ -6,9 +6,19 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::transport::ApiError;
+
+/// What went wrong, as OAuth says it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct OAuthProblem {
+    /// A word of RFC 6749.
+    error: &'static str,
+    /// For people.
+    error_description: &'static str,
+}
 
 /// Why an app gets no token (RFC 6749, 5.2).
 #[derive(Debug)]
@@ -66,7 +76,10 @@ impl IntoResponse for OAuthError {
             ),
             Self::Other(error) => return error.into_response(),
         };
-        let body = Json(json!({ "error": error, "error_description": description }));
+        let body = Json(OAuthProblem {
+            error,
+            error_description: description,
+        });
         let no_store = (CACHE_CONTROL, "no-store");
         match status {
             StatusCode::UNAUTHORIZED => {

@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 
 use crate::{auth::Scope, transport::Address};
 
-/// What this server offers to apps.
+/// What this server offers to apps (RFC 8414).
+#[utoipa::path(
+    get, path = "/.well-known/oauth-authorization-server", tag = "oauth", security(()),
+    responses((status = 200, body = Object)),
+)]
 pub(super) async fn metadata(address: Address) -> Json<Value> {
     let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.name()).collect();
     Json(json!({

@@ -13,28 +13,22 @@ mod user_info;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    routing::{get, post},
-};
+use axum::extract::DefaultBodyLimit;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use token::give;
+pub(crate) use token::{TokenJson, give};
 
 use crate::App;
 
 /// The routes that programs call, from pages of other sites too.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/apps", post(apps::register))
-        .route("/api/v1/apps/verify_credentials", get(apps::verify))
-        .route("/oauth/token", post(token::token))
-        .route("/oauth/revoke", post(revoke::revoke))
-        .route("/oauth/userinfo", get(user_info::user_info))
-        .route(
-            "/.well-known/oauth-authorization-server",
-            get(metadata::metadata),
-        )
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(apps::register))
+        .routes(routes!(apps::verify))
+        .routes(routes!(token::token))
+        .routes(routes!(revoke::revoke))
+        .routes(routes!(user_info::user_info))
+        .routes(routes!(metadata::metadata))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 

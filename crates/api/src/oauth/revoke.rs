@@ -7,8 +7,12 @@ use driftline_store::{Root, Tx, social::access_token};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
-use super::{client, error::OAuthError};
+use super::{
+    client,
+    error::{OAuthError, OAuthProblem},
+};
 use crate::{
     App,
     auth::opaque_secret::{OpaqueSecret, SecretKind},
@@ -16,15 +20,28 @@ use crate::{
 };
 
 /// What is given back, and by whom.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct Revocation {
     client_id: Option<String>,
+    #[schema(value_type = Option<String>)]
     client_secret: Option<SecretString>,
+    #[schema(value_type = String)]
     token: Option<SecretString>,
 }
 
-/// `POST /oauth/revoke`. A token that is unknown is as good as revoked (RFC 7009, 2.2); one of another app
+/// Revokes a token of the app.
+///
+/// A token that is unknown is as good as revoked (RFC 7009, 2.2); one of another app
 /// stays.
+#[utoipa::path(
+    post, path = "/oauth/revoke", tag = "oauth",
+    request_body(content((Revocation), (Revocation = "application/x-www-form-urlencoded"))),
+    security(("client" = [])),
+    responses(
+        (status = 200, body = Object),
+        (status = 403, body = OAuthProblem, description = "The app is unknown, or the token is another's"),
+    ),
+)]
 pub(super) async fn revoke(
     State(app): State<Arc<App>>,
     headers: HeaderMap,

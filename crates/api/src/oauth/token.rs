@@ -21,8 +21,12 @@ use driftline_store::{
 use ring::digest::{SHA256, digest};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::{client, error::OAuthError};
+use super::{
+    client,
+    error::{OAuthError, OAuthProblem},
+};
 use crate::{
     App,
     auth::{
@@ -30,25 +34,33 @@ use crate::{
         log_in::{self, LogInFailed},
         opaque_secret::{OpaqueSecret, SecretKind},
     },
-    transport::{ApiError, ClientAddress, Params},
+    transport::{ApiError, ClientAddress, Params, Problem},
 };
 
 /// The parameters of every grant.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct TokenRequest {
+    /// `authorization_code`, `client_credentials` or `password`.
+    #[schema(example = "client_credentials")]
     grant_type: String,
     client_id: Option<String>,
+    #[schema(value_type = Option<String>)]
     client_secret: Option<SecretString>,
+    #[schema(value_type = Option<String>)]
     code: Option<SecretString>,
     redirect_uri: Option<String>,
+    /// Of PKCE.
+    #[schema(value_type = Option<String>)]
     code_verifier: Option<SecretString>,
     scope: Option<String>,
     username: Option<String>,
+    #[schema(value_type = Option<String>)]
     password: Option<SecretString>,
 }
 
-/// The entity `Token`.
-#[derive(Serialize)]
+/// A token.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Token)]
 pub(crate) struct TokenJson {
     access_token: String,
     token_type: &'static str,
@@ -72,7 +84,18 @@ impl TokenJson {
     }
 }
 
-/// `POST /oauth/token`.
+/// A token for a code, for an app alone, or for a passphrase.
+#[utoipa::path(
+    post, path = "/oauth/token", tag = "oauth",
+    request_body(content((TokenRequest), (TokenRequest = "application/x-www-form-urlencoded"))),
+    security(("client" = [])),
+    responses(
+        (status = 200, body = TokenJson),
+        (status = 400, body = OAuthProblem, description = "The grant is refused"),
+        (status = 401, body = OAuthProblem, description = "The app is unknown"),
+        (status = 429, body = Problem, description = "It was tried too often; `Retry-After` says when to try again"),
+    ),
+)]
 pub(super) async fn token(
     State(app): State<Arc<App>>,
     ClientAddress(address): ClientAddress,

@@ -12,7 +12,11 @@ use crate::{
     transport::{Address, ApiError},
 };
 
-/// Who the token acts for.
+/// Whom the token acts for.
+#[utoipa::path(
+    get, path = "/oauth/userinfo", tag = "oauth", security(("account" = ["profile"])),
+    responses((status = 200, body = Object)),
+)]
 pub(super) async fn user_info(
     caller: LoggedIn<needs::Profile>,
     State(app): State<Arc<App>>,

@@ -12,6 +12,7 @@ use driftline_store::LocalId;
 use maud::html;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Browser, Language, layout::Page};
 use crate::{
@@ -19,16 +20,34 @@ use crate::{
     transport::{ApiError, Params},
 };
 
-/// What was mailed.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Link {
-    form_token: String,
+/// What the link of a mail holds.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+struct ConfirmParams {
     id: String,
+    state: String,
+}
+
+/// What was mailed.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = ConfirmForm)]
+pub(super) struct Link {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    id: String,
+    #[schema(value_type = String)]
+    #[serde(default)]
     state: SecretString,
 }
 
-/// `GET /confirm`.
+/// A button to confirm a mail address, for who follows the link of a mail.
+#[utoipa::path(
+    get, path = "/confirm", tag = "pages", params(ConfirmParams),
+    security(()),
+    responses((status = 200, body = String, content_type = "text/html")),
+)]
 pub(super) async fn show(
     language: Language,
     browser: Browser,
@@ -51,7 +70,13 @@ pub(super) async fn show(
     browser.answer(Page::new(language, texts.confirm, body).at(uri))
 }
 
-/// `POST /confirm`.
+/// Confirms a mail address.
+#[utoipa::path(
+    post, path = "/confirm", tag = "pages",
+    request_body(content = Link, content_type = "application/x-www-form-urlencoded"),
+    security(("form" = [])),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "The link is unknown, used or expired")),
+)]
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
     language: Language,

@@ -9,6 +9,7 @@ use driftline_core::social::LogInRefused;
 use maud::{Markup, html};
 use secrecy::SecretString;
 use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Browser, Language, layout::Page};
 use crate::{
@@ -19,24 +20,32 @@ use crate::{
 };
 
 /// Where a log-in leads.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Destination {
+    /// The page of ours that follows.
     to: Option<String>,
 }
 
 /// The form.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct LogInForm {
     #[serde(default)]
     form_token: String,
     #[serde(default)]
     who: String,
     #[serde(default)]
+    #[schema(value_type = String)]
     passphrase: SecretString,
     to: Option<String>,
 }
 
-/// `GET /log-in`.
+/// The form to log in.
+#[utoipa::path(
+    get, path = "/log-in", tag = "pages", params(Destination),
+    security(()),
+    responses((status = 200, body = String, content_type = "text/html")),
+)]
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     language: Language,
@@ -62,7 +71,13 @@ pub(super) async fn show(
     browser.answer(page.at(uri))
 }
 
-/// `POST /log-in`.
+/// Logs this browser in.
+#[utoipa::path(
+    post, path = "/log-in", tag = "pages",
+    request_body(content = LogInForm, content_type = "application/x-www-form-urlencoded"),
+    security(("form" = [])),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 401, body = String, content_type = "text/html", description = "No account has that name or address with that passphrase"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 429, body = String, content_type = "text/html")),
+)]
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
     language: Language,
@@ -107,13 +122,19 @@ pub(super) async fn submit(
 }
 
 /// The form of `POST /log-out`.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct LogOutForm {
     #[serde(default)]
     form_token: String,
 }
 
-/// `POST /log-out`.
+/// Logs this browser out.
+#[utoipa::path(
+    post, path = "/log-out", tag = "pages",
+    request_body(content = LogOutForm, content_type = "application/x-www-form-urlencoded"),
+    security(("form" = [])),
+    responses((status = 303, description = "To the form to log in"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site")),
+)]
 pub(super) async fn log_out(
     language: Language,
     browser: Browser,

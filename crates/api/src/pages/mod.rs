@@ -17,12 +17,8 @@ mod texts;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    middleware,
-    routing::{get, post},
-};
+use axum::{extract::DefaultBodyLimit, middleware};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use language::Language;
 pub(crate) use session::{Browser, user_agent};
@@ -33,17 +29,14 @@ use crate::{
 };
 
 /// The pages. Requests from other sites' forms are refused before anything else is read.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route(
-            "/oauth/authorize",
-            get(authorize::ask).post(authorize::decide),
-        )
-        .route("/log-in", get(log_in::show).post(log_in::submit))
-        .route("/log-out", post(log_in::log_out))
-        .route("/sign-up", get(sign_up::show).post(sign_up::submit))
-        .route("/sign-up/resend", post(sign_up::resend))
-        .route("/confirm", get(confirm::show).post(confirm::submit))
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(authorize::ask, authorize::decide))
+        .routes(routes!(log_in::show, log_in::submit))
+        .routes(routes!(log_in::log_out))
+        .routes(routes!(sign_up::show, sign_up::submit))
+        .routes(routes!(sign_up::resend))
+        .routes(routes!(confirm::show, confirm::submit))
         .route_layer(middleware::from_fn(form_token::refuse_other_sites))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }

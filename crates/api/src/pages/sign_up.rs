@@ -9,6 +9,7 @@ use driftline_core::social::PassphraseError;
 use maud::{Markup, html};
 use secrecy::SecretString;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{Browser, Language, layout::Page};
 use crate::{
@@ -19,17 +20,27 @@ use crate::{
 };
 
 /// The form.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Default, Deserialize, ToSchema)]
 pub(super) struct SignUpForm {
+    #[serde(default)]
     form_token: String,
+    #[serde(default)]
     name: String,
+    #[serde(default)]
     mail: String,
+    #[schema(value_type = String)]
+    #[serde(default)]
     passphrase: SecretString,
+    #[serde(default)]
     reason: String,
 }
 
-/// `GET /sign-up`.
+/// The form to sign up.
+#[utoipa::path(
+    get, path = "/sign-up", tag = "pages",
+    security(()),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 404, body = String, content_type = "text/html", description = "Nobody may sign up here")),
+)]
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     language: Language,
@@ -43,7 +54,15 @@ pub(super) async fn show(
     browser.answer(form(&app, language, &browser, &sent, &faults, None).at(uri))
 }
 
-/// `POST /sign-up`. Whoever's address it is, the page is the same.
+/// Signs somebody up.
+///
+/// Whoever's address it is, the page is the same.
+#[utoipa::path(
+    post, path = "/sign-up", tag = "pages",
+    request_body(content = SignUpForm, content_type = "application/x-www-form-urlencoded"),
+    security(("form" = [])),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "Nobody may sign up here"), (status = 422, body = String, content_type = "text/html", description = "Values that cannot be used")),
+)]
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
     language: Language,
@@ -84,14 +103,23 @@ pub(super) async fn submit(
 }
 
 /// The form of `POST /sign-up/resend`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct ResendForm {
+    #[serde(default)]
     form_token: String,
+    #[serde(default)]
     mail: String,
 }
 
-/// `POST /sign-up/resend`. Whether anything is sent is not told.
+/// Sends the mail of a sign-up again.
+///
+/// Whether anything is sent is not told.
+#[utoipa::path(
+    post, path = "/sign-up/resend", tag = "pages",
+    request_body(content = ResendForm, content_type = "application/x-www-form-urlencoded"),
+    security(("form" = [])),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "Nobody may sign up here")),
+)]
 pub(super) async fn resend(
     State(app): State<Arc<App>>,
     language: Language,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod connections;
+mod description;
 mod health;
 mod lists;
 mod log_ins;

@@ -9,20 +9,29 @@ mod web_socket;
 
 use std::sync::Arc;
 
-use axum::{Router, routing::get};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use message::StatusJson;
 
 use crate::App;
 
 /// The routes that Mastodon documents.
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/streaming", get(web_socket::connect))
-        .route("/api/v1/streaming/", get(web_socket::connect))
-        .route("/api/v1/streaming/health", get(async || "OK"))
-        .route("/api/v1/streaming/public", get(sse::public))
-        .route("/api/v1/streaming/public/local", get(sse::local))
-        .route("/api/v1/streaming/public/remote", get(sse::public))
-        .route("/api/v1/streaming/list", get(sse::list))
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(web_socket::connect))
+        .routes(routes!(web_socket::connect_below))
+        .routes(routes!(health))
+        .routes(routes!(sse::public))
+        .routes(routes!(sse::local))
+        .routes(routes!(sse::remote))
+        .routes(routes!(sse::list))
+}
+
+/// Whether streams are served.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/health", tag = "streaming", security(()),
+    responses((status = 200, body = String, content_type = "text/plain")),
+)]
+async fn health() -> &'static str {
+    "OK"
 }

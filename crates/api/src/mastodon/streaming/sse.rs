@@ -11,6 +11,7 @@ use driftline_core::feed::ChangeKinds;
 use driftline_store::{source, timeline::Viewer};
 use futures_util::stream;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::{
     channel::{Channel, Timeline},
@@ -19,9 +20,18 @@ use super::{
 use crate::{
     App,
     auth::{MayRead, OperatorOrAccount, needs},
+    description::ids::ListId,
     feed::{FeedReader, Selection, Start},
-    transport::ApiError,
+    transport::{ApiError, Problem},
 };
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+struct MediaParams {
+    /// Only statuses with media of their own.
+    only_media: Option<bool>,
+}
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -37,7 +47,12 @@ impl StreamQuery {
     }
 }
 
-/// What comes into the public timeline.
+/// What comes into the public timeline, as server-sent events `update`, `status.update` and `delete`.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/public", tag = "streaming", params(MediaParams),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
+)]
 pub(super) async fn public(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
@@ -46,7 +61,26 @@ pub(super) async fn public(
     answer(app, caller.viewer(), Timeline::Public, query.only_media()).await
 }
 
+/// What comes into the public timeline from other servers: all of it.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/public/remote", tag = "streaming", params(MediaParams),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
+)]
+pub(super) async fn remote(
+    reader: MayRead<needs::ReadStatuses>,
+    app: State<Arc<App>>,
+    query: Query<StreamQuery>,
+) -> Result<Response, ApiError> {
+    public(reader, app, query).await
+}
+
 /// What is written here: nothing.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/public/local", tag = "streaming", params(MediaParams),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
+)]
 pub(super) async fn local(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
@@ -56,6 +90,15 @@ pub(super) async fn local(
 }
 
 /// What comes into a list.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/list", tag = "streaming", params(("list" = ListId, Query)),
+    security(("operator" = []), ("account" = ["read:lists"])),
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 404, body = Problem),
+        (status = 503, body = Problem, description = "Too many follow already"),
+    ),
+)]
 pub(super) async fn list(
     reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,

@@ -14,6 +14,7 @@ use axum::{
 use driftline_store::timeline::Viewer;
 use serde::{Deserialize, Serialize};
 use tokio::time::{interval, timeout};
+use utoipa::IntoParams;
 
 use super::{
     channel::{Channel, Timeline},
@@ -27,15 +28,21 @@ use crate::{
         caller::{Caller, authenticate},
         needs,
     },
+    description::ids::ListId,
     feed::{FeedEvent, FeedReader, Start},
-    transport::ApiError,
+    transport::{ApiError, Problem},
 };
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct ConnectQuery {
+    /// The first stream: `public`, `public:local` or `public:remote`, each also with `:media`; `list`.
     stream: Option<String>,
+    /// Which list.
+    #[param(value_type = Option<ListId>)]
     list: Option<String>,
+    /// A token, for clients that cannot send headers.
     access_token: Option<String>,
 }
 
@@ -70,6 +77,16 @@ struct Refused {
 }
 
 /// Opens a WebSocket, over which a client subscribes to streams.
+///
+/// `list` needs the operator's token.
+#[utoipa::path(
+    get, path = "/api/v1/streaming", tag = "streaming", params(ConnectQuery),
+    security((), ("account" = ["read:statuses"])),
+    responses(
+        (status = 101, description = "The WebSocket is open"),
+        (status = 400, body = Problem, description = "No WebSocket, or no such stream"),
+    ),
+)]
 pub(super) async fn connect(
     State(app): State<Arc<App>>,
     Query(query): Query<ConnectQuery>,
@@ -106,6 +123,24 @@ pub(super) async fn connect(
         .protocols(protocols)
         .max_message_size(MAX_REQUEST)
         .on_upgrade(|socket| client.serve(socket)))
+}
+
+/// The same, at the address that some clients use.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/", tag = "streaming", params(ConnectQuery),
+    security((), ("account" = ["read:statuses"])),
+    responses(
+        (status = 101, description = "The WebSocket is open"),
+        (status = 400, body = Problem, description = "No WebSocket, or no such stream"),
+    ),
+)]
+pub(super) async fn connect_below(
+    app: State<Arc<App>>,
+    query: Query<ConnectQuery>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    connect(app, query, headers, upgrade).await
 }
 
 /// Whom the token names that came in one of the ways that clients have. It needs the scope that reading

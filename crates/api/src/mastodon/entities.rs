@@ -1,0 +1,285 @@
+//! Mastodon's entities as the description has them: the members that are always sent. Answers hold what servers
+//! add to them, too.
+
+#![expect(dead_code, reason = "descriptions")]
+
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::description::ids::{AccountId, ApplicationId, ListId, StatusId};
+
+/// A post. HTML is clean; see `docs/api.md`.
+#[derive(ToSchema)]
+pub(crate) struct Status {
+    id: StatusId,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    edited_at: Option<String>,
+    in_reply_to_id: Option<StatusId>,
+    in_reply_to_account_id: Option<AccountId>,
+    sensitive: bool,
+    /// Plain text.
+    spoiler_text: String,
+    visibility: Visibility,
+    language: Option<String>,
+    /// Its name across servers.
+    uri: String,
+    url: Option<String>,
+    replies_count: u64,
+    reblogs_count: u64,
+    favourites_count: u64,
+    /// HTML.
+    content: String,
+    #[schema(no_recursion)]
+    reblog: Option<Box<Status>>,
+    account: Account,
+    media_attachments: Vec<MediaAttachment>,
+    mentions: Vec<Mention>,
+    tags: Vec<Tag>,
+    #[schema(value_type = Vec<Object>)]
+    emojis: Vec<Map<String, Value>>,
+    card: Option<PreviewCard>,
+    poll: Option<Poll>,
+}
+
+/// Who may see a status.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum Visibility {
+    Public,
+    Unlisted,
+    Private,
+    Direct,
+}
+
+/// An author.
+#[derive(ToSchema)]
+pub(crate) struct Account {
+    id: AccountId,
+    username: String,
+    /// With its host.
+    acct: String,
+    /// Plain text.
+    display_name: String,
+    locked: bool,
+    bot: bool,
+    group: bool,
+    discoverable: Option<bool>,
+    created_at: String,
+    /// HTML.
+    note: String,
+    url: String,
+    avatar: String,
+    avatar_static: String,
+    header: String,
+    header_static: String,
+    followers_count: u64,
+    following_count: u64,
+    statuses_count: u64,
+    last_status_at: Option<String>,
+    #[schema(value_type = Vec<Object>)]
+    emojis: Vec<Map<String, Value>>,
+    fields: Vec<Field>,
+}
+
+/// The caller's own account.
+#[derive(ToSchema)]
+pub(crate) struct CredentialAccount {
+    #[serde(flatten)]
+    account: Account,
+    source: AccountSource,
+    role: Role,
+}
+
+/// What a profile is written with.
+#[derive(ToSchema)]
+struct AccountSource {
+    privacy: Visibility,
+    sensitive: bool,
+    language: Option<String>,
+    /// Plain text.
+    note: String,
+    fields: Vec<Field>,
+    follow_requests_count: u64,
+    hide_collections: bool,
+    discoverable: Option<bool>,
+    indexable: bool,
+}
+
+/// What an account may do beside what all may.
+#[derive(ToSchema)]
+struct Role {
+    id: String,
+    name: String,
+    color: String,
+    permissions: String,
+    highlighted: bool,
+}
+
+/// An app.
+#[derive(ToSchema)]
+pub(crate) struct Application {
+    id: ApplicationId,
+    name: String,
+    website: Option<String>,
+    scopes: Vec<String>,
+    redirect_uris: Vec<String>,
+    redirect_uri: String,
+    vapid_key: String,
+}
+
+/// An app, as it is registered.
+#[derive(ToSchema)]
+pub(crate) struct CredentialApplication {
+    id: ApplicationId,
+    name: String,
+    website: Option<String>,
+    scopes: Vec<String>,
+    redirect_uris: Vec<String>,
+    redirect_uri: String,
+    vapid_key: String,
+    client_id: String,
+    /// Shown this once.
+    client_secret: String,
+    client_secret_expires_at: u64,
+}
+
+/// A row of a profile.
+#[derive(ToSchema)]
+struct Field {
+    /// Plain text.
+    name: String,
+    /// HTML.
+    value: String,
+}
+
+/// A picture, film or sound.
+#[derive(ToSchema)]
+struct MediaAttachment {
+    #[schema(rename = "type")]
+    kind: Option<String>,
+    url: Option<String>,
+    preview_url: Option<String>,
+    description: Option<String>,
+    blurhash: Option<String>,
+}
+
+/// An account that a status names.
+#[derive(ToSchema)]
+struct Mention {
+    id: Option<AccountId>,
+    username: String,
+    acct: String,
+    url: String,
+}
+
+/// A hashtag.
+#[derive(ToSchema)]
+struct Tag {
+    name: String,
+    url: String,
+}
+
+/// The preview of a page.
+#[derive(ToSchema)]
+struct PreviewCard {
+    url: Option<String>,
+    title: Option<String>,
+    description: Option<String>,
+    /// HTML of frames and media alone.
+    html: Option<String>,
+}
+
+/// A poll.
+#[derive(ToSchema)]
+struct Poll {
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    expired: bool,
+    multiple: bool,
+    votes_count: u64,
+    voters_count: Option<u64>,
+    #[schema(value_type = Vec<Object>)]
+    options: Vec<Map<String, Value>>,
+    #[schema(value_type = Vec<Object>)]
+    emojis: Vec<Map<String, Value>>,
+}
+
+/// A version of a status.
+#[derive(ToSchema)]
+pub(crate) struct StatusEdit {
+    /// HTML.
+    content: String,
+    /// Plain text.
+    spoiler_text: String,
+    sensitive: bool,
+    #[schema(format = DateTime)]
+    created_at: String,
+    account: Account,
+    media_attachments: Vec<MediaAttachment>,
+    #[schema(value_type = Vec<Object>)]
+    emojis: Vec<Map<String, Value>>,
+}
+
+/// A list.
+#[derive(ToSchema)]
+pub(crate) struct List {
+    id: ListId,
+    title: String,
+    replies_policy: String,
+    exclusive: bool,
+}
+
+/// This server, in the form of Mastodon's version 1.
+#[derive(ToSchema)]
+pub(crate) struct InstanceV1 {
+    /// The domain.
+    uri: String,
+    title: String,
+    short_description: String,
+    /// HTML.
+    description: String,
+    email: String,
+    version: String,
+    #[schema(value_type = Object)]
+    urls: Map<String, Value>,
+    #[schema(value_type = Object)]
+    stats: Map<String, Value>,
+    thumbnail: Option<String>,
+    languages: Vec<String>,
+    registrations: bool,
+    approval_required: bool,
+    invites_enabled: bool,
+    #[schema(value_type = Object)]
+    configuration: Map<String, Value>,
+    contact_account: Option<Account>,
+    #[schema(value_type = Vec<Object>)]
+    rules: Vec<Map<String, Value>>,
+}
+
+/// This server.
+#[derive(ToSchema)]
+pub(crate) struct InstanceV2 {
+    domain: String,
+    title: String,
+    /// Begins with the version of Mastodon whose API this is.
+    version: String,
+    source_url: String,
+    description: String,
+    #[schema(value_type = Object)]
+    usage: Map<String, Value>,
+    #[schema(value_type = Object)]
+    thumbnail: Map<String, Value>,
+    languages: Vec<String>,
+    #[schema(value_type = Object)]
+    configuration: Map<String, Value>,
+    #[schema(value_type = Object)]
+    registrations: Map<String, Value>,
+    #[schema(value_type = Object)]
+    api_versions: Map<String, Value>,
+    #[schema(value_type = Object)]
+    contact: Map<String, Value>,
+    #[schema(value_type = Vec<Object>)]
+    rules: Vec<Map<String, Value>>,
+}
