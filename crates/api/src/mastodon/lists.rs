@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use driftline_mastodon::List;
 use driftline_store::{
-    SourceId,
+    Owner, SourceId,
     source::{self, Source},
 };
 
@@ -33,7 +33,7 @@ pub(super) async fn all(
         return Ok(Json(Vec::new()));
     };
     let sources = app.store.read(source::list).await?;
-    let readable = sources.into_iter().filter(|source| source.readable);
+    let readable = sources.into_iter().filter(is_the_operators);
     Ok(Json(readable.map(list_of).collect()))
 }
 
@@ -53,10 +53,15 @@ pub(super) async fn one(
     };
     let id = SourceId::new(id);
     let source = app.store.read(move |tx| source::by_id(tx, id)).await?;
-    match source.filter(|source| source.readable) {
+    match source.filter(is_the_operators) {
         Some(source) => Ok(Json(list_of(source))),
         None => Err(ApiError::NotFound),
     }
+}
+
+/// Whether a source is a list of the operator's: accounts' own are not shown to them.
+pub(super) fn is_the_operators(source: &Source) -> bool {
+    source.readable && source.owner == Owner::Operator
 }
 
 fn list_of(source: Source) -> List<'static> {

@@ -18,6 +18,7 @@ use driftline_store::{
 use super::{
     JSON, answer,
     entities::Status,
+    lists::is_the_operators,
     local_references::{LocalReferences, Unmapped},
     page_query::{PageParams, PageQuery, PublicParams},
     status::Shown,
@@ -108,7 +109,7 @@ fn source_page(
 }
 
 fn readable(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<SourceKey>, StoreError> {
-    let source = source::by_id(tx, id)?.filter(|source| source.readable);
+    let source = source::by_id(tx, id)?.filter(is_the_operators);
     Ok(source.map(|source| source.key()))
 }
 

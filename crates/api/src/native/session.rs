@@ -288,7 +288,7 @@ pub(crate) async fn devices(
     path = "/api/driftline/v1/devices/{kind}/{id}",
     tag = "log-ins",
     params(
-        ("kind" = String, Path, description = "`app`, `device` or `browser`"),
+        ("kind" = String, Path, description = "`app`, `device` or `browser`", example = "app"),
         ("id" = DeviceId, Path, description = "Its ID in the list"),
     ),
     security(("account" = ["write:accounts"])),

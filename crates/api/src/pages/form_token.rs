@@ -31,7 +31,10 @@ pub(super) fn is(expected: &str, presented: &str) -> bool {
 /// Refuses forms that pages of other sites send. Links from there may be followed.
 pub(super) async fn refuse_other_sites(request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !reads && is_of_another_site(request.headers()) {
+    // A page of a neighbouring host or port may have set our cookies where they lack `__Host-`.
+    let site = request.headers().get("sec-fetch-site");
+    let is_neighbour = site.is_some_and(|site| site == "same-site");
+    if !reads && (is_neighbour || is_of_another_site(request.headers())) {
         let why = "This address refuses requests from pages of other sites";
         return ApiError::Forbidden(why).into_response();
     }

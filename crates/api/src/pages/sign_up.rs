@@ -39,7 +39,7 @@ pub(super) struct SignUpForm {
 #[utoipa::path(
     get, path = "/sign-up", tag = "pages",
     security(()),
-    responses((status = 200, body = String, content_type = "text/html"), (status = 404, body = String, content_type = "text/html", description = "Nobody may sign up here")),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "Nobody may sign up here")),
 )]
 pub(super) async fn show(
     State(app): State<Arc<App>>,
@@ -61,7 +61,7 @@ pub(super) async fn show(
     post, path = "/sign-up", tag = "pages",
     request_body(content = SignUpForm, content_type = "application/x-www-form-urlencoded"),
     security(("form" = [])),
-    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "Nobody may sign up here"), (status = 422, body = String, content_type = "text/html", description = "Values that cannot be used")),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "Nobody may sign up here, the form is not of this browser, or it comes from another site"), (status = 422, body = String, content_type = "text/html", description = "Values that cannot be used")),
 )]
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
@@ -118,7 +118,7 @@ pub(super) struct ResendForm {
     post, path = "/sign-up/resend", tag = "pages",
     request_body(content = ResendForm, content_type = "application/x-www-form-urlencoded"),
     security(("form" = [])),
-    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "Nobody may sign up here")),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "Nobody may sign up here, the form is not of this browser, or it comes from another site")),
 )]
 pub(super) async fn resend(
     State(app): State<Arc<App>>,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod attack;
 mod connections;
 mod description;
 mod health;

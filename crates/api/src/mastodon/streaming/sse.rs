@@ -22,6 +22,7 @@ use crate::{
     auth::{MayRead, OperatorOrAccount, needs},
     description::ids::ListId,
     feed::{FeedReader, Selection, Start},
+    mastodon::lists::is_the_operators,
     transport::{ApiError, Problem},
 };
 
@@ -110,7 +111,7 @@ pub(super) async fn list(
     let channel = Channel::named("list", query.list.as_deref()).ok_or(ApiError::NotFound)?;
     if let Timeline::List(id) = channel.timeline {
         let source = app.store.read(move |tx| source::by_id(tx, id)).await?;
-        if !source.is_some_and(|source| source.readable) {
+        if !source.is_some_and(|source| is_the_operators(&source)) {
             return Err(ApiError::NotFound);
         }
     }

@@ -93,12 +93,12 @@ pub(super) async fn connect(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
+    let caller = caller(&app, headers.clone(), query.access_token.as_deref()).await?;
     let upgrade = upgrade.map_err(|_| {
         ApiError::BadParameter(
             "This is a WebSocket; server-sent events are at /api/v1/streaming/public and /api/v1/streaming/list".to_owned(),
         )
     })?;
-    let caller = caller(&app, headers.clone(), query.access_token.as_deref()).await?;
     let viewer = caller.viewer();
     let first = match query.stream.as_deref() {
         None | Some("") => None,
