@@ -1,8 +1,9 @@
 //! Home timelines, accounts and what they wrote, relations, notifications and search.
 
-use driftline_core::audience::Audience;
+use driftline_core::{audience::Audience, social::AccountName};
+use driftline_server::admin::{ChangeAccountHome, Host, Request as _};
 use driftline_sim::Status;
-use driftline_store::{LocalAccountId, Tx, social::home_source, social::local_account, source};
+use driftline_store::{LocalAccountId, Tx, source};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -106,15 +107,29 @@ async fn home_has_those_who_are_followed_and_the_chosen_sources() {
     assert_eq!(unfollowed["following"], false);
     assert_eq!(names(&ann.page(&world, HOME).await), [12, 7, 2]);
     // A source as a whole, which others do not see.
-    let key = public.source.id;
-    let choose = move |tx: &mut Tx<'_>| home_source::add(tx, ann.id, key);
-    let root = local_account::root(ann.id);
-    world.store.write(root, choose).await.unwrap();
+    let host = Host::of(&world.store);
+    let change = |add: &[&str], remove: &[&str]| ChangeAccountHome {
+        name: AccountName::new("Ann").unwrap(),
+        add: add.iter().copied().map(str::to_owned).collect(),
+        remove: remove.iter().copied().map(str::to_owned).collect(),
+    };
+    let chosen = change(&["public"], &[]).execute(&host).await.unwrap();
+    assert!(chosen.sources[0].is_readable);
+    assert_eq!(ann.page(&world, HOME).await.len(), 13);
+    let refused = change(&["nothing"], &["public"]).execute(&host).await;
+    assert!(refused.unwrap_err().to_string().contains("nothing"));
     assert_eq!(ann.page(&world, HOME).await.len(), 13);
     let bob = Person::new(&world, "bob").await;
     assert!(bob.page(&world, HOME).await.is_empty());
     show(&world, &public, Audience::Private).await;
     assert!(ann.page(&world, HOME).await.is_empty());
+    let listed = change(&[], &[]).execute(&host).await.unwrap();
+    assert!(!listed.sources[0].is_readable);
+    show(&world, &public, Audience::Members).await;
+    assert_eq!(ann.page(&world, HOME).await.len(), 13);
+    let left = change(&[], &["public"]).execute(&host).await.unwrap();
+    assert!(left.sources.is_empty());
+    assert_eq!(names(&ann.page(&world, HOME).await), [12, 7, 2]);
 }
 
 #[tokio::test]
