@@ -147,6 +147,11 @@ fn accounts_come_and_go(data_dir: &DataDir) {
         "Ann does not wait for approval: it is active\n"
     );
 
+    let home = data_dir.run(&["account", "home", "ann"]).stdout;
+    assert!(home.contains("no source as a whole"), "{home}");
+    let unknown = data_dir.run(&["account", "home", "ann", "--add", "nothing"]);
+    refused(&unknown, 2, "nothing");
+
     let reset = ["account", "reset-passphrase", "ann", "--stdin"];
     let changed = with_input(data_dir, &reset, "another good one");
     assert_eq!(

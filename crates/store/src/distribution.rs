@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 40] = [
+pub const PLACEMENTS: [(&str, Placement); 42] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -56,6 +56,8 @@ pub const PLACEMENTS: [(&str, Placement); 40] = [
     ("pending_account", Coordinator),
     ("relation", Coordinator),
     ("mute", Coordinator),
+    ("notification", Coordinator),
+    ("home_source", Coordinator),
     ("app", Coordinator),
     ("authorization_code", Coordinator),
     ("access_token", Coordinator),

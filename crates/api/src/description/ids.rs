@@ -21,6 +21,8 @@ ids! {
     AccountId;
     /// The ID of a list.
     ListId;
+    /// The ID of a notification.
+    NotificationId;
     /// The ID of an app.
     ApplicationId;
     /// The ID of something that is logged in, among those of its kind.

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::description::ids::{AccountId, ApplicationId, ListId, StatusId};
+use crate::description::ids::{AccountId, ApplicationId, ListId, NotificationId, StatusId};
 
 /// A post. HTML is clean; see `docs/api.md`.
 #[derive(ToSchema)]
@@ -117,6 +117,64 @@ struct Role {
     highlighted: bool,
 }
 
+/// An account that is muted.
+#[derive(ToSchema)]
+pub(crate) struct MutedAccount {
+    #[serde(flatten)]
+    account: Account,
+    #[schema(format = DateTime)]
+    mute_expires_at: Option<String>,
+}
+
+/// How the caller's account stands to another one.
+#[derive(ToSchema)]
+pub(crate) struct Relationship {
+    id: AccountId,
+    following: bool,
+    showing_reblogs: bool,
+    notifying: bool,
+    languages: Option<Vec<String>>,
+    followed_by: bool,
+    blocking: bool,
+    blocked_by: bool,
+    muting: bool,
+    muting_notifications: bool,
+    #[schema(format = DateTime)]
+    muting_expires_at: Option<String>,
+    requested: bool,
+    requested_by: bool,
+    domain_blocking: bool,
+    endorsed: bool,
+    note: String,
+}
+
+/// Who follows an account, of those whom the caller's account follows.
+#[derive(ToSchema)]
+pub(crate) struct FamiliarFollowers {
+    id: AccountId,
+    accounts: Vec<Account>,
+}
+
+/// What somebody did that concerns the caller's account.
+#[derive(ToSchema)]
+pub(crate) struct Notification {
+    id: NotificationId,
+    #[schema(rename = "type")]
+    kind: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    group_key: String,
+    account: Account,
+}
+
+/// What is found.
+#[derive(ToSchema)]
+pub(crate) struct Search {
+    accounts: Vec<Account>,
+    statuses: Vec<Status>,
+    hashtags: Vec<Tag>,
+}
+
 /// An app.
 #[derive(ToSchema)]
 pub(crate) struct Application {
@@ -176,7 +234,7 @@ struct Mention {
 
 /// A hashtag.
 #[derive(ToSchema)]
-struct Tag {
+pub(crate) struct Tag {
     name: String,
     url: String,
 }

@@ -1,16 +1,24 @@
 //! Mastodon's API.
 
+mod account_entities;
+mod accounts;
 mod answer;
 pub(crate) mod entities;
+mod home;
 mod instance;
 mod lists;
 mod local_references;
+mod notifications;
 mod own_account;
+mod page;
 mod page_query;
+mod relations;
+mod search;
 mod status;
 mod statuses;
 mod streaming;
 mod timelines;
+mod unwanted;
 
 use std::sync::Arc;
 
@@ -26,6 +34,7 @@ const JSON: &str = "application/json; charset=utf-8";
 /// The routes that Mastodon documents.
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
+        .routes(routes!(home::home))
         .routes(routes!(timelines::public))
         .routes(routes!(timelines::list))
         .routes(routes!(lists::all))
@@ -35,5 +44,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(instance::v1))
         .routes(routes!(instance::v2))
         .merge(own_account::routes())
+        .merge(accounts::routes())
+        .merge(relations::routes())
+        .merge(notifications::routes())
+        .merge(search::routes())
         .merge(streaming::routes())
 }

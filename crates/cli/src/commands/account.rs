@@ -3,10 +3,11 @@
 use clap::{Args, Subcommand};
 use driftline_core::social::{AccountName, AccountState, MailAddress, Role, without_bidi_controls};
 use driftline_server::admin::{
-    AccountRow, AccountTokenRow, ApproveAccount, ChangeAccountState, ChangedAccountState,
-    ChangedPassphrase, CreateAccount, DeleteAccount, DeletedAccount, ListAccountTokens,
-    ListAccounts, PlanAccountRemoval, ResetPassphrase, RevokeAccountToken, RevokedToken,
-    ShowAccount, ShownAccount, TokenKind, account_state_text as state,
+    AccountHome, AccountRow, AccountTokenRow, ApproveAccount, ChangeAccountHome,
+    ChangeAccountState, ChangedAccountState, ChangedPassphrase, CreateAccount, DeleteAccount,
+    DeletedAccount, ListAccountTokens, ListAccounts, PlanAccountRemoval, ResetPassphrase,
+    RevokeAccountToken, RevokedToken, ShowAccount, ShownAccount, TokenKind,
+    account_state_text as state,
 };
 
 use crate::{
@@ -43,6 +44,8 @@ pub enum Account {
     ResetPassphrase(Reset),
     /// List what is logged in to an account, or log one of them out.
     Tokens(Tokens),
+    /// List the sources that an account has in its home timeline, or change them.
+    Home(Home),
     /// Delete an account with all that is its own.
     Delete(Delete),
 }
@@ -79,6 +82,19 @@ pub struct Tokens {
     /// Log out the one of that ID.
     #[arg(long, value_name = "ID")]
     revoke: Option<u64>,
+}
+
+/// The sources of an account's home timeline.
+#[derive(Debug, Args)]
+pub struct Home {
+    #[command(flatten)]
+    name: Name,
+    /// Take in all that a source shows to the account; may be given several times.
+    #[arg(long, value_name = "SOURCE")]
+    add: Vec<String>,
+    /// Leave a source out; may be given several times.
+    #[arg(long, value_name = "SOURCE")]
+    remove: Vec<String>,
 }
 
 /// An account to delete.
@@ -152,6 +168,14 @@ impl Account {
                 name: Name { name },
                 revoke: Some(id),
             }) => show(config, json, RevokeAccountToken { name, id }, revoked).await,
+            Self::Home(home) => {
+                let request = ChangeAccountHome {
+                    name: home.name.name,
+                    add: home.add,
+                    remove: home.remove,
+                };
+                show(config, json, request, home_sources).await
+            }
             Self::Delete(delete) => output::reply(json, &delete.run(config).await?, deleted),
         }
     }
@@ -237,6 +261,21 @@ fn tokens(rows: &Vec<AccountTokenRow>) -> Vec<String> {
 
 fn revoked(of: &RevokedToken) -> Vec<String> {
     vec![format!("{} is logged out of {}", of.id, of.name)]
+}
+
+fn home_sources(of: &AccountHome) -> Vec<String> {
+    if of.sources.is_empty() {
+        return vec![format!(
+            "the home timeline of {} has whom it follows, and no source as a whole",
+            of.name
+        )];
+    }
+    table::lines(of.sources.iter().map(|source| {
+        [
+            left("SOURCE", &source.name),
+            left("READS IT", if source.is_readable { "yes" } else { "no" }),
+        ]
+    }))
 }
 
 fn deleted(of: &DeletedAccount) -> Vec<String> {

@@ -9,6 +9,7 @@ mod account_state;
 mod bidi;
 mod mail_address;
 mod nickname;
+mod notification_kind;
 mod passphrase;
 mod passphrase_hash;
 mod pending_account;
@@ -22,6 +23,7 @@ pub use account_state::{AccountAction, AccountState, LogInRefused, StateChangeEr
 pub use bidi::{BIDI_CONTROLS, without_bidi_controls};
 pub use mail_address::{MailAddress, MailAddressError};
 pub use nickname::{Nickname, NicknameError};
+pub use notification_kind::NotificationKind;
 pub use passphrase::{Passphrase, PassphraseError};
 pub use passphrase_hash::{HashCost, PassphraseHash};
 pub use pending_account::{PendingCheck, VerificationDigest, VerificationState};

@@ -2,6 +2,7 @@
 //! folder, through the server's local socket.
 
 mod account_handle;
+mod account_home;
 mod account_tokens;
 mod accounts;
 mod credentials;
@@ -119,6 +120,7 @@ commands! {
     "account_reset_passphrase": ResetPassphrase => ChangedPassphrase, accounts::reset_passphrase;
     "account_tokens": ListAccountTokens => Vec<AccountTokenRow>, account_tokens::list;
     "account_revoke_token": RevokeAccountToken => RevokedToken, account_tokens::revoke;
+    "account_home": ChangeAccountHome => AccountHome, account_home::change;
     "account_removal": PlanAccountRemoval => DeletedAccount, accounts::plan_removal;
     "account_delete": DeleteAccount => DeletedAccount, accounts::delete;
 }

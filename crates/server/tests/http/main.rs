@@ -14,6 +14,7 @@ mod operator;
 mod pages;
 mod paging;
 mod people;
+mod reading;
 mod references;
 mod requests;
 mod returns;

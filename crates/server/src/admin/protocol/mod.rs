@@ -1,6 +1,7 @@
 //! The requests of the admin commands and their replies, as the command line, the local socket and
 //! tests see them. Times are Unix ms.
 
+mod account_home;
 mod account_tokens;
 mod accounts;
 mod credentials;
@@ -16,6 +17,7 @@ mod status;
 use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
+pub use account_home::*;
 pub use account_tokens::*;
 pub use accounts::*;
 pub use credentials::*;

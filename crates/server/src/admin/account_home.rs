@@ -1,0 +1,60 @@
+//! The sources of accounts' home timelines.
+
+use driftline_runtime::CommandError;
+use driftline_store::{
+    SourceId, StoreError, Tx, Viewer,
+    social::{home_source, local_account},
+    source,
+    viewer::ReadableSources,
+};
+
+use super::{AccountHome, ChangeAccountHome, HomeSource, Host, accounts};
+
+/// Changes which sources an account has in its home timeline, all of it or nothing, and lists them.
+pub(super) async fn change(
+    host: &Host,
+    request: ChangeAccountHome,
+) -> Result<AccountHome, CommandError> {
+    let ChangeAccountHome { name, add, remove } = request;
+    let account = accounts::find(&host.store, &name).await?.id;
+    let added = found(host, &add).await?;
+    let removed = found(host, &remove).await?;
+    if !added.is_empty() || !removed.is_empty() {
+        let write = move |tx: &mut Tx<'_>| {
+            for source in &added {
+                home_source::add(tx, account, *source)?;
+            }
+            for source in &removed {
+                home_source::remove(tx, account, *source)?;
+            }
+            Ok::<_, StoreError>(())
+        };
+        let root = local_account::root(account);
+        host.store.write(root, write).await?;
+    }
+    let read = move |tx: &mut Tx<'_>| {
+        let readable = ReadableSources::load(tx, Viewer::Account(account))?;
+        let mut sources = Vec::new();
+        for id in home_source::all(tx, account)? {
+            // One that was removed meanwhile is not there.
+            if let Some(source) = source::by_id(tx, id)? {
+                sources.push(HomeSource {
+                    name: source.name,
+                    is_readable: readable.of(id).is_some(),
+                });
+            }
+        }
+        sources.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok::<_, StoreError>(sources)
+    };
+    let sources = host.store.read(read).await?;
+    Ok(AccountHome { name, sources })
+}
+
+async fn found(host: &Host, names: &[String]) -> Result<Vec<SourceId>, CommandError> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        found.push(super::find(&host.store, name).await?.id);
+    }
+    Ok(found)
+}
