@@ -1,8 +1,9 @@
-//! Mastodon's streams: what comes into the public timeline and into lists, as server-sent events and
-//! over WebSockets. They tell nothing that was stored before they began: a client that was away
+//! Mastodon's streams: what comes into the public timeline, into lists and into home timelines, and
+//! notifications, as server-sent events and over WebSockets. They tell nothing that was stored before they began: a client that was away
 //! pages up by `min_id`.
 
 mod channel;
+mod follower;
 mod message;
 mod sse;
 mod web_socket;
@@ -25,4 +26,9 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/streaming/public/local", get(sse::local))
         .route("/api/v1/streaming/public/remote", get(sse::public))
         .route("/api/v1/streaming/list", get(sse::list))
+        .route("/api/v1/streaming/user", get(sse::user))
+        .route(
+            "/api/v1/streaming/user/notification",
+            get(sse::user_notifications),
+        )
 }

@@ -1,7 +1,8 @@
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Query, State},
+    http::HeaderMap,
     response::{
         IntoResponse as _, Response,
         sse::{Event, KeepAlive, Sse},
@@ -14,13 +15,14 @@ use serde::Deserialize;
 
 use super::{
     channel::{Channel, Timeline},
-    message::{Message, message},
+    follower::Follower,
+    message::Message,
 };
 use crate::{
     App,
-    auth::{MayRead, OperatorOrAccount, needs},
-    feed::{FeedReader, Selection, Start},
-    transport::ApiError,
+    auth::{LoggedIn, MayRead, OperatorOrAccount, needs},
+    feed::Selection,
+    transport::{Address, ApiError},
 };
 
 #[derive(Deserialize, Default)]
@@ -42,8 +44,10 @@ pub(super) async fn public(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
+    client: Client,
 ) -> Result<Response, ApiError> {
-    answer(app, caller.viewer(), Timeline::Public, query.only_media()).await
+    let channel = (Timeline::Public, query.only_media());
+    client.answer(app, caller.viewer(), channel).await
 }
 
 /// What is written here: nothing.
@@ -51,8 +55,31 @@ pub(super) async fn local(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
+    client: Client,
 ) -> Result<Response, ApiError> {
-    answer(app, caller.viewer(), Timeline::Local, query.only_media()).await
+    let channel = (Timeline::Local, query.only_media());
+    client.answer(app, caller.viewer(), channel).await
+}
+
+/// What comes into the home timeline, and notifications.
+pub(super) async fn user(
+    caller: LoggedIn<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    client: Client,
+) -> Result<Response, ApiError> {
+    let viewer = Viewer::Account(caller.account.id);
+    client.answer(app, viewer, (Timeline::User, false)).await
+}
+
+/// Notifications alone.
+pub(super) async fn user_notifications(
+    caller: LoggedIn<needs::ReadNotifications>,
+    State(app): State<Arc<App>>,
+    client: Client,
+) -> Result<Response, ApiError> {
+    let viewer = Viewer::Account(caller.account.id);
+    let channel = (Timeline::Notifications, false);
+    client.answer(app, viewer, channel).await
 }
 
 /// What comes into a list.
@@ -60,6 +87,7 @@ pub(super) async fn list(
     reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
+    client: Client,
 ) -> Result<Response, ApiError> {
     let OperatorOrAccount::Operator = reader else {
         return Err(ApiError::NotFound);
@@ -71,48 +99,65 @@ pub(super) async fn list(
             return Err(ApiError::NotFound);
         }
     }
-    answer(app, Viewer::Operator, channel.timeline, false).await
+    let channel = (channel.timeline, false);
+    client.answer(app, Viewer::Operator, channel).await
 }
 
-async fn answer(
-    app: Arc<App>,
-    viewer: Viewer,
-    timeline: Timeline,
-    only_media: bool,
-) -> Result<Response, ApiError> {
-    let channel = Channel {
-        timeline,
-        only_media,
-    };
-    let reader = app.feed.follow(everything(), Start::Now).await?;
-    let told = stream::unfold((app, reader), move |(app, mut reader)| async move {
-        let told = next(&app, &mut reader, viewer, channel).await?;
-        let event = Event::default().event(told.event).data(told.payload);
-        Some((Ok::<_, Infallible>(event), (app, reader)))
-    });
-    let alive = KeepAlive::new().interval(SILENCE).text("thump");
-    Ok(Sse::new(told).keep_alive(alive).into_response())
+/// Who asks for a stream, and where.
+pub(super) struct Client {
+    headers: HeaderMap,
+    address: Address,
+}
+
+impl axum::extract::FromRequestParts<Arc<App>> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        app: &Arc<App>,
+    ) -> Result<Self, Infallible> {
+        let address = Address::from_request_parts(parts, app).await?;
+        Ok(Self {
+            headers: parts.headers.clone(),
+            address,
+        })
+    }
+}
+
+impl Client {
+    async fn answer(
+        self,
+        app: Arc<App>,
+        viewer: Viewer,
+        (timeline, only_media): (Timeline, bool),
+    ) -> Result<Response, ApiError> {
+        let channel = Channel {
+            timeline,
+            only_media,
+        };
+        let follower = Follower::new(app, viewer, self.headers, self.address, vec![channel]);
+        let told = stream::unfold(
+            (follower.await?, VecDeque::new()),
+            |(mut follower, mut told)| async move {
+                let message = next(&mut follower, &mut told).await?;
+                let event = Event::default().event(message.event).data(message.payload);
+                Some((Ok::<_, Infallible>(event), (follower, told)))
+            },
+        );
+        let alive = KeepAlive::new().interval(SILENCE).text("thump");
+        Ok(Sse::new(told).keep_alive(alive).into_response())
+    }
 }
 
 /// The next message; `None` at the end.
-async fn next(
-    app: &App,
-    reader: &mut FeedReader,
-    viewer: Viewer,
-    channel: Channel,
-) -> Option<Message> {
+async fn next(follower: &mut Follower, told: &mut VecDeque<Message>) -> Option<Message> {
     loop {
-        let told = match reader.next().await {
-            Ok(Some(event)) => message(app, viewer, channel, &event).await,
-            Ok(None) => return None,
-            Err(error) => Err(error.into()),
-        };
-        match told {
-            Ok(None) => {}
-            Ok(told) => return told,
-            // It is logged; the client comes back.
-            Err(_) => return None,
+        if let Some(message) = told.pop_front() {
+            return Some(message);
         }
+        let happening = follower.wait().await;
+        let found = follower.tell(happening).await?;
+        told.extend(found.into_iter().map(|(_, message)| message));
     }
 }
 
