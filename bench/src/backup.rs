@@ -64,7 +64,7 @@ pub(crate) fn run(options: Options, effort: Effort) -> Result<(), Failure> {
     let posts = options.posts.unwrap_or(posts);
     let folder = tempfile::tempdir_in(disk())?;
     let path = folder.path().join("driftline.db");
-    read::fill::timeline(&path, posts)?;
+    read::fill::timeline(&path, posts, read::fill::ACCOUNTS)?;
     let store = Store::open(Target::Sqlite { path: path.clone() })?;
     let limit = Duration::from_secs(if effort.quick { 5 } else { 60 });
     let mut ways = vec![Way::Copy, Way::Proven, Way::OneStep];

@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     let data = folder.path().join("data");
     fs::create_dir(&data)?;
     let database = data.join("driftline.db");
-    read::fill::timeline(&database, posts)?;
+    read::fill::timeline(&database, posts, read::fill::ACCOUNTS)?;
     // The SQLite in duckdb's extension is too old for the condition of an index.
     let plain = folder.path().join("plain.db");
     fs::copy(&database, &plain)?;

@@ -87,6 +87,8 @@ enum Name {
     Stalls(stalls::Options),
     /// Pages of timelines over HTTP, next to a bare handler
     Read(read::Options),
+    /// Pages of home timelines over HTTP, next to a bare handler that finds the same posts
+    Home,
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
     Feed,
     /// From an answer of an upstream to the lines of `driftline tail`, next to a client of the server's events
@@ -159,6 +161,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Distributed(options) => distributed::run(options, effort)?,
         Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
+        Name::Home => read::home::run(effort)?,
         Name::Feed => feed::run(effort)?,
         Name::Tail(options) => tail::run(options, effort)?,
         Name::Export(options) => export::run(options, effort)?,

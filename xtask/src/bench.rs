@@ -26,6 +26,7 @@ enum Benchmark {
     Distributed,
     Stalls,
     Read,
+    Home,
     Feed,
     Tail,
     Export,

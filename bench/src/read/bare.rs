@@ -56,9 +56,9 @@ async fn public(State(pool): State<Pool>, Query(bounds): Query<Bounds>) -> Respo
 async fn list(State(pool): State<Pool>, Query(bounds): Query<Bounds>) -> Response {
     let [newest, lowest] = [
         "select p.raw from entry e join post p on p.id = e.post_id
-         where e.source_id = 1 and e.listed and e.id > ?1 order by e.id desc limit ?2",
+         where e.source_id = 1 and not e.gone and e.id > ?1 order by e.id desc limit ?2",
         "select p.raw from entry e join post p on p.id = e.post_id
-         where e.source_id = 1 and e.listed and e.id > ?1 order by e.id limit ?2",
+         where e.source_id = 1 and not e.gone and e.id > ?1 order by e.id limit ?2",
     ];
     page(pool, newest, lowest, bounds).await
 }

@@ -53,6 +53,29 @@ impl Endpoint {
     }
 }
 
+/// What a reader asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    /// The target of a request near the post of an ID.
+    pub(super) target: fn(Endpoint, i64) -> String,
+    pub(super) endpoint: Endpoint,
+    /// The token that it sends.
+    pub(super) token: Option<Arc<str>>,
+    /// What a full page has at least.
+    pub(super) min_bytes: usize,
+}
+
+impl From<Endpoint> for Asked {
+    fn from(endpoint: Endpoint) -> Self {
+        Self {
+            target: Endpoint::target,
+            endpoint,
+            token: None,
+            min_bytes: MIN_BODY_BYTES,
+        }
+    }
+}
+
 /// How much is asked at once and in all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
@@ -63,7 +86,7 @@ pub(super) struct Load {
 /// Sends requests over several connections and answers how long each took.
 pub(super) fn read(
     address: SocketAddr,
-    endpoint: Endpoint,
+    asked: &Asked,
     ids: &Arc<Vec<i64>>,
     load: Load,
     seed: u64,
@@ -71,9 +94,9 @@ pub(super) fn read(
     let each = load.requests / load.connections;
     let readers: Vec<_> = (0..load.connections)
         .map(|reader| {
-            let ids = Arc::clone(ids);
+            let (ids, asked) = (Arc::clone(ids), asked.clone());
             let seed = seed * 100 + reader as u64;
-            thread::spawn(move || one(address, endpoint, &ids, each, seed))
+            thread::spawn(move || one(address, &asked, &ids, each, seed))
         })
         .collect();
     let mut times = Vec::with_capacity(load.requests);
@@ -88,7 +111,7 @@ pub(super) fn read(
 
 fn one(
     address: SocketAddr,
-    endpoint: Endpoint,
+    asked: &Asked,
     ids: &[i64],
     requests: usize,
     seed: u64,
@@ -105,13 +128,17 @@ fn one(
     for _ in 0..requests {
         random = mixed(random);
         let id = ids[(random % positions as u64) as usize];
-        let target = endpoint.target(id);
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let target = (asked.target)(asked.endpoint, id);
+        let authorization = match &asked.token {
+            Some(token) => format!("Authorization: Bearer {token}\r\n"),
+            None => String::new(),
+        };
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\n");
         let start = Instant::now();
         stream.write_all(request.as_bytes())?;
         answer(&mut answers, &mut body)?;
         times.push(start.elapsed());
-        if body.len() < MIN_BODY_BYTES {
+        if body.len() < asked.min_bytes {
             let text = String::from_utf8_lossy(&body);
             return Err(Failure::new(format!(
                 "{target} answers no full page: {text}"

@@ -20,8 +20,8 @@ pub(crate) struct Filled {
     pub(crate) ids: Arc<Vec<i64>>,
 }
 
-/// A new store whose one source holds this many posts of realistic size.
-pub(crate) fn timeline(path: &Path, posts: usize) -> Result<Filled, Failure> {
+/// A new store whose one source holds this many posts of realistic size, by so many authors in turn.
+pub(crate) fn timeline(path: &Path, posts: usize, accounts: i64) -> Result<Filled, Failure> {
     let store = Store::open(Target::Sqlite {
         path: path.to_owned(),
     })?;
@@ -34,7 +34,12 @@ pub(crate) fn timeline(path: &Path, posts: usize) -> Result<Filled, Failure> {
     while ids.len() < posts {
         let tx = connection.transaction()?;
         for number in ids.len()..posts.min(ids.len() + POSTS_PER_COMMIT) {
-            ids.push(insert(&tx, number, &templates[number % templates.len()])?);
+            ids.push(insert(
+                &tx,
+                number,
+                &templates[number % templates.len()],
+                accounts,
+            )?);
         }
         tx.commit()?;
     }
@@ -84,13 +89,18 @@ fn templates() -> Result<Vec<Template>, Failure> {
     Ok(templates)
 }
 
-fn insert(tx: &Transaction<'_>, number: usize, template: &Template) -> Result<i64, Failure> {
+fn insert(
+    tx: &Transaction<'_>,
+    number: usize,
+    template: &Template,
+    accounts: i64,
+) -> Result<i64, Failure> {
     let number = i64::try_from(number)?;
     let at_ms = START_MS + number * MS_BETWEEN_POSTS;
     let id = i64::try_from(Layout::PULSATE.smallest_at(at_ms))?;
     let upstream_id = Layout::MASTODON.smallest_at(at_ms).to_string();
     let raw = template.raw.replace(&template.id, &upstream_id);
-    let account = 1 + number % ACCOUNTS;
+    let account = 1 + number % accounts;
     tx.prepare_cached(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, read_at_ms, visibility, content_hash, listed, in_public, raw)
@@ -120,7 +130,7 @@ fn insert(tx: &Transaction<'_>, number: usize, template: &Template) -> Result<i6
         at_ms,
         account,
     ])?;
-    if number < ACCOUNTS {
+    if number < accounts {
         tx.execute(
             "insert into account (id, acct_id, instance_id, upstream_id, acct, display_name, url, raw)
              values (?1, ?1, 1, ?2, ?2, ?2, null, '{}')",
@@ -133,6 +143,7 @@ fn insert(tx: &Transaction<'_>, number: usize, template: &Template) -> Result<i6
 /// October 2025: after the epoch of local IDs, before now.
 const START_MS: i64 = 1_760_000_000_000;
 const MS_BETWEEN_POSTS: i64 = 86;
-const ACCOUNTS: i64 = 200;
+/// How many authors a timeline has where that does not matter.
+pub(crate) const ACCOUNTS: i64 = 200;
 const TEMPLATES: usize = 400;
 const POSTS_PER_COMMIT: usize = 10_000;

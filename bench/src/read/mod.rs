@@ -4,6 +4,7 @@
 mod bare;
 mod client;
 pub(crate) mod fill;
+pub(crate) mod home;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -60,7 +61,11 @@ pub(crate) fn run(options: Options, effort: Effort) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let mut sites = Vec::new();
     for posts in [small, large] {
-        let filled = fill::timeline(&folder.path().join(format!("{posts}.db")), posts)?;
+        let filled = fill::timeline(
+            &folder.path().join(format!("{posts}.db")),
+            posts,
+            fill::ACCOUNTS,
+        )?;
         sites.push(runtime.block_on(Site::open(filled))?);
     }
     let mut cases: Vec<Case> = Endpoint::ALL.into_iter().map(Case::new).collect();
@@ -172,8 +177,8 @@ impl Case {
                     requests: load.requests / 10,
                     ..load
                 };
-                client::read(address, self.endpoint, &ids, warm, round + 1_000)?;
-                let mut times = client::read(address, self.endpoint, &ids, load, round)?;
+                client::read(address, &self.endpoint.into(), &ids, warm, round + 1_000)?;
+                let mut times = client::read(address, &self.endpoint.into(), &ids, load, round)?;
                 times.sort_unstable();
                 let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e3;
                 Ok(Times {

@@ -25,6 +25,7 @@ mod description;
 pub mod feed;
 mod mastodon;
 mod native;
+mod node_info;
 mod oauth;
 mod pages;
 pub mod people;
@@ -131,6 +132,7 @@ impl Groups {
             open: mastodon::routes()
                 .merge(native::routes())
                 .merge(description::routes())
+                .merge(node_info::routes())
                 .merge(oauth::routes()),
             own: native::track::routes()
                 .merge(native::session::routes())

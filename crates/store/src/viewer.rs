@@ -58,6 +58,14 @@ impl Viewer {
         }
     }
 
+    /// The account of this server that this viewer is.
+    pub fn account(self) -> Option<LocalAccountId> {
+        match self {
+            Viewer::Account(id) => Some(id),
+            Viewer::Anonymous | Viewer::Operator => None,
+        }
+    }
+
     /// The owner that this viewer is; `None` of one without an account.
     pub fn owner(self) -> Option<Owner> {
         match self {

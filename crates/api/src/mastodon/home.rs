@@ -38,13 +38,14 @@ pub(super) async fn home(
     let (account, now_ms) = (caller.account.id, app.people.now_ms());
     let only_media = query.only_media;
     let read = move |tx: &mut Tx<'_>, range: &Range| {
-        home_page(tx, account, range, only_media, now_ms).map(Some)
+        stretch(tx, account, range, only_media, now_ms).map(Some)
     };
     let page = Page::picked(&app, query.range, Viewer::Account(account), read).await?;
     Ok(page.answer(&address, "/api/v1/timelines/home", &query))
 }
 
-fn home_page(
+/// A part of an account's home timeline, without what it does not want to see.
+pub(super) fn stretch(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     range: &Range,

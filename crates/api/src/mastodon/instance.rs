@@ -18,6 +18,7 @@ use driftline_store::{InstanceId, source};
 use super::entities;
 use crate::{
     App,
+    people::SignUpMode,
     transport::{Address, ApiError},
 };
 
@@ -38,6 +39,7 @@ pub(super) async fn v1(
         .iter()
         .filter(|source| source.audience == Audience::Public);
     let instances: HashSet<InstanceId> = public.map(|source| source.instance.id).collect();
+    let sign_up = app.people.sign_up.mode;
     let instance = InstanceV1 {
         uri: address.domain(),
         title: TITLE,
@@ -55,8 +57,8 @@ pub(super) async fn v1(
         },
         thumbnail: None,
         languages: &[],
-        registrations: false,
-        approval_required: false,
+        registrations: sign_up != SignUpMode::Closed,
+        approval_required: sign_up == SignUpMode::Approval,
         invites_enabled: false,
         configuration: LIMITS,
         contact_account: None,
@@ -70,7 +72,9 @@ pub(super) async fn v1(
     get, path = "/api/v2/instance", tag = "server", security(()),
     responses((status = 200, body = entities::InstanceV2)),
 )]
-pub(super) async fn v2(address: Address) -> Response {
+pub(super) async fn v2(State(app): State<Arc<App>>, address: Address) -> Response {
+    let sign_up = app.people.sign_up.mode;
+    let sign_up_page = address.of("/sign-up");
     let streaming = address.streaming();
     let instance = Instance {
         domain: address.domain(),
@@ -97,10 +101,11 @@ pub(super) async fn v2(address: Address) -> Response {
             ..LIMITS
         },
         registrations: Registrations {
-            enabled: false,
-            approval_required: false,
+            enabled: sign_up != SignUpMode::Closed,
+            approval_required: sign_up == SignUpMode::Approval,
             message: None,
-            url: None,
+            // An app without a form of its own sends people there.
+            url: (sign_up != SignUpMode::Closed).then_some(&*sign_up_page),
         },
         api_versions: ApiVersions { mastodon: 2 },
         contact: Contact {
@@ -141,8 +146,9 @@ const LIMITS: Configuration<'static> = Configuration {
     offers: None,
 };
 
-const TITLE: &str = "Driftline";
-const DESCRIPTION: &str = "A complete, fresh copy of the timelines that its people care about.";
+pub(crate) const TITLE: &str = "Driftline";
+pub(crate) const DESCRIPTION: &str =
+    "A complete, fresh copy of the timelines that its people care about.";
 
 /// Begins with the Mastodon version whose API this is: clients derive the supported requests from it.
 const VERSION: &str = concat!(

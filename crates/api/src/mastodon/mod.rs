@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(crate) use instance::{DESCRIPTION, TITLE};
 pub(crate) use streaming::StatusJson;
 
 use crate::App;

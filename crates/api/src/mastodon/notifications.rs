@@ -133,6 +133,32 @@ fn shown(
     Ok((shown.collect(), unmapped))
 }
 
+/// The notifications of an account after one, the earliest first, each with its entity as JSON.
+pub(super) async fn after(
+    app: &App,
+    account: LocalAccountId,
+    last: LocalId,
+    address: &Address,
+) -> Result<Vec<(LocalId, String)>, ApiError> {
+    let range = Range {
+        min: Some(last),
+        limit: MAX_COUNTED,
+        ..Range::default()
+    };
+    let of = address.clone();
+    let read = answer::read(app, move |tx| {
+        let found = notification::page(tx, account, &NotificationFilter::default(), &range)?;
+        shown(tx, account, &found, &of)
+    });
+    let mut told = Vec::new();
+    for found in read.await?.iter().rev() {
+        if let (Ok(id), Ok(json)) = (found.id.parse(), serde_json::to_string(found)) {
+            told.push((id, json));
+        }
+    }
+    Ok(told)
+}
+
 /// A notification.
 #[utoipa::path(
     get, path = "/api/v1/notifications/{id}", tag = "notifications", params(("id" = NotificationId, Path)),

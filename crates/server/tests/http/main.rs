@@ -9,6 +9,7 @@ mod health;
 mod lists;
 mod log_ins;
 mod mirror;
+mod node_info;
 mod oauth;
 mod operator;
 mod pages;

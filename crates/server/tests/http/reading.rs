@@ -13,20 +13,25 @@ use crate::{
 };
 
 /// A person with a token.
-struct Person {
-    id: LocalAccountId,
-    token: String,
+pub(crate) struct Person {
+    pub(crate) id: LocalAccountId,
+    pub(crate) token: String,
 }
 
 impl Person {
-    async fn new(world: &World, name: &str) -> Person {
+    pub(crate) async fn new(world: &World, name: &str) -> Person {
         let id = world.account(name).await;
         let app = world.app("Reader", OOB, "read write follow").await;
         let token = world.token(&app, name, "read write follow").await;
         Person { id, token }
     }
 
-    async fn send(&self, world: &World, method: Method, path: &str) -> (StatusCode, Value) {
+    pub(crate) async fn send(
+        &self,
+        world: &World,
+        method: Method,
+        path: &str,
+    ) -> (StatusCode, Value) {
         let request = world
             .client
             .request(method, format!("{}{path}", world.base));
@@ -34,31 +39,31 @@ impl Person {
         (answer.status(), parsed(answer).await)
     }
 
-    async fn get(&self, world: &World, path: &str) -> Value {
+    pub(crate) async fn get(&self, world: &World, path: &str) -> Value {
         let (status, body) = self.send(world, Method::GET, path).await;
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
         body
     }
 
-    async fn post(&self, world: &World, path: &str) -> Value {
+    pub(crate) async fn post(&self, world: &World, path: &str) -> Value {
         let (status, body) = self.send(world, Method::POST, path).await;
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
         body
     }
 
-    async fn page(&self, world: &World, path: &str) -> Vec<Value> {
+    pub(crate) async fn page(&self, world: &World, path: &str) -> Vec<Value> {
         let body = self.get(world, path).await;
         body.as_array().cloned().unwrap_or_else(|| panic!("{body}"))
     }
 
     /// The ID of the account of an `acct`.
-    async fn look_up(&self, world: &World, acct: &str) -> u64 {
+    pub(crate) async fn look_up(&self, world: &World, acct: &str) -> u64 {
         let path = format!("/api/v1/accounts/lookup?acct={acct}");
         id(&self.get(world, &path).await)
     }
 }
 
-async fn show(world: &World, feed: &Feed, audience: Audience) {
+pub(crate) async fn show(world: &World, feed: &Feed, audience: Audience) {
     let key = feed.source;
     let set = move |tx: &mut Tx<'_>| source::set_audience(tx, key, audience);
     world.store.write(source::root(key), set).await.unwrap();

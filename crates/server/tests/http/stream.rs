@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use driftline_db::testing::Fresh;
 use reqwest::{
-    Response, StatusCode,
+    RequestBuilder, Response, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
 use serde_json::Value;
@@ -35,6 +35,16 @@ impl Events {
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
+        Events::from(request).await
+    }
+
+    /// With a token.
+    pub(crate) async fn open_with(world: &World, path: &str, token: &str) -> Events {
+        let request = world.client.get(format!("{}{path}", world.base));
+        Events::from(request.bearer_auth(token)).await
+    }
+
+    async fn from(request: RequestBuilder) -> Events {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()[CONTENT_TYPE], "text/event-stream");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use driftline_api::auth::{Authorization, OperatorToken};
-use driftline_core::post::Visibility;
+use driftline_core::{audience::Audience, post::Visibility, social::AccountState};
 use driftline_db::testing::Fresh;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::StatusCode;
@@ -15,6 +15,8 @@ use tokio_tungstenite::{
 };
 
 use crate::{
+    people::{OOB, people_world},
+    reading::{Person, show},
     stream::Events,
     world::{World, status},
 };
@@ -217,4 +219,60 @@ async fn an_accounts_token_opens_public_streams_and_no_list() {
         let opened = Socket::open(&world, &query, None).await;
         assert_eq!(opened.err(), status, "{query:.30}");
     }
+}
+
+#[tokio::test]
+async fn a_home_timeline_and_its_notifications_are_told() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("public").await;
+    let mut hidden = world.feed("hidden").await;
+    show(&world, &hidden, Audience::Private).await;
+    feed.poll(&[status(1), status(2)]).await;
+    let followed = ann.look_up(&world, "drifter2@sim.example").await;
+    ann.post(&world, &format!("/api/v1/accounts/{followed}/follow"))
+        .await;
+    let query = format!("?stream=user&access_token={}", ann.token);
+    let mut socket = Socket::open(&world, &query, None).await.unwrap();
+    let mut events = Events::open_with(&world, "/api/v1/streaming/user", &ann.token).await;
+    // Neither what others wrote, nor what is hidden, although its author is followed.
+    hidden.poll(&[status(12)]).await;
+    feed.poll(&[status(3), status(7)]).await;
+    let (stream, event, told) = socket.told().await;
+    assert_eq!((stream, event), (json!(["user"]), json!("update")));
+    assert!(told["uri"].as_str().unwrap().ends_with("/7"), "{told}");
+    let first = events.next().await.unwrap();
+    assert_eq!(first.name, "update");
+    assert_eq!(first.data["uri"], told["uri"]);
+    bob.post(&world, &format!("/api/v1/accounts/{}/follow", ann.id))
+        .await;
+    let (stream, event, told) = socket.told().await;
+    assert_eq!((stream, event), (json!(["user"]), json!("notification")));
+    assert_eq!(told["account"]["acct"], "bob");
+    assert_eq!(events.next().await.unwrap().name, "notification");
+    feed.poll(&[edited(7)]).await;
+    assert_eq!(socket.told().await.1, "status.update");
+    hidden.delete(12).await;
+    feed.delete(7).await;
+    assert_eq!(socket.told().await.1, "delete");
+    // Nobody else's, and nothing without an account.
+    for query in ["?stream=user", "?stream=user:notification"] {
+        assert_eq!(Socket::open(&world, query, None).await.err(), Some(401));
+    }
+    // A token that reads posts alone is told no notifications.
+    let app = world.app("Reader", OOB, "read:statuses").await;
+    let narrow = world.token(&app, "ann", "read:statuses").await;
+    let query = format!("?stream=user&access_token={narrow}");
+    let mut narrow = Socket::open(&world, &query, None).await.unwrap();
+    bob.post(&world, &format!("/api/v1/accounts/{}/unfollow", ann.id))
+        .await;
+    bob.post(&world, &format!("/api/v1/accounts/{}/follow", ann.id))
+        .await;
+    assert_eq!(socket.told().await.1, "notification");
+    feed.poll(&[status(17)]).await;
+    assert_eq!(narrow.told().await.1, "update");
+    // Whoever is frozen is told nothing more.
+    world.set_state(ann.id, AccountState::Frozen).await;
+    while socket.next().await.is_some() {}
 }

@@ -22,6 +22,10 @@ pub(super) enum Timeline {
     /// Nothing is written here.
     Local,
     List(SourceId),
+    /// The home timeline, and notifications.
+    User,
+    /// Notifications alone.
+    Notifications,
 }
 
 impl Channel {
@@ -39,6 +43,8 @@ impl Channel {
                 let id: LocalId = list?.parse().ok()?;
                 Timeline::List(SourceId::new(id.raw()))
             }
+            "user" if !only_media => Timeline::User,
+            "user:notification" if !only_media => Timeline::Notifications,
             _ => return None,
         };
         Some(Channel {
@@ -55,14 +61,23 @@ impl Channel {
             Timeline::Remote => vec![format!("public:remote{media}")],
             Timeline::Local => vec![format!("public:local{media}")],
             Timeline::List(id) => vec!["list".to_owned(), id.to_string()],
+            Timeline::User => vec!["user".to_owned()],
+            Timeline::Notifications => vec!["user:notification".to_owned()],
         }
+    }
+
+    /// Whether notifications are told there.
+    pub(super) fn tells_notifications(self) -> bool {
+        matches!(self.timeline, Timeline::User | Timeline::Notifications)
     }
 
     /// Whether a change may be told there, as far as can be said without the status.
     pub(super) fn may_tell(self, viewer: Viewer, event: &FeedEvent) -> bool {
         let change = &event.change;
         match self.timeline {
-            Timeline::Local => false,
+            Timeline::Local | Timeline::Notifications => false,
+            // Only the store tells.
+            Timeline::User => true,
             Timeline::List(source) => source == event.source,
             // It is told of one entry alone, which only the status tells, if there still is one.
             Timeline::Public | Timeline::Remote => {
@@ -80,7 +95,7 @@ impl Channel {
                 status.is_in_operators
             }
             Timeline::Public | Timeline::Remote => status.is_in_public,
-            Timeline::Local | Timeline::List(_) => true,
+            Timeline::Local | Timeline::List(_) | Timeline::User | Timeline::Notifications => true,
         };
         is_there && (status.has_media || !self.only_media)
     }

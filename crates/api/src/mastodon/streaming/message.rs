@@ -3,16 +3,17 @@ use std::slice;
 use driftline_core::feed::ChangeKind;
 use driftline_mastodon::has_media;
 use driftline_store::{
-    LocalId, StoreError, Tx, instance,
+    LocalAccountId, LocalId, StoreError, Tx, instance,
     timeline::{self, Range, Viewer},
+    viewer::ReadableSources,
 };
 
-use super::channel::Channel;
+use super::channel::{Channel, Timeline};
 use crate::{
     App,
     feed::FeedEvent,
     mastodon::{
-        answer,
+        answer, home,
         local_references::{LocalReferences, Unmapped},
         status::Shown,
     },
@@ -50,6 +51,9 @@ pub(super) async fn message(
         return Ok(None);
     }
     let id = event.change.row.id;
+    if let (Timeline::User, Some(account)) = (channel.timeline, viewer.account()) {
+        return in_home(app, account, event).await;
+    }
     let name = match event.change.kind {
         ChangeKind::New => "update",
         ChangeKind::Edit => "status.update",
@@ -71,6 +75,55 @@ pub(super) async fn message(
         }))
 }
 
+/// What a home timeline tells of a change: of a new post or an edit, if it shows the post at this entry; of what
+/// is gone, if its reader may read the source.
+async fn in_home(
+    app: &App,
+    account: LocalAccountId,
+    event: &FeedEvent,
+) -> Result<Option<Message>, ApiError> {
+    let (id, source, now_ms) = (event.change.row.id, event.source, app.people.now_ms());
+    let viewer = Viewer::Account(account);
+    let name = match event.change.kind {
+        ChangeKind::New => "update",
+        ChangeKind::Edit => "status.update",
+        ChangeKind::Delete | ChangeKind::Left => {
+            let read = move |tx: &mut Tx<'_>| ReadableSources::load(tx, viewer);
+            let readable = app.store.read(read).await.map_err(StoreError::from)?;
+            return Ok(readable.of(source).map(|_| Message {
+                event: "delete",
+                payload: id.to_string(),
+            }));
+        }
+    };
+    let shown = answer::read(app, move |tx| {
+        if ReadableSources::load(tx, viewer)?.of(source).is_none() {
+            return Ok((None, Unmapped::new()));
+        }
+        let posts = home::stretch(tx, account, &only(id), false, now_ms)?.posts;
+        let Some(post) = posts.first() else {
+            return Ok((None, Unmapped::new()));
+        };
+        let Some(instance) = instance::by_id(tx, post.instance)? else {
+            return Ok((None, Unmapped::new()));
+        };
+        let shown = Shown::status(post, &instance);
+        let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown), viewer)?;
+        let mut body = Vec::new();
+        shown.write(&mut body, &local, None);
+        Ok((String::from_utf8(body).ok(), unmapped))
+    });
+    Ok(shown.await?.map(|json| Message {
+        event: name,
+        payload: one_line(&json),
+    }))
+}
+
+/// An event is one line.
+fn one_line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
+}
+
 /// The status of an entry; `None` if it may not be shown, or no more.
 async fn status(app: &App, id: LocalId) -> Result<Option<StatusJson>, ApiError> {
     answer::read(app, move |tx| written(tx, id)).await
@@ -90,8 +143,7 @@ fn written(tx: &mut Tx<'_>, id: LocalId) -> Result<(Option<StatusJson>, Unmapped
     let mut body = Vec::new();
     shown.write(&mut body, &local, None);
     let status = String::from_utf8(body).ok().map(|json| StatusJson {
-        // An event is one line.
-        json: json.replace(['\n', '\r'], " "),
+        json: one_line(&json),
         is_in_public,
         is_in_operators,
         has_media: has_media(&post.raw),
@@ -101,11 +153,15 @@ fn written(tx: &mut Tx<'_>, id: LocalId) -> Result<(Option<StatusJson>, Unmapped
 
 /// Whether a viewer's public timeline shows a post at this ID.
 fn is_in(tx: &mut Tx<'_>, id: LocalId, viewer: Viewer) -> Result<bool, StoreError> {
-    let only_this = Range {
+    Ok(!timeline::public(tx, &only(id), viewer)?.is_empty())
+}
+
+/// The part of a timeline that has this ID alone.
+fn only(id: LocalId) -> Range {
+    Range {
         since: id.raw().checked_sub(1).map(LocalId::new),
         max: id.raw().checked_add(1).map(LocalId::new),
         limit: 1,
         ..Range::default()
-    };
-    Ok(!timeline::public(tx, &only_this, viewer)?.is_empty())
+    }
 }

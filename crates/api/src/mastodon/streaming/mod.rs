@@ -1,8 +1,9 @@
-//! Mastodon's streams: what comes into the public timeline and into lists, as server-sent events and
-//! over WebSockets. They tell nothing that was stored before they began: a client that was away
+//! Mastodon's streams: what comes into the public timeline, into lists and into home timelines, and
+//! notifications, as server-sent events and over WebSockets. They tell nothing that was stored before they began: a client that was away
 //! pages up by `min_id`.
 
 mod channel;
+mod follower;
 mod message;
 mod sse;
 mod web_socket;
@@ -25,6 +26,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sse::local))
         .routes(routes!(sse::remote))
         .routes(routes!(sse::list))
+        .routes(routes!(sse::user))
+        .routes(routes!(sse::user_notifications))
 }
 
 /// Whether streams are served.

@@ -1,7 +1,8 @@
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Query, State},
+    http::HeaderMap,
     response::{
         IntoResponse as _, Response,
         sse::{Event, KeepAlive, Sse},
@@ -15,15 +16,16 @@ use utoipa::IntoParams;
 
 use super::{
     channel::{Channel, Timeline},
-    message::{Message, message},
+    follower::Follower,
+    message::Message,
 };
 use crate::{
     App,
-    auth::{MayRead, OperatorOrAccount, needs},
+    auth::{LoggedIn, MayRead, OperatorOrAccount, needs},
     description::ids::ListId,
-    feed::{FeedReader, Selection, Start},
+    feed::Selection,
     mastodon::lists::is_the_operators,
-    transport::{ApiError, Problem},
+    transport::{Address, ApiError, Problem},
 };
 
 #[derive(IntoParams)]
@@ -58,8 +60,10 @@ pub(super) async fn public(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
+    client: Client,
 ) -> Result<Response, ApiError> {
-    answer(app, caller.viewer(), Timeline::Public, query.only_media()).await
+    let channel = (Timeline::Public, query.only_media());
+    client.answer(app, caller.viewer(), channel).await
 }
 
 /// What comes into the public timeline from other servers: all of it.
@@ -72,8 +76,9 @@ pub(super) async fn remote(
     reader: MayRead<needs::ReadStatuses>,
     app: State<Arc<App>>,
     query: Query<StreamQuery>,
+    client: Client,
 ) -> Result<Response, ApiError> {
-    public(reader, app, query).await
+    public(reader, app, query, client).await
 }
 
 /// What is written here: nothing.
@@ -86,8 +91,39 @@ pub(super) async fn local(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
+    client: Client,
 ) -> Result<Response, ApiError> {
-    answer(app, caller.viewer(), Timeline::Local, query.only_media()).await
+    let channel = (Timeline::Local, query.only_media());
+    client.answer(app, caller.viewer(), channel).await
+}
+
+/// What comes into the home timeline, and notifications.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/user", tag = "streaming", security(("account" = ["read:statuses"])),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
+)]
+pub(super) async fn user(
+    caller: LoggedIn<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    client: Client,
+) -> Result<Response, ApiError> {
+    let viewer = Viewer::Account(caller.account.id);
+    client.answer(app, viewer, (Timeline::User, false)).await
+}
+
+/// The notifications of the account.
+#[utoipa::path(
+    get, path = "/api/v1/streaming/user/notification", tag = "streaming", security(("account" = ["read:notifications"])),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
+)]
+pub(super) async fn user_notifications(
+    caller: LoggedIn<needs::ReadNotifications>,
+    State(app): State<Arc<App>>,
+    client: Client,
+) -> Result<Response, ApiError> {
+    let viewer = Viewer::Account(caller.account.id);
+    let channel = (Timeline::Notifications, false);
+    client.answer(app, viewer, channel).await
 }
 
 /// What comes into a list.
@@ -104,6 +140,7 @@ pub(super) async fn list(
     reader: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
+    client: Client,
 ) -> Result<Response, ApiError> {
     let OperatorOrAccount::Operator = reader else {
         return Err(ApiError::NotFound);
@@ -115,48 +152,65 @@ pub(super) async fn list(
             return Err(ApiError::NotFound);
         }
     }
-    answer(app, Viewer::Operator, channel.timeline, false).await
+    let channel = (channel.timeline, false);
+    client.answer(app, Viewer::Operator, channel).await
 }
 
-async fn answer(
-    app: Arc<App>,
-    viewer: Viewer,
-    timeline: Timeline,
-    only_media: bool,
-) -> Result<Response, ApiError> {
-    let channel = Channel {
-        timeline,
-        only_media,
-    };
-    let reader = app.feed.follow(everything(), Start::Now).await?;
-    let told = stream::unfold((app, reader), move |(app, mut reader)| async move {
-        let told = next(&app, &mut reader, viewer, channel).await?;
-        let event = Event::default().event(told.event).data(told.payload);
-        Some((Ok::<_, Infallible>(event), (app, reader)))
-    });
-    let alive = KeepAlive::new().interval(SILENCE).text("thump");
-    Ok(Sse::new(told).keep_alive(alive).into_response())
+/// Who asks for a stream, and where.
+pub(super) struct Client {
+    headers: HeaderMap,
+    address: Address,
+}
+
+impl axum::extract::FromRequestParts<Arc<App>> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        app: &Arc<App>,
+    ) -> Result<Self, Infallible> {
+        let address = Address::from_request_parts(parts, app).await?;
+        Ok(Self {
+            headers: parts.headers.clone(),
+            address,
+        })
+    }
+}
+
+impl Client {
+    async fn answer(
+        self,
+        app: Arc<App>,
+        viewer: Viewer,
+        (timeline, only_media): (Timeline, bool),
+    ) -> Result<Response, ApiError> {
+        let channel = Channel {
+            timeline,
+            only_media,
+        };
+        let follower = Follower::new(app, viewer, self.headers, self.address, vec![channel]);
+        let told = stream::unfold(
+            (follower.await?, VecDeque::new()),
+            |(mut follower, mut told)| async move {
+                let message = next(&mut follower, &mut told).await?;
+                let event = Event::default().event(message.event).data(message.payload);
+                Some((Ok::<_, Infallible>(event), (follower, told)))
+            },
+        );
+        let alive = KeepAlive::new().interval(SILENCE).text("thump");
+        Ok(Sse::new(told).keep_alive(alive).into_response())
+    }
 }
 
 /// The next message; `None` at the end.
-async fn next(
-    app: &App,
-    reader: &mut FeedReader,
-    viewer: Viewer,
-    channel: Channel,
-) -> Option<Message> {
+async fn next(follower: &mut Follower, told: &mut VecDeque<Message>) -> Option<Message> {
     loop {
-        let told = match reader.next().await {
-            Ok(Some(event)) => message(app, viewer, channel, &event).await,
-            Ok(None) => return None,
-            Err(error) => Err(error.into()),
-        };
-        match told {
-            Ok(None) => {}
-            Ok(told) => return told,
-            // It is logged; the client comes back.
-            Err(_) => return None,
+        if let Some(message) = told.pop_front() {
+            return Some(message);
         }
+        let happening = follower.wait().await;
+        let found = follower.tell(happening).await?;
+        told.extend(found.into_iter().map(|(_, message)| message));
     }
 }
 

@@ -11,15 +11,14 @@ use axum::{
     },
     response::Response,
 };
-use driftline_store::timeline::Viewer;
 use serde::{Deserialize, Serialize};
 use tokio::time::{interval, timeout};
 use utoipa::IntoParams;
 
 use super::{
-    channel::{Channel, Timeline},
-    message::message,
-    sse::{SILENCE, everything},
+    channel::Channel,
+    follower::{Follower, is_allowed},
+    sse::SILENCE,
 };
 use crate::{
     App,
@@ -29,15 +28,14 @@ use crate::{
         needs,
     },
     description::ids::ListId,
-    feed::{FeedEvent, FeedReader, Start},
-    transport::{ApiError, Problem},
+    transport::{Address, ApiError, Problem},
 };
 
 #[derive(Deserialize, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct ConnectQuery {
-    /// The first stream: `public`, `public:local` or `public:remote`, each also with `:media`; `list`.
+    /// The first stream: `public`, `public:local` or `public:remote`, each also with `:media`; `user`, `user:notification`; `list`.
     stream: Option<String>,
     /// Which list.
     #[param(value_type = Option<ListId>)]
@@ -91,15 +89,16 @@ pub(super) async fn connect(
     State(app): State<Arc<App>>,
     Query(query): Query<ConnectQuery>,
     headers: HeaderMap,
+    address: Address,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let caller = caller(&app, headers.clone(), query.access_token.as_deref()).await?;
+    let with_token = with_token(headers.clone(), query.access_token.as_deref());
+    let viewer = caller(&app, &with_token).await?.viewer();
     let upgrade = upgrade.map_err(|_| {
         ApiError::BadParameter(
             "This is a WebSocket; server-sent events are at /api/v1/streaming/public and /api/v1/streaming/list".to_owned(),
         )
     })?;
-    let viewer = caller.viewer();
     let first = match query.stream.as_deref() {
         None | Some("") => None,
         Some(name) => Some(match Channel::named(name, query.list.as_deref()) {
@@ -108,13 +107,8 @@ pub(super) async fn connect(
             None => return Err(ApiError::BadParameter(UNKNOWN_STREAM.to_owned())),
         }),
     };
-    let reader = app.feed.follow(everything(), Start::Now).await?;
-    let client = Client {
-        app,
-        reader,
-        channels: first.into_iter().collect(),
-        viewer,
-    };
+    let channels = first.into_iter().collect();
+    let client = Client(Follower::new(app, viewer, with_token, address, channels).await?);
     // Browsers send the token as a protocol, and want it back.
     let protocol = headers.get(SEC_WEBSOCKET_PROTOCOL);
     let protocols = protocol.and_then(|protocol| protocol.to_str().ok());
@@ -138,18 +132,14 @@ pub(super) async fn connect_below(
     app: State<Arc<App>>,
     query: Query<ConnectQuery>,
     headers: HeaderMap,
+    address: Address,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    connect(app, query, headers, upgrade).await
+    connect(app, query, headers, address, upgrade).await
 }
 
-/// Whom the token names that came in one of the ways that clients have. It needs the scope that reading
-/// posts needs.
-async fn caller(
-    app: &App,
-    mut headers: HeaderMap,
-    token: Option<&str>,
-) -> Result<Caller, ApiError> {
+/// The headers with the token that came in one of the ways that clients have.
+fn with_token(mut headers: HeaderMap, token: Option<&str>) -> HeaderMap {
     let protocol = headers.get(SEC_WEBSOCKET_PROTOCOL);
     let protocol = protocol.and_then(|protocol| protocol.to_str().ok());
     if let Some(token) = token.or(protocol)
@@ -158,39 +148,32 @@ async fn caller(
     {
         headers.insert(AUTHORIZATION, bearer);
     }
-    let caller = authenticate(&headers, app).await?;
+    headers
+}
+
+/// Whom a token names. It needs the scope that reading posts needs.
+async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let caller = authenticate(headers, app).await?;
     match caller.kind {
         CallerKind::Anonymous => Ok(caller),
         _ => caller.check::<needs::ReadStatuses>().map(|()| caller),
     }
 }
 
-fn is_allowed(channel: Channel, viewer: Viewer) -> bool {
-    viewer == Viewer::Operator || !matches!(channel.timeline, Timeline::List(_))
-}
-
-struct Client {
-    app: Arc<App>,
-    reader: FeedReader,
-    channels: Vec<Channel>,
-    viewer: Viewer,
-}
+struct Client(Follower);
 
 impl Client {
     async fn serve(mut self, mut socket: WebSocket) {
         let mut silence = interval(SILENCE);
         loop {
             let frames = tokio::select! {
-                next = self.reader.next() => match next {
-                    Ok(Some(event)) => match self.told(&event).await {
-                        Ok(frames) => frames,
-                        Err(_) => return,
-                    },
-                    Ok(None) => return,
-                    Err(error) => {
-                        tracing::warn!(%error, "a stream ends: the store cannot be read");
-                        return;
-                    }
+                happening = self.0.wait() => match self.0.tell(happening).await {
+                    Some(told) => told.iter().filter_map(|(channel, message)| frame(&Told {
+                        stream: channel.names(),
+                        event: message.event,
+                        payload: &message.payload,
+                    })).collect(),
+                    None => return,
                 },
                 received = socket.recv() => match received {
                     Some(Ok(Frame::Text(text))) => self.request(&text).into_iter().collect(),
@@ -209,20 +192,6 @@ impl Client {
         }
     }
 
-    async fn told(&self, event: &FeedEvent) -> Result<Vec<Frame>, ApiError> {
-        let mut frames = Vec::new();
-        for channel in &self.channels {
-            if let Some(message) = message(&self.app, self.viewer, *channel, event).await? {
-                frames.extend(frame(&Told {
-                    stream: channel.names(),
-                    event: message.event,
-                    payload: &message.payload,
-                }));
-            }
-        }
-        Ok(frames)
-    }
-
     /// Returns what it is answered, which is nothing if all is well.
     fn request(&mut self, text: &str) -> Option<Frame> {
         let refused = |error, status| frame(&Refused { error, status });
@@ -232,17 +201,17 @@ impl Client {
         let Some(channel) = Channel::named(&request.stream, request.list.as_deref()) else {
             return refused(UNKNOWN_STREAM, 400);
         };
-        self.channels.retain(|known| *known != channel);
+        self.0.channels.retain(|known| *known != channel);
         if request.kind == RequestKind::Unsubscribe {
             return None;
         }
-        if !is_allowed(channel, self.viewer) {
+        if !self.0.may_follow(channel) {
             return refused("Missing access token", 401);
         }
-        if self.channels.len() >= MAX_CHANNELS {
+        if self.0.channels.len() >= MAX_CHANNELS {
             return refused("Too many streams", 400);
         }
-        self.channels.push(channel);
+        self.0.channels.push(channel);
         None
     }
 }
