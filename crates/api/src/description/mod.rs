@@ -30,9 +30,9 @@
 //! The refusals that follow from it (401, 403, 422), and 400 and 413 of a body, are added to every operation,
 //! and so is its ID. IDs of entities have the types of [`ids`].
 
-mod common;
 pub(crate) mod ids;
 mod page;
+mod refusals;
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub fn api_description(others: impl IntoIterator<Item = Description>) -> Descrip
     for other in others {
         description.merge(other);
     }
-    common::complete(&mut description);
+    refusals::complete(&mut description);
     description
 }
 
