@@ -16,6 +16,7 @@ mod search;
 mod status;
 mod statuses;
 mod streaming;
+mod tags;
 mod timelines;
 mod unwanted;
 
@@ -35,6 +36,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/api/v1/timelines/home", get(home::home))
         .route("/api/v1/timelines/public", get(timelines::public))
+        .route("/api/v1/timelines/tag/{tag}", get(tags::timeline))
         .route("/api/v1/timelines/list/{id}", get(timelines::list))
         .route("/api/v1/lists", get(lists::all))
         .route("/api/v1/lists/{id}", get(lists::one))
