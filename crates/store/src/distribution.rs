@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 40] = [
+pub const PLACEMENTS: [(&str, Placement); 48] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -56,6 +56,14 @@ pub const PLACEMENTS: [(&str, Placement); 40] = [
     ("pending_account", Coordinator),
     ("relation", Coordinator),
     ("mute", Coordinator),
+    ("library_object", Coordinator),
+    ("marked_post", Coordinator),
+    ("list", Coordinator),
+    ("list_member", Coordinator),
+    ("marker", Coordinator),
+    ("filter", Coordinator),
+    ("filter_keyword", Coordinator),
+    ("filter_post", Coordinator),
     ("app", Coordinator),
     ("authorization_code", Coordinator),
     ("access_token", Coordinator),

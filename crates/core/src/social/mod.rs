@@ -10,6 +10,7 @@ mod bidi;
 mod filter_settings;
 mod list_settings;
 mod mail_address;
+mod mark;
 mod nickname;
 mod passphrase;
 mod passphrase_hash;
@@ -30,6 +31,7 @@ pub use list_settings::{
     ListSettings, MAX_LIST_MEMBERS, MAX_LIST_TITLE_CHARS, MAX_LISTS, RepliesPolicy, TextError,
 };
 pub use mail_address::{MailAddress, MailAddressError};
+pub use mark::{Mark, MarkedTimeline};
 pub use nickname::{Nickname, NicknameError};
 pub use passphrase::{Passphrase, PassphraseError};
 pub use passphrase_hash::{HashCost, PassphraseHash};
