@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use crate::{
     copied::{Copied, Copier, Form, Kind},
     raw_object::RawObject,
+    references::MAX_DEPTH,
     template::{Referent, Template},
     viewer::Part,
 };
@@ -63,6 +64,12 @@ pub struct Account<'a> {
 }
 
 impl Copier<'_> {
+    /// Copies an account of the upstream that is shown by itself, under its local ID.
+    pub fn whole_account(&self, out: &mut Template, account: &RawObject<'_>, id: u64) {
+        let name = AccountName::Local(id.to_string());
+        self.account(out, account, &name, MAX_DEPTH);
+    }
+
     /// Copies an account of the upstream under that ID, with every member that Mastodon documents.
     pub(crate) fn account(
         &self,

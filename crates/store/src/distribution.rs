@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 48] = [
+pub const PLACEMENTS: [(&str, Placement); 50] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -56,6 +56,8 @@ pub const PLACEMENTS: [(&str, Placement); 48] = [
     ("pending_account", Coordinator),
     ("relation", Coordinator),
     ("mute", Coordinator),
+    ("notification", Coordinator),
+    ("home_source", Coordinator),
     ("library_object", Coordinator),
     ("marked_post", Coordinator),
     ("list", Coordinator),

@@ -1,15 +1,23 @@
 //! Mastodon's API.
 
+mod account_entities;
+mod accounts;
 mod answer;
+mod home;
 mod instance;
 mod lists;
 mod local_references;
+mod notifications;
 mod own_account;
+mod page;
 mod page_query;
+mod relations;
+mod search;
 mod status;
 mod statuses;
 mod streaming;
 mod timelines;
+mod unwanted;
 
 use std::sync::Arc;
 
@@ -25,6 +33,7 @@ const JSON: &str = "application/json; charset=utf-8";
 /// The routes that Mastodon documents.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
+        .route("/api/v1/timelines/home", get(home::home))
         .route("/api/v1/timelines/public", get(timelines::public))
         .route("/api/v1/timelines/list/{id}", get(timelines::list))
         .route("/api/v1/lists", get(lists::all))
@@ -34,5 +43,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/instance", get(instance::v1))
         .route("/api/v2/instance", get(instance::v2))
         .merge(own_account::routes())
+        .merge(accounts::routes())
+        .merge(relations::routes())
+        .merge(notifications::routes())
+        .merge(search::routes())
         .merge(streaming::routes())
 }

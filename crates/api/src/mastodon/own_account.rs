@@ -1,6 +1,6 @@
 //! An account of this server for itself, and signing up by an app.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Json, Router,
@@ -10,21 +10,27 @@ use axum::{
         header::{CACHE_CONTROL, CONTENT_TYPE},
     },
     response::{IntoResponse as _, Response},
-    routing::{get, post},
+    routing::{get, patch, post},
 };
-use driftline_core::social::{PassphraseError, Profile, Role};
-use driftline_mastodon::iso_8601;
+use driftline_core::social::{
+    Direction, Nickname, PassphraseError, Profile, ProfileField, Relation, Role,
+};
 use driftline_store::{
-    StoreError, Tx,
+    LocalAccountId, StoreError, Tx,
     social::{
         local_account::{self, LocalAccount},
         profile,
+        relation::{self, FollowCounts},
     },
 };
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::{
+    account_entities::{MISSING, local_entity},
+    accounts::is_true,
+};
 use crate::{
     App,
     auth::{CallerKind, LoggedIn, WithToken, needs},
@@ -43,6 +49,10 @@ pub(super) fn routes() -> Router<Arc<App>> {
             "/api/v1/accounts/verify_credentials",
             get(verify_credentials),
         )
+        .route(
+            "/api/v1/accounts/update_credentials",
+            patch(update_credentials),
+        )
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
@@ -52,75 +62,156 @@ async fn verify_credentials(
     State(app): State<Arc<App>>,
     address: Address,
 ) -> Result<Json<Value>, ApiError> {
-    let id = caller.account.id;
+    own_account(&app, caller.account.id, &address).await
+}
+
+/// The entity `CredentialAccount`.
+pub(super) async fn own_account(
+    app: &App,
+    id: LocalAccountId,
+    address: &Address,
+) -> Result<Json<Value>, ApiError> {
     let read = move |tx: &mut Tx<'_>| {
         let Some(account) = local_account::by_id(tx, id)? else {
             return Ok(None);
         };
-        Ok::<_, StoreError>(Some((account, profile::load(tx, id)?)))
+        let counts = relation::follow_counts(tx, &[id])?.remove(&id);
+        let (incoming, asks) = (Direction::Incoming, Relation::RequestingFollow);
+        let requests = relation::count(tx, id, incoming, asks)?;
+        let counts = (counts.unwrap_or_default(), requests);
+        Ok::<_, StoreError>(Some((account, profile::load(tx, id)?, counts)))
     };
     let found = app.store.read(read).await?;
-    let (account, profile) = found.ok_or(ApiError::Unauthorized { presented: true })?;
-    Ok(Json(credential_account(&account, &profile, &address)))
+    let (account, profile, counts) = found.ok_or(ApiError::Unauthorized { presented: true })?;
+    Ok(Json(credential_account(
+        &account, &profile, counts, address,
+    )))
 }
 
-fn credential_account(account: &LocalAccount, profile: &Profile, address: &Address) -> Value {
-    let name = account.name.as_str();
-    let url = address.of(&format!("/@{name}"));
-    let nickname = account.nickname.as_str();
-    let picture = |set: &Option<String>| set.clone().unwrap_or_else(|| address.of(MISSING));
-    let (avatar, header) = (picture(&profile.avatar), picture(&profile.header));
-    let verified = Value::Null;
-    let fields = profile.fields.iter();
-    let as_html: Vec<Value> = fields
-        .clone()
-        .map(|field| {
-            json!({ "name": escaped(&field.name), "value": escaped(&field.value), "verified_at": verified })
-        })
-        .collect();
-    let as_written: Vec<Value> = fields
-        .map(|field| json!({ "name": field.name, "value": field.value, "verified_at": verified }))
-        .collect();
-    json!({
-        "id": account.id.to_string(),
-        "username": name,
-        "acct": name,
-        "display_name": if nickname.is_empty() { name } else { nickname },
-        "locked": profile.locked,
-        "bot": profile.bot,
+/// What an account changes of itself. What is left out stays.
+#[derive(Deserialize)]
+struct Update {
+    display_name: Option<String>,
+    note: Option<String>,
+    locked: Option<Value>,
+    bot: Option<Value>,
+    discoverable: Option<Value>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, Value>,
+}
+
+/// `PATCH /api/v1/accounts/update_credentials`: the entity `CredentialAccount`.
+async fn update_credentials(
+    caller: LoggedIn<needs::WriteAccounts>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    Params(update): Params<Update>,
+) -> Result<Json<Value>, ApiError> {
+    let id = caller.account.id;
+    let nickname = update
+        .display_name
+        .as_deref()
+        .map(Nickname::new)
+        .transpose();
+    let nickname = nickname.map_err(|error| ApiError::Unprocessable(error.to_string()))?;
+    let fields = profile_fields(&update.others);
+    let write = move |tx: &mut Tx<'_>| {
+        let mut changed = profile::load(tx, id)?;
+        if let Some(note) = &update.note {
+            changed.bio.clone_from(note);
+        }
+        if let Some(fields) = &fields {
+            changed.fields.clone_from(fields);
+        }
+        let flags = [
+            (&mut changed.locked, &update.locked),
+            (&mut changed.bot, &update.bot),
+            (&mut changed.discoverable, &update.discoverable),
+        ];
+        for (flag, value) in flags {
+            *flag = value.as_ref().map_or(*flag, |value| is_true(Some(value)));
+        }
+        let is_set = profile::set(tx, id, &changed)?;
+        if let Some(nickname) = &nickname
+            && is_set.is_ok()
+        {
+            local_account::set_nickname(tx, id, nickname)?;
+        }
+        Ok::<_, StoreError>(is_set)
+    };
+    let written = app.store.write(local_account::root(id), write).await?;
+    written.map_err(|error| ApiError::Unprocessable(error.to_string()))?;
+    own_account(&app, id, &address).await
+}
+
+/// The rows of a profile, which forms name `fields_attributes[0][name]` and JSON nests; `None` if none is
+/// named.
+fn profile_fields(params: &serde_json::Map<String, Value>) -> Option<Vec<ProfileField>> {
+    let mut rows: BTreeMap<String, ProfileField> = BTreeMap::new();
+    let mut set = |row: &str, part: &str, text: &str| {
+        let row = rows.entry(row.to_owned()).or_default();
+        match part {
+            "name" => row.name = text.to_owned(),
+            "value" => row.value = text.to_owned(),
+            _ => {}
+        }
+    };
+    for (name, value) in params {
+        if let Some(rest) = name.strip_prefix("fields_attributes[") {
+            let named = rest
+                .strip_suffix(']')
+                .and_then(|rest| rest.split_once("]["));
+            if let (Some((row, part)), Some(text)) = (named, value.as_str()) {
+                set(row, part, text);
+            }
+        }
+    }
+    let nested = params.get("fields_attributes");
+    let nested: Vec<(String, &Value)> = match nested {
+        Some(Value::Array(rows)) => {
+            let rows = rows.iter().enumerate();
+            rows.map(|(row, value)| (format!("{row:04}"), value))
+                .collect()
+        }
+        Some(Value::Object(rows)) => rows
+            .iter()
+            .map(|(row, value)| (row.clone(), value))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (row, value) in &nested {
+        for part in ["name", "value"] {
+            set(row, part, value[part].as_str().unwrap_or_default());
+        }
+    }
+    let is_named = |field: &ProfileField| !field.name.is_empty() || !field.value.is_empty();
+    let asked = !rows.is_empty() || params.contains_key("fields_attributes");
+    asked.then(|| rows.into_values().filter(is_named).collect())
+}
+
+fn credential_account(
+    account: &LocalAccount,
+    profile: &Profile,
+    (counts, requests): (FollowCounts, i64),
+    address: &Address,
+) -> Value {
+    let mut entity = local_entity(account, profile, counts, address);
+    let as_written = profile.fields.iter().map(
+        |field| json!({ "name": field.name, "value": field.value, "verified_at": Value::Null }),
+    );
+    entity["source"] = json!({
+        "privacy": "public",
+        "sensitive": false,
+        "language": Value::Null,
+        "note": profile.bio,
+        "fields": as_written.collect::<Vec<_>>(),
+        "follow_requests_count": requests,
+        "hide_collections": false,
         "discoverable": profile.discoverable,
         "indexable": false,
-        "group": false,
-        "created_at": iso_8601(account.created_at_ms),
-        "note": paragraphs(&profile.bio),
-        "url": url,
-        "uri": url,
-        "avatar": avatar,
-        "avatar_static": avatar,
-        "header": header,
-        "header_static": header,
-        "followers_count": 0,
-        "following_count": 0,
-        "statuses_count": 0,
-        "last_status_at": Value::Null,
-        "hide_collections": false,
-        "noindex": true,
-        "emojis": [],
-        "roles": [],
-        "fields": as_html,
-        "source": {
-            "privacy": "public",
-            "sensitive": false,
-            "language": Value::Null,
-            "note": profile.bio,
-            "fields": as_written,
-            "follow_requests_count": 0,
-            "hide_collections": false,
-            "discoverable": profile.discoverable,
-            "indexable": false,
-        },
-        "role": role(account.role),
-    })
+    });
+    entity["role"] = role(account.role);
+    entity
 }
 
 fn role(role: Role) -> Value {
@@ -130,17 +221,6 @@ fn role(role: Role) -> Value {
         Role::Member => ("-99", ""),
     };
     json!({ "id": id, "name": name, "color": "", "permissions": "0", "highlighted": false })
-}
-
-/// A text as HTML, by paragraphs.
-fn paragraphs(text: &str) -> String {
-    let paragraphs = text.split("\n\n").filter(|text| !text.trim().is_empty());
-    let paragraph = |text: &str| format!("<p>{}</p>", escaped(text).replace('\n', "<br>"));
-    paragraphs.map(paragraph).collect()
-}
-
-fn escaped(text: &str) -> String {
-    maud::html! { (text) }.into_string()
 }
 
 /// What an app signs somebody up with.
@@ -272,5 +352,3 @@ async fn missing_picture() -> Response {
     ];
     (headers, include_bytes!("missing.png").as_slice()).into_response()
 }
-
-const MISSING: &str = "/pictures/missing.png";

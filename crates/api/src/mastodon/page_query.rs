@@ -1,12 +1,15 @@
 use axum::{
+    Json,
     extract::FromRequestParts,
-    http::{HeaderValue, request::Parts},
+    http::{HeaderValue, header::LINK, request::Parts},
+    response::{IntoResponse, Response},
 };
 use driftline_mastodon::Link;
 use driftline_store::{LocalId, timeline::Range};
+use serde::Serialize;
 use url::form_urlencoded::{self, Serializer};
 
-use crate::transport::ApiError;
+use crate::transport::{Address, ApiError};
 
 /// The query of a request for a page of a timeline.
 #[derive(Debug)]
@@ -23,10 +26,10 @@ pub(super) struct PageQuery {
 
 impl PageQuery {
     /// Parses a query. The last of repeated parameters counts; an empty bound is ignored.
-    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
+    pub(super) fn parse(query: &str, limits: Limits) -> Result<Self, ApiError> {
         let mut parsed = Self {
             range: Range {
-                limit: DEFAULT_LIMIT,
+                limit: limits.default,
                 ..Range::default()
             },
             local: false,
@@ -41,7 +44,7 @@ impl PageQuery {
                 "max_id" => range.max = bound("max_id", &value)?,
                 _ => {
                     match &*name {
-                        "limit" => range.limit = limit(&value)?,
+                        "limit" => range.limit = limit(&value, limits)?,
                         "local" => parsed.local = is_true(&value),
                         "only_media" => parsed.only_media = is_true(&value),
                         _ => {}
@@ -51,6 +54,41 @@ impl PageQuery {
             }
         }
         Ok(parsed)
+    }
+
+    /// Whether a parameter is true.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.text(name).is_some_and(is_true)
+    }
+
+    /// The value of a parameter that bounds no page; of one that comes twice, the last.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let mut kept = self.kept.iter().rev();
+        kept.find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter that may come several times, with `[]` after its name or without.
+    pub(super) fn texts<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        let kept = self.kept.iter();
+        kept.filter(move |(known, _)| known.strip_suffix("[]").unwrap_or(known) == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Answers a list with the `Link` header of its page, from its newest to its oldest ID.
+    pub(super) fn answer(
+        &self,
+        address: &Address,
+        path: &str,
+        list: &impl Serialize,
+        ends: Option<(LocalId, LocalId)>,
+    ) -> Response {
+        let link = ends.and_then(|ends| self.link(&address.of(path), ends));
+        let mut response = Json(list).into_response();
+        if let Some(link) = link {
+            response.headers_mut().insert(LINK, link);
+        }
+        response
     }
 
     /// The `Link` header of the page at this address, from its newest to its oldest ID.
@@ -77,7 +115,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PageQuery {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Self::parse(parts.uri.query().unwrap_or_default())
+        Self::parse(parts.uri.query().unwrap_or_default(), Limits::POSTS)
     }
 }
 
@@ -91,26 +129,43 @@ fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
     }
 }
 
+/// How many a page may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    default: u16,
+    max: u16,
+}
+
+impl Limits {
+    /// Of posts.
+    pub(super) const POSTS: Self = Self {
+        default: 20,
+        max: 40,
+    };
+    /// Of accounts, and of notifications.
+    pub(super) const ACCOUNTS: Self = Self {
+        default: 40,
+        max: 80,
+    };
+}
+
 /// Clamped to the maximum, as in Mastodon.
-fn limit(value: &str) -> Result<u16, ApiError> {
+fn limit(value: &str, Limits { max, .. }: Limits) -> Result<u16, ApiError> {
     let is_number = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     match value.trim_start_matches('0') {
-        digits if is_number && !digits.is_empty() => Ok(digits
-            .parse()
-            .map_or(MAX_LIMIT, |limit: u16| limit.min(MAX_LIMIT))),
+        digits if is_number && !digits.is_empty() => {
+            Ok(digits.parse().map_or(max, |limit: u16| limit.min(max)))
+        }
         _ => Err(ApiError::BadParameter(format!(
-            "limit must be between 1 and {MAX_LIMIT}"
+            "limit must be between 1 and {max}"
         ))),
     }
 }
 
 /// Whether Rails reads the value as true.
-fn is_true(value: &str) -> bool {
+pub(super) fn is_true(value: &str) -> bool {
     !matches!(
         value,
         "" | "0" | "f" | "F" | "false" | "FALSE" | "off" | "OFF"
     )
 }
-
-const DEFAULT_LIMIT: u16 = 20;
-const MAX_LIMIT: u16 = 40;

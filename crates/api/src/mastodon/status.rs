@@ -8,6 +8,7 @@ use driftline_mastodon::{
 };
 use driftline_store::{
     InstanceId, LocalId,
+    account::Account,
     history::{EndedBy, Version},
     instance::Instance,
     timeline::TimelinePost,
@@ -46,6 +47,14 @@ impl Shown {
             url: post.url.as_deref(),
         };
         Self::of(instance, |copier, out| copier.status(out, &members, &head))
+    }
+
+    /// The entity `Account` of an author, as an instance last showed it.
+    pub(super) fn account(account: &Account, instance: &Instance) -> Self {
+        let members = RawObject::parse(&account.raw).unwrap_or_default();
+        Self::of(instance, |copier, out| {
+            copier.whole_account(out, &members, account.id.raw());
+        })
     }
 
     /// The entity `StatusEdit` of the current version.

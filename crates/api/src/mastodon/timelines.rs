@@ -1,25 +1,16 @@
 //! Pages of timelines.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use axum::{
-    extract::State,
-    http::header::{CONTENT_TYPE, LINK},
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, response::Response};
 use driftline_mastodon::has_media;
 use driftline_store::{
-    InstanceId, LocalId, SourceId, SourceKey, StoreError, Tx,
-    instance::{self, Instance},
-    source,
+    SourceId, SourceKey, StoreError, Tx, source,
     timeline::{self, Range, Stretch, TimelinePost, Viewer},
 };
 
 use super::{
-    JSON, answer,
-    local_references::{LocalReferences, Unmapped},
-    page_query::PageQuery,
-    status::Shown,
+    answer, local_references::Unmapped, page::Page, page_query::PageQuery, unwanted::Unwanted,
 };
 use crate::{
     App,
@@ -37,19 +28,30 @@ pub(super) async fn public(
     let (viewer, range) = (caller.viewer(), query.range);
     let page = if query.local {
         answer::read(&app, move |tx| Page::write(tx, &[], viewer)).await?
-    } else if query.only_media {
-        Page::picked(&app, range, viewer, move |tx, range| {
-            timeline::public_picked(tx, range, viewer, &with_media).map(Some)
-        })
-        .await?
     } else {
-        let written = answer::read(&app, move |tx| {
-            let posts = timeline::public(tx, &range, viewer)?;
-            Page::write(tx, &posts, viewer)
-        });
-        written.await?
+        let (only_media, now_ms) = (query.only_media, app.people.now_ms());
+        let read = move |tx: &mut Tx<'_>, range: &Range| {
+            public_stretch(tx, range, viewer, only_media, now_ms).map(Some)
+        };
+        Page::picked(&app, range, viewer, read).await?
     };
     Ok(page.answer(&address, "/api/v1/timelines/public", &query))
+}
+
+fn public_stretch(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+    only_media: bool,
+    now_ms: i64,
+) -> Result<Stretch, StoreError> {
+    let unwanted = Unwanted::load(tx, viewer, now_ms)?;
+    if unwanted.is_empty() && !only_media {
+        let posts = timeline::public(tx, range, viewer)?;
+        return Ok(Stretch { posts, rest: None });
+    }
+    let picks = |post: &TimelinePost| !unwanted.has(post) && (!only_media || with_media(post));
+    timeline::public_picked(tx, range, viewer, &picks)
 }
 
 /// The posts of a source that the viewer may see.
@@ -102,76 +104,4 @@ fn readable(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<SourceKey>, StoreErr
 
 fn with_media(post: &TimelinePost) -> bool {
     has_media(&post.raw)
-}
-
-/// The body of a page and its range.
-struct Page {
-    body: Vec<u8>,
-    /// The newest and the oldest ID; `None` if it is empty.
-    ends: Option<(LocalId, LocalId)>,
-}
-
-impl Page {
-    /// A page of picked posts, of as many reads as fill it. None is held up for long, and a client
-    /// that has gone away ends them.
-    async fn picked(
-        app: &App,
-        range: Range,
-        viewer: Viewer,
-        stretch: impl Fn(&mut Tx<'_>, &Range) -> Result<Option<Stretch>, StoreError>
-        + Clone
-        + Send
-        + 'static,
-    ) -> Result<Self, ApiError> {
-        let mut posts = Vec::new();
-        let mut next = Some(range);
-        while let Some(range) = next {
-            let stretch = stretch.clone();
-            let read = app.store.read(move |tx| stretch(tx, &range)).await?;
-            let mut read = read.ok_or(ApiError::NotFound)?;
-            match range.min {
-                // Upward, what is read later is newer.
-                Some(_) => posts.splice(0..0, read.posts).for_each(drop),
-                None => posts.append(&mut read.posts),
-            }
-            next = read.rest;
-        }
-        let posts: Arc<[TimelinePost]> = posts.into();
-        answer::read(app, move |tx| Self::write(tx, &posts, viewer)).await
-    }
-
-    /// Also returns what it names without a local ID.
-    fn write(
-        tx: &mut Tx<'_>,
-        posts: &[TimelinePost],
-        viewer: Viewer,
-    ) -> Result<(Self, Unmapped), StoreError> {
-        let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
-            .into_iter()
-            .map(|instance| (instance.id, instance))
-            .collect();
-        let shown = posts.iter().filter_map(|post| {
-            let instance = instances.get(&post.instance)?;
-            Some(Shown::status(post, instance))
-        });
-        let shown: Vec<Shown> = shown.collect();
-        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
-        let ends = posts.first().zip(posts.last());
-        let page = Self {
-            body: Shown::list(&shown, &local, None),
-            ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
-        };
-        Ok((page, unmapped))
-    }
-
-    fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {
-        let link = self
-            .ends
-            .and_then(|ends| query.link(&address.of(path), ends));
-        let mut response = ([(CONTENT_TYPE, JSON)], self.body).into_response();
-        if let Some(link) = link {
-            response.headers_mut().insert(LINK, link);
-        }
-        response
-    }
 }

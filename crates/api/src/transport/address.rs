@@ -8,6 +8,7 @@ use axum::{
 use crate::App;
 
 /// The server's own address as its clients write it, without a trailing slash.
+#[derive(Clone, Debug)]
 pub(crate) struct Address(String);
 
 impl Address {

@@ -12,6 +12,7 @@ mod list_settings;
 mod mail_address;
 mod mark;
 mod nickname;
+mod notification_kind;
 mod passphrase;
 mod passphrase_hash;
 mod pending_account;
@@ -33,6 +34,7 @@ pub use list_settings::{
 pub use mail_address::{MailAddress, MailAddressError};
 pub use mark::{Mark, MarkedTimeline};
 pub use nickname::{Nickname, NicknameError};
+pub use notification_kind::NotificationKind;
 pub use passphrase::{Passphrase, PassphraseError};
 pub use passphrase_hash::{HashCost, PassphraseHash};
 pub use pending_account::{PendingCheck, VerificationDigest, VerificationState};

@@ -12,6 +12,7 @@ mod operator;
 mod pages;
 mod paging;
 mod people;
+mod reading;
 mod references;
 mod requests;
 mod returns;

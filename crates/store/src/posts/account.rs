@@ -35,6 +35,13 @@ pub struct Account {
     pub raw: String,
 }
 
+impl Account {
+    /// Whether the instance that showed it is its own.
+    pub fn is_of_instance(&self) -> bool {
+        !self.acct.is_empty() && !self.acct.contains('@')
+    }
+}
+
 /// The accounts of those IDs, in no order: one for each instance that has shown it.
 pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreError> {
     if ids.is_empty() {
@@ -57,6 +64,22 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
             })
         },
     )?)
+}
+
+/// The IDs of at most `limit` accounts whose names with their hosts begin so, in lower case, by their names.
+pub fn beginning_with(
+    tx: &mut Tx<'_>,
+    beginning: &str,
+    limit: u32,
+) -> Result<Vec<AccountId>, StoreError> {
+    let end = format!("{beginning}{}", char::MAX);
+    let found = tx.query(
+        "select distinct acct_key, acct_id from account
+         where acct_key >= $1 and acct_key < $2 order by acct_key limit $3",
+        &[&beginning, &end.as_str(), &i64::from(limit)],
+        |row| from_sql(row.i64("acct_id")?),
+    )?;
+    Ok(found)
 }
 
 /// Accounts as they are stored, by upstream ID.

@@ -8,7 +8,7 @@
 use driftline_core::social::AccountName;
 use driftline_db::{Column, Tx};
 
-use super::{library_removal, log_ins};
+use super::{home_source, library_removal, log_ins, notification};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, from_sql, sql},
@@ -74,15 +74,21 @@ pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, 
     // Two accounts of this server have a row each.
     let related = others(tx, key, ("relation", "account_id", "other_id"))?;
     let relations = remove_pairs(tx, key, "relation", (&related, &related))?;
+    notification::forget(tx, account, &related)?;
     let muted = others(tx, key, ("mute", "account_id", "other_id"))?;
     let muted_by = others(tx, key, ("mute", "other_id", "account_id"))?;
     let mutes = remove_pairs(tx, key, "mute", (&muted, &muted_by))?;
     let objects = library_removal::count(tx, account)?;
     let is_kept_empty = library_removal::remove_some(tx, account, CHUNK)?;
     let objects = objects - library_removal::count(tx, account)?;
-    let is_done = related.is_empty() && muted.is_empty() && muted_by.is_empty() && is_kept_empty;
+    let is_done = related.is_empty()
+        && muted.is_empty()
+        && muted_by.is_empty()
+        && is_kept_empty
+        && notification::remove_some(tx, account, CHUNK)?;
     if is_done {
         log_ins::end_all(tx, account)?;
+        home_source::remove_all(tx, account)?;
         tx.execute_later("delete from profile where account_id = $1", &[&key])?;
         library::remove_of_account(tx, account)?;
         tx.execute_later("delete from local_account where id = $1", &[&key])?;

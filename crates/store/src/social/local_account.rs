@@ -223,6 +223,21 @@ pub fn list(
     )
 }
 
+/// At most `limit` accounts whose names begin so, in any case, by their names.
+pub fn beginning_with(
+    tx: &mut Tx<'_>,
+    beginning: &str,
+    limit: u32,
+) -> Result<Vec<LocalAccount>, StoreError> {
+    let beginning = beginning.to_ascii_lowercase();
+    let end = format!("{beginning}{}", char::MAX);
+    select(
+        tx,
+        "where name_key >= $1 and name_key < $2 and not deleting order by name_key limit $3",
+        &[&beginning.as_str(), &end.as_str(), &i64::from(limit)],
+    )
+}
+
 /// How many accounts there are, or how many logged in from `since_ms` on.
 pub fn count(tx: &mut Tx<'_>, since_ms: Option<i64>) -> Result<i64, StoreError> {
     Ok(tx.query_one(

@@ -5,12 +5,14 @@
 //! do something to each other at once do it one after the other. A copy of an account of an instance has
 //! no row, and never acts: it accepts every follow, which stays here.
 
+use std::collections::HashMap;
+
 use driftline_core::social::{
     Direction, Relation, RelationMove, RelationPair, RelationRefused, RelationStep,
 };
 use driftline_db::{Column, DbError, Root, Row, Tx};
 
-use super::{list_member, local_account, parsed, profile};
+use super::{list_member, local_account, notification, parsed, profile};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql},
@@ -138,6 +140,7 @@ pub fn change(
         (row.show_boosts, row.notify) = (true, false);
     }
     store(tx, account, &row)?;
+    notification::follows(tx, (account, other), after, &steps, (id, now_ms))?;
     if let Some(other) = local_account_id(other) {
         let known = load(tx, other, account_id(account))?;
         let is_following = matches!(
@@ -293,6 +296,21 @@ pub fn page(
     Ok(rows)
 }
 
+/// All to whom an account stands so, in no order.
+pub fn all(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    relation: Relation,
+) -> Result<Vec<RelationRow>, StoreError> {
+    let rows = tx.query(
+        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notify
+         from relation where account_id = $1 and outgoing = $2",
+        &[&sql(account), &relation.name()],
+        |row| Ok(from_row(row)),
+    )?;
+    rows.into_iter().collect()
+}
+
 /// How many there are in [`page`], without a range.
 pub fn count(
     tx: &mut Tx<'_>,
@@ -308,6 +326,37 @@ pub fn count(
             row.i64("others")
         })?,
     )
+}
+
+/// How many follow an account, and how many it follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FollowCounts {
+    /// Its followers, all of this server.
+    pub followers: i64,
+    /// Those that it follows.
+    pub following: i64,
+}
+
+/// The counts of those accounts; those that have none are left out.
+pub fn follow_counts(
+    tx: &mut Tx<'_>,
+    accounts: &[LocalAccountId],
+) -> Result<HashMap<LocalAccountId, FollowCounts>, StoreError> {
+    let ids = Column::i64(accounts.iter().map(|id| sql(*id)));
+    let found = tx.query(
+        "select account_id, sum(case when incoming = 'following' then 1 else 0 end) as followers,
+             sum(case when outgoing = 'following' then 1 else 0 end) as following
+         from relation where account_id {in $1} group by account_id",
+        &[&ids],
+        |row| {
+            let counts = FollowCounts {
+                followers: row.i64("followers")?,
+                following: row.i64("following")?,
+            };
+            Ok((from_sql(row.i64("account_id")?)?, counts))
+        },
+    )?;
+    Ok(found.into_iter().collect())
 }
 
 const fn columns(direction: Direction) -> (&'static str, &'static str) {

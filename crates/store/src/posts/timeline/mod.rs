@@ -19,12 +19,14 @@ mod places;
 mod status;
 mod stored;
 
+use std::collections::HashSet;
+
 use driftline_core::post::Visibility;
 use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    id_types::{AccountId, InstanceId, LocalId, SourceId, SourceKey},
+    id_types::{AccountId, InstanceId, LocalId, SourceId, SourceKey, from_sql},
     reservation::Bound,
     viewer::ReadableSources,
 };
@@ -35,7 +37,7 @@ pub use crate::viewer::Viewer;
 pub use by_post_id::{PostKey, by_post_ids, keys};
 pub(crate) use entries::Standing;
 pub use named::named;
-pub use status::status;
+pub use status::{at_its_place, status};
 
 /// A part of a timeline, with Mastodon's bounds.
 ///
@@ -185,6 +187,20 @@ pub fn by_author(
         authors: vec![author],
     };
     home(tx, range, viewer, &takes, picks)
+}
+
+/// Which of those accounts a viewer may know of: the authors of posts that it may read.
+pub fn known_authors(
+    tx: &mut Tx<'_>,
+    authors: &[AccountId],
+    viewer: Viewer,
+) -> Result<HashSet<AccountId>, StoreError> {
+    let sources = ReadableSources::load(tx, viewer)?.all();
+    if authors.is_empty() || sources.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let known = places::authors_of(tx, authors, &sources)?;
+    Ok(known.into_iter().map(from_sql).collect::<Result<_, _>>()?)
 }
 
 /// The timeline of a source; empty if there is none that this viewer may read.

@@ -148,6 +148,26 @@ fn read_authors(
     Ok(places)
 }
 
+/// Which of those authors wrote anything that these sources show.
+pub(super) fn authors_of(
+    tx: &mut Tx<'_>,
+    authors: &[AccountId],
+    sources: &[ReadableSource],
+) -> Result<Vec<i64>, DbError> {
+    let window = Window {
+        above: i64::MIN,
+        below: i64::MAX,
+        is_upward: false,
+    };
+    let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
+    tx.query_each(
+        &format!("{sql} {}", window.order()),
+        &SourcesByVisibility::of(sources).params(&window),
+        &[Column::i64(authors.iter().map(|id| self::sql(*id)))],
+        |row| row.i64("account_id"),
+    )
+}
+
 /// The sources of which posts of each visibility are shown.
 struct SourcesByVisibility {
     public: Column<'static>,

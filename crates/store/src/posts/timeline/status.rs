@@ -3,13 +3,13 @@
 use driftline_db::{DbError, Tx};
 
 use super::{
-    TimelinePost,
-    entries::{self, PostEntry},
+    Rule, TimelinePost,
+    entries::{self, FirstPlaces, PostEntry},
     stored::{self, StoredPost},
 };
 use crate::{
     error::StoreError,
-    id_types::{LocalId, sql},
+    id_types::{LocalId, from_sql, sql},
     viewer::{ReadableSources, Viewer},
 };
 
@@ -41,6 +41,27 @@ pub fn status(
     let readable = ReadableSources::load(tx, viewer)?;
     let is_shown = is_shown(tx, raw_id, alias_source, &found, &readable)?;
     Ok(is_shown.then_some(TimelinePost { id, ..found.post }))
+}
+
+/// A post at the place that it took first in all that a viewer may read, by the ID that the store knows it
+/// by; `None` if that viewer may not see it.
+pub fn at_its_place(
+    tx: &mut Tx<'_>,
+    post: LocalId,
+    viewer: Viewer,
+) -> Result<Option<TimelinePost>, StoreError> {
+    let post_id = sql(post);
+    let posts = stored::by_ids(tx, &[post_id], None)?;
+    let Some(found) = posts.get(&post_id) else {
+        return Ok(None);
+    };
+    let public_id = found.post.public_id;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let places = FirstPlaces::load(tx, &posts, &Rule::Readable(&readable))?;
+    match places.of(post_id) {
+        Some(place) => status(tx, from_sql(place)?, viewer),
+        None => status(tx, public_id, viewer),
+    }
 }
 
 fn is_shown(

@@ -1,0 +1,196 @@
+//! Accounts as Mastodon shows them: those of this server, and authors of posts that were read.
+
+use std::collections::HashMap;
+
+use driftline_core::social::Profile;
+use driftline_mastodon::iso_8601;
+use driftline_store::{
+    AccountId, Instance, LocalAccountId, StoreError, Tx, account, account_id, instance,
+    local_account_id,
+    social::{
+        local_account::{self, LocalAccount},
+        profile,
+        relation::{self, FollowCounts},
+    },
+    timeline::{self, Viewer},
+};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    local_references::{LocalReferences, Unmapped},
+    status::Shown,
+};
+use crate::transport::Address;
+
+/// The accounts that an answer shows, by their IDs.
+#[derive(Debug, Default)]
+pub(super) struct AccountEntities(HashMap<AccountId, Box<RawValue>>);
+
+impl AccountEntities {
+    /// Those of `ids` that a viewer may know of: accounts of this server if it has one itself, and authors of
+    /// posts that it may read, or to whom it has a relation. Also returns what they name without a local
+    /// ID.
+    pub(super) fn load(
+        tx: &mut Tx<'_>,
+        ids: &[AccountId],
+        viewer: Viewer,
+        address: &Address,
+    ) -> Result<(Self, Unmapped), StoreError> {
+        let (mut local, mut authors) = (Vec::new(), Vec::new());
+        for id in ids {
+            match local_account_id(*id) {
+                Some(id) => local.push(id),
+                None => authors.push(*id),
+            }
+        }
+        let mut entities = Self::default();
+        if viewer != Viewer::Anonymous {
+            entities.add_local(tx, &local, address)?;
+        }
+        let unmapped = entities.add_authors(tx, &authors, viewer)?;
+        Ok((entities, unmapped))
+    }
+
+    fn add_local(
+        &mut self,
+        tx: &mut Tx<'_>,
+        ids: &[LocalAccountId],
+        address: &Address,
+    ) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let profiles = profile::by_ids(tx, ids)?;
+        let profiles: HashMap<LocalAccountId, Profile> = profiles.into_iter().collect();
+        let counts = relation::follow_counts(tx, ids)?;
+        for account in local_account::by_ids(tx, ids)? {
+            let profile = profiles.get(&account.id).cloned().unwrap_or_default();
+            let counts = counts.get(&account.id).copied().unwrap_or_default();
+            let entity = local_entity(&account, &profile, counts, address);
+            if let Ok(json) = serde_json::value::to_raw_value(&entity) {
+                self.0.insert(account_id(account.id), json);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_authors(
+        &mut self,
+        tx: &mut Tx<'_>,
+        ids: &[AccountId],
+        viewer: Viewer,
+    ) -> Result<Unmapped, StoreError> {
+        let mut known = timeline::known_authors(tx, ids, viewer)?;
+        if let Viewer::Account(viewer) = viewer {
+            let related = relation::to(tx, viewer, ids)?;
+            known.extend(related.into_iter().map(|row| row.other));
+        }
+        let ids: Vec<AccountId> = known.into_iter().collect();
+        let instances: HashMap<_, Instance> = instance::all(tx)?
+            .into_iter()
+            .map(|instance| (instance.id, instance))
+            .collect();
+        let mut best: HashMap<AccountId, account::Account> = HashMap::new();
+        for copy in account::by_ids(tx, &ids)? {
+            // One that posts only name says nothing of itself.
+            if copy.acct.is_empty() {
+                continue;
+            }
+            // Its own instance knows it best.
+            match best.get(&copy.id) {
+                Some(other) if other.is_of_instance() || !copy.is_of_instance() => {}
+                _ => {
+                    best.insert(copy.id, copy);
+                }
+            }
+        }
+        let shown = best.values().filter_map(|account| {
+            let instance = instances.get(&account.instance)?;
+            Some((account.id, Shown::account(account, instance)))
+        });
+        let (ids, shown): (Vec<AccountId>, Vec<Shown>) = shown.unzip();
+        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
+        for (id, shown) in ids.into_iter().zip(shown) {
+            let mut body = Vec::new();
+            shown.write(&mut body, &local, None);
+            let text = String::from_utf8(body).ok();
+            if let Some(json) = text.and_then(|text| RawValue::from_string(text).ok()) {
+                self.0.insert(id, json);
+            }
+        }
+        Ok(unmapped)
+    }
+
+    /// The entity `Account`; `None` of an account that the viewer does not know of.
+    pub(super) fn of(&self, id: AccountId) -> Option<&RawValue> {
+        self.0.get(&id).map(|json| &**json)
+    }
+
+    /// Those of the IDs, in their order, without those that are not known.
+    pub(super) fn in_order<'s>(
+        &'s self,
+        ids: impl IntoIterator<Item = AccountId> + 's,
+    ) -> Vec<&'s RawValue> {
+        ids.into_iter().filter_map(|id| self.of(id)).collect()
+    }
+}
+
+/// The entity `Account` of an account of this server.
+pub(super) fn local_entity(
+    account: &LocalAccount,
+    profile: &Profile,
+    counts: FollowCounts,
+    address: &Address,
+) -> Value {
+    let name = account.name.as_str();
+    let url = address.of(&format!("/@{name}"));
+    let picture = |set: &Option<String>| set.clone().unwrap_or_else(|| address.of(MISSING));
+    let (avatar, header) = (picture(&profile.avatar), picture(&profile.header));
+    let fields = profile.fields.iter().map(|field| {
+        json!({
+            "name": escaped(&field.name), "value": escaped(&field.value), "verified_at": Value::Null,
+        })
+    });
+    json!({
+        "id": account.id.to_string(),
+        "username": name,
+        "acct": name,
+        "display_name": account.nickname.or_name(&account.name),
+        "locked": profile.locked,
+        "bot": profile.bot,
+        "discoverable": profile.discoverable,
+        "indexable": false,
+        "group": false,
+        "created_at": iso_8601(account.created_at_ms),
+        "note": paragraphs(&profile.bio),
+        "url": url,
+        "uri": url,
+        "avatar": avatar,
+        "avatar_static": avatar,
+        "header": header,
+        "header_static": header,
+        "followers_count": counts.followers,
+        "following_count": counts.following,
+        "statuses_count": 0,
+        "last_status_at": Value::Null,
+        "hide_collections": false,
+        "noindex": true,
+        "emojis": [],
+        "roles": [],
+        "fields": fields.collect::<Vec<_>>(),
+    })
+}
+
+/// A text as HTML, by paragraphs.
+fn paragraphs(text: &str) -> String {
+    let paragraphs = text.split("\n\n").filter(|text| !text.trim().is_empty());
+    let paragraph = |text: &str| format!("<p>{}</p>", escaped(text).replace('\n', "<br>"));
+    paragraphs.map(paragraph).collect()
+}
+
+fn escaped(text: &str) -> String {
+    maud::html! { (text) }.into_string()
+}
+
+/// Where the picture of who has none is.
+pub(super) const MISSING: &str = "/pictures/missing.png";

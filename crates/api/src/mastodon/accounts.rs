@@ -1,0 +1,432 @@
+//! Accounts, and what they wrote.
+
+use std::sync::Arc;
+
+use axum::{Json, Router, extract::State, response::Response, routing::get};
+use driftline_core::{
+    acct::AcctKey,
+    social::{AccountName, Direction, Relation},
+};
+use driftline_mastodon::{RawObject, has_media};
+use driftline_store::{
+    AccountId, LocalAccountId, StoreError, Tx, account, account_id, local_account_id,
+    social::{
+        local_account,
+        relation::{self, RelationRow},
+    },
+    timeline::{self, Range, TimelinePost, Viewer},
+};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    account_entities::AccountEntities,
+    answer,
+    page::Page,
+    page_query::{Limits, PageQuery},
+};
+use crate::{
+    App,
+    auth::{LoggedIn, MayRead, needs},
+    transport::{Address, ApiError, Params, PathId},
+};
+
+/// The routes.
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/accounts/lookup", get(look_up))
+        .route("/api/v1/accounts/search", get(search))
+        .route("/api/v1/accounts/{id}", get(one))
+        .route("/api/v1/accounts/{id}/statuses", get(statuses))
+        .route("/api/v1/accounts/{id}/followers", get(followers))
+        .route("/api/v1/accounts/{id}/following", get(following))
+        .route("/api/v1/accounts/{id}/featured_tags", get(featured_tags))
+}
+
+/// Accounts in an answer, which borrow nothing.
+pub(super) type Entities = Vec<Box<RawValue>>;
+
+/// `GET /api/v1/accounts/{id}`: the entity `Account`.
+async fn one(
+    MayRead(caller, _): MayRead<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    address: Address,
+) -> Result<Json<Box<RawValue>>, ApiError> {
+    entity(&app, AccountId::new(id), caller.viewer(), address).await
+}
+
+/// What a name is looked up with.
+#[derive(Deserialize)]
+struct LookUp {
+    acct: String,
+}
+
+/// `GET /api/v1/accounts/lookup`: the entity `Account` of an `acct`.
+async fn look_up(
+    MayRead(caller, _): MayRead<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    Params(LookUp { acct }): Params<LookUp>,
+) -> Result<Json<Box<RawValue>>, ApiError> {
+    let domain = address.domain().to_owned();
+    let find = move |tx: &mut Tx<'_>| named(tx, &acct, &domain);
+    let id = app.store.read(find).await?.ok_or(ApiError::NotFound)?;
+    entity(&app, id, caller.viewer(), address).await
+}
+
+/// The account of an `acct`, be it of this server or an author's.
+pub(super) fn named(
+    tx: &mut Tx<'_>,
+    acct: &str,
+    domain: &str,
+) -> Result<Option<AccountId>, StoreError> {
+    let acct = acct.trim().trim_start_matches('@');
+    let name = match acct.split_once('@') {
+        Some((name, host)) if host.eq_ignore_ascii_case(domain) => Some(name),
+        Some(_) => None,
+        None => Some(acct),
+    };
+    let Some(name) = name else {
+        let key = AcctKey::of(acct, "");
+        return Ok(key.map(|key| AccountId::new(key.account_id())));
+    };
+    let Ok(name) = AccountName::new(name) else {
+        return Ok(None);
+    };
+    let found = local_account::by_name(tx, &name)?;
+    Ok(found.map(|account| account_id(account.id)))
+}
+
+async fn entity(
+    app: &App,
+    id: AccountId,
+    viewer: Viewer,
+    address: Address,
+) -> Result<Json<Box<RawValue>>, ApiError> {
+    let found = entities(app, viewer, address, move |_| Ok(vec![id])).await?;
+    let found = found.into_iter().next();
+    Ok(Json(found.ok_or(ApiError::NotFound)?))
+}
+
+/// The accounts that `find` finds, in its order, without those of which the viewer does not know.
+pub(super) async fn entities(
+    app: &App,
+    viewer: Viewer,
+    address: Address,
+    find: impl Fn(&mut Tx<'_>) -> Result<Vec<AccountId>, StoreError> + Clone + Send + 'static,
+) -> Result<Entities, ApiError> {
+    answer::read(app, move |tx| {
+        let ids = find(tx)?;
+        let (entities, unmapped) = AccountEntities::load(tx, &ids, viewer, &address)?;
+        let found = entities.in_order(ids).into_iter().map(ToOwned::to_owned);
+        Ok((found.collect(), unmapped))
+    })
+    .await
+}
+
+/// What accounts are searched with.
+#[derive(Deserialize)]
+struct Search {
+    q: String,
+    limit: Option<Value>,
+    offset: Option<Value>,
+    #[serde(default)]
+    following: Option<Value>,
+}
+
+/// `GET /api/v1/accounts/search`: the entities `Account` whose names begin with a text.
+async fn search(
+    caller: LoggedIn<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    Params(search): Params<Search>,
+) -> Result<Json<Entities>, ApiError> {
+    let account = caller.account.id;
+    let limit = number(search.limit.as_ref(), 40, 80)?;
+    let offset = number(search.offset.as_ref(), 0, 10_000)?;
+    let only_followed = is_true(search.following.as_ref());
+    let found = found(
+        &app,
+        Viewer::Account(account),
+        address,
+        search.q,
+        only_followed,
+    )
+    .await?;
+    Ok(Json(found.into_iter().skip(offset).take(limit).collect()))
+}
+
+/// The accounts whose names begin so.
+pub(super) async fn found(
+    app: &App,
+    viewer: Viewer,
+    address: Address,
+    text: String,
+    only_followed: bool,
+) -> Result<Entities, ApiError> {
+    let domain = address.domain().to_owned();
+    entities(app, viewer, address, move |tx| {
+        let mut ids = beginning_with(tx, &text, &domain)?;
+        if let Viewer::Account(account) = viewer
+            && only_followed
+        {
+            let related = relation::to(tx, account, &ids)?;
+            let is_followed = |id: &AccountId| {
+                let mut related = related.iter();
+                related.any(|row| row.other == *id && row.pair.outgoing == Relation::Following)
+            };
+            ids.retain(is_followed);
+        }
+        Ok(ids)
+    })
+    .await
+}
+
+fn beginning_with(tx: &mut Tx<'_>, text: &str, domain: &str) -> Result<Vec<AccountId>, StoreError> {
+    let text = text.trim().trim_start_matches('@').to_ascii_lowercase();
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut ids = Vec::new();
+    if text.contains('@') {
+        ids.extend(named(tx, &text, domain)?);
+    } else {
+        let local = local_account::beginning_with(tx, &text, MAX_FOUND)?;
+        ids.extend(local.into_iter().map(|account| account_id(account.id)));
+    }
+    for id in account::beginning_with(tx, &text, MAX_FOUND)? {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// `GET /api/v1/accounts/{id}/statuses`: what an account wrote, as far as its viewer may read it.
+async fn statuses(
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    address: Address,
+    query: PageQuery,
+) -> Result<Response, ApiError> {
+    let (viewer, author) = (caller.viewer(), AccountId::new(id));
+    let known = entities(&app, viewer, address.clone(), move |_| Ok(vec![author])).await?;
+    if known.is_empty() {
+        return Err(ApiError::NotFound);
+    }
+    let filter = Arc::new(StatusFilter::of(&query));
+    let page = if filter.takes_nothing || local_account_id(author).is_some() {
+        answer::read(&app, move |tx| Page::write(tx, &[], viewer)).await?
+    } else {
+        let read = move |tx: &mut Tx<'_>, range: &Range| {
+            let picks = |post: &TimelinePost| filter.takes(post);
+            let picks: Option<timeline::Picks<'_>> = if filter.takes_all() {
+                None
+            } else {
+                Some(&picks)
+            };
+            timeline::by_author(tx, range, viewer, author, picks).map(Some)
+        };
+        Page::picked(&app, query.range, viewer, read).await?
+    };
+    let path = format!("/api/v1/accounts/{id}/statuses");
+    Ok(page.answer(&address, &path, &query))
+}
+
+/// Which posts of an account are asked for.
+#[derive(Debug)]
+struct StatusFilter {
+    only_media: bool,
+    without_replies: bool,
+    without_boosts: bool,
+    tag: Option<String>,
+    /// Pinned posts alone, which mirrored accounts have none of here.
+    takes_nothing: bool,
+}
+
+impl StatusFilter {
+    fn of(query: &PageQuery) -> Self {
+        Self {
+            only_media: query.only_media,
+            without_replies: query.is_set("exclude_replies"),
+            without_boosts: query.is_set("exclude_reblogs"),
+            tag: query.text("tagged").map(str::to_lowercase),
+            takes_nothing: query.is_set("pinned"),
+        }
+    }
+
+    fn takes_all(&self) -> bool {
+        !self.only_media && !self.without_replies && !self.without_boosts && self.tag.is_none()
+    }
+
+    fn takes(&self, post: &TimelinePost) -> bool {
+        if self.without_boosts && post.boost_of.is_some()
+            || self.only_media && !has_media(&post.raw)
+        {
+            return false;
+        }
+        let status = RawObject::parse(&post.raw).unwrap_or_default();
+        let is_reply = || {
+            let replied_to = status.id("in_reply_to_account_id");
+            // Threads of one's own are no replies.
+            status.id("in_reply_to_id").is_some() && replied_to != status.object("account").id("id")
+        };
+        if self.without_replies && is_reply() {
+            return false;
+        }
+        let is_tag = |tag: &str| {
+            let mut tags = status.objects("tags");
+            tags.any(|found| {
+                found
+                    .text("name")
+                    .is_some_and(|name| name.to_lowercase() == tag)
+            })
+        };
+        self.tag.as_deref().is_none_or(is_tag)
+    }
+}
+
+/// `GET /api/v1/accounts/{id}/followers`: accounts of this server that follow one of it. Who follows an author
+/// of posts that were read is known to nobody else.
+async fn followers(
+    caller: LoggedIn<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    address: Address,
+    query: RelatedQuery,
+) -> Result<Response, ApiError> {
+    let path = format!("/api/v1/accounts/{id}/followers");
+    let viewer = Viewer::Account(caller.account.id);
+    let of = (AccountId::new(id), Direction::Incoming);
+    related(&app, viewer, of, address, (&path, query)).await
+}
+
+/// `GET /api/v1/accounts/{id}/following`: whom an account of this server follows, as far as its viewer knows
+/// of them.
+async fn following(
+    caller: LoggedIn<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    address: Address,
+    query: RelatedQuery,
+) -> Result<Response, ApiError> {
+    let path = format!("/api/v1/accounts/{id}/following");
+    let viewer = Viewer::Account(caller.account.id);
+    let of = (AccountId::new(id), Direction::Outgoing);
+    related(&app, viewer, of, address, (&path, query)).await
+}
+
+async fn related(
+    app: &App,
+    viewer: Viewer,
+    (id, direction): (AccountId, Direction),
+    address: Address,
+    (path, query): (&str, RelatedQuery),
+) -> Result<Response, ApiError> {
+    let known = entities(app, viewer, address.clone(), move |_| Ok(vec![id])).await?;
+    if known.is_empty() {
+        return Err(ApiError::NotFound);
+    }
+    let Some(account) = local_account_id(id) else {
+        return Ok(query.page.answer(&address, path, &Entities::new(), None));
+    };
+    relation_page(
+        app,
+        viewer,
+        account,
+        (direction, Relation::Following),
+        address,
+        (path, query),
+    )
+    .await
+}
+
+/// A page of those who stand so to an account, as entities.
+pub(super) async fn relation_page(
+    app: &App,
+    viewer: Viewer,
+    account: LocalAccountId,
+    (direction, relation): (Direction, Relation),
+    address: Address,
+    (path, query): (&str, RelatedQuery),
+) -> Result<Response, ApiError> {
+    let (range, of) = (query.page.range, address.clone());
+    let id_of = move |row: &RelationRow| match direction {
+        Direction::Outgoing => row.outgoing_id,
+        Direction::Incoming => row.incoming_id,
+    };
+    let read = answer::read(app, move |tx| {
+        let rows = relation::page(tx, account, direction, relation, &range)?;
+        let ids: Vec<AccountId> = rows.iter().map(|row| row.other).collect();
+        let (entities, unmapped) = AccountEntities::load(tx, &ids, viewer, &of)?;
+        let found: Entities = entities
+            .in_order(ids)
+            .into_iter()
+            .map(ToOwned::to_owned)
+            .collect();
+        let ends = rows.first().zip(rows.last());
+        let ends = ends.map(|(newest, oldest)| (id_of(newest), id_of(oldest)));
+        Ok(((found, ends), unmapped))
+    });
+    let (found, ends) = read.await?;
+    Ok(query.page.answer(&address, path, &found, ends))
+}
+
+/// The query of a request for a page of accounts.
+pub(super) struct RelatedQuery {
+    pub(super) page: PageQuery,
+}
+
+impl<S: Send + Sync> axum::extract::FromRequestParts<S> for RelatedQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        _: &S,
+    ) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let page = PageQuery::parse(query, Limits::ACCOUNTS)?;
+        Ok(Self { page })
+    }
+}
+
+/// `GET /api/v1/accounts/{id}/featured_tags`: nobody features any here.
+async fn featured_tags(
+    MayRead(caller, _): MayRead<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    address: Address,
+) -> Result<Json<[u8; 0]>, ApiError> {
+    let account = AccountId::new(id);
+    let _known = entity(&app, account, caller.viewer(), address).await?;
+    Ok(Json([]))
+}
+
+/// A whole number of a request, as JSON or as a form has it; at most `max`.
+pub(super) fn number(value: Option<&Value>, default: usize, max: usize) -> Result<usize, ApiError> {
+    let parsed = match value {
+        None | Some(Value::Null) => return Ok(default),
+        Some(Value::String(text)) if text.is_empty() => return Ok(default),
+        Some(Value::String(text)) => text.parse::<u64>().ok(),
+        Some(value) => value.as_u64(),
+    };
+    let parsed = parsed.ok_or_else(|| {
+        ApiError::BadParameter("limit and offset have to be whole numbers".to_owned())
+    })?;
+    Ok(usize::try_from(parsed).unwrap_or(max).min(max))
+}
+
+/// Whether a value of a request is true.
+pub(super) fn is_true(value: Option<&Value>) -> bool {
+    match value {
+        Some(Value::Bool(value)) => *value,
+        Some(Value::String(text)) => super::page_query::is_true(text),
+        Some(Value::Number(number)) => number.as_i64() != Some(0),
+        _ => false,
+    }
+}
+
+/// More are not looked through.
+const MAX_FOUND: u32 = 400;

@@ -1,0 +1,55 @@
+//! Home timelines.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use driftline_core::social::Relation;
+use driftline_mastodon::has_media;
+use driftline_store::{
+    LocalAccountId, StoreError, Tx,
+    social::{home_source, relation},
+    timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
+};
+
+use super::{page::Page, page_query::PageQuery, unwanted::Unwanted};
+use crate::{
+    App,
+    auth::{LoggedIn, needs},
+    transport::{Address, ApiError},
+};
+
+/// `GET /api/v1/timelines/home`: what those write whom the account follows, and what the sources show that it
+/// chose.
+pub(super) async fn home(
+    caller: LoggedIn<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    query: PageQuery,
+) -> Result<Response, ApiError> {
+    let (account, now_ms) = (caller.account.id, app.people.now_ms());
+    let only_media = query.only_media;
+    let read = move |tx: &mut Tx<'_>, range: &Range| {
+        home_page(tx, account, range, only_media, now_ms).map(Some)
+    };
+    let page = Page::picked(&app, query.range, Viewer::Account(account), read).await?;
+    Ok(page.answer(&address, "/api/v1/timelines/home", &query))
+}
+
+fn home_page(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    range: &Range,
+    only_media: bool,
+    now_ms: i64,
+) -> Result<Stretch, StoreError> {
+    let followed = relation::all(tx, account, Relation::Following)?;
+    let unwanted = Unwanted::of(tx, account, &followed, now_ms)?;
+    let rule = HomeRule {
+        sources: home_source::all(tx, account)?,
+        authors: followed.iter().map(|row| row.other).collect(),
+    };
+    let picks = |post: &TimelinePost| !unwanted.has(post) && (!only_media || has_media(&post.raw));
+    let all = unwanted.is_empty() && !only_media;
+    let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
+    timeline::home(tx, range, Viewer::Account(account), &rule, picks)
+}

@@ -1,0 +1,118 @@
+//! Pages of posts, as they are answered.
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    http::header::{CONTENT_TYPE, LINK},
+    response::{IntoResponse, Response},
+};
+use driftline_store::{
+    InstanceId, LocalId, StoreError, Tx,
+    instance::{self, Instance},
+    timeline::{Range, Stretch, TimelinePost, Viewer},
+};
+
+use super::{
+    JSON, answer,
+    local_references::{LocalReferences, Unmapped},
+    page_query::PageQuery,
+    status::Shown,
+};
+use crate::{
+    App,
+    transport::{Address, ApiError},
+};
+
+/// The body of a page and its range.
+pub(super) struct Page {
+    body: Vec<u8>,
+    /// The newest and the oldest ID; `None` if it is empty.
+    ends: Option<(LocalId, LocalId)>,
+}
+
+impl Page {
+    /// A page of what `stretch` reads, of as many reads as fill it: mostly one. None is held up for long, and a
+    /// client that has gone away ends them. Not found where `stretch` finds no timeline.
+    pub(super) async fn picked(
+        app: &App,
+        range: Range,
+        viewer: Viewer,
+        stretch: impl Fn(&mut Tx<'_>, &Range) -> Result<Option<Stretch>, StoreError>
+        + Clone
+        + Send
+        + 'static,
+    ) -> Result<Self, ApiError> {
+        let first = stretch.clone();
+        let first = answer::read(app, move |tx| {
+            let Some(read) = first(tx, &range)? else {
+                return Ok((None, Unmapped::new()));
+            };
+            if let Some(rest) = read.rest {
+                return Ok((Some(FirstRead::Part(read.posts, rest)), Unmapped::new()));
+            }
+            let (page, unmapped) = Self::write(tx, &read.posts, viewer)?;
+            Ok((Some(FirstRead::Whole(page)), unmapped))
+        });
+        let (mut posts, rest) = match first.await?.ok_or(ApiError::NotFound)? {
+            FirstRead::Whole(page) => return Ok(page),
+            FirstRead::Part(posts, rest) => (posts, rest),
+        };
+        let mut next = Some(rest);
+        while let Some(range) = next {
+            let stretch = stretch.clone();
+            let read = app.store.read(move |tx| stretch(tx, &range)).await?;
+            let mut read = read.ok_or(ApiError::NotFound)?;
+            match range.min {
+                // Upward, what is read later is newer.
+                Some(_) => posts.splice(0..0, read.posts).for_each(drop),
+                None => posts.append(&mut read.posts),
+            }
+            next = read.rest;
+        }
+        let posts: Arc<[TimelinePost]> = posts.into();
+        answer::read(app, move |tx| Self::write(tx, &posts, viewer)).await
+    }
+
+    /// Also returns what it names without a local ID.
+    pub(super) fn write(
+        tx: &mut Tx<'_>,
+        posts: &[TimelinePost],
+        viewer: Viewer,
+    ) -> Result<(Self, Unmapped), StoreError> {
+        let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
+            .into_iter()
+            .map(|instance| (instance.id, instance))
+            .collect();
+        let shown = posts.iter().filter_map(|post| {
+            let instance = instances.get(&post.instance)?;
+            Some(Shown::status(post, instance))
+        });
+        let shown: Vec<Shown> = shown.collect();
+        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
+        let ends = posts.first().zip(posts.last());
+        let page = Self {
+            body: Shown::list(&shown, &local, None),
+            ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
+        };
+        Ok((page, unmapped))
+    }
+
+    pub(super) fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {
+        let link = self
+            .ends
+            .and_then(|ends| query.link(&address.of(path), ends));
+        let mut response = ([(CONTENT_TYPE, JSON)], self.body).into_response();
+        if let Some(link) = link {
+            response.headers_mut().insert(LINK, link);
+        }
+        response
+    }
+}
+
+/// What the first read of a page brought.
+enum FirstRead {
+    /// All of it.
+    Whole(Page),
+    /// A part, with the range of the rest.
+    Part(Vec<TimelinePost>, Range),
+}

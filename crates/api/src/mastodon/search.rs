@@ -1,0 +1,113 @@
+//! Search of accounts, of posts by their addresses, and of tags by their names.
+
+use std::{slice, sync::Arc};
+
+use axum::{Json, Router, extract::State, routing::get};
+use driftline_store::{
+    StoreError, Tx, find, instance,
+    timeline::{self, Viewer},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    accounts::{self, Entities, is_true, number},
+    answer,
+    local_references::{LocalReferences, Unmapped},
+    status::Shown,
+};
+use crate::{
+    App,
+    auth::{MayRead, needs},
+    transport::{Address, ApiError, Params},
+};
+
+/// The routes.
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/api/v2/search", get(search))
+}
+
+/// What is searched.
+#[derive(Deserialize)]
+struct Query {
+    q: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    limit: Option<Value>,
+    offset: Option<Value>,
+    following: Option<Value>,
+}
+
+/// The entity `Search`.
+#[derive(Default, Serialize)]
+struct Found {
+    accounts: Entities,
+    statuses: Entities,
+    hashtags: Vec<Value>,
+}
+
+/// `GET /api/v2/search`: accounts whose names begin with a text, the post of an address, the tag of a name.
+async fn search(
+    MayRead(caller, _): MayRead<needs::ReadSearch>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    Params(query): Params<Query>,
+) -> Result<Json<Found>, ApiError> {
+    let viewer = caller.viewer();
+    let text = query.q.trim().to_owned();
+    if viewer == Viewer::Anonymous && number(query.offset.as_ref(), 0, 1)? > 0 {
+        return Err(ApiError::TokenNeeded);
+    }
+    let limit = number(query.limit.as_ref(), 20, 40)?;
+    let offset = number(query.offset.as_ref(), 0, 10_000)?;
+    let is_of = |kind: &str| query.kind.as_deref().is_none_or(|asked| asked == kind);
+    let mut found = Found::default();
+    let is_address = text.starts_with("https://") || text.starts_with("http://");
+    if is_address {
+        if is_of("statuses") && offset == 0 {
+            found.statuses = post_of(&app, viewer, text).await?;
+        }
+        return Ok(Json(found));
+    }
+    if is_of("accounts") && !text.starts_with('#') {
+        let only_followed = is_true(query.following.as_ref());
+        let all = accounts::found(&app, viewer, address.clone(), text.clone(), only_followed);
+        found.accounts = all.await?.into_iter().skip(offset).take(limit).collect();
+    }
+    let tag = text.strip_prefix('#').unwrap_or(&text);
+    let is_name = |tag: &str| tag.chars().all(|of| of.is_alphanumeric() || of == '_');
+    if is_of("hashtags") && offset == 0 && !tag.is_empty() && is_name(tag) {
+        let url = address.of(&format!("/tags/{tag}"));
+        found.hashtags = vec![json!({ "name": tag, "url": url, "history": [] })];
+    }
+    Ok(Json(found))
+}
+
+/// The post of an address, if the viewer may see it.
+async fn post_of(app: &App, viewer: Viewer, text: String) -> Result<Entities, ApiError> {
+    answer::read(app, move |tx| written(tx, viewer, &text)).await
+}
+
+fn written(
+    tx: &mut Tx<'_>,
+    viewer: Viewer,
+    text: &str,
+) -> Result<(Entities, Unmapped), StoreError> {
+    let nothing = (Entities::new(), Unmapped::new());
+    let Some(id) = find::post(tx, text)? else {
+        return Ok(nothing);
+    };
+    let Some(post) = timeline::at_its_place(tx, id, viewer)? else {
+        return Ok(nothing);
+    };
+    let Some(instance) = instance::by_id(tx, post.instance)? else {
+        return Ok(nothing);
+    };
+    let shown = Shown::status(&post, &instance);
+    let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown), viewer)?;
+    let mut body = Vec::new();
+    shown.write(&mut body, &local, None);
+    let text = String::from_utf8(body).ok();
+    let json = text.and_then(|text| RawValue::from_string(text).ok());
+    Ok((json.into_iter().collect(), unmapped))
+}

@@ -1,0 +1,18 @@
+use strum::{EnumString, IntoStaticStr};
+
+/// What a notification is of. Mastodon's API names them so, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum NotificationKind {
+    /// Somebody follows the account.
+    Follow,
+    /// Somebody asks to follow it.
+    FollowRequest,
+}
+
+impl NotificationKind {
+    /// Its name in the store and in Mastodon's API.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}

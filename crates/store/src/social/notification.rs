@@ -1,0 +1,191 @@
+//! Notifications: what others did that concerns an account. They are written with what they tell of, below
+//! its root, and go with it: who follows no more is told of no more.
+
+use driftline_core::social::{Direction, NotificationKind, Relation, RelationPair, RelationStep};
+use driftline_db::{Column, DbError, Row, Tx};
+
+use super::{mute, parsed};
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql},
+    posts::timeline::Range,
+};
+
+/// A notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Its ID, of when it happened.
+    pub id: LocalId,
+    /// What it is of.
+    pub kind: NotificationKind,
+    /// Who did it.
+    pub from: AccountId,
+    /// The post that it is about.
+    pub post: Option<LocalId>,
+    /// When it happened, Unix ms.
+    pub created_at_ms: i64,
+}
+
+/// Which notifications are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotificationFilter {
+    /// Only of these kinds; `None` for all.
+    pub kinds: Option<Vec<NotificationKind>>,
+    /// Only of what this account did.
+    pub from: Option<AccountId>,
+}
+
+/// Notifies of follows, as two relations change between an account that acts and another one.
+pub(super) fn follows(
+    tx: &mut Tx<'_>,
+    (account, other): (LocalAccountId, AccountId),
+    after: RelationPair,
+    steps: &[RelationStep],
+    (id, now_ms): (LocalId, i64),
+) -> Result<(), StoreError> {
+    let is_changed = |direction| steps.iter().any(|step| step.direction == direction);
+    if let Some(other) = local_account_id(other)
+        && is_changed(Direction::Outgoing)
+    {
+        followed(tx, other, account_id(account), after.outgoing, (id, now_ms))?;
+    }
+    if is_changed(Direction::Incoming) {
+        followed(tx, account, other, after.incoming, (id, now_ms))?;
+    }
+    Ok(())
+}
+
+/// Replaces what an account is told of how another one stands to it.
+fn followed(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    from: AccountId,
+    relation: Relation,
+    (id, now_ms): (LocalId, i64),
+) -> Result<(), StoreError> {
+    tx.execute_later(
+        "delete from notification
+         where account_id = $1 and from_id = $2 and kind in ('follow', 'follow_request')",
+        &[&sql(account), &sql(from)],
+    )?;
+    let kind = match relation {
+        Relation::Following => NotificationKind::Follow,
+        Relation::RequestingFollow => NotificationKind::FollowRequest,
+        Relation::None | Relation::Blocking => return Ok(()),
+    };
+    let muted = mute::of(tx, account, &[from], now_ms)?;
+    if muted.iter().any(|mute| mute.notifications) {
+        return Ok(());
+    }
+    Ok(tx.execute_later(
+        "insert into notification (account_id, id, kind, from_id, post_id, created_at_ms)
+         values ($1, $2, $3, $4, null, $5)",
+        &[&sql(account), &sql(id), &kind.name(), &sql(from), &now_ms],
+    )?)
+}
+
+/// A page of an account's notifications, the latest first.
+pub fn page(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    filter: &NotificationFilter,
+    range: &Range,
+) -> Result<Vec<Notification>, StoreError> {
+    let (floor, order) = match range.min {
+        Some(min) => (min.max(range.since.unwrap_or(min)), "asc"),
+        None => (range.since.unwrap_or(LocalId::new(0)), "desc"),
+    };
+    let is_of = |kind| match &filter.kinds {
+        Some(kinds) => kinds.contains(&kind),
+        None => true,
+    };
+    let query = format!(
+        "select id, kind, from_id, post_id, created_at_ms from notification
+         where account_id = $1 and id > $2 and id < $3
+             and ($4 and kind = 'follow' or $5 and kind = 'follow_request')
+             and (from_id = $6 or $6 is null)
+         order by id {order} limit $7"
+    );
+    let rows = tx.query(
+        &query,
+        &[
+            &sql(account),
+            &sql(floor),
+            &range.max.map_or(i64::MAX, sql),
+            &is_of(NotificationKind::Follow),
+            &is_of(NotificationKind::FollowRequest),
+            &filter.from.map(sql),
+            &i64::from(range.limit),
+        ],
+        |row| Ok(from_row(row)),
+    )?;
+    let mut found: Vec<Notification> = rows.into_iter().collect::<Result<_, _>>()?;
+    if range.min.is_some() {
+        found.reverse();
+    }
+    Ok(found)
+}
+
+/// A notification of an account.
+pub fn by_id(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: LocalId,
+) -> Result<Option<Notification>, StoreError> {
+    let found = tx.query_opt(
+        "select id, kind, from_id, post_id, created_at_ms from notification
+         where account_id = $1 and id = $2",
+        &[&sql(account), &sql(id)],
+        |row| Ok(from_row(row)),
+    )?;
+    found.transpose()
+}
+
+/// Removes a notification of an account, or all; `false` if there was none.
+pub fn dismiss(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: Option<LocalId>,
+) -> Result<bool, StoreError> {
+    let removed = tx.execute(
+        "delete from notification where account_id = $1 and (id = $2 or $2 is null)",
+        &[&sql(account), &id.map(sql)],
+    )?;
+    Ok(removed > 0)
+}
+
+/// Removes what those others are told of an account that is being removed.
+pub(super) fn forget(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    others: &[i64],
+) -> Result<(), DbError> {
+    tx.execute_later(
+        "delete from notification where from_id = $1 and account_id {in $2}",
+        &[&sql(account), &Column::i64(others.iter().copied())],
+    )
+}
+
+/// Removes at most `limit` notifications of an account that is being removed; whether none is left.
+pub(super) fn remove_some(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    limit: u32,
+) -> Result<bool, DbError> {
+    let removed = tx.execute(
+        "delete from notification where account_id = $1 and id in (
+             select id from notification where account_id = $1 order by id limit $2)",
+        &[&sql(account), &i64::from(limit)],
+    )?;
+    Ok(removed < u64::from(limit))
+}
+
+fn from_row(row: &Row<'_>) -> Result<Notification, StoreError> {
+    Ok(Notification {
+        id: from_sql(row.i64("id")?)?,
+        kind: parsed("a notification's kind", row.str("kind")?)?,
+        from: from_sql(row.i64("from_id")?)?,
+        post: row.opt_i64("post_id")?.map(from_sql).transpose()?,
+        created_at_ms: row.i64("created_at_ms")?,
+    })
+}
