@@ -2,6 +2,7 @@
 
 mod account_removal;
 mod account_states;
+mod library_objects;
 mod local_accounts;
 mod mutes;
 mod pending_accounts;
