@@ -2,6 +2,7 @@
 
 mod account_removal;
 mod account_states;
+mod kept_timelines;
 mod library_objects;
 mod local_accounts;
 mod mutes;
