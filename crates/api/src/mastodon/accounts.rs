@@ -24,6 +24,7 @@ use super::{
     answer,
     page::Page,
     page_query::{Limits, PageQuery},
+    view::View,
 };
 use crate::{
     App,
@@ -218,7 +219,8 @@ async fn statuses(
     }
     let filter = Arc::new(StatusFilter::of(&query));
     let page = if filter.takes_nothing || local_account_id(author).is_some() {
-        answer::read(&app, move |tx| Page::write(tx, &[], viewer)).await?
+        let view = View::of(&app, viewer);
+        answer::read(&app, move |tx| Page::write(tx, &[], &view)).await?
     } else {
         let read = move |tx: &mut Tx<'_>, range: &Range| {
             let picks = |post: &TimelinePost| filter.takes(post);

@@ -12,7 +12,7 @@ use driftline_store::{
     timeline::{self, Range, Stretch, TimelinePost, Viewer},
 };
 
-use super::{answer, page::Page, page_query::PageQuery, unwanted::Unwanted};
+use super::{answer, page::Page, page_query::PageQuery, unwanted::Unwanted, view::View};
 use crate::{
     App,
     auth::{MayRead, needs},
@@ -30,7 +30,8 @@ pub(super) async fn timeline(
     let (viewer, now_ms) = (caller.viewer(), app.people.now_ms());
     let asked = Arc::new(Tags::of(&tag, &query)?);
     let page = if query.local {
-        answer::read(&app, move |tx| Page::write(tx, &[], viewer)).await?
+        let view = View::of(&app, viewer);
+        answer::read(&app, move |tx| Page::write(tx, &[], &view)).await?
     } else {
         let read = move |tx: &mut Tx<'_>, range: &Range| {
             stretch(tx, range, viewer, &asked, now_ms).map(Some)

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod connections;
+mod filters;
 mod health;
+mod library;
 mod lists;
 mod log_ins;
 mod mirror;

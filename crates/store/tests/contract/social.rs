@@ -2,6 +2,8 @@
 
 mod account_removal;
 mod account_states;
+mod kept_timelines;
+mod library_objects;
 mod local_accounts;
 mod mutes;
 mod pending_accounts;
