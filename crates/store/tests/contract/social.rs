@@ -6,6 +6,7 @@ mod kept_timelines;
 mod library_objects;
 mod local_accounts;
 mod mutes;
+mod notifications;
 mod pending_accounts;
 mod relations;
 
