@@ -1,7 +1,7 @@
 //! Filters of posts, version 2. What they match is said on the way out, in a post's `filtered`; apps do the
 //! rest.
 
-use std::{str::FromStr as _, sync::Arc};
+use std::{slice, str::FromStr as _, sync::Arc};
 
 use axum::{Json, Router, extract::State, routing::get};
 use driftline_core::social::{FilterAction, FilterContext, FilterSettings};
@@ -206,9 +206,8 @@ async fn create(
             _ => None,
         })
         .collect();
-    let write = move |tx: &mut Tx<'_>| {
-        filter::create(tx, account, settings.clone(), keywords.clone(), now_ms)
-    };
+    let write =
+        move |tx: &mut Tx<'_>| filter::create(tx, account, settings.clone(), &keywords, now_ms);
     written(&app, account, write).await
 }
 
@@ -223,9 +222,8 @@ async fn set(
     let known = found(&app, account, id).await?;
     let changes = keyword_changes(&params.rest, &known.keywords)?;
     let settings = params.over(known.settings, now_ms)?;
-    let write = move |tx: &mut Tx<'_>| {
-        filter::set(tx, account, id, settings.clone(), changes.clone(), now_ms)
-    };
+    let write =
+        move |tx: &mut Tx<'_>| filter::set(tx, account, id, settings.clone(), &changes, now_ms);
     written(&app, account, write).await
 }
 
@@ -312,7 +310,7 @@ async fn change(
 ) -> Result<Filter, ApiError> {
     let now_ms = app.people.now_ms();
     let write = move |tx: &mut Tx<'_>| {
-        let changes = vec![change.clone()];
+        let changes = slice::from_ref(&change);
         filter::set(
             tx,
             account,
@@ -438,7 +436,8 @@ async fn one_post(
         Ok::<_, StoreError>(all)
     };
     let all = app.store.read(read).await?;
-    let found = all.into_iter().find(|part| part["id"] == id.to_string());
+    let id = Value::from(id.to_string());
+    let found = all.into_iter().find(|part| part["id"] == id);
     found.map(Json).ok_or(ApiError::NotFound)
 }
 

@@ -554,8 +554,9 @@ async fn markers_are_set_and_counted() {
 async fn each_route_needs_its_scope() {
     let (world, _) = people_world(|_| {}).await;
     world.account("ann").await;
-    let reads = token(&world, "ann", "read").await;
-    let writes = token(&world, "ann", "write").await;
+    let app = world.app("Reader", OOB, "read write").await;
+    let reads = world.token(&app, "ann", "read").await;
+    let writes = world.token(&app, "ann", "write").await;
     for (route, scope) in [
         ("GET /api/v1/bookmarks", "read:bookmarks"),
         ("GET /api/v1/favourites", "read:favourites"),
@@ -617,7 +618,7 @@ async fn each_route_needs_its_scope() {
             status == StatusCode::OK || status == StatusCode::NOT_FOUND,
             "{route}: {status}"
         );
-        let narrow = token(&world, "ann", scope).await;
+        let narrow = world.token(&app, "ann", scope).await;
         assert_eq!(
             try_with(Some(&narrow)).await.is_success(),
             status.is_success(),

@@ -94,14 +94,14 @@ pub fn create(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     settings: FilterSettings,
-    keywords: Vec<FilterKeyword>,
+    keywords: &[FilterKeyword],
     now_ms: i64,
 ) -> Result<Result<Filter, FilterRefused>, StoreError> {
     let settings = match settings.checked() {
         Ok(settings) => settings,
         Err(refused) => return Ok(Err(refused.into())),
     };
-    if let Err(refused) = check_keywords(&keywords, keywords.len()) {
+    if let Err(refused) = check_keywords(keywords, keywords.len()) {
         return Ok(Err(refused));
     }
     local_account::require(tx, account)?;
@@ -110,7 +110,7 @@ pub fn create(
     }
     let id = object::add(tx, account, ObjectKind::Filter, 1, now_ms)?;
     filter_rows::store(tx, account, id, &settings)?;
-    add_keywords(tx, account, id, &keywords, now_ms)?;
+    add_keywords(tx, account, id, keywords, now_ms)?;
     let id = from_sql(id)?;
     by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
 }
@@ -121,7 +121,7 @@ pub fn set(
     account: LocalAccountId,
     id: LocalId,
     settings: FilterSettings,
-    changes: Vec<KeywordChange>,
+    changes: &[KeywordChange],
     now_ms: i64,
 ) -> Result<Result<Filter, FilterRefused>, StoreError> {
     let settings = match settings.checked() {
@@ -137,7 +137,7 @@ pub fn set(
         .map(|known| (known.id, &known.rule))
         .collect();
     let (mut added, mut replaced, mut removed) = (Vec::new(), Vec::new(), Vec::new());
-    for change in &changes {
+    for change in changes {
         let found = match change {
             KeywordChange::Add(rule) => {
                 added.push(rule.clone());

@@ -237,7 +237,7 @@ fn a_filters_parts_change_the_filter() {
         };
         let (of_new, words) = (settings.clone(), vec![word("cat"), word("dog")]);
         let made = write(store, local_account::root(ann), move |tx| {
-            filter::create(tx, ann, of_new.clone(), words.clone(), START_MS)
+            filter::create(tx, ann, of_new.clone(), &words, START_MS)
         });
         let made = made.expect("a filter");
         let id = made.id;
@@ -245,7 +245,7 @@ fn a_filters_parts_change_the_filter() {
         let set = |who, changes: Vec<KeywordChange>| {
             let settings = settings.clone();
             write(store, local_account::root(who), move |tx| {
-                filter::set(tx, who, id, settings.clone(), changes.clone(), START_MS)
+                filter::set(tx, who, id, settings.clone(), &changes, START_MS)
             })
         };
         assert_eq!(set(ann, Vec::new()), Ok(made.clone()), "as it was");
