@@ -8,7 +8,7 @@ use driftline_core::{
     timeline::Backfill,
 };
 use driftline_store::{
-    LocalAccountId, LocalId, Owner, SourceKey, Store, local_ids,
+    LocalAccountId, LocalId, Owner, SourceKey, Store, account, local_ids,
     source::{self, LastPosts},
     testing::new_source,
     timeline::{self, HomeRule, Range, TimelinePost, Viewer},
