@@ -11,6 +11,7 @@ use crate::{
         CallerCache, NativeTokens, PassphraseHasher, Throttle, ThrottleRule, TokenKeys, TooEarly,
         network,
     },
+    mastodon::FilterCache,
     transport::ApiError,
 };
 
@@ -20,6 +21,8 @@ pub struct People {
     /// Callers that were read lately. Whoever freezes an account or revokes tokens in this process says so
     /// here.
     pub callers: CallerCache,
+    /// The filters of accounts that read lately.
+    pub(crate) filters: FilterCache,
     /// Gives and verifies native tokens.
     pub native: NativeTokens,
     /// Hashes passphrases.
@@ -140,6 +143,7 @@ impl People {
     pub fn new(keys: TokenKeys, store_nonce: &str) -> Self {
         Self {
             callers: CallerCache::default(),
+            filters: FilterCache::default(),
             native: NativeTokens::new(keys, store_nonce),
             hasher: PassphraseHasher::default(),
             sign_up: SignUp {

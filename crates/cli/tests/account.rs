@@ -180,13 +180,13 @@ fn accounts_come_and_go(data_dir: &DataDir) {
     refused(
         &unasked,
         2,
-        "0 relations and 0 mutes; nobody can be asked here: add --yes",
+        "0 relations, 0 mutes and 0 objects of its library; nobody can be asked here: add --yes",
     );
     assert_eq!(state(data_dir, "ann"), "active");
     let deleted = data_dir.json(&[&delete[..], &["--yes"]].concat());
     assert_eq!(
         deleted,
-        json!({ "name": "ann", "relations": 0, "mutes": 0 })
+        json!({ "name": "ann", "relations": 0, "mutes": 0, "objects": 0 })
     );
     for command in [
         "show", "freeze", "unfreeze", "silence", "activate", "approve", "delete",

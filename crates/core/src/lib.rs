@@ -9,6 +9,7 @@ pub mod answer;
 pub mod api;
 pub mod audience;
 pub mod feed;
+pub mod filter_matcher;
 pub mod post;
 pub mod quota;
 pub mod refresh;

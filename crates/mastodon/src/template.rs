@@ -50,6 +50,14 @@ impl Template {
         })
     }
 
+    /// The upstream's IDs of the posts within it that say something of their viewer.
+    pub fn nested_posts(&self) -> impl Iterator<Item = &str> {
+        self.holes.iter().filter_map(|hole| match &hole.what {
+            HoleKind::Overlay(PostName::Upstream(id)) => Some(id.as_str()),
+            _ => None,
+        })
+    }
+
     /// The length of its text, in bytes.
     pub fn len(&self) -> usize {
         self.text.len()

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 42] = [
+pub const PLACEMENTS: [(&str, Placement); 50] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -58,6 +58,14 @@ pub const PLACEMENTS: [(&str, Placement); 42] = [
     ("mute", Coordinator),
     ("notification", Coordinator),
     ("home_source", Coordinator),
+    ("library_object", Coordinator),
+    ("marked_post", Coordinator),
+    ("list", Coordinator),
+    ("list_member", Coordinator),
+    ("marker", Coordinator),
+    ("filter", Coordinator),
+    ("filter_keyword", Coordinator),
+    ("filter_post", Coordinator),
     ("app", Coordinator),
     ("authorization_code", Coordinator),
     ("access_token", Coordinator),

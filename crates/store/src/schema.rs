@@ -29,6 +29,8 @@ pub static MIGRATIONS: &[Migration] = &[
     step(21, "audiences", 21, include_str!("../migrations/0021_audiences.sql")),
     step(22, "tokens", 17, include_str!("../migrations/0022_tokens.sql")),
     step(23, "notifications", 17, include_str!("../migrations/0023_notifications.sql")),
+    // An older program that deletes an account would leave what that kept.
+    step(24, "library objects", 24, include_str!("../migrations/0024_library_objects.sql")),
 ];
 
 const fn step(

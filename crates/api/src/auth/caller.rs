@@ -151,7 +151,7 @@ pub(crate) struct WithToken<S>(pub(crate) Caller, pub(crate) PhantomData<S>);
 /// A request of the operator, or of a person by a token with the scope `S`.
 pub(crate) enum OperatorOrAccount<S> {
     Operator,
-    Account(PhantomData<S>),
+    Account(Arc<CallerAccount>, PhantomData<S>),
 }
 
 impl FromRequestParts<Arc<App>> for Caller {
@@ -219,7 +219,10 @@ impl<S: RouteScope> FromRequestParts<Arc<App>> for OperatorOrAccount<S> {
         let caller = Caller::from_request_parts(parts, app).await?;
         match caller.kind {
             CallerKind::Operator => Ok(Self::Operator),
-            CallerKind::Account { .. } => caller.check::<S>().map(|()| Self::Account(PhantomData)),
+            CallerKind::Account { ref account, .. } => {
+                caller.check::<S>()?;
+                Ok(Self::Account(Arc::clone(account), PhantomData))
+            }
             CallerKind::App(_) => Err(ApiError::AccountNeeded),
             CallerKind::Anonymous => {
                 let why = app

@@ -21,6 +21,12 @@ ids! {
     AccountId;
     /// The ID of a list.
     ListId;
+    /// The ID of a filter.
+    FilterId;
+    /// The ID of a keyword of a filter.
+    FilterKeywordId;
+    /// The ID of a status of a filter: not the status's own.
+    FilterStatusId;
     /// The ID of a notification.
     NotificationId;
     /// The ID of an app.

@@ -27,6 +27,7 @@ use super::{
     entities::{Account, Status, Tag},
     page::Page,
     page_query::{AccountPageParams, Limits, PageParams, PageQuery},
+    view::View,
 };
 use crate::{
     App,
@@ -249,7 +250,8 @@ async fn statuses(
     }
     let filter = Arc::new(StatusFilter::of(&query));
     let page = if filter.takes_nothing || local_account_id(author).is_some() {
-        answer::read(&app, move |tx| Page::write(tx, &[], viewer)).await?
+        let view = View::of(&app, viewer);
+        answer::read(&app, move |tx| Page::write(tx, &[], &view)).await?
     } else {
         let read = move |tx: &mut Tx<'_>, range: &Range| {
             let picks = |post: &TimelinePost| filter.takes(post);

@@ -6,7 +6,10 @@
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::description::ids::{AccountId, ApplicationId, ListId, NotificationId, StatusId};
+use crate::description::ids::{
+    AccountId, ApplicationId, FilterId, FilterKeywordId, FilterStatusId, ListId, NotificationId,
+    StatusId,
+};
 
 /// A post. HTML is clean; see `docs/api.md`.
 #[derive(ToSchema)]
@@ -41,6 +44,19 @@ pub(crate) struct Status {
     emojis: Vec<Map<String, Value>>,
     card: Option<PreviewCard>,
     poll: Option<Poll>,
+    /// Of the caller's account; without one it is not sent, and neither are the next ones.
+    #[schema(required = false, nullable = false)]
+    favourited: Option<bool>,
+    #[schema(required = false, nullable = false)]
+    reblogged: Option<bool>,
+    #[schema(required = false, nullable = false)]
+    muted: Option<bool>,
+    #[schema(required = false, nullable = false)]
+    bookmarked: Option<bool>,
+    #[schema(required = false, nullable = false)]
+    pinned: Option<bool>,
+    #[schema(required = false, nullable = false)]
+    filtered: Option<Vec<FilterResult>>,
 }
 
 /// Who may see a status.
@@ -285,8 +301,132 @@ pub(crate) struct StatusEdit {
 pub(crate) struct List {
     id: ListId,
     title: String,
-    replies_policy: String,
+    replies_policy: RepliesPolicy,
+    /// Whether the posts of its accounts are left out of the home timeline.
     exclusive: bool,
+}
+
+/// Which replies a list shows.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum RepliesPolicy {
+    /// To accounts that its owner follows.
+    Followed,
+    /// To its accounts.
+    List,
+    None,
+}
+
+/// What is hidden or marked.
+#[derive(ToSchema)]
+pub(crate) struct Filter {
+    id: FilterId,
+    title: String,
+    context: Vec<FilterContext>,
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    filter_action: FilterAction,
+    keywords: Vec<FilterKeyword>,
+    statuses: Vec<FilterStatus>,
+}
+
+/// Where a filter counts.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum FilterContext {
+    Home,
+    Notifications,
+    Public,
+    Thread,
+    Account,
+}
+
+/// What apps do with a post that a filter matches.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum FilterAction {
+    Warn,
+    Hide,
+    Blur,
+}
+
+/// A text that a filter matches.
+#[derive(ToSchema)]
+pub(crate) struct FilterKeyword {
+    id: FilterKeywordId,
+    keyword: String,
+    whole_word: bool,
+}
+
+/// A status that a filter matches by its ID.
+#[derive(ToSchema)]
+pub(crate) struct FilterStatus {
+    id: FilterStatusId,
+    status_id: StatusId,
+}
+
+/// Why a post is hidden or marked.
+#[derive(ToSchema)]
+struct FilterResult {
+    filter: MatchedFilter,
+    keyword_matches: Option<Vec<String>>,
+    status_matches: Option<Vec<StatusId>>,
+}
+
+/// A filter that matches, without its parts.
+#[derive(ToSchema)]
+struct MatchedFilter {
+    id: FilterId,
+    title: String,
+    context: Vec<FilterContext>,
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    filter_action: FilterAction,
+}
+
+/// How far timelines were read.
+#[derive(ToSchema)]
+pub(crate) struct Markers {
+    home: Option<Marker>,
+    notifications: Option<Marker>,
+}
+
+/// How far a timeline was read.
+#[derive(ToSchema)]
+struct Marker {
+    last_read_id: String,
+    version: u64,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+/// What an account prefers.
+#[derive(ToSchema)]
+pub(crate) struct Preferences {
+    #[schema(rename = "posting:default:visibility")]
+    default_visibility: Visibility,
+    #[schema(rename = "posting:default:sensitive")]
+    default_sensitive: bool,
+    #[schema(rename = "posting:default:language")]
+    default_language: Option<String>,
+    #[schema(rename = "posting:default:quote_policy")]
+    default_quote_policy: String,
+    #[schema(rename = "reading:expand:media")]
+    expand_media: String,
+    #[schema(rename = "reading:expand:spoilers")]
+    expand_spoilers: bool,
+    #[schema(rename = "reading:autoplay:gifs")]
+    autoplay_gifs: bool,
+}
+
+/// A picture that stands for a name in texts.
+#[derive(ToSchema)]
+pub(crate) struct CustomEmoji {
+    shortcode: String,
+    url: String,
+    static_url: String,
+    visible_in_picker: bool,
+    category: Option<String>,
 }
 
 /// This server, in the form of Mastodon's version 1.

@@ -7,7 +7,7 @@ use driftline_core::social::Relation;
 use driftline_mastodon::has_media;
 use driftline_store::{
     LocalAccountId, StoreError, Tx,
-    social::{home_source, relation},
+    social::{home_source, list_member, relation},
     timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
 };
 
@@ -54,9 +54,14 @@ pub(super) fn stretch(
 ) -> Result<Stretch, StoreError> {
     let followed = relation::all(tx, account, Relation::Following)?;
     let unwanted = Unwanted::of(tx, account, &followed, now_ms)?;
+    let exclusive = list_member::exclusive(tx, account)?;
     let rule = HomeRule {
         sources: home_source::all(tx, account)?,
-        authors: followed.iter().map(|row| row.other).collect(),
+        authors: followed
+            .iter()
+            .map(|row| row.other)
+            .filter(|author| !exclusive.contains(author))
+            .collect(),
     };
     let picks = |post: &TimelinePost| !unwanted.has(post) && (!only_media || has_media(&post.raw));
     let all = unwanted.is_empty() && !only_media;

@@ -3,11 +3,18 @@
 mod account_entities;
 mod accounts;
 mod answer;
+mod bodies;
 pub(crate) mod entities;
+mod filter_cache;
+mod filter_params;
+mod filters;
 mod home;
 mod instance;
+mod list_timeline;
 mod lists;
 mod local_references;
+mod markers;
+mod marks;
 mod notifications;
 mod own_account;
 mod page;
@@ -17,13 +24,16 @@ mod search;
 mod status;
 mod statuses;
 mod streaming;
+mod tags;
 mod timelines;
 mod unwanted;
+mod view;
 
 use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(crate) use filter_cache::FilterCache;
 pub(crate) use instance::{DESCRIPTION, TITLE};
 pub(crate) use streaming::StatusJson;
 
@@ -37,15 +47,18 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(home::home))
         .routes(routes!(timelines::public))
+        .routes(routes!(tags::timeline))
         .routes(routes!(timelines::list))
-        .routes(routes!(lists::all))
-        .routes(routes!(lists::one))
         .routes(routes!(statuses::one))
         .routes(routes!(statuses::history))
         .routes(routes!(instance::v1))
         .routes(routes!(instance::v2))
         .merge(own_account::routes())
         .merge(accounts::routes())
+        .merge(lists::routes())
+        .merge(marks::routes())
+        .merge(markers::routes())
+        .merge(filters::routes())
         .merge(relations::routes())
         .merge(notifications::routes())
         .merge(search::routes())

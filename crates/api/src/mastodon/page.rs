@@ -17,6 +17,7 @@ use super::{
     local_references::{LocalReferences, Unmapped},
     page_query::PageQuery,
     status::Shown,
+    view::View,
 };
 use crate::{
     App,
@@ -42,6 +43,8 @@ impl Page {
         + Send
         + 'static,
     ) -> Result<Self, ApiError> {
+        let view = View::of(app, viewer);
+        let of_rest = view.clone();
         let first = stretch.clone();
         let first = answer::read(app, move |tx| {
             let Some(read) = first(tx, &range)? else {
@@ -50,7 +53,7 @@ impl Page {
             if let Some(rest) = read.rest {
                 return Ok((Some(FirstRead::Part(read.posts, rest)), Unmapped::new()));
             }
-            let (page, unmapped) = Self::write(tx, &read.posts, viewer)?;
+            let (page, unmapped) = Self::write(tx, &read.posts, &view)?;
             Ok((Some(FirstRead::Whole(page)), unmapped))
         });
         let (mut posts, rest) = match first.await?.ok_or(ApiError::NotFound)? {
@@ -70,14 +73,14 @@ impl Page {
             next = read.rest;
         }
         let posts: Arc<[TimelinePost]> = posts.into();
-        answer::read(app, move |tx| Self::write(tx, &posts, viewer)).await
+        answer::read(app, move |tx| Self::write(tx, &posts, &of_rest)).await
     }
 
     /// Also returns what it names without a local ID.
     pub(super) fn write(
         tx: &mut Tx<'_>,
         posts: &[TimelinePost],
-        viewer: Viewer,
+        view: &View,
     ) -> Result<(Self, Unmapped), StoreError> {
         let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
             .into_iter()
@@ -85,16 +88,22 @@ impl Page {
             .collect();
         let shown = posts.iter().filter_map(|post| {
             let instance = instances.get(&post.instance)?;
-            Some(Shown::status(post, instance))
+            Some((post, Shown::status(post, instance)))
         });
-        let shown: Vec<Shown> = shown.collect();
-        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
+        let (known, shown): (Vec<&TimelinePost>, Vec<Shown>) = shown.unzip();
+        let (local, unmapped) = LocalReferences::find(tx, &shown, view.viewer)?;
+        let overlays = view.overlays(tx, &known, &shown, &local)?;
         let ends = posts.first().zip(posts.last());
         let page = Self {
-            body: Shown::list(&shown, &local, None),
+            body: Shown::list(&shown, &local, overlays.as_ref()),
             ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
         };
         Ok((page, unmapped))
+    }
+
+    /// The same page by other IDs than the posts' own.
+    pub(super) fn by(self, ends: Option<(LocalId, LocalId)>) -> Self {
+        Self { ends, ..self }
     }
 
     pub(super) fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {

@@ -52,6 +52,22 @@ pub(super) struct AccountPageParams {
     limit: Option<u16>,
 }
 
+/// Which of the posts that an account marked.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+pub(super) struct MarkPageParams {
+    /// Only what was marked before that: a value of the header `Link`.
+    max_id: Option<String>,
+    /// Only what was marked after that; the latest of it.
+    since_id: Option<String>,
+    /// Only what was marked after that; the earliest of it.
+    min_id: Option<String>,
+    /// How many, at most 40; 20 without it.
+    #[param(minimum = 1, maximum = 40)]
+    limit: Option<u16>,
+}
+
 /// Which of the public timeline.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

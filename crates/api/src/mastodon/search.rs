@@ -1,6 +1,6 @@
 //! Search of accounts, of posts by their addresses, and of tags by their names.
 
-use std::{slice, sync::Arc};
+use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use driftline_store::{
@@ -16,8 +16,8 @@ use super::{
     accounts::{self, Entities, is_true, number},
     answer,
     entities::Search,
-    local_references::{LocalReferences, Unmapped},
-    status::Shown,
+    local_references::Unmapped,
+    view::View,
 };
 use crate::{
     App,
@@ -99,28 +99,22 @@ async fn search(
 
 /// The post of an address, if the viewer may see it.
 async fn post_of(app: &App, viewer: Viewer, text: String) -> Result<Entities, ApiError> {
-    answer::read(app, move |tx| written(tx, viewer, &text)).await
+    let view = View::of(app, viewer);
+    answer::read(app, move |tx| written(tx, &view, &text)).await
 }
 
-fn written(
-    tx: &mut Tx<'_>,
-    viewer: Viewer,
-    text: &str,
-) -> Result<(Entities, Unmapped), StoreError> {
+fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<(Entities, Unmapped), StoreError> {
     let nothing = (Entities::new(), Unmapped::new());
     let Some(id) = find::post(tx, text)? else {
         return Ok(nothing);
     };
-    let Some(post) = timeline::at_its_place(tx, id, viewer)? else {
+    let Some(post) = timeline::at_its_place(tx, id, view.viewer)? else {
         return Ok(nothing);
     };
     let Some(instance) = instance::by_id(tx, post.instance)? else {
         return Ok(nothing);
     };
-    let shown = Shown::status(&post, &instance);
-    let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown), viewer)?;
-    let mut body = Vec::new();
-    shown.write(&mut body, &local, None);
+    let (body, unmapped) = view.status(tx, &post, &instance)?;
     let text = String::from_utf8(body).ok();
     let json = text.and_then(|text| RawValue::from_string(text).ok());
     Ok((json.into_iter().collect(), unmapped))

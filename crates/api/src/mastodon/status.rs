@@ -104,6 +104,11 @@ impl Shown {
         self.template.references()
     }
 
+    /// The IDs at the instance of the posts within it that say something of their viewer.
+    pub(super) fn nested_posts(&self) -> impl Iterator<Item = &str> {
+        self.template.nested_posts()
+    }
+
     /// Writes entities as a list: see [`Shown::write`].
     pub(super) fn list(
         shown: &[Self],

@@ -1,6 +1,6 @@
 //! Single posts.
 
-use std::{slice, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::State,
@@ -18,6 +18,7 @@ use super::{
     entities::{Status, StatusEdit},
     local_references::{LocalReferences, Unmapped},
     status::Shown,
+    view::View,
 };
 use crate::{
     App,
@@ -37,15 +38,16 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    let viewer = caller.viewer();
-    answer(&app, viewer, id, move |tx, post, instance| {
-        let shown = Shown::status(post, instance);
-        let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown), viewer)?;
-        let mut body = Vec::new();
-        shown.write(&mut body, &local, None);
-        Ok((body, unmapped))
-    })
-    .await
+    entity(&app, caller.viewer(), id).await
+}
+
+/// The entity `Status` of that ID.
+pub(super) async fn entity(app: &App, viewer: Viewer, id: u64) -> Result<Response, ApiError> {
+    let view = View::of(app, viewer);
+    let write = move |tx: &mut Tx<'_>, post: &TimelinePost, instance: &Instance| {
+        view.status(tx, post, instance)
+    };
+    answer(app, viewer, id, write).await
 }
 
 /// The versions of a status, the oldest first, the one that is shown now at the end.

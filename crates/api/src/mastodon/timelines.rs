@@ -12,11 +12,13 @@ use driftline_store::{
 use super::{
     answer,
     entities::Status,
+    list_timeline,
     lists::is_the_operators,
     local_references::Unmapped,
     page::Page,
     page_query::{PageParams, PageQuery, PublicParams},
     unwanted::Unwanted,
+    view::View,
 };
 use crate::{
     App,
@@ -39,7 +41,8 @@ pub(super) async fn public(
 ) -> Result<Response, ApiError> {
     let (viewer, range) = (caller.viewer(), query.range);
     let page = if query.local {
-        answer::read(&app, move |tx| Page::write(tx, &[], viewer)).await?
+        let view = View::of(&app, viewer);
+        answer::read(&app, move |tx| Page::write(tx, &[], &view)).await?
     } else {
         let (only_media, now_ms) = (query.only_media, app.people.now_ms());
         let read = move |tx: &mut Tx<'_>, range: &Range| {
@@ -66,7 +69,7 @@ fn public_stretch(
     timeline::public_picked(tx, range, viewer, &picks)
 }
 
-/// The posts of a list: of a source.
+/// The posts of a list: of its accounts, or of a source.
 #[utoipa::path(
     get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
     security(("operator" = []), ("account" = ["read:lists"])),
@@ -79,10 +82,11 @@ pub(super) async fn list(
     address: Address,
     query: PageQuery,
 ) -> Result<Response, ApiError> {
-    // Sources are the operator's.
-    let OperatorOrAccount::Operator = reader else {
-        return Err(ApiError::NotFound);
-    };
+    // Sources are the operator's lists, and an account has its own.
+    if let OperatorOrAccount::Account(account, _) = reader {
+        return list_timeline::page(&app, account.id, id, &address, &query).await;
+    }
+    let view = View::of(&app, Viewer::Operator);
     let (range, source) = (query.range, SourceId::new(id));
     let page = if query.only_media {
         let picked = Page::picked(&app, range, Viewer::Operator, move |tx, range| {
@@ -93,7 +97,7 @@ pub(super) async fn list(
         });
         picked.await?
     } else {
-        let page = answer::read(&app, move |tx| source_page(tx, source, &range));
+        let page = answer::read(&app, move |tx| source_page(tx, source, &range, &view));
         page.await?.ok_or(ApiError::NotFound)?
     };
     let path = format!("/api/v1/timelines/list/{id}");
@@ -105,12 +109,13 @@ fn source_page(
     tx: &mut Tx<'_>,
     id: SourceId,
     range: &Range,
+    view: &View,
 ) -> Result<(Option<Page>, Unmapped), StoreError> {
     let Some(source) = readable(tx, id)? else {
         return Ok((None, Vec::new()));
     };
     let posts = timeline::source(tx, source, range, Viewer::Operator)?;
-    let (page, unmapped) = Page::write(tx, &posts, Viewer::Operator)?;
+    let (page, unmapped) = Page::write(tx, &posts, view)?;
     Ok((Some(page), unmapped))
 }
 

@@ -39,6 +39,8 @@ pub enum ApiError {
     LogInDisabled(&'static str),
     /// A value of the request is refused.
     Unprocessable(String),
+    /// It was changed meanwhile.
+    Conflict(&'static str),
     /// The client has tried too often.
     TooManyRequests {
         /// When to try again, s.
@@ -89,6 +91,7 @@ impl IntoResponse for ApiError {
             ),
             Self::LogInDisabled(why) => (StatusCode::FORBIDDEN, *why),
             Self::Unprocessable(why) => (StatusCode::UNPROCESSABLE_ENTITY, why.as_str()),
+            Self::Conflict(why) => (StatusCode::CONFLICT, *why),
             Self::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
             Self::Forbidden(why) => (StatusCode::FORBIDDEN, *why),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),

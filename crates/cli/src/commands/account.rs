@@ -284,9 +284,10 @@ fn deleted(of: &DeletedAccount) -> Vec<String> {
 
 fn gone(of: &DeletedAccount) -> String {
     format!(
-        "with its profile, {} and {}",
+        "with its profile, {}, {} and {} of its library",
         text::count(of.relations.unsigned_abs(), "relation"),
-        text::count(of.mutes.unsigned_abs(), "mute")
+        text::count(of.mutes.unsigned_abs(), "mute"),
+        text::count(of.objects.unsigned_abs(), "object")
     )
 }
 

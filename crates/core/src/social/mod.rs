@@ -7,7 +7,10 @@
 mod account_name;
 mod account_state;
 mod bidi;
+mod filter_settings;
+mod list_settings;
 mod mail_address;
+mod mark;
 mod nickname;
 mod notification_kind;
 mod passphrase;
@@ -21,7 +24,15 @@ mod role;
 pub use account_name::{AccountName, AccountNameError};
 pub use account_state::{AccountAction, AccountState, LogInRefused, StateChangeError};
 pub use bidi::{BIDI_CONTROLS, without_bidi_controls};
+pub use filter_settings::{
+    FilterAction, FilterContext, FilterError, FilterKeyword, FilterSettings, MAX_FILTERS,
+    MAX_KEYWORDS_PER_FILTER, MAX_POSTS_PER_FILTER,
+};
+pub use list_settings::{
+    ListSettings, MAX_LIST_MEMBERS, MAX_LIST_TITLE_CHARS, MAX_LISTS, RepliesPolicy, TextError,
+};
 pub use mail_address::{MailAddress, MailAddressError};
+pub use mark::{Mark, MarkedTimeline};
 pub use nickname::{Nickname, NicknameError};
 pub use notification_kind::NotificationKind;
 pub use passphrase::{Passphrase, PassphraseError};

@@ -3,9 +3,10 @@
 use driftline_core::social::{AccountName, AccountState, Direction, Relation, StateChangeError};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    LocalAccountId, Store, StoreError, local_ids,
+    LocalAccountId, Store, StoreError, Tx, account_id, local_ids,
     social::{
-        account_removal::{self, AccountContents},
+        account_removal::{self, AccountContents, CHUNK},
+        list_member,
         local_account::{self, AccountTaken, LocalAccount, NewAccount},
         log_ins, mute, profile, relation,
     },
@@ -251,18 +252,36 @@ pub(super) async fn delete(
         .write(root, move |tx| account_removal::begin(tx, id))
         .await?;
     host.callers.forget(id);
+    leave_lists(store, id).await?;
     let mut contents = AccountContents::default();
     loop {
         let removed = store.write(root, move |tx| account_removal::remove_some(tx, id));
         let removed = removed.await?;
         contents.relations += removed.contents.relations;
         contents.mutes += removed.contents.mutes;
+        contents.objects += removed.contents.objects;
         if removed.is_done {
             break;
         }
     }
     give_back_after_removal(host).await;
     Ok(deleted(request.name, contents))
+}
+
+/// Takes an account out of all lists of others: each of their libraries learns of it.
+async fn leave_lists(store: &Store, id: LocalAccountId) -> Result<(), StoreError> {
+    loop {
+        let owners = store.read(move |tx| list_member::owners_naming(tx, account_id(id), CHUNK));
+        let owners = owners.await?;
+        for owner in &owners {
+            let owner = *owner;
+            let forget = move |tx: &mut Tx<'_>| list_member::forget(tx, owner, account_id(id));
+            store.write(local_account::root(owner), forget).await?;
+        }
+        if owners.is_empty() {
+            return Ok(());
+        }
+    }
 }
 
 /// The account of that name.
@@ -306,6 +325,7 @@ fn deleted(name: AccountName, contents: AccountContents) -> DeletedAccount {
         name,
         relations: contents.relations,
         mutes: contents.mutes,
+        objects: contents.objects,
     }
 }
 

@@ -5,7 +5,9 @@
 mod attack;
 mod connections;
 mod description;
+mod filters;
 mod health;
+mod library;
 mod lists;
 mod log_ins;
 mod mirror;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     people::{OOB, people_world},
-    world::{Feed, World, author, id, link, parsed, status},
+    world::{Feed, World, author, id, link, parsed, post_of, status},
 };
 
 /// A person with a token.
@@ -425,4 +425,40 @@ async fn strangers_see_no_people() {
     }
     let found = world.json("/api/v2/search?q=ann").await;
     assert_eq!(found["accounts"], json!([]));
+}
+
+#[tokio::test]
+async fn tags_have_timelines() {
+    let world = World::of_strangers(driftline_db::testing::Fresh::sqlite()).await;
+    let mut public = world.feed("public").await;
+    let tagged = |id: u64, tags: &[&str]| {
+        let mut json: Value = serde_json::from_str(&status(id).to_post().raw).unwrap();
+        let tags = tags
+            .iter()
+            .map(|tag| json!({ "name": tag, "url": "https://sim.example/tags" }));
+        json["tags"] = tags.collect();
+        post_of(id, &json)
+    };
+    let posts = vec![
+        tagged(1, &["Rust"]),
+        tagged(2, &["rust", "Caf\u{e9}"]),
+        tagged(3, &["rustic"]),
+        tagged(4, &[]),
+        tagged(5, &["CAF\u{c9}"]),
+    ];
+    public.poll_posts(posts).await;
+    for (query, found) in [
+        ("rust", &[2, 1][..]),
+        ("RUST?limit=1", &[2]),
+        ("caf%C3%A9", &[5, 2]),
+        ("rust?any[]=caf%C3%A9", &[5, 2, 1]),
+        ("rust?all[]=caf%C3%A9", &[2]),
+        ("rust?none[]=caf%C3%A9", &[1]),
+        ("nothing", &[]),
+    ] {
+        let page = world.page(&format!("/api/v1/timelines/tag/{query}")).await;
+        assert_eq!(names(&page), found, "{query}");
+    }
+    show(&world, &public, Audience::Private).await;
+    assert!(world.page("/api/v1/timelines/tag/rust").await.is_empty());
 }

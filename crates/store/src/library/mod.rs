@@ -7,6 +7,8 @@
 //! a library names the last one in which it gave a USN, with the first that it gave then. So whoever
 //! remembers an opening and a USN can see that a copy of the store went its own way since.
 
+pub(crate) mod object;
+
 use driftline_db::{DbError, PendingRows, Row, Tx};
 
 use crate::{
@@ -82,7 +84,6 @@ pub(crate) fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Res
 
 /// The library of a local account, to take USNs from; `None` if there is no such account. The account
 /// must be locked.
-#[expect(dead_code, reason = "what people keep is not stored yet")]
 pub(crate) fn of_account(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -119,6 +120,20 @@ pub(crate) fn update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<Option<
         &[&source.id(), &source.instance_id()],
         |row| row.i64("update_count"),
     )
+}
+
+/// The last USN of a local account's library; 0 if there is no such account.
+pub(crate) fn update_count_of_account(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<i64, DbError> {
+    let found = tx.query_opt(
+        "select update_count from library
+         where owner_id = $1 and owner_kind = 'account' and instance_id = $2",
+        &[&sql(account), &NO_INSTANCE],
+        |row| row.i64("update_count"),
+    )?;
+    Ok(found.unwrap_or_default())
 }
 
 /// The columns that [`Library::from_row`] reads, of a `library l`.

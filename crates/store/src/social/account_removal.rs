@@ -8,7 +8,7 @@
 use driftline_core::social::AccountName;
 use driftline_db::{Column, Tx};
 
-use super::{home_source, log_ins, notification};
+use super::{home_source, library_removal, log_ins, notification};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, from_sql, sql},
@@ -25,6 +25,8 @@ pub struct AccountContents {
     pub relations: i64,
     /// Accounts that it mutes.
     pub mutes: i64,
+    /// Objects of its library: bookmarks, favourites, lists and their accounts, read markers, filters.
+    pub objects: i64,
 }
 
 /// What came of a call of [`remove_some`].
@@ -42,6 +44,7 @@ pub fn plan(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<AccountContents,
     Ok(AccountContents {
         relations: count("select count(*) as rows from relation where account_id = $1")?,
         mutes: count("select count(*) as rows from mute where account_id = $1")?,
+        objects: library_removal::count(tx, account)?,
     })
 }
 
@@ -75,9 +78,13 @@ pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, 
     let muted = others(tx, key, ("mute", "account_id", "other_id"))?;
     let muted_by = others(tx, key, ("mute", "other_id", "account_id"))?;
     let mutes = remove_pairs(tx, key, "mute", (&muted, &muted_by))?;
+    let objects = library_removal::count(tx, account)?;
+    let is_kept_empty = library_removal::remove_some(tx, account, CHUNK)?;
+    let objects = objects - library_removal::count(tx, account)?;
     let is_done = related.is_empty()
         && muted.is_empty()
         && muted_by.is_empty()
+        && is_kept_empty
         && notification::remove_some(tx, account, CHUNK)?;
     if is_done {
         log_ins::end_all(tx, account)?;
@@ -86,7 +93,11 @@ pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, 
         library::remove_of_account(tx, account)?;
         tx.execute_later("delete from local_account where id = $1", &[&key])?;
     }
-    let contents = AccountContents { relations, mutes };
+    let contents = AccountContents {
+        relations,
+        mutes,
+        objects,
+    };
     Ok(Removed { contents, is_done })
 }
 

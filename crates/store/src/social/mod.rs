@@ -11,9 +11,17 @@ pub mod access_token;
 pub mod account_removal;
 pub mod app;
 pub mod authorization_code;
+pub mod filter;
+mod filter_rows;
 pub mod home_source;
+mod library_removal;
+pub mod list;
+pub mod list_member;
 pub mod local_account;
 pub mod log_ins;
+pub mod marked_post;
+pub mod marked_timeline;
+pub mod marker;
 pub mod mute;
 pub mod notification;
 mod passphrase_columns;
@@ -30,7 +38,15 @@ pub use token_holder::TokenHolder;
 
 use std::str::FromStr;
 
-use crate::error::StoreError;
+use driftline_db::{DbError, Tx};
+
+use crate::{error::StoreError, id_types::LocalAccountId, library};
+
+/// The last USN of an account's library, which changes whenever one of its objects does; 0 if there is no such
+/// account.
+pub fn update_count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
+    library::update_count_of_account(tx, account)
+}
 
 /// A value that is stored under its name.
 fn parsed<T: FromStr>(what: &'static str, text: &str) -> Result<T, StoreError> {

@@ -12,7 +12,7 @@ use driftline_core::social::{
 };
 use driftline_db::{Column, DbError, Root, Row, Tx};
 
-use super::{local_account, notification, parsed, profile};
+use super::{list_member, local_account, notification, parsed, profile};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql},
@@ -121,6 +121,7 @@ pub fn change(
     if steps.is_empty() {
         return Ok(Ok(row));
     }
+    forget_in_lists(tx, account, other, after)?;
     // Last, since all others wait for the clock.
     let id = from_sql(local_ids::take(tx, now_ms, 1)?)?;
     let is_changed = |direction| {
@@ -160,6 +161,24 @@ pub fn change(
         store(tx, other, &mirrored)?;
     }
     Ok(Ok(row))
+}
+
+/// Lists have accounts that are followed.
+fn forget_in_lists(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+    after: RelationPair,
+) -> Result<(), StoreError> {
+    if after.outgoing != Relation::Following {
+        list_member::forget(tx, account, other)?;
+    }
+    match local_account_id(other) {
+        Some(other) if after.incoming != Relation::Following => {
+            list_member::forget(tx, other, account_id(account))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The account with the higher ID is locked after the root, and both must be there.

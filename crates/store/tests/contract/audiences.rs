@@ -8,7 +8,7 @@ use driftline_core::{
     timeline::Backfill,
 };
 use driftline_store::{
-    LocalAccountId, LocalId, Owner, SourceKey, Store, local_ids,
+    LocalAccountId, LocalId, Owner, SourceKey, Store, account, local_ids,
     source::{self, LastPosts},
     testing::new_source,
     timeline::{self, HomeRule, Range, TimelinePost, Viewer},
@@ -444,5 +444,43 @@ fn places_last_and_hidden_posts_stay_hidden() {
             }
             assert_eq!(public(&case.worlds[0], Viewer::Operator), []);
         }
+    });
+}
+
+#[test]
+fn an_author_is_known_to_those_who_may_read_a_post() {
+    on_both(|store| {
+        let mut hidden = add(store, "hidden", Owner::Account(ann()), Audience::Private);
+        fill(&mut hidden, vec![of(1, Visibility::Public)]);
+        let post = &listed(&hidden, Viewer::Account(ann()))[0];
+        let (author, post_id) = (post.account.expect("an author"), post.post_id);
+        let is_known = |viewer| {
+            let known = hidden.read(move |tx| timeline::known_authors(tx, &[author], viewer));
+            known.contains(&author)
+        };
+        let place = |viewer| {
+            let found = hidden.read(move |tx| timeline::at_its_place(tx, post_id, viewer));
+            found.map(|found| found.id)
+        };
+        let all = [Viewer::Anonymous, Viewer::Operator, Viewer::Account(bob())];
+        assert!(is_known(Viewer::Account(ann())));
+        assert_eq!(place(Viewer::Account(ann())), Some(post.id));
+        assert!(
+            all.iter()
+                .all(|viewer| !is_known(*viewer) && place(*viewer).is_none())
+        );
+        // By the beginning of the name all are found: whether one knows of them is asked for each.
+        let named = hidden.read(|tx| account::beginning_with(tx, "", 10));
+        assert_eq!(named, [author]);
+        let none = hidden.read(|tx| account::beginning_with(tx, "nobody", 10));
+        assert!(none.is_empty());
+        set_audience(&hidden, Audience::Members);
+        assert!(is_known(Viewer::Account(bob())) && !is_known(Viewer::Anonymous));
+        assert_eq!(place(Viewer::Account(bob())), Some(post.id));
+        set_audience(&hidden, Audience::Public);
+        assert!(
+            all.iter()
+                .all(|viewer| is_known(*viewer) && place(*viewer).is_some())
+        );
     });
 }

@@ -2,8 +2,11 @@
 
 mod account_removal;
 mod account_states;
+mod kept_timelines;
+mod library_objects;
 mod local_accounts;
 mod mutes;
+mod notifications;
 mod pending_accounts;
 mod relations;
 

@@ -16,6 +16,7 @@ use crate::{
         answer, home,
         local_references::{LocalReferences, Unmapped},
         status::Shown,
+        view::View,
     },
     transport::ApiError,
 };
@@ -96,6 +97,7 @@ async fn in_home(
             }));
         }
     };
+    let view = View::of(app, viewer);
     let shown = answer::read(app, move |tx| {
         if ReadableSources::load(tx, viewer)?.of(source).is_none() {
             return Ok((None, Unmapped::new()));
@@ -107,10 +109,7 @@ async fn in_home(
         let Some(instance) = instance::by_id(tx, post.instance)? else {
             return Ok((None, Unmapped::new()));
         };
-        let shown = Shown::status(post, &instance);
-        let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown), viewer)?;
-        let mut body = Vec::new();
-        shown.write(&mut body, &local, None);
+        let (body, unmapped) = view.status(tx, post, &instance)?;
         Ok((String::from_utf8(body).ok(), unmapped))
     });
     Ok(shown.await?.map(|json| Message {

@@ -158,4 +158,6 @@ pub struct DeletedAccount {
     pub relations: i64,
     /// The accounts that it mutes.
     pub mutes: i64,
+    /// Bookmarks, favourites, lists and their accounts, read markers, filters.
+    pub objects: i64,
 }

@@ -12,6 +12,7 @@
 //!   source that its owner may read.
 //! - A source's own timeline lists each of its entries, at the entry's ID.
 
+mod by_post_id;
 mod entries;
 mod named;
 mod places;
@@ -33,6 +34,7 @@ use crate::{
 use places::{PlaceStream, read};
 
 pub use crate::viewer::Viewer;
+pub use by_post_id::{PostKey, by_post_ids, keys};
 pub(crate) use entries::Standing;
 pub use named::named;
 pub use status::{at_its_place, status};

@@ -62,6 +62,7 @@ fn an_account_goes_in_chunks_with_all_that_is_its_own() {
         let expected = AccountContents {
             relations: many + 1,
             mutes: 1,
+            objects: 0,
         };
         assert_eq!(planned, expected);
 

@@ -1,0 +1,92 @@
+//! The timelines of lists of accounts.
+
+use std::collections::HashSet;
+
+use axum::response::Response;
+use driftline_core::social::{Relation, RepliesPolicy};
+use driftline_mastodon::{ReplyTo, has_media, reply_to};
+use driftline_store::{
+    InstanceId, LocalAccountId, LocalId, StoreError, Tx,
+    social::{
+        list::{self, List},
+        list_member, relation,
+    },
+    timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
+};
+
+use super::{page::Page, page_query::PageQuery, unwanted::Unwanted};
+use crate::{
+    App,
+    transport::{Address, ApiError},
+};
+
+/// `GET /api/v1/timelines/list/{id}` of an account's own list: what its accounts wrote, as far as the list's
+/// owner may read it.
+pub(super) async fn page(
+    app: &App,
+    account: LocalAccountId,
+    id: u64,
+    address: &Address,
+    query: &PageQuery,
+) -> Result<Response, ApiError> {
+    let (only_media, now_ms) = (query.only_media, app.people.now_ms());
+    let read = move |tx: &mut Tx<'_>, range: &Range| {
+        stretch(tx, account, LocalId::new(id), range, only_media, now_ms)
+    };
+    let page = Page::picked(app, query.range, Viewer::Account(account), read).await?;
+    Ok(page.answer(address, &format!("/api/v1/timelines/list/{id}"), query))
+}
+
+/// `None` if the account has no such list.
+fn stretch(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: LocalId,
+    range: &Range,
+    only_media: bool,
+    now_ms: i64,
+) -> Result<Option<Stretch>, StoreError> {
+    let Some(list) = list::by_id(tx, account, id)? else {
+        return Ok(None);
+    };
+    let members = list_member::of(tx, account, id)?;
+    let relations = relation::to(tx, account, &members)?;
+    let unwanted = Unwanted::of(tx, account, &relations, now_ms)?;
+    let replies = ShownReplies::load(tx, account, &list)?;
+    let rule = HomeRule {
+        sources: Vec::new(),
+        authors: members,
+    };
+    let picks = |post: &TimelinePost| {
+        !unwanted.has(post) && (!only_media || has_media(&post.raw)) && replies.has(post)
+    };
+    let viewer = Viewer::Account(account);
+    timeline::home(tx, range, viewer, &rule, Some(&picks)).map(Some)
+}
+
+/// The accounts to whom replies are shown, by their IDs at the instances through which posts were seen.
+struct ShownReplies(HashSet<(InstanceId, String)>);
+
+impl ShownReplies {
+    fn load(tx: &mut Tx<'_>, account: LocalAccountId, list: &List) -> Result<Self, StoreError> {
+        let accounts = match list.settings.replies_policy {
+            RepliesPolicy::None => Vec::new(),
+            RepliesPolicy::List => list_member::of(tx, account, list.id)?,
+            RepliesPolicy::Followed => {
+                let followed = relation::all(tx, account, Relation::Following)?;
+                followed.into_iter().map(|row| row.other).collect()
+            }
+        };
+        let ids = list_member::upstream_ids(tx, &accounts)?;
+        Ok(Self(ids.into_iter().collect()))
+    }
+
+    /// Whether a post is no reply, or one that is shown.
+    fn has(&self, post: &TimelinePost) -> bool {
+        match reply_to(&post.raw) {
+            None => true,
+            Some(ReplyTo::Unknown) => false,
+            Some(ReplyTo::Account(id)) => self.0.contains(&(post.instance, id)),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! How posts are shown to one viewer: with what they say of the account that views them.
+
+use std::{collections::HashMap, slice};
+
+use driftline_core::social::Mark;
+use driftline_mastodon::{RawObject, Referent, ViewerOverlay, searchable_text};
+use driftline_store::{
+    Instance, InstanceId, LocalAccountId, LocalId, StoreError, Tx,
+    social::marked_post,
+    timeline::{self, PostKey, TimelinePost, Viewer},
+};
+
+use super::{
+    filter_cache::{AccountFilters, FilterCache, FilteredPost},
+    local_references::{LocalReferences, Unmapped},
+    status::{Overlays, Shown},
+};
+use crate::App;
+
+/// How posts are shown to one viewer, at one time.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) viewer: Viewer,
+    filters: FilterCache,
+    now_ms: i64,
+}
+
+impl View {
+    pub(super) fn of(app: &App, viewer: Viewer) -> Self {
+        Self {
+            viewer,
+            filters: app.people.filters.clone(),
+            now_ms: app.people.now_ms(),
+        }
+    }
+
+    /// The entity `Status` of a post, and what it names without a local ID.
+    pub(super) fn status(
+        &self,
+        tx: &mut Tx<'_>,
+        post: &TimelinePost,
+        instance: &Instance,
+    ) -> Result<(Vec<u8>, Unmapped), StoreError> {
+        let shown = Shown::status(post, instance);
+        let only = slice::from_ref(&shown);
+        let (local, unmapped) = LocalReferences::find(tx, only, self.viewer)?;
+        let overlays = self.overlays(tx, &[post], only, &local)?;
+        let mut body = Vec::new();
+        shown.write(&mut body, &local, overlays.as_ref());
+        Ok((body, unmapped))
+    }
+
+    /// What posts, and those within them, say of the viewer; `None` of one without an account. `posts` and `shown`
+    /// are the same, in one order.
+    pub(super) fn overlays(
+        &self,
+        tx: &mut Tx<'_>,
+        posts: &[&TimelinePost],
+        shown: &[Shown],
+        local: &LocalReferences,
+    ) -> Result<Option<Overlays>, StoreError> {
+        let Viewer::Account(account) = self.viewer else {
+            return Ok(None);
+        };
+        let nested = nested_keys(tx, shown)?;
+        let marks = Marks::load(tx, account, posts, &nested)?;
+        let filters = self.filters.load(tx, account)?;
+        let mut overlays = Overlays::new();
+        for (post, shown) in posts.iter().zip(shown) {
+            let marked = OfPost {
+                marks: &marks,
+                filters: &filters,
+                now_ms: self.now_ms,
+            };
+            marked.add(&mut overlays, (post, shown), &nested, local);
+        }
+        Ok(Some(overlays))
+    }
+}
+
+/// Stored posts that others show within them, by instance and ID there.
+type NestedKeys = HashMap<InstanceId, HashMap<String, PostKey>>;
+
+fn nested_keys(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<NestedKeys, StoreError> {
+    let mut names: HashMap<InstanceId, Vec<&str>> = HashMap::new();
+    for shown in shown {
+        let nested = names.entry(shown.instance()).or_default();
+        nested.extend(shown.nested_posts());
+    }
+    let mut keys = NestedKeys::new();
+    for (instance, mut names) in names {
+        names.sort_unstable();
+        names.dedup();
+        keys.insert(instance, timeline::keys(tx, instance, &names)?);
+    }
+    Ok(keys)
+}
+
+/// Which posts an account has marked, and how.
+struct Marks(HashMap<LocalId, Vec<Mark>>);
+
+impl Marks {
+    fn load(
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+        posts: &[&TimelinePost],
+        nested: &NestedKeys,
+    ) -> Result<Self, StoreError> {
+        let mut ids: Vec<LocalId> = posts.iter().map(|post| post.post_id).collect();
+        ids.extend(
+            nested
+                .values()
+                .flat_map(HashMap::values)
+                .map(|key| key.post),
+        );
+        let mut marks = HashMap::<_, Vec<_>>::new();
+        for (post, mark) in marked_post::of(tx, account, &ids)? {
+            marks.entry(post).or_default().push(mark);
+        }
+        Ok(Self(marks))
+    }
+
+    fn has(&self, post: Option<LocalId>, mark: Mark) -> bool {
+        let marks = post.and_then(|post| self.0.get(&post));
+        marks.is_some_and(|marks| marks.contains(&mark))
+    }
+}
+
+/// What one post, and those within it, say of the viewer.
+struct OfPost<'a> {
+    marks: &'a Marks,
+    filters: &'a AccountFilters,
+    now_ms: i64,
+}
+
+impl OfPost<'_> {
+    fn add(
+        &self,
+        overlays: &mut Overlays,
+        (post, shown): (&TimelinePost, &Shown),
+        nested: &NestedKeys,
+        local: &LocalReferences,
+    ) {
+        let instance = shown.instance();
+        let keys = nested.get(&instance);
+        let key_of = |name: &str| keys.and_then(|keys| keys.get(name)).map(|key| key.post);
+        let boosted = post.boost_of.as_deref();
+        let local_id = |name: &str| local.id(instance, Referent::Post, name).map(LocalId::new);
+        // A boost is filtered as what it boosts.
+        let mut named = vec![FilteredPost {
+            post: Some(post.post_id),
+            shown_as: post.id,
+        }];
+        named.extend(boosted.and_then(|name| {
+            Some(FilteredPost {
+                post: key_of(name),
+                shown_as: local_id(name)?,
+            })
+        }));
+        let members = || RawObject::parse(&post.raw).ok();
+        let filtered = self.filters.results(
+            || members().map(|status| searchable_text(&status)),
+            &named,
+            self.now_ms,
+        );
+        let overlay = |post: Option<LocalId>, filtered| ViewerOverlay {
+            favourited: self.marks.has(post, Mark::Favourite),
+            bookmarked: self.marks.has(post, Mark::Bookmark),
+            filtered,
+            ..ViewerOverlay::default()
+        };
+        for name in shown.nested_posts() {
+            let Some(shown_as) = local_id(name) else {
+                continue;
+            };
+            let key = key_of(name);
+            let filtered = match boosted == Some(name) {
+                true => filtered.clone(),
+                false => {
+                    let named = [FilteredPost {
+                        post: key,
+                        shown_as,
+                    }];
+                    let text = || Some(searchable_text(&quoted(&members()?, name)?));
+                    self.filters.results(text, &named, self.now_ms)
+                }
+            };
+            overlays.insert(shown_as, overlay(key, filtered));
+        }
+        overlays.insert(post.public_id, overlay(Some(post.post_id), filtered));
+    }
+}
+
+/// The post of that ID that another one quotes, or that one quotes that it boosts.
+fn quoted<'j>(status: &RawObject<'j>, id: &str) -> Option<RawObject<'j>> {
+    let boosted = status.object("reblog");
+    [status, &boosted].into_iter().find_map(|status| {
+        let quote = status.object("quote");
+        let forms = [quote.object("quoted_status"), quote];
+        forms
+            .into_iter()
+            .find(|quoted| quoted.id("id").as_deref() == Some(id))
+    })
+}

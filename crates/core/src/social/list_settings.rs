@@ -1,0 +1,119 @@
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+
+/// Which replies a list shows. A reply to its author, or to whoever has the list, is always shown.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RepliesPolicy {
+    /// Those to anyone whom the account follows.
+    Followed,
+    /// Those to accounts of the list.
+    #[default]
+    List,
+    /// None.
+    None,
+}
+
+impl RepliesPolicy {
+    /// Its name in Mastodon's API and in the store.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What somebody says of a list of accounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListSettings {
+    /// Its name: 1 to 100 characters.
+    pub title: String,
+    /// Which replies it shows.
+    pub replies_policy: RepliesPolicy,
+    /// Whether its accounts' posts are left out of the home timeline.
+    pub exclusive: bool,
+}
+
+/// Why a text cannot be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// It holds nothing but white space.
+    #[error("{0} can't be blank")]
+    Blank(&'static str),
+    /// It is too long.
+    #[error("{0} is too long (maximum is {1} characters)")]
+    Long(&'static str, usize),
+    /// It holds U+0000.
+    #[error("{0} is invalid")]
+    Nul(&'static str),
+}
+
+impl ListSettings {
+    /// Checks the title.
+    ///
+    /// # Errors
+    /// [`TextError`].
+    pub fn check(&self) -> Result<(), TextError> {
+        check_text("Title", &self.title, MAX_LIST_TITLE_CHARS)
+    }
+}
+
+/// Checks a text that people type in one line.
+pub(super) fn check_text(
+    what: &'static str,
+    text: &str,
+    max_chars: usize,
+) -> Result<(), TextError> {
+    if text.trim().is_empty() {
+        return Err(TextError::Blank(what));
+    }
+    if text.contains('\0') {
+        return Err(TextError::Nul(what));
+    }
+    match text.chars().take(max_chars + 1).count() <= max_chars {
+        true => Ok(()),
+        false => Err(TextError::Long(what, max_chars)),
+    }
+}
+
+/// How long a list's title may be.
+pub const MAX_LIST_TITLE_CHARS: usize = 100;
+/// How many lists an account may have.
+pub const MAX_LISTS: usize = 50;
+/// How many accounts a list may have.
+pub const MAX_LIST_MEMBERS: usize = 250;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_has_1_to_100_characters() {
+        let check = |title: &str| {
+            let settings = ListSettings {
+                title: title.to_owned(),
+                replies_policy: RepliesPolicy::List,
+                exclusive: false,
+            };
+            settings.check()
+        };
+        assert_eq!(check("友"), Ok(()));
+        assert_eq!(check(&"友".repeat(100)), Ok(()));
+        assert_eq!(check(&"友".repeat(101)), Err(TextError::Long("Title", 100)));
+        assert_eq!(check(" \u{3000}"), Err(TextError::Blank("Title")));
+        assert_eq!(check("a\0"), Err(TextError::Nul("Title")));
+    }
+}

@@ -1,0 +1,137 @@
+//! What of a post people read, as plain text.
+
+use crate::{clean_html, raw_object::RawObject};
+
+/// The texts of a post in which words are looked for: its warning, its text, the choices of its poll and the
+/// descriptions of its media. Of a boost, those of the boosted post.
+pub fn searchable_text(status: &RawObject<'_>) -> String {
+    let boosted = status.object("reblog");
+    let status = match boosted.get("id") {
+        Some(_) => &boosted,
+        None => status,
+    };
+    let mut texts = Vec::new();
+    texts.extend(
+        status
+            .some_text("spoiler_text")
+            .map(|text| text.into_owned()),
+    );
+    texts.extend(status.some_text("content").map(|html| plain_text(&html)));
+    let poll = status.object("poll");
+    texts.extend(poll.objects("options").filter_map(|option| {
+        let title = option.some_text("title")?;
+        Some(title.into_owned())
+    }));
+    texts.extend(status.objects("media_attachments").filter_map(|medium| {
+        let description = medium.some_text("description")?;
+        Some(description.into_owned())
+    }));
+    texts.join("\n\n")
+}
+
+/// The text of HTML of a post, with line breaks where elements begin a line.
+pub fn plain_text(html: &str) -> String {
+    // Cleaned HTML is well formed, and has four entities.
+    let html = clean_html(html);
+    let mut out = String::with_capacity(html.len());
+    let mut rest = &*html;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        let (tag, after) = tag_at(&rest[at..]);
+        if breaks_line(tag) {
+            out.push('\n');
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    let text = out.replace("&lt;", "<").replace("&gt;", ">");
+    let text = text.replace("&nbsp;", "\u{a0}").replace("&quot;", "\"");
+    text.replace("&amp;", "&").trim().to_owned()
+}
+
+/// The tag with which a text begins, without its brackets, and what follows it.
+fn tag_at(text: &str) -> (&str, &str) {
+    let mut is_quoted = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'>' if !is_quoted => return (&text[1..at], &text[at + 1..]),
+            _ => {}
+        }
+    }
+    (&text[1..], "")
+}
+
+fn breaks_line(tag: &str) -> bool {
+    let name = tag.split(|of: char| of.is_whitespace()).next();
+    let name = name.unwrap_or_default().trim_matches('/');
+    matches!(name, "p" | "br" | "li" | "ul" | "ol" | "pre" | "blockquote")
+}
+
+/// Whom a post answers: `None` if it answers nobody, or its own author.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplyTo {
+    /// An account, by its ID at the upstream.
+    Account(String),
+    /// An account that the upstream leaves out.
+    Unknown,
+}
+
+/// Whom a post, as JSON, answers.
+pub fn reply_to(status: &str) -> Option<ReplyTo> {
+    let status = RawObject::parse(status).ok()?;
+    let author = status.object("account");
+    match (
+        status.id("in_reply_to_id"),
+        status.id("in_reply_to_account_id"),
+    ) {
+        (None, None) => None,
+        (Some(_), None) => Some(ReplyTo::Unknown),
+        (_, Some(answered)) if author.id("id").as_ref() == Some(&answered) => None,
+        (_, Some(answered)) => Some(ReplyTo::Account(answered.into_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_becomes_the_text_that_people_read() {
+        for (html, text) in [
+            ("<p>a &amp; b</p><p>c<br>d</p>", "a & b\n\nc\nd"),
+            ("<p>x<script>alert(1)</script>&lt;b&gt;</p>", "x<b>"),
+            (
+                r#"<p><a href="https://a.example/?q=%3E" rel="x"><span class="invisible">https://</span>a.example</a></p>"#,
+                "https://a.example",
+            ),
+            ("&amp;lt;", "&lt;"),
+            ("1 < 2", "1 < 2"),
+            ("猫&nbsp;犬", "猫\u{a0}犬"),
+        ] {
+            let expected: Vec<&str> = text.split('\n').collect();
+            let found = plain_text(html);
+            assert_eq!(found.split('\n').collect::<Vec<_>>(), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn a_boost_is_searched_by_what_it_boosts() {
+        let json = r#"{"id":"2","content":"","spoiler_text":"x","reblog":{"id":"1","content":"<p>cat</p>",
+            "spoiler_text":"pets","poll":{"options":[{"title":"yes"}]},
+            "media_attachments":[{"description":"a sofa"},{"description":null}]}}"#;
+        let status = RawObject::parse(json).expect("an object");
+        assert_eq!(searchable_text(&status), "pets\n\ncat\n\nyes\n\na sofa");
+    }
+
+    #[test]
+    fn an_author_who_answers_themselves_answers_nobody() {
+        let reply = |to: &str| reply_to(&format!(r#"{{"account":{{"id":"7"}},{to}}}"#));
+        assert_eq!(reply(r#""in_reply_to_id":null"#), None);
+        let own = r#""in_reply_to_id":"1","in_reply_to_account_id":"7""#;
+        assert_eq!(reply(own), None);
+        let other = r#""in_reply_to_id":"1","in_reply_to_account_id":"8""#;
+        assert_eq!(reply(other), Some(ReplyTo::Account("8".to_owned())));
+        assert_eq!(reply(r#""in_reply_to_id":"1""#), Some(ReplyTo::Unknown));
+    }
+}

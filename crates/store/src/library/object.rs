@@ -1,0 +1,102 @@
+//! Objects of an account's library: what each change of them takes.
+//!
+//! Each creation, change and removal takes exactly the next USN. A removed object keeps its row, so that
+//! whoever has a copy learns of it. All is written below the account's root, and before the local clock is
+//! held by anything else of the same transaction: the first USN of an opening takes it in another one where
+//! the store is distributed.
+
+use driftline_db::{Column, Tx};
+
+use super::{Library, of_account};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, sql},
+    local_ids,
+};
+
+/// The kinds of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectKind {
+    Bookmark,
+    Favourite,
+    List,
+    ListMember,
+    Marker,
+    Filter,
+}
+
+impl ObjectKind {
+    fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Bookmark => "bookmark",
+            ObjectKind::Favourite => "favourite",
+            ObjectKind::List => "list",
+            ObjectKind::ListMember => "list_member",
+            ObjectKind::Marker => "marker",
+            ObjectKind::Filter => "filter",
+        }
+    }
+}
+
+/// Adds `count` objects, with IDs that follow each other; returns the first. Holds the clock.
+pub(crate) fn add(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    kind: ObjectKind,
+    count: usize,
+    now_ms: i64,
+) -> Result<i64, StoreError> {
+    let usns = take_usns(tx, account, count)?;
+    let first = local_ids::take(tx, now_ms, count)?;
+    tx.execute_many_later(
+        "insert into library_object (account_id, id, kind, first_usn, usn, removed)
+         select $1, r.id, $2, r.usn, r.usn, false from {rows as r(id, usn)}",
+        &[&sql(account), &kind.name()],
+        &[Column::i64(first..first + count as i64), Column::i64(usns)],
+    )?;
+    Ok(first)
+}
+
+/// Gives an object that was changed the next USN.
+pub(crate) fn change(tx: &mut Tx<'_>, account: LocalAccountId, id: i64) -> Result<(), StoreError> {
+    write(tx, account, &[id], false)
+}
+
+/// Gives objects that were removed the next USNs, in their order.
+pub(crate) fn remove(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<(), StoreError> {
+    write(tx, account, ids, true)
+}
+
+fn write(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+    removed: bool,
+) -> Result<(), StoreError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let usns = take_usns(tx, account, ids.len())?;
+    Ok(tx.execute_many_later(
+        "update library_object set usn = r.usn, removed = $2 from {rows as r(id, usn)}
+         where account_id = $1 and library_object.id = r.id",
+        &[&sql(account), &removed],
+        &[Column::i64(ids.iter().copied()), Column::i64(usns)],
+    )?)
+}
+
+/// Takes the next USNs of an account's library, in their order.
+fn take_usns(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    count: usize,
+) -> Result<Vec<i64>, StoreError> {
+    let mut library: Library = of_account(tx, account)?.ok_or(StoreError::NoAccount)?;
+    let usns = (0..count).map(|_| library.next_usn()).collect();
+    library.save(tx)?;
+    Ok(usns)
+}

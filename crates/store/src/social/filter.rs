@@ -1,0 +1,306 @@
+//! Filters: what somebody does not want to see, or to be warned of. Objects of their library, of which keywords
+//! and posts are parts: who changes one changes the filter. To be written below the account's root.
+
+use std::collections::HashMap;
+
+use driftline_core::social::{
+    FilterContext, FilterError, FilterKeyword, FilterSettings, MAX_FILTERS,
+    MAX_KEYWORDS_PER_FILTER, MAX_POSTS_PER_FILTER, TextError,
+};
+use driftline_db::{Column, Tx};
+
+use super::{filter_rows, local_account};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, LocalId, from_sql, sql},
+    library::object::{self, ObjectKind},
+    local_ids,
+    posts::timeline::PostKey,
+};
+
+/// A filter with its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Its ID.
+    pub id: LocalId,
+    /// What somebody says of it.
+    pub settings: FilterSettings,
+    /// What it looks for, by their IDs.
+    pub keywords: Vec<Keyword>,
+    /// Posts that it matches, whatever their texts, by their IDs.
+    pub posts: Vec<FilteredPost>,
+}
+
+/// A keyword of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyword {
+    /// Its ID.
+    pub id: LocalId,
+    /// What is looked for.
+    pub rule: FilterKeyword,
+}
+
+/// A post of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilteredPost {
+    /// The ID of this part of the filter.
+    pub id: LocalId,
+    /// The post. It may be gone, or hidden from whoever named it.
+    pub key: PostKey,
+}
+
+/// A change of a filter's keywords.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeywordChange {
+    /// Adds one.
+    Add(FilterKeyword),
+    /// Replaces one.
+    Set(Keyword),
+    /// Removes one.
+    Remove(LocalId),
+}
+
+/// Why a filter cannot be created or changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterRefused {
+    /// A setting is not valid.
+    #[error(transparent)]
+    Settings(#[from] FilterError),
+    /// A keyword is not valid.
+    #[error(transparent)]
+    Keyword(#[from] TextError),
+    /// The account has too many.
+    #[error("You have reached the maximum number of filters")]
+    Many,
+    /// It would have too many keywords.
+    #[error("Keywords are too many (maximum is {MAX_KEYWORDS_PER_FILTER})")]
+    ManyKeywords,
+    /// It would have too many posts.
+    #[error("Statuses are too many (maximum is {MAX_POSTS_PER_FILTER})")]
+    ManyPosts,
+    /// The account has no such filter, or the filter no such keyword.
+    #[error("there is no such filter or keyword")]
+    NotFound,
+    /// The filter has the post.
+    #[error("Status has already been taken")]
+    KnownPost,
+}
+
+/// Creates a filter.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if there is no such account (any more).
+pub fn create(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    settings: FilterSettings,
+    keywords: &[FilterKeyword],
+    now_ms: i64,
+) -> Result<Result<Filter, FilterRefused>, StoreError> {
+    let settings = match settings.checked() {
+        Ok(settings) => settings,
+        Err(refused) => return Ok(Err(refused.into())),
+    };
+    if let Err(refused) = check_keywords(keywords, keywords.len()) {
+        return Ok(Err(refused));
+    }
+    local_account::require(tx, account)?;
+    if filter_rows::count(tx, account)? >= MAX_FILTERS as i64 {
+        return Ok(Err(FilterRefused::Many));
+    }
+    let id = object::add(tx, account, ObjectKind::Filter, 1, now_ms)?;
+    filter_rows::store(tx, account, id, &settings)?;
+    add_keywords(tx, account, id, keywords, now_ms)?;
+    let id = from_sql(id)?;
+    by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
+}
+
+/// Changes a filter and its keywords. What is as it was takes no USN.
+pub fn set(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: LocalId,
+    settings: FilterSettings,
+    changes: &[KeywordChange],
+    now_ms: i64,
+) -> Result<Result<Filter, FilterRefused>, StoreError> {
+    let settings = match settings.checked() {
+        Ok(settings) => settings,
+        Err(refused) => return Ok(Err(refused.into())),
+    };
+    let Some(known) = by_id(tx, account, id)? else {
+        return Ok(Err(FilterRefused::NotFound));
+    };
+    let mut keywords: HashMap<LocalId, &FilterKeyword> = known
+        .keywords
+        .iter()
+        .map(|known| (known.id, &known.rule))
+        .collect();
+    let (mut added, mut replaced, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+    for change in changes {
+        let found = match change {
+            KeywordChange::Add(rule) => {
+                added.push(rule.clone());
+                true
+            }
+            KeywordChange::Set(keyword) => match keywords.get_mut(&keyword.id) {
+                Some(rule) if **rule == keyword.rule => true,
+                Some(rule) => {
+                    *rule = &keyword.rule;
+                    replaced.push(keyword);
+                    true
+                }
+                None => false,
+            },
+            KeywordChange::Remove(keyword) => {
+                removed.push(sql(*keyword));
+                keywords.remove(keyword).is_some()
+            }
+        };
+        if !found {
+            return Ok(Err(FilterRefused::NotFound));
+        }
+    }
+    let checked = added
+        .iter()
+        .chain(replaced.iter().map(|keyword| &keyword.rule));
+    if let Err(refused) = check_keywords(checked, keywords.len() + added.len()) {
+        return Ok(Err(refused));
+    }
+    let is_same_settings = known.settings == settings;
+    if is_same_settings && added.is_empty() && replaced.is_empty() && removed.is_empty() {
+        return Ok(Ok(known));
+    }
+    object::change(tx, account, sql(id))?;
+    if !is_same_settings {
+        filter_rows::store(tx, account, sql(id), &settings)?;
+    }
+    for keyword in replaced {
+        filter_rows::store_keyword(tx, account, keyword)?;
+    }
+    filter_rows::remove_keywords(tx, account, &removed)?;
+    add_keywords(tx, account, sql(id), &added, now_ms)?;
+    by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
+}
+
+fn check_keywords<'k>(
+    changed: impl IntoIterator<Item = &'k FilterKeyword>,
+    count: usize,
+) -> Result<(), FilterRefused> {
+    for keyword in changed {
+        keyword.check()?;
+    }
+    match count <= MAX_KEYWORDS_PER_FILTER {
+        true => Ok(()),
+        false => Err(FilterRefused::ManyKeywords),
+    }
+}
+
+fn add_keywords(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    filter: i64,
+    keywords: &[FilterKeyword],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if keywords.is_empty() {
+        return Ok(());
+    }
+    let first = local_ids::take(tx, now_ms, keywords.len())?;
+    Ok(tx.execute_many_later(
+        "insert into filter_keyword (account_id, id, filter_id, keyword, whole_word)
+         select $1, r.id, $2, r.keyword, r.whole_word from {rows as r(id, keyword, whole_word)}",
+        &[&sql(account), &filter],
+        &[
+            Column::i64(first..first + keywords.len() as i64),
+            Column::text(keywords.iter().map(|rule| rule.keyword.as_str())),
+            Column::bool(keywords.iter().map(|rule| rule.whole_word)),
+        ],
+    )?)
+}
+
+/// Removes a filter with its parts; `false` if the account has no such filter.
+pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: LocalId) -> Result<bool, StoreError> {
+    if by_id(tx, account, id)?.is_none() {
+        return Ok(false);
+    }
+    object::remove(tx, account, &[sql(id)])?;
+    filter_rows::remove(tx, account, sql(id))?;
+    Ok(true)
+}
+
+/// Adds a post to a filter; returns the new part of it.
+pub fn add_post(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: LocalId,
+    key: PostKey,
+    now_ms: i64,
+) -> Result<Result<FilteredPost, FilterRefused>, StoreError> {
+    let Some(known) = by_id(tx, account, id)? else {
+        return Ok(Err(FilterRefused::NotFound));
+    };
+    if known.posts.iter().any(|known| known.key.post == key.post) {
+        return Ok(Err(FilterRefused::KnownPost));
+    }
+    if known.posts.len() >= MAX_POSTS_PER_FILTER {
+        return Ok(Err(FilterRefused::ManyPosts));
+    }
+    object::change(tx, account, sql(id))?;
+    let part = local_ids::take(tx, now_ms, 1)?;
+    tx.execute_later(
+        "insert into filter_post (account_id, id, filter_id, instance_id, post_id)
+         values ($1, $2, $3, $4, $5)",
+        &[
+            &sql(account),
+            &part,
+            &sql(id),
+            &sql(key.instance),
+            &sql(key.post),
+        ],
+    )?;
+    let id = from_sql(part)?;
+    Ok(Ok(FilteredPost { id, key }))
+}
+
+/// Takes a post out of a filter, by the ID of the part; `false` if the account has none such.
+pub fn remove_post(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    part: LocalId,
+) -> Result<bool, StoreError> {
+    let filter = tx.query_opt(
+        "select filter_id from filter_post where account_id = $1 and id = $2",
+        &[&sql(account), &sql(part)],
+        |row| row.i64("filter_id"),
+    )?;
+    let Some(filter) = filter else {
+        return Ok(false);
+    };
+    object::change(tx, account, filter)?;
+    tx.execute_later(
+        "delete from filter_post where account_id = $1 and id = $2",
+        &[&sql(account), &sql(part)],
+    )?;
+    Ok(true)
+}
+
+/// The filters of an account, in the order of their creation.
+pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Filter>, StoreError> {
+    filter_rows::load(tx, account, None)
+}
+
+/// One of them.
+pub fn by_id(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: LocalId,
+) -> Result<Option<Filter>, StoreError> {
+    Ok(filter_rows::load(tx, account, Some(id))?.pop())
+}
+
+/// The contexts as one text.
+pub(super) fn contexts_text(contexts: &[FilterContext]) -> String {
+    let names: Vec<&str> = contexts.iter().map(|context| context.name()).collect();
+    names.join(" ")
+}

@@ -1,0 +1,167 @@
+//! Filters and their parts as rows.
+
+use driftline_core::social::{FilterKeyword, FilterSettings};
+use driftline_db::{Column, DbError, Row, Tx};
+
+use super::{
+    filter::{Filter, FilteredPost, Keyword, contexts_text},
+    parsed,
+};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, LocalId, from_sql, sql},
+    posts::timeline::PostKey,
+};
+
+/// The filters of an account, or one of them, in the order of their creation.
+pub(super) fn load(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    only: Option<LocalId>,
+) -> Result<Vec<Filter>, StoreError> {
+    let only = only.map(sql);
+    let filters = tx.query_later(
+        "select id, title, contexts, action, expires_at_ms from filter
+         where account_id = $1 and id = coalesce($2, id) order by id",
+        &[&sql(account), &only],
+        |row| Ok(from_row(row)),
+    )?;
+    let keywords = tx.query_later(
+        "select filter_id, id, keyword, whole_word from filter_keyword
+         where account_id = $1 and filter_id = coalesce($2, filter_id) order by id",
+        &[&sql(account), &only],
+        |row| Ok((from_sql(row.i64("filter_id")?)?, keyword_from_row(row)?)),
+    )?;
+    let posts = tx.query_later(
+        "select filter_id, id, instance_id, post_id from filter_post
+         where account_id = $1 and filter_id = coalesce($2, filter_id) order by id",
+        &[&sql(account), &only],
+        |row| Ok((from_sql(row.i64("filter_id")?)?, post_from_row(row)?)),
+    )?;
+    let filters = tx.rows(filters)?;
+    let mut filters: Vec<Filter> = filters.into_iter().collect::<Result<_, _>>()?;
+    let of = |filters: &mut [Filter], id: LocalId| filters.iter().position(|of| of.id == id);
+    for (filter, keyword) in tx.rows(keywords)? {
+        if let Some(at) = of(&mut filters, filter) {
+            filters[at].keywords.push(keyword);
+        }
+    }
+    for (filter, post) in tx.rows(posts)? {
+        if let Some(at) = of(&mut filters, filter) {
+            filters[at].posts.push(post);
+        }
+    }
+    Ok(filters)
+}
+
+/// How many filters an account has.
+pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
+    tx.query_one(
+        "select count(*) as filters from filter where account_id = $1",
+        &[&sql(account)],
+        |row| row.i64("filters"),
+    )
+}
+
+pub(super) fn store(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: i64,
+    settings: &FilterSettings,
+) -> Result<(), DbError> {
+    tx.execute_later(
+        "insert into filter (account_id, id, title, contexts, action, expires_at_ms)
+         values ($1, $2, $3, $4, $5, $6)
+         on conflict (account_id, id) do update
+             set title = $3, contexts = $4, action = $5, expires_at_ms = $6",
+        &[
+            &sql(account),
+            &id,
+            &settings.title,
+            &contexts_text(&settings.contexts),
+            &settings.action.name(),
+            &settings.expires_at_ms,
+        ],
+    )
+}
+
+pub(super) fn store_keyword(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    keyword: &Keyword,
+) -> Result<(), DbError> {
+    tx.execute_later(
+        "update filter_keyword set keyword = $3, whole_word = $4
+         where account_id = $1 and id = $2",
+        &[
+            &sql(account),
+            &sql(keyword.id),
+            &keyword.rule.keyword,
+            &keyword.rule.whole_word,
+        ],
+    )
+}
+
+pub(super) fn remove_keywords(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<(), DbError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    tx.execute_later(
+        "delete from filter_keyword where account_id = $1 and id {in $2}",
+        &[&sql(account), &Column::i64(ids.iter().copied())],
+    )
+}
+
+/// Removes a filter with its parts.
+pub(super) fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: i64) -> Result<(), DbError> {
+    for delete in [
+        "delete from filter_keyword where account_id = $1 and filter_id = $2",
+        "delete from filter_post where account_id = $1 and filter_id = $2",
+        "delete from filter where account_id = $1 and id = $2",
+    ] {
+        tx.execute_later(delete, &[&sql(account), &id])?;
+    }
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> Result<Filter, StoreError> {
+    let contexts = row.text("contexts")?;
+    let contexts = contexts
+        .split_ascii_whitespace()
+        .map(|context| parsed("a filter's context", context));
+    Ok(Filter {
+        id: from_sql(row.i64("id")?)?,
+        settings: FilterSettings {
+            title: row.text("title")?,
+            contexts: contexts.collect::<Result<_, _>>()?,
+            action: parsed("a filter's action", row.str("action")?)?,
+            expires_at_ms: row.opt_i64("expires_at_ms")?,
+        },
+        keywords: Vec::new(),
+        posts: Vec::new(),
+    })
+}
+
+fn keyword_from_row(row: &Row<'_>) -> Result<Keyword, DbError> {
+    Ok(Keyword {
+        id: from_sql(row.i64("id")?)?,
+        rule: FilterKeyword {
+            keyword: row.text("keyword")?,
+            whole_word: row.bool("whole_word")?,
+        },
+    })
+}
+
+fn post_from_row(row: &Row<'_>) -> Result<FilteredPost, DbError> {
+    Ok(FilteredPost {
+        id: from_sql(row.i64("id")?)?,
+        key: PostKey {
+            post: from_sql(row.i64("post_id")?)?,
+            instance: from_sql(row.i64("instance_id")?)?,
+        },
+    })
+}

@@ -1,0 +1,148 @@
+//! Lists of accounts, objects of the library of whoever made them. To be written below the account's root.
+
+use driftline_core::social::{ListSettings, MAX_LISTS, TextError};
+use driftline_db::{Row, Tx};
+
+use super::{list_member, local_account, parsed};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, LocalId, from_sql, sql},
+    library::object::{self, ObjectKind},
+};
+
+/// A list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// Its ID, a local one: sources, which are lists of the operator, have smaller ones.
+    pub id: LocalId,
+    /// What somebody says of it.
+    pub settings: ListSettings,
+}
+
+/// Why a list cannot be created or changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListRefused {
+    /// A setting is not valid.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// The account has too many.
+    #[error("You have reached the maximum number of lists")]
+    Many,
+}
+
+/// Creates a list.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if there is no such account (any more).
+pub fn create(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    settings: ListSettings,
+    now_ms: i64,
+) -> Result<Result<List, ListRefused>, StoreError> {
+    if let Err(refused) = settings.check() {
+        return Ok(Err(refused.into()));
+    }
+    local_account::require(tx, account)?;
+    if all(tx, account)?.len() >= MAX_LISTS {
+        return Ok(Err(ListRefused::Many));
+    }
+    let id = object::add(tx, account, ObjectKind::List, 1, now_ms)?;
+    tx.execute_later(
+        "insert into list (account_id, id, title, replies_policy, exclusive)
+         values ($1, $2, $3, $4, $5)",
+        &[
+            &sql(account),
+            &id,
+            &settings.title,
+            &settings.replies_policy.name(),
+            &settings.exclusive,
+        ],
+    )?;
+    let id = from_sql(id)?;
+    Ok(Ok(List { id, settings }))
+}
+
+/// Changes a list; `None` if the account has no such list.
+pub fn set(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: List,
+) -> Result<Result<Option<List>, ListRefused>, StoreError> {
+    if let Err(refused) = list.settings.check() {
+        return Ok(Err(refused.into()));
+    }
+    let Some(known) = by_id(tx, account, list.id)? else {
+        return Ok(Ok(None));
+    };
+    if known != list {
+        object::change(tx, account, sql(list.id))?;
+        tx.execute_later(
+            "update list set title = $3, replies_policy = $4, exclusive = $5
+             where account_id = $1 and id = $2",
+            &[
+                &sql(account),
+                &sql(list.id),
+                &list.settings.title,
+                &list.settings.replies_policy.name(),
+                &list.settings.exclusive,
+            ],
+        )?;
+    }
+    Ok(Ok(Some(list)))
+}
+
+/// Removes a list, with its members; `false` if the account has no such list.
+pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result<bool, StoreError> {
+    if by_id(tx, account, list)?.is_none() {
+        return Ok(false);
+    }
+    let mut gone: Vec<i64> = list_member::ids(tx, account, list)?;
+    gone.push(sql(list));
+    object::remove(tx, account, &gone)?;
+    tx.execute_later(
+        "delete from list_member where account_id = $1 and list_id = $2",
+        &[&sql(account), &sql(list)],
+    )?;
+    tx.execute_later(
+        "delete from list where account_id = $1 and id = $2",
+        &[&sql(account), &sql(list)],
+    )?;
+    Ok(true)
+}
+
+/// The lists of an account, in the order of their creation.
+pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreError> {
+    let rows = tx.query(
+        "select id, title, replies_policy, exclusive from list where account_id = $1 order by id",
+        &[&sql(account)],
+        |row| Ok(from_row(row)),
+    )?;
+    rows.into_iter().collect()
+}
+
+/// One of them.
+pub fn by_id(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+) -> Result<Option<List>, StoreError> {
+    let found = tx.query_opt(
+        "select id, title, replies_policy, exclusive from list
+         where account_id = $1 and id = $2",
+        &[&sql(account), &sql(list)],
+        |row| Ok(from_row(row)),
+    )?;
+    found.transpose()
+}
+
+fn from_row(row: &Row<'_>) -> Result<List, StoreError> {
+    Ok(List {
+        id: from_sql(row.i64("id")?)?,
+        settings: ListSettings {
+            title: row.text("title")?,
+            replies_policy: parsed("a policy of replies", row.str("replies_policy")?)?,
+            exclusive: row.bool("exclusive")?,
+        },
+    })
+}

@@ -1,0 +1,254 @@
+//! The accounts of lists: each membership is an object of the library of whoever made the list. To be written
+//! below that account's root.
+
+use driftline_core::social::{MAX_LIST_MEMBERS, Relation};
+use driftline_db::{Column, Row, Tx};
+
+use super::{list, relation};
+use crate::{
+    error::StoreError,
+    id_types::{
+        AccountId, InstanceId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql,
+    },
+    library::object::{self, ObjectKind},
+    posts::timeline::Range,
+};
+
+/// Why accounts cannot be added to a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddRefused {
+    /// The account has no such list.
+    #[error("there is no such list")]
+    NoList,
+    /// It does not follow one of them.
+    #[error("an account that is not followed")]
+    NotFollowed,
+    /// One of them is in the list.
+    #[error("Account has already been taken")]
+    Known,
+    /// The list would have too many.
+    #[error("A list has at most {MAX_LIST_MEMBERS} accounts")]
+    Many,
+}
+
+/// Adds accounts to a list, all or none: accounts that the list's owner follows, or their own.
+pub fn add(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+    members: &[AccountId],
+    now_ms: i64,
+) -> Result<Result<(), AddRefused>, StoreError> {
+    if list::by_id(tx, account, list)?.is_none() {
+        return Ok(Err(AddRefused::NoList));
+    }
+    let mut new = members.to_vec();
+    new.sort_unstable();
+    new.dedup();
+    if new.is_empty() {
+        return Ok(Ok(()));
+    }
+    if new.len() < members.len() {
+        return Ok(Err(AddRefused::Known));
+    }
+    let relations = relation::to(tx, account, &new)?;
+    let is_followed = |member: &AccountId| {
+        let mut relations = relations.iter();
+        *member == account_id(account)
+            || relations.any(|row| row.other == *member && row.pair.outgoing == Relation::Following)
+    };
+    if !new.iter().all(is_followed) {
+        return Ok(Err(AddRefused::NotFollowed));
+    }
+    let known = of(tx, account, list)?;
+    if new.iter().any(|member| known.contains(member)) {
+        return Ok(Err(AddRefused::Known));
+    }
+    if known.len() + new.len() > MAX_LIST_MEMBERS {
+        return Ok(Err(AddRefused::Many));
+    }
+    let first = object::add(tx, account, ObjectKind::ListMember, new.len(), now_ms)?;
+    tx.execute_many_later(
+        "insert into list_member (account_id, list_id, member_id, id)
+         select $1, $2, r.member_id, r.id from {rows as r(member_id, id)}",
+        &[&sql(account), &sql(list)],
+        &[
+            Column::i64(new.iter().map(|member| sql(*member))),
+            Column::i64(first..first + new.len() as i64),
+        ],
+    )?;
+    Ok(Ok(()))
+}
+
+/// Takes accounts out of a list; those that are not in it change nothing. `false` if the account has no such
+/// list.
+pub fn remove(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+    members: &[AccountId],
+) -> Result<bool, StoreError> {
+    if list::by_id(tx, account, list)?.is_none() {
+        return Ok(false);
+    }
+    let members: Vec<i64> = members.iter().map(|member| sql(*member)).collect();
+    let column = || Column::i64(members.iter().copied());
+    let gone = tx.query(
+        "select id from list_member
+         where account_id = $1 and list_id = $2 and member_id {in $3} order by id",
+        &[&sql(account), &sql(list), &column()],
+        |row| row.i64("id"),
+    )?;
+    object::remove(tx, account, &gone)?;
+    tx.execute_later(
+        "delete from list_member where account_id = $1 and list_id = $2 and member_id {in $3}",
+        &[&sql(account), &sql(list), &column()],
+    )?;
+    Ok(true)
+}
+
+/// Takes an account out of all lists of another one: it is not followed any more, or is gone. Takes no
+/// lock: the local clock must not be held.
+pub fn forget(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    member: AccountId,
+) -> Result<(), StoreError> {
+    let gone = tx.query(
+        "select id from list_member where account_id = $1 and member_id = $2 order by id",
+        &[&sql(account), &sql(member)],
+        |row| row.i64("id"),
+    )?;
+    if gone.is_empty() {
+        return Ok(());
+    }
+    object::remove(tx, account, &gone)?;
+    Ok(tx.execute_later(
+        "delete from list_member where account_id = $1 and member_id = $2",
+        &[&sql(account), &sql(member)],
+    )?)
+}
+
+/// At most `limit` accounts that have an account in their lists, by their IDs.
+pub fn owners_naming(
+    tx: &mut Tx<'_>,
+    member: AccountId,
+    limit: u32,
+) -> Result<Vec<LocalAccountId>, StoreError> {
+    Ok(tx.query(
+        "select distinct account_id from list_member where member_id = $1
+         order by account_id limit $2",
+        &[&sql(member), &i64::from(limit)],
+        |row| from_sql(row.i64("account_id")?),
+    )?)
+}
+
+/// The accounts of a list, by their IDs.
+pub fn of(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+) -> Result<Vec<AccountId>, StoreError> {
+    Ok(tx.query(
+        "select member_id from list_member where account_id = $1 and list_id = $2
+         order by member_id",
+        &[&sql(account), &sql(list)],
+        member,
+    )?)
+}
+
+/// A page of the accounts of a list, those with the highest IDs first, as Mastodon does. The range is of
+/// accounts' IDs.
+pub fn page(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+    range: &Range,
+) -> Result<Vec<AccountId>, StoreError> {
+    let (floor, order) = match range.min {
+        Some(min) => (min.max(range.since.unwrap_or(min)), "asc"),
+        None => (range.since.unwrap_or(LocalId::new(0)), "desc"),
+    };
+    let query = format!(
+        "select member_id from list_member
+         where account_id = $1 and list_id = $2 and member_id > $3 and member_id < $4
+         order by member_id {order} limit $5"
+    );
+    let mut members = tx.query(
+        &query,
+        &[
+            &sql(account),
+            &sql(list),
+            &sql(floor),
+            &range.max.map_or(i64::MAX, sql),
+            &i64::from(range.limit),
+        ],
+        member,
+    )?;
+    if range.min.is_some() {
+        members.reverse();
+    }
+    Ok(members)
+}
+
+/// The lists of an account that have another one in them, by their IDs.
+pub fn lists_with(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    member: AccountId,
+) -> Result<Vec<LocalId>, StoreError> {
+    Ok(tx.query(
+        "select list_id from list_member where account_id = $1 and member_id = $2
+         order by list_id",
+        &[&sql(account), &sql(member)],
+        |row| from_sql(row.i64("list_id")?),
+    )?)
+}
+
+/// The accounts of an account's exclusive lists, whose posts it leaves out of its home timeline; in no
+/// order.
+pub fn exclusive(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<AccountId>, StoreError> {
+    Ok(tx.query(
+        "select distinct m.member_id from list l
+         join list_member m on m.account_id = l.account_id and m.list_id = l.id
+         where l.account_id = $1 and l.exclusive",
+        &[&sql(account)],
+        member,
+    )?)
+}
+
+/// The IDs that accounts have at the instances through which they were seen; those of this server have none.
+pub fn upstream_ids(
+    tx: &mut Tx<'_>,
+    accounts: &[AccountId],
+) -> Result<Vec<(InstanceId, String)>, StoreError> {
+    let copies = accounts
+        .iter()
+        .filter(|id| local_account_id(**id).is_none());
+    let copies: Vec<i64> = copies.map(|id| sql(*id)).collect();
+    if copies.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(tx.query(
+        "select instance_id, upstream_id from account where acct_id {in $1}",
+        &[&Column::i64(copies)],
+        |row| Ok((from_sql(row.i64("instance_id")?)?, row.text("upstream_id")?)),
+    )?)
+}
+
+/// The IDs of a list's memberships, in the order in which they began.
+pub(super) fn ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+) -> Result<Vec<i64>, StoreError> {
+    Ok(tx.query(
+        "select id from list_member where account_id = $1 and list_id = $2 order by id",
+        &[&sql(account), &sql(list)],
+        |row| row.i64("id"),
+    )?)
+}
+
+fn member(row: &Row<'_>) -> Result<AccountId, driftline_db::DbError> {
+    from_sql(row.i64("member_id")?)
+}

@@ -1,0 +1,153 @@
+//! Bookmarks and favourites: posts that somebody marked, objects of their library. Nobody else is told, the
+//! post's author and server included. To be written below the account's root.
+
+use driftline_core::social::Mark;
+use driftline_db::{Column, Row, Tx};
+
+use super::{local_account, parsed};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, LocalId, from_sql, sql},
+    library::object::{self, ObjectKind},
+    posts::timeline::{PostKey, Range},
+};
+
+fn kind(mark: Mark) -> ObjectKind {
+    match mark {
+        Mark::Bookmark => ObjectKind::Bookmark,
+        Mark::Favourite => ObjectKind::Favourite,
+    }
+}
+
+/// A post that somebody marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkedPost {
+    /// The mark's own ID: pages go by it.
+    pub id: LocalId,
+    /// The post. It may be gone, or hidden from whoever marked it.
+    pub key: PostKey,
+}
+
+/// Marks a post, unless it is marked so.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if there is no such account (any more).
+pub fn set(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    key: PostKey,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    local_account::require(tx, account)?;
+    if find(tx, account, mark, key.post)?.is_some() {
+        return Ok(());
+    }
+    let id = object::add(tx, account, kind(mark), 1, now_ms)?;
+    Ok(tx.execute_later(
+        "insert into marked_post (account_id, post_id, mark, id, instance_id)
+         values ($1, $2, $3, $4, $5)",
+        &[
+            &sql(account),
+            &sql(key.post),
+            &mark.name(),
+            &id,
+            &sql(key.instance),
+        ],
+    )?)
+}
+
+/// Takes a mark away; `false` if there was none.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if there is no such account (any more).
+pub fn remove(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    post: LocalId,
+) -> Result<bool, StoreError> {
+    local_account::require(tx, account)?;
+    let Some(id) = find(tx, account, mark, post)? else {
+        return Ok(false);
+    };
+    object::remove(tx, account, &[id])?;
+    tx.execute_later(
+        "delete from marked_post where account_id = $1 and post_id = $2 and mark = $3",
+        &[&sql(account), &sql(post), &mark.name()],
+    )?;
+    Ok(true)
+}
+
+fn find(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    post: LocalId,
+) -> Result<Option<i64>, StoreError> {
+    Ok(tx.query_opt(
+        "select id from marked_post where account_id = $1 and post_id = $2 and mark = $3",
+        &[&sql(account), &sql(post), &mark.name()],
+        |row| row.i64("id"),
+    )?)
+}
+
+/// How an account has marked those posts, in no order.
+pub fn of(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    posts: &[LocalId],
+) -> Result<Vec<(LocalId, Mark)>, StoreError> {
+    let posts = Column::i64(posts.iter().map(|id| sql(*id)));
+    let rows = tx.query(
+        "select post_id, mark from marked_post where account_id = $1 and post_id {in $2}",
+        &[&sql(account), &posts],
+        |row| Ok((from_sql(row.i64("post_id")?)?, row.text("mark")?)),
+    )?;
+    rows.into_iter()
+        .map(|(post, mark)| Ok((post, parsed("a mark", &mark)?)))
+        .collect()
+}
+
+/// A page of an account's marks, the latest first.
+pub fn page(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    range: &Range,
+) -> Result<Vec<MarkedPost>, StoreError> {
+    let (floor, order) = match range.min {
+        Some(min) => (min.max(range.since.unwrap_or(min)), "asc"),
+        None => (range.since.unwrap_or(LocalId::new(0)), "desc"),
+    };
+    let query = format!(
+        "select id, post_id, instance_id from marked_post
+         where account_id = $1 and mark = $2 and id > $3 and id < $4
+         order by id {order} limit $5"
+    );
+    let mut page = tx.query(
+        &query,
+        &[
+            &sql(account),
+            &mark.name(),
+            &sql(floor),
+            &range.max.map_or(i64::MAX, sql),
+            &i64::from(range.limit),
+        ],
+        from_row,
+    )?;
+    if range.min.is_some() {
+        page.reverse();
+    }
+    Ok(page)
+}
+
+fn from_row(row: &Row<'_>) -> Result<MarkedPost, driftline_db::DbError> {
+    Ok(MarkedPost {
+        id: from_sql(row.i64("id")?)?,
+        key: PostKey {
+            post: from_sql(row.i64("post_id")?)?,
+            instance: from_sql(row.i64("instance_id")?)?,
+        },
+    })
+}

@@ -1,0 +1,58 @@
+//! The timelines of bookmarks and of favourites.
+
+use driftline_core::social::Mark;
+use driftline_db::Tx;
+
+use super::marked_post::{self, MarkedPost};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, LocalId},
+    posts::timeline::{self, Range, TimelinePost},
+    viewer::Viewer,
+};
+
+/// A page of the posts that an account marked and may see now, the latest marked first, each with its mark's
+/// ID, by which pages go. Posts that are gone or hidden are left out, and the page is filled with others.
+pub fn page(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    range: &Range,
+) -> Result<Vec<(LocalId, TimelinePost)>, StoreError> {
+    let limit = usize::from(range.limit);
+    let mut shown = Vec::with_capacity(limit);
+    let mut rest = *range;
+    rest.limit = rest.limit.max(MIN_READ);
+    while shown.len() < limit {
+        let mut marks = marked_post::page(tx, account, mark, &rest)?;
+        let is_last = marks.len() < usize::from(rest.limit);
+        let keys: Vec<_> = marks.iter().map(|mark| mark.key).collect();
+        let mut posts = timeline::by_post_ids(tx, &keys, Viewer::Account(account))?;
+        if range.min.is_some() {
+            // The lowest comes first: the page goes up from there.
+            marks.reverse();
+        }
+        if let Some(last) = marks.last() {
+            match range.min {
+                Some(_) => rest.min = Some(last.id),
+                None => rest.max = Some(last.id),
+            }
+        }
+        let found = marks.into_iter().filter_map(|MarkedPost { id, key }| {
+            let post = posts.remove(&key.post)?;
+            Some((id, post))
+        });
+        shown.extend(found);
+        if is_last {
+            break;
+        }
+    }
+    shown.truncate(limit);
+    if range.min.is_some() {
+        shown.reverse();
+    }
+    Ok(shown)
+}
+
+/// So many are read at once at least, as some may be hidden.
+const MIN_READ: u16 = 20;
