@@ -28,6 +28,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(20, "accounts", 17, include_str!("../migrations/0020_accounts.sql")),
     step(21, "audiences", 21, include_str!("../migrations/0021_audiences.sql")),
     step(22, "tokens", 17, include_str!("../migrations/0022_tokens.sql")),
+    step(23, "people's sources", 23, include_str!("../migrations/0023_peoples_sources.sql")),
 ];
 
 const fn step(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use driftline_mastodon::List;
 use driftline_store::{
-    SourceId,
+    SourceId, Viewer,
     source::{self, Source},
 };
 
@@ -23,7 +23,10 @@ pub(super) async fn all(
     let OperatorOrAccount::Operator = reader else {
         return Ok(Json(Vec::new()));
     };
-    let sources = app.store.read(source::list).await?;
+    let sources = app
+        .store
+        .read(|tx| source::readable(tx, Viewer::Operator))
+        .await?;
     let readable = sources.into_iter().filter(|source| source.readable);
     Ok(Json(readable.map(list_of).collect()))
 }

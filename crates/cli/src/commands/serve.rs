@@ -225,7 +225,8 @@ async fn start(
         }),
         ..PollersOptions::new(holder)
     };
-    Ok(Daemon::start(store.clone(), access, pollers, refresh, ids))
+    let daemon = Daemon::start(store.clone(), access, pollers, refresh, ids);
+    Ok(daemon.with_sources_per_account(config.sources_per_account()))
 }
 
 /// Waits for the stop signal, or until the server can give out no more IDs: another process has
