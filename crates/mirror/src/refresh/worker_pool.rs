@@ -217,8 +217,7 @@ impl Worker {
         };
         let held = claim.clone();
         let done = if claim.posts.is_empty() {
-            put_back(first).await?;
-            self.schedule_again(claim).await
+            self.schedule_again(claim, first).await
         } else {
             tokio::select! {
                 done = self.refresh(claim, first) => done,
@@ -236,7 +235,12 @@ impl Worker {
     }
 
     /// Saves a claim without posts, which needs no look-up.
-    async fn schedule_again(&self, claim: Claim) -> Result<Turn, StoreError> {
+    async fn schedule_again(
+        &self,
+        claim: Claim,
+        first: Option<(LookupClient, Charge)>,
+    ) -> Result<Turn, StoreError> {
+        put_back(first).await?;
         save(&self.shared, &self.instance, claim, Default::default()).await?;
         Ok(Turn::Saved)
     }
