@@ -35,13 +35,13 @@ impl<'c> ClaimParts<'c> {
         }
     }
 
-    /// What is left of the claim that a credential may ask for. An account's asks for nothing for which the
-    /// operator's, or none, serve.
+    /// What is left of the claim that a credential may ask for. An account's asks for nothing that the world
+    /// may see.
     pub(super) fn of(&self, lookup_client: &LookupClient) -> Claim {
         let credential = lookup_client.credential();
         let (owner, has_token) = (credential.owner, credential.token.is_some());
         self.claim.part(|due| {
-            let is_spared = due.access.is_operators() && owner != Owner::Operator;
+            let is_spared = due.access.is_shared() && owner != Owner::Operator;
             !self.done.contains(&due.what) && !is_spared && due.access.admits(owner, has_token)
         })
     }

@@ -122,24 +122,29 @@ pub(super) enum Chosen {
     NoCredential,
 }
 
-/// A credential that may be used now for posts with that access: never an account's where the operator's, or
-/// none, serve.
+/// A credential that may be used now for posts with that access: never an account's for what the world may
+/// see.
 pub(super) async fn choose_for(
     shared: &Shared,
     instance: &Instance,
     access: &LookupAccess,
     posts: usize,
 ) -> Result<Chosen, StoreError> {
-    let pool = Pool::load(shared, instance).await?;
+    let mut pool = Pool::load(shared, instance).await?;
+    let has_none = pool.operators().all(|credential| credential.token.is_some());
+    if has_none && access.admits(Owner::Operator, false) && shared.options.credentials.is_empty() {
+        pool.all.push(anonymous(shared, instance.id).await?);
+    }
     let admitted = |credential: &&Credential| {
-        let is_spared = access.is_operators() && credential.owner != Owner::Operator;
+        let is_spared = access.is_shared() && credential.owner != Owner::Operator;
         !is_spared && access.admits(credential.owner, credential.token.is_some())
     };
     let mut admitted: Vec<&Credential> = pool.all.iter().filter(admitted).collect();
     if admitted.is_empty() {
         return Ok(Chosen::NoCredential);
     }
-    admitted.sort_by_key(|credential| credential.token.is_none());
+    // The operator's first: an account's quota is its own.
+    admitted.sort_by_key(|of| (of.owner != Owner::Operator, of.token.is_none()));
     let mut until_ms = i64::MAX;
     for credential in admitted {
         if let Some(lookup_client) =

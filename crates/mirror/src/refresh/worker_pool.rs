@@ -469,4 +469,6 @@ const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
 const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;
 
 #[cfg(test)]
+mod owners_tests;
+#[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@ use crate::viewer::Owner;
 pub struct LookupAccess {
     /// Owners whose tokens may be sent for it.
     owners: Vec<Owner>,
+    is_shared: bool,
     /// Whether it may be asked for without a token.
     without_token: bool,
 }
@@ -29,9 +30,9 @@ impl LookupAccess {
         }
     }
 
-    /// Whether the operator's credentials, or none, serve for it: then no account's quota is spent on it.
-    pub fn is_operators(&self) -> bool {
-        self.without_token || self.owners.contains(&Owner::Operator)
+    /// Whether the world may see it here and there: no account's quota is spent on it then.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Of a post that these have, each with whether a token reads it.
@@ -46,6 +47,7 @@ impl LookupAccess {
         let is_read_without = holders.iter().any(|holder| !holder.has_token);
         Self {
             owners,
+            is_shared,
             without_token: is_shared || is_open && is_read_without,
         }
     }
