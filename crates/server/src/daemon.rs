@@ -122,6 +122,7 @@ impl Daemon {
             feed: self.feed.clone(),
             mirror: Arc::new(LocalMirror {
                 store: self.store.clone(),
+                host: self.host(),
                 policies: self.access.policies.clone(),
                 sources: self.pollers.health(),
                 store_disk: self.access.store_disk.clone(),

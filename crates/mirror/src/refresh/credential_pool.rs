@@ -131,7 +131,9 @@ pub(super) async fn choose_for(
     posts: usize,
 ) -> Result<Chosen, StoreError> {
     let mut pool = Pool::load(shared, instance).await?;
-    let has_none = pool.operators().all(|credential| credential.token.is_some());
+    let has_none = pool
+        .operators()
+        .all(|credential| credential.token.is_some());
     if has_none && access.admits(Owner::Operator, false) && shared.options.credentials.is_empty() {
         pool.all.push(anonymous(shared, instance.id).await?);
     }

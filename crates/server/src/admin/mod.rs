@@ -12,6 +12,7 @@ mod instance_removal;
 mod instances;
 mod look_up_plan;
 mod nodes;
+pub(crate) mod own_sources;
 mod posts;
 mod protocol;
 mod reason;

@@ -223,7 +223,7 @@ impl Readings {
         }
     }
 
-    fn row(&self, source: Source) -> SourceRow {
+    pub(super) fn row(&self, source: Source) -> SourceRow {
         let machine = self.machine(&source);
         let Reading { facts, .. } = self.of(&source, &machine);
         let is_fault_of_it = facts.state() == SourceState::Failing;
@@ -239,6 +239,7 @@ impl Readings {
             name: source.name,
             upstream: source.upstream,
             timeline: source.timeline,
+            kind: source.instance.api,
             allow_private: source.allow_private,
             audience: source.audience,
             refreshing: source.refreshing,

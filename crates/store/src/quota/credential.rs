@@ -158,6 +158,16 @@ pub fn remove_unused(
     Ok(())
 }
 
+/// Removes all credentials of an account. To be written below [`local_ids::root`].
+pub fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+    let mut all = list(tx)?;
+    all.retain(|credential| credential.owner == Owner::Account(account));
+    for credential in all {
+        remove(tx, credential.key())?;
+    }
+    Ok(())
+}
+
 /// Every credential, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Credential>, StoreError> {
     select(tx, "", "order by c.id", &[])

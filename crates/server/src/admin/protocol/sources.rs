@@ -68,6 +68,8 @@ pub struct SourceRow {
     pub upstream: String,
     /// The timeline there.
     pub timeline: String,
+    /// The API that the upstream speaks.
+    pub kind: Api,
     /// Whether its server may be in a private network.
     pub allow_private: bool,
     /// Who else than its owner may read it.
