@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 41] = [
+pub const PLACEMENTS: [(&str, Placement); 40] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -61,7 +61,6 @@ pub const PLACEMENTS: [(&str, Placement); 41] = [
     ("access_token", Coordinator),
     ("token_family", Coordinator),
     ("web_session", Coordinator),
-    ("key_fingerprint", Coordinator),
 ];
 
 /// Whether the rows of a store lie on several nodes.
