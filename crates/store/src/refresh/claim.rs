@@ -458,7 +458,7 @@ fn posts(tx: &mut Tx<'_>, instance: InstanceId, slots: &[Slot]) -> Result<Slots,
                     kind,
                     access,
                     slot: *slot,
-                })
+                });
             }
             _ => idle.push(*slot),
         }

@@ -93,7 +93,7 @@ impl PendingHolders {
         let is_alike = all.windows(2).all(|of| of[0].has_token == of[1].has_token);
         let mut of_posts: HashMap<i64, Vec<Holder>> = HashMap::new();
         // Where all sources are alike, it does not matter which of them have a post.
-        let is_needed = !(is_operators_alone && is_alike) && !post_ids.is_empty();
+        let is_needed = !(post_ids.is_empty() || is_operators_alone && is_alike);
         if is_needed {
             let by_id: HashMap<i64, Holder> = all.iter().map(|of| (of.id, *of)).collect();
             let ids = Column::i64(post_ids.iter().copied());

@@ -308,7 +308,7 @@ async fn run(seed: u64, fresh: Fresh) {
         let name = format!("{}/{id}", upstream.origin);
         let state = store.read(move |tx| {
             let post = find::post(tx, &name)?.expect("a stored post");
-            Ok::<_, StoreError>(refresh_state(tx, post)?)
+            refresh_state(tx, post)
         });
         let outcome = state.await.unwrap().and_then(|state| state.outcome);
         let is_without = outcome == Some(LookupOutcome::NoCredential);
