@@ -52,6 +52,7 @@ use url::Url;
 use utoipa::openapi::OpenApi;
 
 pub use native::description::api_description;
+pub use native::sources;
 pub use port::MirrorPort;
 
 use auth::Authorization;
@@ -109,6 +110,7 @@ pub fn router(app: App) -> Router {
         )
         .merge(native::track::routes())
         .merge(native::session::routes())
+        .merge(native::sources::routes())
         .merge(pages::routes())
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         // Not logged: probes come every second, and the answer says what is wrong.

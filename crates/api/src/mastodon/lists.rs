@@ -56,7 +56,10 @@ async fn all(
         let lists = app.store.read(move |tx| list::all(tx, account.id)).await?;
         return Ok(Json(lists.into_iter().map(entity).collect()));
     }
-    let sources = app.store.read(source::list).await?;
+    let sources = app
+        .store
+        .read(|tx| source::readable(tx, Viewer::Operator))
+        .await?;
     let readable = sources.into_iter().filter(|source| source.readable);
     Ok(Json(readable.map(list_of).collect()))
 }

@@ -5,7 +5,7 @@ use utoipa::{
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-use super::{session, stream, track};
+use super::{session, sources, stream, track};
 use crate::transport::Problem;
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 
@@ -29,9 +29,14 @@ pub fn api_description() -> utoipa::openapi::OpenApi {
         session::refresh,
         session::log_out,
         session::devices,
-        session::revoke
+        session::revoke,
+        sources::list,
+        sources::add,
+        sources::show,
+        sources::change,
+        sources::remove
     ),
-    components(schemas(Track, TrackResult, TrackedPosts, Problem, session::LogIn, session::Refresh, session::TokensJson, session::DeviceJson)),
+    components(schemas(Track, TrackResult, TrackedPosts, Problem, session::LogIn, session::Refresh, session::TokensJson, session::DeviceJson, sources::OwnSource, sources::NewOwnSource, sources::OwnSourceChange)),
     modifiers(&Operator)
 )]
 struct Description;
