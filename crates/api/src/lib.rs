@@ -55,6 +55,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use description::api_description;
+pub use native::sources;
 pub use port::MirrorPort;
 
 use auth::Authorization;
@@ -136,6 +137,7 @@ impl Groups {
                 .merge(oauth::routes()),
             own: native::track::routes()
                 .merge(native::session::routes())
+                .merge(native::sources::routes())
                 .merge(pages::routes()),
             ready: OpenApiRouter::new().routes(routes!(native::health::ready)),
         }

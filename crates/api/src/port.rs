@@ -3,7 +3,10 @@
 
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource};
+use driftline_store::{LocalAccountId, SourceId};
 use futures_util::future::BoxFuture;
+
+use crate::native::sources::{NewOwnSource, OwnSource, OwnSourceChange};
 
 /// The mirror as requests see it.
 pub trait MirrorPort: Send + Sync {
@@ -12,6 +15,34 @@ pub trait MirrorPort: Send + Sync {
 
     /// The tracked posts of an instance, counted by state.
     fn tracked_posts(&self, instance: String) -> BoxFuture<'_, Result<TrackedPosts, CommandError>>;
+
+    /// An account's own sources.
+    fn own_sources(
+        &self,
+        account: LocalAccountId,
+    ) -> BoxFuture<'_, Result<Vec<OwnSource>, CommandError>>;
+
+    /// Adds a source for an account.
+    fn add_own_source(
+        &self,
+        account: LocalAccountId,
+        new: NewOwnSource,
+    ) -> BoxFuture<'_, Result<OwnSource, CommandError>>;
+
+    /// Changes a source of an account; `None` if it has no such source.
+    fn change_own_source(
+        &self,
+        account: LocalAccountId,
+        source: SourceId,
+        change: OwnSourceChange,
+    ) -> BoxFuture<'_, Result<Option<OwnSource>, CommandError>>;
+
+    /// Removes a source of an account; `false` if it has no such source.
+    fn remove_own_source(
+        &self,
+        account: LocalAccountId,
+        source: SourceId,
+    ) -> BoxFuture<'_, Result<bool, CommandError>>;
 
     /// The sources that are not read at this time, Unix ms, by name.
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource>;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use driftline_core::social::AccountName;
 use secrecy::SecretString;
 
 use crate::commands::{
@@ -47,6 +48,10 @@ pub struct Global {
     /// folder for configurations].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Execute the command as that account: on its own sources, and on what it may read. Without this,
+    /// private sources of accounts are left out.
+    #[arg(long = "as", global = true, value_name = "ACCOUNT")]
+    pub as_account: Option<AccountName>,
     /// Print JSON.
     #[arg(long, global = true)]
     pub json: bool,

@@ -8,9 +8,11 @@ mod suggestion;
 use std::path::{Path, PathBuf};
 
 use driftline_api::people::SignUpMode;
+use driftline_core::social::AccountName;
 use driftline_core::timeline::Settings;
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_net::{Http, Options};
+use driftline_server::admin::DEFAULT_SOURCES_PER_ACCOUNT;
 use driftline_store::{Store, refresh::Claims};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -50,6 +52,9 @@ pub struct Config {
     pub mail: MailSection,
     /// The log.
     pub log: LogSection,
+    /// As whom commands are executed; without one as the operator.
+    #[serde(skip)]
+    pub as_account: Option<AccountName>,
     /// Where these come from.
     #[serde(skip)]
     pub origins: Origins,
@@ -136,6 +141,10 @@ pub struct IdSection {
 pub struct AccountsSection {
     /// Who may sign up.
     pub sign_up: SignUpMode,
+    /// How many sources of its own an account may have.
+    pub sources: Option<u32>,
+    /// Whether these may be in private networks, where the operator's may.
+    pub allow_private_sources: bool,
 }
 
 /// `[mail]`.
@@ -211,6 +220,7 @@ impl Config {
         store.database_pool = global.database_pool.or(store.database_pool);
         store.database_url = global.database_url.clone().or(store.database_url.take());
         store.read_only = global.read_only;
+        config.as_account.clone_from(&global.as_account);
         config.refresh.origins = origins.clone();
         config.origins = origins;
         match checks::of_every_command(&config) {
@@ -290,6 +300,7 @@ impl Config {
             policies: Policies::new(self.refresh.plan()?),
             claims: Claims::default(),
             keep_deleted: !self.refresh.erase_deleted,
+            accounts_reach_private: self.accounts.allow_private_sources,
             ..UpstreamAccess::new(store, http)
         })
     }
@@ -302,6 +313,11 @@ impl Config {
     /// Where the keys of native tokens are.
     pub fn token_keys(data: &Path) -> PathBuf {
         data.join(TOKEN_KEY_FILE)
+    }
+
+    /// How many sources of its own an account may have.
+    pub fn sources_per_account(&self) -> u32 {
+        self.accounts.sources.unwrap_or(DEFAULT_SOURCES_PER_ACCOUNT)
     }
 
     /// The settings that new sources begin with.

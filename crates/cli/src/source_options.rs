@@ -61,6 +61,7 @@ impl SourceOptions {
     /// [`CliError::Usage`] for invalid times.
     pub fn add_source(&self, config: &Config) -> Result<AddSource, CliError> {
         Ok(AddSource {
+            owner: None,
             name: self.name.clone(),
             address: self.url.clone(),
             api: self.kind.unwrap_or_default(),

@@ -50,7 +50,14 @@ impl StoreAccess {
         if config.store.read_only || data_dir.is_read_only() {
             data_dir.require()?;
             let store = data_dir.open_read_only().await?;
-            let host = Box::new(Host::of(&store));
+            let host = Host::of(&store).acting_as(config.as_account.as_ref()).await;
+            let host = match host {
+                Ok(host) => Box::new(host),
+                Err(error) => {
+                    store.close().await;
+                    return Err(error.into());
+                }
+            };
             return Ok(Self::Here { host, lock: None });
         }
         let deadline = Instant::now() + TIMEOUT;
@@ -66,8 +73,18 @@ impl StoreAccess {
                         return Err(error);
                     }
                 };
-                let of = Host::of(&store);
-                let host = Box::new(Host { access, ..of });
+                let host = Host {
+                    access,
+                    sources_per_account: config.sources_per_account(),
+                    ..Host::of(&store)
+                };
+                let host = match host.acting_as(config.as_account.as_ref()).await {
+                    Ok(host) => Box::new(host),
+                    Err(error) => {
+                        store.close().await;
+                        return Err(error.into());
+                    }
+                };
                 let lock = Some(lock);
                 return Ok(Self::Here { host, lock });
             }
@@ -75,7 +92,8 @@ impl StoreAccess {
             match Client::connect(&data_dir.socket()).await {
                 Ok(client) => {
                     same_database(&data_dir)?;
-                    return Ok(Self::Server(client));
+                    let account = config.as_account.clone();
+                    return Ok(Self::Server(client.acting_as(account)));
                 }
                 Err(_) if Instant::now() < deadline => sleep(TIMEOUT / 100).await,
                 Err(error) => {

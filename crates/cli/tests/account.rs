@@ -186,7 +186,7 @@ fn accounts_come_and_go(data_dir: &DataDir) {
     let deleted = data_dir.json(&[&delete[..], &["--yes"]].concat());
     assert_eq!(
         deleted,
-        json!({ "name": "ann", "relations": 0, "mutes": 0, "objects": 0 })
+        json!({ "name": "ann", "sources": 0, "posts": 0, "relations": 0, "mutes": 0, "objects": 0 })
     );
     for command in [
         "show", "freeze", "unfreeze", "silence", "activate", "approve", "delete",

@@ -13,7 +13,7 @@ use driftline_core::{
 };
 use driftline_runtime::now_ms;
 use driftline_store::{
-    GoneProof, SourceKey, Store, StoreError,
+    GoneProof, SourceKey, Store, StoreError, Tx,
     control_posts::{ControlPosts, control_posts},
 };
 use driftline_upstream::Upstream;
@@ -45,7 +45,10 @@ impl AbsenceProof<'_> {
             return Ok(Ok(GoneProof::DeletedForAll));
         }
         let (source, asked) = (self.source, id.clone());
-        let controls = self.store.read(move |tx| control_posts(tx, source, &asked));
+        let own = &self.quota.credential;
+        let reader = (own.owner, own.token.is_some());
+        let read = move |tx: &mut Tx<'_>| control_posts(tx, source, reader, &asked);
+        let controls = self.store.read(read);
         let Some(controls) = controls.await? else {
             return Ok(Ok(GoneProof::Nothing));
         };

@@ -3,6 +3,7 @@
 use driftline_core::api::Api;
 use driftline_net::HttpError;
 use driftline_store::{
+    Owner,
     instance::Instance,
     source::{Source, TokenLocation},
 };
@@ -43,15 +44,18 @@ pub struct Server<'a> {
     /// Whether it may be in a private network, and be sent tokens over plain `http`, even if this
     /// process allows that of no other.
     pub allow_private: bool,
+    /// For whom it is asked: private networks are the operator's alone.
+    pub asker: Owner,
 }
 
 impl<'a> Server<'a> {
-    /// The server of an instance.
-    pub fn of(instance: &'a Instance, allow_private: bool) -> Self {
+    /// The server of an instance, asked for that owner.
+    pub fn of(instance: &'a Instance, allow_private: bool, asker: Owner) -> Self {
         Self {
             api: instance.api,
             origin: &instance.origin,
             allow_private,
+            asker,
         }
     }
 }
@@ -68,9 +72,10 @@ impl UpstreamAccess {
     ) -> Result<Upstream, ClientError> {
         let address = Address::parse(server.origin)?;
         let secret = self.secret(token, server.origin)?;
-        let http = match server.allow_private {
-            true => self.http.trusting(address.url())?,
-            false => self.http.clone(),
+        let http = match server.asker {
+            Owner::Account(_) if !self.accounts_reach_private => self.http.guarded()?,
+            Owner::Operator if server.allow_private => self.http.trusting(address.url())?,
+            Owner::Operator | Owner::Account(_) => self.http.clone(),
         };
         Ok(Upstream::new(server.api, http, address, secret)?)
     }
@@ -98,6 +103,6 @@ pub(crate) fn client_of(
     source: &Source,
     access: &UpstreamAccess,
 ) -> Result<(Upstream, Timeline), ClientError> {
-    let server = Server::of(&source.instance, source.allow_private);
+    let server = Server::of(&source.instance, source.allow_private, source.owner);
     access.client_of(server, &source.timeline, source.token.as_ref())
 }

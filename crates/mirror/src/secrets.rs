@@ -78,21 +78,53 @@ impl Secrets {
         location: Option<&TokenLocation>,
         origin: &str,
     ) -> Result<Credential, SecretsError> {
-        let text =
-            match location {
-                None => return Ok(Credential::None),
-                Some(TokenLocation::Environment(name)) => std::env::var(name)
-                    .map(SecretString::from)
-                    .map_err(|_| SecretsError::NoVariable(name.clone()))?,
-                Some(TokenLocation::File(path)) => fs::read_to_string(path)
-                    .map(SecretString::from)
-                    .map_err(|error| SecretsError::NoFile {
-                        path: path.clone(),
-                        reason: error.to_string(),
-                    })?,
-                Some(TokenLocation::Sealed(sealed)) => self.unseal(sealed, origin)?,
-            };
-        Ok(Credential::parse(text.expose_secret())?)
+        match self.text(location, origin)? {
+            Some(text) => Ok(Credential::parse(text.expose_secret())?),
+            None => Ok(Credential::None),
+        }
+    }
+
+    /// The credential at a location, sealed for the store, for use at that origin alone: it is kept there from
+    /// then on. One that is sealed stays as it is.
+    ///
+    /// # Errors
+    /// [`SecretsError`]; it never holds the secret.
+    pub fn sealed(
+        &self,
+        location: Option<&TokenLocation>,
+        origin: &str,
+    ) -> Result<Option<TokenLocation>, SecretsError> {
+        if let Some(TokenLocation::Sealed(_)) = location {
+            return Ok(location.cloned());
+        }
+        let text = self.text(location, origin)?;
+        text.map(|text| {
+            let text = SecretString::from(text.expose_secret().trim());
+            self.seal(&text, origin)
+        })
+        .transpose()
+    }
+
+    fn text(
+        &self,
+        location: Option<&TokenLocation>,
+        origin: &str,
+    ) -> Result<Option<SecretString>, SecretsError> {
+        Ok(match location {
+            None => None,
+            Some(TokenLocation::Environment(name)) => {
+                let text = std::env::var(name).map(SecretString::from);
+                Some(text.map_err(|_| SecretsError::NoVariable(name.clone()))?)
+            }
+            Some(TokenLocation::File(path)) => {
+                let text = fs::read_to_string(path).map(SecretString::from);
+                Some(text.map_err(|error| SecretsError::NoFile {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                })?)
+            }
+            Some(TokenLocation::Sealed(sealed)) => Some(self.unseal(sealed, origin)?),
+        })
     }
 
     /// Seals a credential's text for the store, for use at that origin alone. The text is validated

@@ -2,25 +2,28 @@
 
 use driftline_runtime::now_ms;
 use driftline_store::{
-    Store, StoreError,
+    Store, StoreError, Tx,
     credential::{self, Credential},
     local_ids,
-    source::Source,
+    source::{self, Source},
 };
 
 use crate::refresh::ANONYMOUS;
 
 /// The credential of the source, added if there is none, so that its use of quotas is counted.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source was removed meanwhile: nothing of a token stays behind then.
 pub(crate) async fn credential_of(
     store: &Store,
     source: &Source,
 ) -> Result<Credential, StoreError> {
-    let (instance, location) = (source.instance.id, source.token.clone());
+    let (instance, owner, location) = (source.instance.id, source.owner, source.token.clone());
     let known = {
         let location = location.clone();
-        store
-            .read(move |tx| credential::find(tx, instance, location.as_ref()))
-            .await?
+        let find =
+            move |tx: &mut Tx<'_>| credential::find(tx, instance, (owner, location.as_ref()));
+        store.read(find).await?
     };
     if let Some(known) = known {
         return Ok(known);
@@ -29,9 +32,15 @@ pub(crate) async fn credential_of(
         Some(_) => source.name.clone(),
         None => ANONYMOUS.to_owned(),
     };
+    let id = source.id;
     store
         .write(local_ids::root(), move |tx| {
-            credential::find_or_add(tx, instance, location.as_ref(), &name, now_ms())
+            let is_there = source::key(tx, id)?.is_some();
+            if !is_there {
+                return Err(StoreError::NoSource);
+            }
+            let owned = (owner, location.as_ref());
+            credential::find_or_add(tx, instance, owned, &name, now_ms())
         })
         .await
 }

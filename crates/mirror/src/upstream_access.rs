@@ -19,6 +19,8 @@ use crate::{
 pub struct UpstreamAccess {
     /// The HTTP client.
     pub http: Http,
+    /// Whether sources of accounts may be in private networks, where those of the operator may.
+    pub accounts_reach_private: bool,
     /// Reads tokens.
     pub secrets: Secrets,
     /// The quotas of credentials.
@@ -50,6 +52,7 @@ impl UpstreamAccess {
     pub fn new(store: &Store, http: Http) -> Self {
         Self {
             http,
+            accounts_reach_private: false,
             secrets: Secrets::default(),
             quotas: Quotas::new(store.clone(), POLLING_SHARE),
             policies: Policies::default(),

@@ -34,6 +34,8 @@ pub struct Http {
     trusted: Option<(TrustedServer, Clients)>,
     /// Made with the first server that is trusted, for all of them.
     private: Arc<Mutex<Option<Clients>>>,
+    /// Made for the first request that must not reach private networks, where others may.
+    guarded: Arc<Mutex<Option<Clients>>>,
     options: Arc<Options>,
 }
 
@@ -60,6 +62,7 @@ impl Http {
             clients: Clients::new(&options, options.allow_private)?,
             trusted: None,
             private: Arc::default(),
+            guarded: Arc::default(),
             options: Arc::new(options),
         })
     }
@@ -80,6 +83,34 @@ impl Http {
         };
         Ok(Self {
             trusted: Some((TrustedServer::of(server), clients)),
+            ..self.clone()
+        })
+    }
+
+    /// The same client, which reaches no private network and sends no token over plain `http`, whatever
+    /// this one may do.
+    ///
+    /// # Errors
+    /// [`HttpError`] as for [`Http::new`].
+    pub fn guarded(&self) -> Result<Self, HttpError> {
+        if !self.options.allow_private {
+            return Ok(Self {
+                trusted: None,
+                ..self.clone()
+            });
+        }
+        let mut guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = match &*guarded {
+            Some(clients) => clients.clone(),
+            None => guarded.insert(Clients::new(&self.options, false)?).clone(),
+        };
+        Ok(Self {
+            clients,
+            trusted: None,
+            options: Arc::new(Options {
+                allow_private: false,
+                ..(*self.options).clone()
+            }),
             ..self.clone()
         })
     }

@@ -14,14 +14,14 @@ use driftline_mirror::{
     Pollers, PollersOptions, UpstreamAccess,
     refresh::{RefreshOptions, Refreshers},
 };
-use driftline_store::Store;
+use driftline_store::{Store, Viewer};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 use url::Url;
 
 use crate::{
     LocalMirror,
-    admin::{Host, ProcessStatus},
+    admin::{DEFAULT_SOURCES_PER_ACCOUNT, Host, ProcessStatus},
     api_description,
 };
 
@@ -36,6 +36,7 @@ pub struct Daemon {
     ids: Option<RunningIdService>,
     ready: watch::Sender<bool>,
     process: ProcessStatus,
+    sources_per_account: u32,
 }
 
 /// How a server answers HTTP requests.
@@ -81,7 +82,15 @@ impl Daemon {
             ids,
             ready: watch::channel(true).0,
             process,
+            sources_per_account: DEFAULT_SOURCES_PER_ACCOUNT,
         }
+    }
+
+    /// The same, where an account may have so many sources of its own.
+    #[must_use]
+    pub fn with_sources_per_account(mut self, sources: u32) -> Self {
+        self.sources_per_account = sources;
+        self
     }
 
     /// Where the operator's commands are executed.
@@ -96,6 +105,9 @@ impl Daemon {
             store_disk: self.access.store_disk.clone(),
             ids: self.ids.as_ref().map(|ids| ids.service.issuer().clone()),
             process: Some(self.process.clone()),
+            sources_per_account: self.sources_per_account,
+            viewer: Viewer::Operator,
+            account: None,
         }
     }
 
@@ -110,6 +122,7 @@ impl Daemon {
             feed: self.feed.clone(),
             mirror: Arc::new(LocalMirror {
                 store: self.store.clone(),
+                host: self.host(),
                 policies: self.access.policies.clone(),
                 sources: self.pollers.health(),
                 store_disk: self.access.store_disk.clone(),

@@ -1,15 +1,22 @@
-use driftline_api::MirrorPort;
+use driftline_api::{
+    MirrorPort,
+    sources::{NewOwnSource, OwnSource, OwnSourceChange},
+};
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 use driftline_mirror::{Policies, SourceHealth, track, tracked_posts};
 use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource, StoreDisk};
-use driftline_store::Store;
+use driftline_store::{LocalAccountId, SourceId, Store};
 use futures_util::future::BoxFuture;
+
+use crate::admin::{Host, own_sources};
 
 /// What the HTTP API needs from the mirror of the same process.
 #[derive(Clone)]
 pub struct LocalMirror {
     /// Where posts are stored.
     pub store: Store,
+    /// Where accounts' commands on their own sources are executed.
+    pub host: Host,
     /// When tracked posts are due to be refreshed.
     pub policies: Policies,
     /// The health of the sources that this process reads.
@@ -25,6 +32,38 @@ impl MirrorPort for LocalMirror {
 
     fn tracked_posts(&self, instance: String) -> BoxFuture<'_, Result<TrackedPosts, CommandError>> {
         Box::pin(async move { tracked_posts(&self.store, &instance).await })
+    }
+
+    fn own_sources(
+        &self,
+        account: LocalAccountId,
+    ) -> BoxFuture<'_, Result<Vec<OwnSource>, CommandError>> {
+        Box::pin(own_sources::list(&self.host, account))
+    }
+
+    fn add_own_source(
+        &self,
+        account: LocalAccountId,
+        new: NewOwnSource,
+    ) -> BoxFuture<'_, Result<OwnSource, CommandError>> {
+        Box::pin(own_sources::add(&self.host, account, new))
+    }
+
+    fn change_own_source(
+        &self,
+        account: LocalAccountId,
+        source: SourceId,
+        change: OwnSourceChange,
+    ) -> BoxFuture<'_, Result<Option<OwnSource>, CommandError>> {
+        Box::pin(own_sources::change(&self.host, account, source, change))
+    }
+
+    fn remove_own_source(
+        &self,
+        account: LocalAccountId,
+        source: SourceId,
+    ) -> BoxFuture<'_, Result<bool, CommandError>> {
+        Box::pin(own_sources::remove(&self.host, account, source))
     }
 
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {

@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{LocalMirror, api_description};
+use crate::{LocalMirror, admin::Host, api_description};
 
 /// Pollers that notice new sources at once.
 pub fn start_pollers(store: &Store, access: UpstreamAccess) -> Pollers {
@@ -40,6 +40,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         feed: Feed::new(store.clone()),
         mirror: Arc::new(LocalMirror {
             store: store.clone(),
+            host: Host::of(store),
             policies: Policies::default(),
             sources,
             store_disk: StoreDisk::default(),

@@ -40,6 +40,7 @@ impl World {
         let store = testing::open(&fresh);
         for timeline in ["public", "tag:rust"] {
             let add = AddSource {
+                owner: None,
                 name: Some(timeline.replace(':', "-")),
                 address: sim.url(),
                 api: Api::Mastodon,

@@ -55,8 +55,12 @@ pub use mirror::{
 };
 pub use nodes::node_lease;
 pub use posts::{
-    account, export, find, history, instance, instance::Instance, instance_removal, reference,
-    rehash::HashStored, timeline,
+    account, export, find, history, instance,
+    instance::Instance,
+    instance_removal, reference,
+    rehash::HashStored,
+    timeline,
+    visible::{is_visible, visible},
 };
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;

@@ -8,16 +8,17 @@ use driftline_core::{
 };
 use driftline_db::{DbError, Tx};
 
-use crate::id_types::{LocalAccountId, SourceId, SourceKey, from_sql, sql};
+use crate::id_types::{InstanceId, LocalAccountId, SourceId, SourceKey, from_sql, sql};
 
 /// Who views a timeline or a post.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Viewer {
     /// Anyone: sees the public posts of sources that are for the world.
     Anonymous,
     /// An account of this server: also sees its own sources, and those for all accounts.
     Account(LocalAccountId),
     /// The operator: an account's rights, with the sources that belong to no account as its own.
+    #[default]
     Operator,
 }
 
@@ -134,6 +135,17 @@ impl ReadableSources {
         all.sort_by_key(|source| source.key.id);
         all
     }
+}
+
+/// The owners of an instance's sources, each with whether all that it reads there is read with tokens.
+pub fn owners(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<(Owner, bool)>, DbError> {
+    let found = tx.query(
+        "select owner_id, min(case when token is null then 0 else 1 end) as has_tokens from source
+         where instance_id = $1 group by owner_id order by owner_id",
+        &[&sql(instance)],
+        |row| Ok((Owner::of(row.i64("owner_id")?)?, row.i64("has_tokens")? > 0)),
+    )?;
+    Ok(found)
 }
 
 /// No account has it.

@@ -21,6 +21,8 @@ ids! {
     AccountId;
     /// The ID of a list.
     ListId;
+    /// The ID of a source.
+    SourceId;
     /// The ID of a filter.
     FilterId;
     /// The ID of a keyword of a filter.

@@ -1,8 +1,8 @@
 use std::sync::{Arc, OnceLock};
 
-use driftline_core::{audience::Audience, feed::ChangeKind};
+use driftline_core::{audience::Audience, feed::ChangeKind, post::Visibility};
 use driftline_store::{
-    SourceId,
+    Owner, SourceId, Viewer,
     change_feed::{Change, FeedSource},
 };
 use serde::Serialize;
@@ -20,11 +20,40 @@ pub struct FeedEvent {
     pub source_name: Arc<str>,
     /// Whether the world may read the source.
     pub is_public: bool,
+    /// Who may read the source.
+    pub(super) readers: SourceReaders,
     /// What changed.
     pub change: Change,
     json: OnceLock<String>,
     /// Its status as Mastodon's streams tell it.
     pub(crate) status: OnceCell<Option<StatusJson>>,
+}
+
+/// Who may read a source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SourceReaders {
+    owner: Owner,
+    audience: Audience,
+}
+
+impl SourceReaders {
+    pub(super) fn of(source: &FeedSource) -> Self {
+        Self {
+            owner: source.owner,
+            audience: source.audience,
+        }
+    }
+
+    /// Whether a viewer may read the source at all.
+    pub(super) fn admit(self, viewer: Viewer) -> bool {
+        self.audience.shows(viewer.reader(self.owner)).is_some()
+    }
+
+    /// Whether a viewer sees a post of that visibility in it.
+    pub(super) fn show(self, viewer: Viewer, visibility: Visibility) -> bool {
+        let shown = self.audience.shows(viewer.reader(self.owner));
+        shown.is_some_and(|shown| visibility.narrowness() <= shown.narrowness())
+    }
 }
 
 /// The JSON of an event.
@@ -42,6 +71,7 @@ impl FeedEvent {
             source: source.key.id,
             source_name,
             is_public: source.audience == Audience::Public,
+            readers: SourceReaders::of(source),
             change,
             json: OnceLock::new(),
             status: OnceCell::new(),

@@ -8,7 +8,7 @@ use driftline_store::{
 };
 use tokio::sync::{Mutex, broadcast, watch};
 
-use super::{FeedError, FeedEvent, FeedReader, Selection, Start};
+use super::{FeedError, FeedEvent, FeedReader, Selection, Start, event::SourceReaders};
 
 /// The feed of a store's changes, shared by all who follow it in this process; clones are handles to
 /// the same one. It asks the store for nothing while nobody follows it.
@@ -28,6 +28,8 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) source: u64,
+    /// Who may read it.
+    pub(super) readers: SourceReaders,
     /// The USN after which they begin.
     pub(super) after: i64,
     /// The USN up to which there are no others.
@@ -180,6 +182,7 @@ impl Shared {
         });
         let batch = Batch {
             source: u64::from(key.id),
+            readers: SourceReaders::of(source),
             after: usn,
             // A source that was removed meanwhile has none.
             end: end.max(usn),

@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use driftline_core::feed::{ChangeKind, ChangeKinds, FeedPosition};
-use driftline_store::{SourceId, StoreError, change_feed::FeedSource};
+use driftline_store::{SourceId, StoreError, Viewer, change_feed::FeedSource};
 use tokio::sync::{
     broadcast::{
         self,
@@ -10,11 +10,13 @@ use tokio::sync::{
     watch,
 };
 
-use super::{Feed, FeedEvent, hub::Batch};
+use super::{Feed, FeedEvent, event::SourceReaders, hub::Batch};
 
 /// Which changes are followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
+    /// Who follows: what this viewer may not see is left out.
+    pub viewer: Viewer,
     /// The names of the sources; all of them, also those that are added later, if there are none.
     pub sources: Vec<String>,
     /// What happened.
@@ -90,7 +92,8 @@ impl FeedReader {
         selection: Selection,
         start: Start,
     ) -> Result<FeedReader, FeedError> {
-        let sources = feed.sources().await?;
+        let mut sources = feed.sources().await?;
+        sources.retain(|source| SourceReaders::of(source).admit(selection.viewer));
         let mut named = Vec::new();
         for name in &selection.sources {
             let source = sources.iter().find(|source| source.name == *name);
@@ -199,7 +202,9 @@ impl FeedReader {
                     let is_told = self.selection.tombstones
                         || change.row.post.deleted_at_ms.is_none()
                         || change.kind == ChangeKind::Delete;
-                    if is_wanted && is_told {
+                    let visibility = change.row.post.visibility;
+                    let is_shown = event.readers.show(self.selection.viewer, visibility);
+                    if is_wanted && is_told && is_shown {
                         return Some(event);
                     }
                 }
@@ -210,7 +215,8 @@ impl FeedReader {
 
     /// Reads more from the store.
     async fn catch_up(&mut self) -> Result<(), StoreError> {
-        let sources = self.feed.sources().await?;
+        let mut sources = self.feed.sources().await?;
+        sources.retain(|source| SourceReaders::of(source).admit(self.selection.viewer));
         self.position
             .retain(|id| sources.iter().any(|source| u64::from(source.key.id) == id));
         let mut has_more = false;
@@ -237,7 +243,9 @@ impl FeedReader {
 
     fn take(&mut self, batch: &Batch) {
         let known = self.position.usn(batch.source);
-        if batch.end <= known || !self.follows(SourceId::new(batch.source)) {
+        let is_followed =
+            self.follows(SourceId::new(batch.source)) && batch.readers.admit(self.selection.viewer);
+        if batch.end <= known || !is_followed {
             return;
         }
         if batch.after > known {

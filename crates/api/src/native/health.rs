@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use driftline_runtime::{FailingSource, LowDisk, StalledSource, StoreProbe, now_ms, show_ms};
-use driftline_store::timeline::Viewer;
+use driftline_store::{source, timeline::Viewer};
 
 use crate::{
     App,
@@ -90,7 +90,7 @@ fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
         .iter()
         .map(|source| {
             let for_ms = now.saturating_sub(source.since_ms);
-            let (name, reason) = (&source.name, &source.reason);
+            let (name, reason) = (shown_name(&source.name), &source.reason);
             format!("\n{name} is stalled for {}: {reason}", show_ms(for_ms))
         })
         .collect()
@@ -106,13 +106,22 @@ fn failing_lines(failing: &[FailingSource], is_operator: bool) -> String {
     let now = now_ms();
     let lines = failing.iter().map(|source| {
         let for_ms = now.saturating_sub(source.since_ms);
-        let (name, count, reason) = (&source.name, source.count, &source.reason);
+        let (name, count) = (shown_name(&source.name), source.count);
+        let reason = &source.reason;
         format!(
             "\n{name} fails for {}, {count} times in a row: {reason}",
             show_ms(for_ms)
         )
     });
     lines.collect()
+}
+
+/// The operator's sources by name: others may be private to their accounts.
+fn shown_name(name: &str) -> &str {
+    match source::parts_of_name(name) {
+        (Some(_), _) => "a source of an account",
+        (None, own) => own,
+    }
 }
 
 /// The metrics in Prometheus' text form.

@@ -2,6 +2,7 @@
 
 pub(crate) mod health;
 pub(crate) mod session;
+pub mod sources;
 pub(crate) mod stream;
 pub(crate) mod track;
 

@@ -14,6 +14,7 @@ use axum::{
     },
 };
 use driftline_core::feed::{FeedPosition, FeedPositionError};
+use driftline_store::Viewer;
 use futures_util::{Stream, stream};
 use serde::Deserialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -95,6 +96,7 @@ fn selection(query: &StreamQuery) -> Result<Selection, ApiError> {
         Some(events) => events.parse(),
     };
     Ok(Selection {
+        viewer: Viewer::Operator,
         sources: names
             .map(str::trim)
             .filter(|name| !name.is_empty())

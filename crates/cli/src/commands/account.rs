@@ -283,8 +283,16 @@ fn deleted(of: &DeletedAccount) -> Vec<String> {
 }
 
 fn gone(of: &DeletedAccount) -> String {
+    let sources = match of.sources {
+        0 => String::new(),
+        sources => format!(
+            "{} with {} that no other source has, ",
+            text::count(sources, "source"),
+            text::count(of.posts, "post")
+        ),
+    };
     format!(
-        "with its profile, {}, {} and {} of its library",
+        "with its profile, {sources}{}, {} and {} of its library",
         text::count(of.relations.unsigned_abs(), "relation"),
         text::count(of.mutes.unsigned_abs(), "mute"),
         text::count(of.objects.unsigned_abs(), "object")

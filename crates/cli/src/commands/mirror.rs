@@ -9,7 +9,7 @@ use driftline_net::Http;
 use driftline_runtime::{StoreDisk, now_ms};
 use driftline_server::admin::{self, AddSource, Host, ProcessStatus, Request as _};
 use driftline_store::{
-    Store,
+    Owner, Store,
     source::{self, Source},
 };
 use driftline_upstream::{Address, Timeline};
@@ -181,13 +181,16 @@ async fn find_or_add(
     options: &SourceOptions,
 ) -> Result<Source, CliError> {
     let (store, given_name) = (&host.store, &add.name);
-    let add = admin::with_account_id(host, add.clone()).await?;
+    let add = admin::with_account_id(host, add.clone(), Owner::Operator).await?;
     let address = Address::parse(&add.address).map_err(CliError::usage)?;
     let timeline: Timeline = add.timeline.parse().map_err(CliError::usage)?;
     let (address, timeline) = (address.to_string(), timeline.to_string());
     let same = |source: &Source| source.upstream == address && source.timeline == timeline;
     let sources = store.read(source::list).await?;
-    let known = sources.into_iter().find(|source| match given_name {
+    let mut own = sources
+        .into_iter()
+        .filter(|source| source.owner == Owner::Operator);
+    let known = own.find(|source| match given_name {
         Some(name) => source.name == *name,
         None => same(source),
     });

@@ -31,6 +31,7 @@ use url::Url;
 
 use crate::{
     backup_record,
+    commands::migrate,
     config::Config,
     data_dir::{DataDir, holder_name},
     error::CliError,
@@ -108,7 +109,11 @@ impl Serve {
         let data = data_dir.data().to_owned();
         tokio::spawn(async move { backup_record::show_as_metric(&data).await });
         let listener = listen::bind(address, "--listen").await?;
+        let upgrade = data_dir.migration_plan().await.ok();
         let store = data_dir.open(&lock).await?;
+        if let Some(note) = upgrade.as_ref().and_then(migrate::note_on) {
+            output::note(note);
+        }
         let people = people(config, data_dir.data(), public_base.as_ref(), &store).await?;
         let http = HttpOptions {
             metrics,
@@ -225,7 +230,8 @@ async fn start(
         }),
         ..PollersOptions::new(holder)
     };
-    Ok(Daemon::start(store.clone(), access, pollers, refresh, ids))
+    let daemon = Daemon::start(store.clone(), access, pollers, refresh, ids);
+    Ok(daemon.with_sources_per_account(config.sources_per_account()))
 }
 
 /// Waits for the stop signal, or until the server can give out no more IDs: another process has

@@ -1,7 +1,7 @@
 //! `source`: the sources of a store.
 
 use clap::{Args, Subcommand};
-use driftline_core::audience::Audience;
+use driftline_core::{audience::Audience, social::AccountName};
 use driftline_server::admin::{
     AddedSource, ChangedSource, FillGap, ListSources, ListUnreadable, PauseSource, PausedSource,
     PlanRemoval, RemoveSource, RemovedSource, RequestedFill, SetSource, ShowSettings,
@@ -49,6 +49,10 @@ pub enum Source {
 pub struct Add {
     #[command(flatten)]
     source: SourceOptions,
+    /// Add it for that account: it belongs to the account, and is private to it unless --audience says more.
+    /// Its token is sealed in the store.
+    #[arg(long = "for", value_name = "ACCOUNT", conflicts_with = "allow_private")]
+    owner: Option<AccountName>,
     /// Add it without asking the server for the timeline, as where it cannot be reached now.
     #[arg(long)]
     no_check: bool,
@@ -155,6 +159,7 @@ impl Add {
     async fn run(&self, config: &Config) -> Result<AddedSource, CliError> {
         let mut request = self.source.add_source(config)?;
         request.check = !self.no_check;
+        request.owner.clone_from(&self.owner);
         once(config, Missing::Make, request).await
     }
 }
@@ -200,6 +205,7 @@ fn list(sources: &Vec<SourceRow>) -> Vec<String> {
         );
         [
             left("NAME", &source.name),
+            left("OWNER", source.owner.as_deref().unwrap_or("operator")),
             right("UPDATES", source.update_count),
             right("EVERY", show_ms(source.every_ms)),
             left("AUDIENCE", source.audience.name()),
@@ -299,9 +305,15 @@ fn changed(of: &ChangedSource) -> Vec<String> {
     vec![format!("{} {what}", of.name)]
 }
 
-fn added(AddedSource { name, warning, .. }: &AddedSource) -> Vec<String> {
+fn added(of: &AddedSource) -> Vec<String> {
+    let AddedSource { name, warning, .. } = of;
     if let Some(warning) = warning {
         output::note(&format!("not tried: {warning}"));
+    }
+    if of.has_token && of.audience == Audience::Private {
+        output::note(&format!(
+            "{name} is read with a token, so only its owner may read it here; `driftline source set {name} --audience members` or `public` shares its public posts"
+        ));
     }
     vec![format!("{name} added; `driftline serve` reads it")]
 }

@@ -156,9 +156,10 @@ impl<'c> Look<'c> {
     }
 
     async fn mirror(&mut self) -> Result<MirrorStatus, CliError> {
-        if let Ok(mut client) = Client::connect(&self.data_dir.socket()).await {
+        if let Ok(client) = Client::connect(&self.data_dir.socket()).await {
             same_database(&self.data_dir)?;
             self.stored = None;
+            let mut client = client.acting_as(self.config.as_account.clone());
             return client.execute(ShowStatus).await;
         }
         // A server that starts meanwhile needs the folder's lock, so it is seldom held.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use driftline_core::{refresh::AgeTable, timeline::Settings};
 use driftline_mirror::{POLLING_SHARE, refresh::RefreshOptions};
 use driftline_net::Options;
+use driftline_server::admin::DEFAULT_SOURCES_PER_ACCOUNT;
 use serde_json::{Value, json};
 
 use crate::{
@@ -121,7 +122,14 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             ("id.skip_sanity_check", json!(false)),
         ],
     );
-    section("accounts", vec![("accounts.sign_up", json!("closed"))]);
+    section(
+        "accounts",
+        vec![
+            ("accounts.sign_up", json!("closed")),
+            ("accounts.sources", json!(DEFAULT_SOURCES_PER_ACCOUNT)),
+            ("accounts.allow_private_sources", json!(false)),
+        ],
+    );
     section(
         "mail",
         vec![

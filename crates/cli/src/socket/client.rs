@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use driftline_core::social::AccountName;
 use driftline_server::admin::Request;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -12,7 +13,11 @@ use super::{Answer, Call, VERSION};
 use crate::error::CliError;
 
 /// A conversation with the process that holds the data folder.
-pub struct Client(BufReader<UnixStream>);
+pub struct Client {
+    stream: BufReader<UnixStream>,
+    /// As whom commands are executed; without one as the operator.
+    account: Option<AccountName>,
+}
 
 impl Client {
     /// Connects.
@@ -20,7 +25,16 @@ impl Client {
     /// # Errors
     /// If no process listens there.
     pub async fn connect(path: &Path) -> io::Result<Self> {
-        Ok(Self(BufReader::new(UnixStream::connect(path).await?)))
+        Ok(Self {
+            stream: BufReader::new(UnixStream::connect(path).await?),
+            account: None,
+        })
+    }
+
+    /// The same for commands that are executed as an account.
+    #[must_use]
+    pub fn acting_as(self, account: Option<AccountName>) -> Self {
+        Self { account, ..self }
     }
 
     /// Executes a command.
@@ -41,13 +55,14 @@ impl Client {
         let call = Call {
             version: VERSION.to_owned(),
             command: R::NAME.to_owned(),
+            account: self.account.clone(),
             request,
         };
         let mut text = serde_json::to_string(&call).map_err(not_json)?;
         text.push('\n');
-        self.0.write_all(text.as_bytes()).await.map_err(gone)?;
+        self.stream.write_all(text.as_bytes()).await.map_err(gone)?;
         let mut line = String::new();
-        if self.0.read_line(&mut line).await.map_err(gone)? == 0 {
+        if self.stream.read_line(&mut line).await.map_err(gone)? == 0 {
             return Err(gone(io::ErrorKind::UnexpectedEof.into()));
         }
         match serde_json::from_str(&line).map_err(not_json)? {

@@ -9,6 +9,7 @@ mod server;
 pub use client::Client;
 pub use server::Listening;
 
+use driftline_core::social::AccountName;
 use driftline_runtime::CommandError;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,8 @@ struct Call<R> {
     version: String,
     /// The request's [`driftline_server::admin::Request::NAME`].
     command: String,
+    /// As whom it is executed; without one as the operator.
+    account: Option<AccountName>,
     request: R,
 }
 

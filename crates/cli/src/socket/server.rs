@@ -115,5 +115,6 @@ async fn answer(host: &Host, line: &str) -> Result<Box<RawValue>, CommandError> 
             call.version
         )));
     }
-    admin::answer(host, &call.command, &call.request).await
+    let host = host.clone().acting_as(call.account.as_ref()).await?;
+    admin::answer(&host, &call.command, &call.request).await
 }

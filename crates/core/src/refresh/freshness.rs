@@ -66,6 +66,8 @@ pub enum LookupResult {
     /// There was no usable answer to a request for it and others, and the post at fault was not
     /// determined.
     Suspect,
+    /// It was not asked for: nobody who has it has a credential any more.
+    NoCredential,
 }
 
 /// The outcome of a look-up for one post.
@@ -100,6 +102,9 @@ pub enum LookupOutcome {
     /// There was no usable answer; it is due again soon. A suspect is due as it was: the search for
     /// the culprit goes on with the next claim.
     Failed,
+    /// Only private sources have it, or its author hides it, and none of those who have it has a credential any
+    /// more: it is not asked for, and looked at again now and then.
+    NoCredential,
 }
 
 /// The circumstances of a look-up.
@@ -171,6 +176,7 @@ impl Freshness {
                 let failures = self.failures.saturating_add(1);
                 (Self { failures, ..*self }, LookupOutcome::Failed)
             }
+            LookupResult::NoCredential => (*self, LookupOutcome::NoCredential),
             _ if is_late => (*self, LookupOutcome::Superseded),
             LookupResult::Seen { counts, changed } => {
                 let seen = Self {
@@ -206,6 +212,12 @@ impl Freshness {
         let due = match outcome {
             LookupOutcome::Missing => Due::At(context.now_ms.saturating_add(CONFIRM_MS)),
             LookupOutcome::Deleted => Due::Retired,
+            LookupOutcome::NoCredential
+                if policy.ages().holds(self.created_at_ms, context.now_ms) =>
+            {
+                Due::At(context.now_ms.saturating_add(WITHOUT_CREDENTIAL_MS))
+            }
+            LookupOutcome::NoCredential => Due::Retired,
             LookupOutcome::Failed => {
                 freshness.retry(policy, result == LookupResult::Suspect, context)
             }
@@ -265,3 +277,6 @@ impl LookupOutcome {
         self.into()
     }
 }
+
+/// How soon a post without a credential is looked at again, ms: its owner may have given another one.
+const WITHOUT_CREDENTIAL_MS: i64 = 3_600_000;

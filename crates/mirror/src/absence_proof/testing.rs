@@ -79,7 +79,13 @@ impl World {
                 .write_blocking(local_ids::root(), move |tx| {
                     let source = source::add(tx, &new, 1)?.unwrap();
                     let (instance, token) = (source.instance, token.as_ref());
-                    let credential = credential::find_or_add(tx, instance, token, "mine", 1)?;
+                    let credential = credential::find_or_add(
+                        tx,
+                        instance,
+                        (driftline_store::Owner::Operator, token),
+                        "mine",
+                        1,
+                    )?;
                     Ok::<_, driftline_store::StoreError>((source, credential))
                 })
                 .unwrap();
@@ -137,6 +143,7 @@ impl World {
         Server {
             api: Api::Mastodon,
             origin: &self.origin,
+            asker: driftline_store::Owner::Operator,
             allow_private: false,
         }
     }

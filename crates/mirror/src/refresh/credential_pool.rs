@@ -2,12 +2,14 @@
 
 use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
-    CredentialId, InstanceId, StoreError,
+    CredentialId, InstanceId, Owner, StoreError, Tx,
     credential::{self, Credential},
     instance::Instance,
     local_ids,
+    refresh::LookupAccess,
     source::{self, TokenLocation},
 };
+use driftline_upstream::look_ups;
 
 use super::{Shared, lookup_client::LookupClient};
 use crate::{
@@ -15,76 +17,175 @@ use crate::{
     quotas::{Charge, Permit},
 };
 
-/// A credential that may be used now, with the charge of one request for a batch; otherwise when to
-/// look again, Unix ms.
+/// The credentials of an instance, and what its sources say of its server.
+struct Pool {
+    all: Vec<Credential>,
+    /// The owners of its sources, each with whether tokens read all of them.
+    owners: Vec<(Owner, bool)>,
+    allow_private: bool,
+}
+
+impl Pool {
+    async fn load(shared: &Shared, instance: &Instance) -> Result<Self, StoreError> {
+        let (id, named) = (instance.id, shared.options.credentials.clone());
+        let read = shared.store.read(move |tx| {
+            Ok::<_, StoreError>(Self {
+                all: credential::of_instance(tx, id)?,
+                owners: source::owners(tx, id)?,
+                allow_private: source::allows_private(tx, id)?,
+            })
+        });
+        let mut pool = read.await?;
+        // The operator names their own; those of accounts serve for what these have alone.
+        pool.all.retain(|of| {
+            named.is_empty() || of.owner != Owner::Operator || named.contains(&of.name)
+        });
+        Ok(pool)
+    }
+
+    /// Its operator's credentials, and the one without a token.
+    fn operators(&self) -> impl Iterator<Item = &Credential> {
+        let all = self.all.iter();
+        all.filter(|credential| credential.owner == Owner::Operator)
+    }
+
+    /// Whether posts may be due for which the operator's credentials, or none, serve.
+    fn needs_operators(&self) -> bool {
+        let of_operator =
+            |(owner, has_tokens): &(Owner, bool)| *owner == Owner::Operator || !has_tokens;
+        self.owners.is_empty() || self.owners.iter().any(of_operator)
+    }
+
+    /// The server as that credential asks it: where only accounts read it, it is asked for them also without a
+    /// token.
+    fn server<'a>(&self, instance: &'a Instance, credential: &Credential) -> Server<'a> {
+        let is_operators = credential.token.is_some()
+            || self
+                .owners
+                .first()
+                .is_none_or(|(owner, _)| *owner == Owner::Operator)
+            || self.operators().any(|of| of.token.is_some());
+        let asker = match (is_operators, self.owners.first()) {
+            (false, Some((account, _))) => *account,
+            _ => credential.owner,
+        };
+        Server::of(instance, self.allow_private, asker)
+    }
+}
+
+/// A credential of the operator's, or the one without a token, that may be used now, with the charge of one
+/// request for a batch; otherwise when to look again, Unix ms. `None` where only accounts have credentials, or
+/// what only their credentials may look up: [`choose_for`] chooses among these by the post.
 pub(super) async fn choose(
     shared: &Shared,
     instance: &Instance,
     has_batch: bool,
-) -> Result<Result<(LookupClient, Charge), i64>, StoreError> {
-    let id = instance.id;
-    let (mut all, allow_private) = known(shared, instance).await?;
-    let server = Server::of(instance, allow_private);
-    let named = &shared.options.credentials;
-    if !named.is_empty() {
-        all.retain(|credential| named.contains(&credential.name));
-    } else if all.is_empty() {
-        let anonymous = shared.store.write(local_ids::root(), move |tx| {
-            credential::find_or_add(tx, id, None, ANONYMOUS, now_ms())
-        });
-        all.push(anonymous.await?);
+) -> Result<Result<Option<(LookupClient, Charge)>, i64>, StoreError> {
+    let mut pool = Pool::load(shared, instance).await?;
+    if shared.options.credentials.is_empty() && pool.operators().next().is_none() {
+        pool.all.push(anonymous(shared, instance.id).await?);
     }
-    let first = random() as usize % all.len().max(1);
-    all.rotate_left(first);
+    let mut own: Vec<&Credential> = pool.operators().collect();
+    let first = random() as usize % own.len().max(1);
+    own.rotate_left(first);
     // Credentials with a token see more and have larger quotas.
-    all.sort_by_key(|credential| credential.token.is_none());
+    own.sort_by_key(|credential| credential.token.is_none());
+    let (_, posts) = look_ups(instance.api, has_batch);
     let mut until_ms = i64::MAX;
-    for credential in &all {
-        if let Some(lookup_client) = lookup_client(shared, server, credential) {
-            let posts = lookup_client.client.look_up_limit(has_batch);
+    for credential in own {
+        if let Some(lookup_client) =
+            lookup_client(shared, pool.server(instance, credential), credential)
+        {
             match lookup_client.take(posts).await? {
-                Permit::Sent(charge) => return Ok(Ok((lookup_client, charge))),
+                Permit::Sent(charge) => return Ok(Ok(Some((lookup_client, charge)))),
                 Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
             }
         }
     }
-    refuse_if_unusable(shared, instance.id, server, &all);
-    Ok(Err(until_ms))
+    refuse_if_unusable(shared, instance, &pool);
+    let is_accounts = |credential: &Credential| credential.owner != Owner::Operator;
+    let has_accounts = pool.all.iter().any(is_accounts);
+    let waits = pool.needs_operators() && until_ms < i64::MAX;
+    Ok(match has_accounts && !waits {
+        true => Ok(None),
+        false => Err(until_ms),
+    })
 }
 
-/// The credentials of an instance, and whether a source of it allows its server to be in a private
-/// network.
-async fn known(
+/// What looks up a post.
+pub(super) enum Chosen {
+    /// This credential, with the charge of a request.
+    Client(Box<LookupClient>, Charge),
+    /// None before that time, Unix ms.
+    Until(i64),
+    /// Nobody who may ask for the post has one.
+    NoCredential,
+}
+
+/// A credential that may be used now for posts with that access: never an account's for what the world may
+/// see.
+pub(super) async fn choose_for(
     shared: &Shared,
     instance: &Instance,
-) -> Result<(Vec<Credential>, bool), StoreError> {
-    let id = instance.id;
-    let read = shared.store.read(move |tx| {
-        let all = credential::of_instance(tx, id)?;
-        Ok::<_, StoreError>((all, source::allows_private(tx, id)?))
-    });
-    read.await
+    access: &LookupAccess,
+    posts: usize,
+) -> Result<Chosen, StoreError> {
+    let mut pool = Pool::load(shared, instance).await?;
+    let has_none = pool
+        .operators()
+        .all(|credential| credential.token.is_some());
+    if has_none && access.admits(Owner::Operator, false) && shared.options.credentials.is_empty() {
+        pool.all.push(anonymous(shared, instance.id).await?);
+    }
+    let admitted = |credential: &&Credential| {
+        let is_spared = access.is_shared() && credential.owner != Owner::Operator;
+        !is_spared && access.admits(credential.owner, credential.token.is_some())
+    };
+    let mut admitted: Vec<&Credential> = pool.all.iter().filter(admitted).collect();
+    if admitted.is_empty() {
+        return Ok(Chosen::NoCredential);
+    }
+    // The operator's first: an account's quota is its own.
+    admitted.sort_by_key(|of| (of.owner != Owner::Operator, of.token.is_none()));
+    let mut until_ms = i64::MAX;
+    for credential in admitted {
+        if let Some(lookup_client) =
+            lookup_client(shared, pool.server(instance, credential), credential)
+        {
+            match lookup_client.take(posts).await? {
+                Permit::Sent(charge) => {
+                    return Ok(Chosen::Client(Box::new(lookup_client), charge));
+                }
+                Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
+            }
+        }
+    }
+    // One that this process cannot read, or that rests, may serve again.
+    Ok(Chosen::Until(until_ms.min(now_ms() + UNUSABLE_MS)))
+}
+
+async fn anonymous(shared: &Shared, id: InstanceId) -> Result<Credential, StoreError> {
+    let add = move |tx: &mut Tx<'_>| {
+        credential::find_or_add(tx, id, (Owner::Operator, None), ANONYMOUS, now_ms())
+    };
+    shared.store.write(local_ids::root(), add).await
 }
 
 /// Leaves the instance to other processes while this one can read none of its tokens, or has none of
 /// those that it is to use.
-fn refuse_if_unusable(
-    shared: &Shared,
-    instance: InstanceId,
-    server: Server<'_>,
-    all: &[Credential],
-) {
+fn refuse_if_unusable(shared: &Shared, instance: &Instance, pool: &Pool) {
     let Some(sharing) = &shared.options.sharing else {
         return;
     };
     let is_usable = |credential: &Credential| {
+        let server = pool.server(instance, credential);
         let client = shared.access.client(server, credential.token.as_ref());
         client.is_ok()
     };
     // Where none is named, the one without a token comes with the first request.
-    let is_first = all.is_empty() && shared.options.credentials.is_empty();
-    let refuses = !is_first && !all.iter().any(is_usable);
-    sharing.refuse_instance(instance, refuses);
+    let is_first = pool.all.is_empty() && shared.options.credentials.is_empty();
+    let refuses = !is_first && !pool.all.iter().any(is_usable);
+    sharing.refuse_instance(instance.id, refuses);
 }
 
 /// Finds out whether a token of an instance that this process left to others can be read again.
@@ -93,38 +194,41 @@ pub(super) async fn retry_refused(shared: &Shared, instance: &Instance) -> Resul
     if !sharing.is_some_and(|sharing| sharing.refuses_instance(instance.id)) {
         return Ok(());
     }
-    let (mut all, allow_private) = known(shared, instance).await?;
-    let named = &shared.options.credentials;
-    all.retain(|credential| named.is_empty() || named.contains(&credential.name));
-    let server = Server::of(instance, allow_private);
-    refuse_if_unusable(shared, instance.id, server, &all);
+    let pool = Pool::load(shared, instance).await?;
+    refuse_if_unusable(shared, instance, &pool);
     Ok(())
 }
 
 /// The other credentials that may be used now, whatever their quotas. This includes those of
-/// sources even if posts are refreshed with others only, since stored posts were seen with them.
+/// sources even if posts are refreshed with others only, since stored posts were seen with them. Each may be used
+/// for those posts alone that it may ask for.
 pub(super) async fn others(
     shared: &Shared,
     instance: &Instance,
     than: CredentialId,
 ) -> Result<Vec<LookupClient>, StoreError> {
     let id = instance.id;
-    let read = shared
-        .store
-        .read(move |tx| Ok::<_, StoreError>((credential::of_instance(tx, id)?, source::list(tx)?)));
-    let (all, mut sources) = read.await?;
+    let read = shared.store.read(move |tx| {
+        let pool = Pool {
+            all: credential::of_instance(tx, id)?,
+            owners: source::owners(tx, id)?,
+            allow_private: source::allows_private(tx, id)?,
+        };
+        Ok::<_, StoreError>((pool, source::list(tx)?))
+    });
+    let (pool, mut sources) = read.await?;
     sources.retain(|source| source.instance.id == id);
-    let server = Server::of(instance, sources.iter().any(|of| of.allow_private));
     let tokens: Vec<Option<TokenLocation>> = sources.into_iter().map(|of| of.token).collect();
     let named = &shared.options.credentials;
     let is_asked = |credential: &&Credential| {
         let is_named = named.is_empty() || named.contains(&credential.name);
         credential.id != than && (is_named || tokens.contains(&credential.token))
     };
-    let others = all.iter().filter(is_asked);
-    Ok(others
-        .filter_map(|credential| lookup_client(shared, server, credential))
-        .collect())
+    let others = pool.all.iter().filter(is_asked);
+    let clients = others.filter_map(|credential| {
+        lookup_client(shared, pool.server(instance, credential), credential)
+    });
+    Ok(clients.collect())
 }
 
 /// A credential's client; `None` while it is quarantined or this process cannot read its token.
@@ -162,6 +266,8 @@ fn lookup_client(
 
 /// The name of the credential without a token.
 pub(crate) const ANONYMOUS: &str = "anonymous";
+/// How soon a credential that this process cannot use is tried again, ms.
+const UNUSABLE_MS: i64 = 60_000;
 
 #[cfg(test)]
 mod tests {

@@ -62,11 +62,20 @@ pub(super) async fn confirm(
         if unconfirmed.is_empty() {
             break;
         }
-        let Some(mut usable) = ask(shared, &other, &unconfirmed, deadlines).await? else {
+        let (owner, has_token) = (other.credential().owner, other.credential().token.is_some());
+        let may_ask = |due: &&DuePost| due.access.admits(owner, has_token);
+        let admitted: Vec<&DuePost> = unconfirmed.iter().copied().filter(may_ask).collect();
+        if admitted.is_empty() {
+            continue;
+        }
+        let Some(mut usable) = ask(shared, &other, &admitted, deadlines).await? else {
             continue;
         };
         asked.push(other.credential().token.clone());
         unconfirmed.retain(|due| {
+            if !may_ask(due) {
+                return true;
+            }
             let Some(said) = usable.remove(&due.what) else {
                 unreached.push(due.what);
                 return true;
@@ -138,7 +147,8 @@ fn is_unconfirmed(
         LookupAnswer::Gone
         | LookupAnswer::Found(_)
         | LookupAnswer::Nothing
-        | LookupAnswer::Suspect => false,
+        | LookupAnswer::Suspect
+        | LookupAnswer::NoCredential => false,
     }
 }
 
@@ -150,7 +160,7 @@ fn stronger(one: AnsweredLookup, other: AnsweredLookup) -> AnsweredLookup {
         LookupAnswer::Hidden => 3,
         LookupAnswer::Gone => 2,
         LookupAnswer::Missing => 1,
-        LookupAnswer::Nothing | LookupAnswer::Suspect => 0,
+        LookupAnswer::Nothing | LookupAnswer::Suspect | LookupAnswer::NoCredential => 0,
     };
     if strength(&other) > strength(&one) {
         other

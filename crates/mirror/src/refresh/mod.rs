@@ -5,6 +5,7 @@
 //! worker holds a claim, and no transaction.
 
 mod batch_ability;
+mod claim_parts;
 mod configured_credentials;
 mod credential_pool;
 mod cross_check;

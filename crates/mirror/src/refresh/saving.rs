@@ -17,18 +17,20 @@ use driftline_runtime::{
     now_ms, random,
 };
 
-/// Saves answers, schedules the posts again, and notifies libraries.
+/// Saves answers, schedules the posts again, others at the times that they are put off to, and notifies
+/// libraries.
 pub(super) async fn save(
     shared: &Shared,
     instance: &Instance,
     claim: Claim,
-    answers: Vec<AnsweredLookup>,
+    (answers, put_off): (Vec<AnsweredLookup>, Vec<(LookupTarget, i64)>),
 ) -> Result<(), StoreError> {
     hydrate(shared, instance, &answers).await?;
     let policy = shared.access.policies.of(instance.id);
     let save = Save {
         claim,
         answers,
+        put_off,
         policy: Arc::clone(&policy),
         keep_deleted: shared.access.keep_deleted,
         hash_stored: stored_hashes,

@@ -19,13 +19,15 @@ use driftline_store::{
     instance::Instance,
     refresh::{Claim, ClaimRequest, Claimed, Shards, next_due_ms},
 };
-use driftline_upstream::Upstream;
+use driftline_upstream::look_ups;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
     Shared,
     batch_ability::BatchAbility,
-    credential_pool, cross_check, gone_check,
+    claim_parts::ClaimParts,
+    credential_pool::{self, Chosen},
+    cross_check, gone_check,
     look_up::{self, Deadlines, LookupAnswers},
     lookup_client::LookupClient,
     saving::save,
@@ -198,16 +200,15 @@ impl Worker {
         // Before the choice of a credential, whose charge depends on the batch size.
         self.recall_batch().await?;
         let has_batch = self.batch.has_it();
-        let (lookup_client, charge) =
-            match credential_pool::choose(&self.shared, &self.instance, has_batch).await? {
-                Ok(chosen) => chosen,
-                Err(until_ms) => return Ok(Turn::Until(until_ms)),
-            };
-        let claim = match self.claim(&lookup_client.client).await {
+        let first = match credential_pool::choose(&self.shared, &self.instance, has_batch).await? {
+            Ok(first) => first,
+            Err(until_ms) => return Ok(Turn::Until(until_ms)),
+        };
+        let claim = match self.claim().await {
             Ok(Claimed::Batch(claim)) => claim,
             other => {
                 self.may_hold = other.is_err();
-                lookup_client.quota.put_back(charge).await?;
+                put_back(first).await?;
                 return other.map(|claimed| match claimed {
                     Claimed::Until(until_ms) => Turn::Until(until_ms),
                     Claimed::Idle | Claimed::Batch(_) => Turn::Until(i64::MAX),
@@ -216,10 +217,10 @@ impl Worker {
         };
         let held = claim.clone();
         let done = if claim.posts.is_empty() {
-            self.schedule_again(claim, &lookup_client, charge).await
+            self.schedule_again(claim, first).await
         } else {
             tokio::select! {
-                done = self.refresh(claim, &lookup_client, charge) => done,
+                done = self.refresh(claim, first) => done,
                 _ = stop.changed() => Ok(Turn::Until(0)),
             }
         };
@@ -237,25 +238,80 @@ impl Worker {
     async fn schedule_again(
         &self,
         claim: Claim,
-        lookup_client: &LookupClient,
-        charge: Charge,
+        first: Option<(LookupClient, Charge)>,
     ) -> Result<Turn, StoreError> {
-        lookup_client.quota.put_back(charge).await?;
-        save(&self.shared, &self.instance, claim, Vec::new()).await?;
+        put_back(first).await?;
+        save(&self.shared, &self.instance, claim, Default::default()).await?;
         Ok(Turn::Saved)
     }
 
+    /// Looks up each post of a claim with a credential that may ask for it, and saves the answers.
     async fn refresh(
         &mut self,
         claim: Claim,
-        lookup_client: &LookupClient,
-        charge: Charge,
+        first: Option<(LookupClient, Charge)>,
     ) -> Result<Turn, StoreError> {
-        let charge = match self.knows_batch(&claim, lookup_client, charge).await? {
-            Ok(charge) => charge,
-            Err(until_ms) => return Ok(Turn::Until(until_ms)),
+        let deadlines = self.deadlines();
+        let mut parts = ClaimParts::new(&claim);
+        if let Some((lookup_client, charge)) = first {
+            match parts.of(&lookup_client) {
+                part if part.posts.is_empty() => lookup_client.quota.put_back(charge).await?,
+                part => {
+                    self.look_up_part(&mut parts, &part, (&lookup_client, charge), deadlines)
+                        .await?;
+                }
+            }
+        }
+        let deadlines = Deadlines {
+            last_ms: deadlines.over_ms,
+            ..deadlines
         };
-        let found = self.look_up(&claim, lookup_client, charge).await?;
+        while let Some(access) = parts.next_access()
+            && !deadlines.have_passed()
+        {
+            let size = self.batch_size();
+            match credential_pool::choose_for(&self.shared, &self.instance, &access, size).await? {
+                Chosen::Client(lookup_client, charge) => {
+                    let part = parts.of(&lookup_client);
+                    self.look_up_part(&mut parts, &part, (&lookup_client, charge), deadlines)
+                        .await?;
+                }
+                Chosen::Until(until_ms) => parts.put_off(&access, until_ms),
+                Chosen::NoCredential => parts.without_credential(&access, now_ms()),
+            }
+        }
+        let ClaimParts {
+            answers,
+            put_off,
+            until_ms,
+            is_answered,
+            ..
+        } = parts;
+        if is_answered || !answers.is_empty() || !put_off.is_empty() {
+            save(&self.shared, &self.instance, claim, (answers, put_off)).await?;
+        }
+        Ok(match until_ms {
+            _ if is_answered => Turn::Saved,
+            until_ms => Turn::Until(until_ms.unwrap_or_default()),
+        })
+    }
+
+    /// Looks up a part of a claim with one credential.
+    async fn look_up_part(
+        &mut self,
+        parts: &mut ClaimParts<'_>,
+        part: &Claim,
+        (lookup_client, charge): (&LookupClient, Charge),
+        deadlines: Deadlines,
+    ) -> Result<(), StoreError> {
+        let charge = match self.knows_batch(part, lookup_client, charge).await? {
+            Ok(charge) => charge,
+            Err(until_ms) => {
+                parts.failed(lookup_client, part, until_ms);
+                return Ok(());
+            }
+        };
+        let found = self.look_up(part, lookup_client, charge, deadlines).await?;
         let (kind, is_silent) = (found.kind(), found.is_silent());
         if let Some(failure) = &found.failure {
             self.log_failure(lookup_client, failure);
@@ -270,13 +326,15 @@ impl Worker {
             self.shared
                 .count(id, |refresh_stats| refresh_stats.failure = None);
         }
-        if kind.is_none() || !found.answers.is_empty() {
-            save(&self.shared, &self.instance, claim, found.answers).await?;
+        match kind {
+            Some(kind) if is_silent => {
+                let until_ms = self.after_failure(kind);
+                parts.answers.extend(found.answers);
+                parts.failed(lookup_client, part, until_ms);
+            }
+            _ => parts.answered(part, found.answers),
         }
-        Ok(match kind {
-            Some(kind) if is_silent => Turn::Until(self.after_failure(kind)),
-            _ => Turn::Saved,
-        })
+        Ok(())
     }
 
     pub(super) fn log_failure(&self, lookup_client: &LookupClient, failure: &Failure) {
@@ -297,16 +355,9 @@ impl Worker {
         claim: &Claim,
         lookup_client: &LookupClient,
         charge: Charge,
+        mut deadlines: Deadlines,
     ) -> Result<LookupAnswers, StoreError> {
-        let (shared, now) = (&self.shared, now_ms());
-        let time_ms = |share: f64| {
-            let time = shared.options.lease.mul_f64(share);
-            i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-        };
-        let mut deadlines = Deadlines {
-            last_ms: now.saturating_add(time_ms(FIRST_SHARE)),
-            over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
-        };
+        let shared = &self.shared;
         let (posts, unfindable) = gone_check::findable(shared, lookup_client, claim).await?;
         let is_after_silence = self.failures > 0;
         let mut found = look_up::look_up(
@@ -343,9 +394,27 @@ impl Worker {
         Ok(found)
     }
 
-    async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {
+    /// The deadlines of the look-ups of a claim that was taken now.
+    fn deadlines(&self) -> Deadlines {
+        let time_ms = |share: f64| {
+            let time = self.shared.options.lease.mul_f64(share);
+            i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+        };
+        let now = now_ms();
+        Deadlines {
+            last_ms: now.saturating_add(time_ms(FIRST_SHARE)),
+            over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
+        }
+    }
+
+    /// How many posts a request may ask for.
+    fn batch_size(&self) -> usize {
+        look_ups(self.instance.api, self.batch.has_it()).1
+    }
+
+    async fn claim(&mut self) -> Result<Claimed, StoreError> {
         let instance = self.instance.id;
-        let size = client.look_up_limit(self.batch.has_it());
+        let size = self.batch_size();
         let options = &self.shared.options;
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         self.shard = self.shard.wrapping_add(1);
@@ -380,6 +449,14 @@ impl Worker {
     }
 }
 
+/// Gives back what was taken from a quota for nothing.
+async fn put_back(first: Option<(LookupClient, Charge)>) -> Result<(), StoreError> {
+    match first {
+        Some((lookup_client, charge)) => lookup_client.quota.put_back(charge).await,
+        None => Ok(()),
+    }
+}
+
 const MAX_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;
@@ -391,5 +468,7 @@ const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
 /// the others.
 const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;
 
+#[cfg(test)]
+mod owners_tests;
 #[cfg(test)]
 mod tests;

@@ -241,7 +241,13 @@ impl Simulation {
             .write_blocking(local_ids::root(), move |tx| {
                 let source = source::add(tx, &new, now_ms)?.unwrap();
                 let instance = source.instance;
-                let credential = credential::find_or_add(tx, instance, None, "none", now_ms)?;
+                let credential = credential::find_or_add(
+                    tx,
+                    instance,
+                    (driftline_store::Owner::Operator, None),
+                    "none",
+                    now_ms,
+                )?;
                 Ok::<_, StoreError>((source, credential.key()))
             })
             .unwrap();

@@ -28,6 +28,7 @@ impl Simulation {
         let save = Save {
             claim,
             answers,
+            put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
             hash_stored: |_| None,

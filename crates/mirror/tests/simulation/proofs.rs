@@ -39,9 +39,9 @@ impl Proofs {
         id: &UpstreamId,
     ) -> Result<GoneProof, Failure> {
         let (source, asked) = (asker.source, id.clone());
-        let controls = asker
-            .store
-            .read_blocking(move |tx| control_posts(tx, source, &asked));
+        let controls = asker.store.read_blocking(move |tx| {
+            control_posts(tx, source, (driftline_store::Owner::Operator, true), &asked)
+        });
         let controls = match controls {
             Ok(Some(controls)) => controls,
             Ok(None) | Err(StoreError::NoSource) => return Ok(GoneProof::Nothing),

@@ -146,6 +146,7 @@ impl Refresher {
         let save = Save {
             claim,
             answers: answers.clone(),
+            put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
             hash_stored: |_| None,

@@ -241,6 +241,7 @@ const OUTCOMES: &[&str] = &[
     "deleted",
     "hidden",
     "failed",
+    "no_credential",
 ];
 const ID_REFUSAL_KINDS: &[&str] = &[
     "clock_behind",

@@ -3,6 +3,7 @@
 use driftline_core::api::Api;
 use driftline_mirror::Server;
 use driftline_runtime::CommandError;
+use driftline_store::Owner;
 use driftline_upstream::{AccountHandle, Address};
 
 use super::{AddSource, Host, sources::default_name};
@@ -12,7 +13,11 @@ use super::{AddSource, Host, sources::default_name};
 ///
 /// # Errors
 /// [`CommandError`] if the server knows no such account, or cannot be asked.
-pub async fn with_account_id(host: &Host, mut new: AddSource) -> Result<AddSource, CommandError> {
+pub async fn with_account_id(
+    host: &Host,
+    mut new: AddSource,
+    asker: Owner,
+) -> Result<AddSource, CommandError> {
     let Some(handle) = AccountHandle::of_timeline(&new.timeline) else {
         return Ok(new);
     };
@@ -31,6 +36,7 @@ pub async fn with_account_id(host: &Host, mut new: AddSource) -> Result<AddSourc
         api: new.api,
         origin: &address.to_string(),
         allow_private: new.allow_private,
+        asker,
     };
     let client = access
         .client(server, new.token.as_ref())

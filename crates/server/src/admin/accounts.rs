@@ -3,13 +3,14 @@
 use driftline_core::social::{AccountName, AccountState, Direction, Relation, StateChangeError};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    LocalAccountId, Store, StoreError, Tx, account_id, local_ids,
+    LocalAccountId, Store, StoreError, Tx, account_id, credential, local_ids,
     social::{
         account_removal::{self, AccountContents, CHUNK},
-        list_member,
+        account_source, list_member,
         local_account::{self, AccountTaken, LocalAccount, NewAccount},
         log_ins, mute, profile, relation,
     },
+    source::{self, LastPosts},
 };
 
 use super::{
@@ -186,12 +187,59 @@ async fn change(
     let changed = changed.await?;
     host.callers.forget(id);
     let (before, state) = changed.map_err(|refused| why_not(&name, &refused))?;
+    // Also where nothing changed: what was cut short goes on.
+    suspend_sources(host, id, state == AccountState::Frozen).await?;
     Ok(ChangedAccountState {
         name,
         state,
         before,
         changed: state != before,
     })
+}
+
+/// Stops fetching for an account's sources, or lets them go on, but for those that it has paused.
+async fn suspend_sources(
+    host: &Host,
+    account: LocalAccountId,
+    suspended: bool,
+) -> Result<(), CommandError> {
+    let own = host.store.read(move |tx| account_source::list(tx, account));
+    for source in own.await? {
+        let key = source.key();
+        let set = move |tx: &mut Tx<'_>| source::set_suspended(tx, key, suspended);
+        let changed = host.store.write(source::root(key), set).await?;
+        if changed
+            && suspended
+            && let Some(pollers) = &host.pollers
+        {
+            pollers.release(key.id).await;
+        }
+    }
+    Ok(())
+}
+
+/// Removes an account's sources with what only they have, and all its tokens.
+async fn remove_sources(host: &Host, account: LocalAccountId) -> Result<(u64, u64), CommandError> {
+    let store = &host.store;
+    let (mut sources, mut posts) = (0, 0);
+    for source in store
+        .read(move |tx| account_source::list(tx, account))
+        .await?
+    {
+        let key = source.key();
+        let pause = move |tx: &mut Tx<'_>| source::set_suspended(tx, key, true);
+        store.write(source::root(key), pause).await?;
+        if let Some(pollers) = &host.pollers {
+            pollers.release(key.id).await;
+        }
+        let remove = move |tx: &mut Tx<'_>| source::remove(tx, key, LastPosts::Remove);
+        let removed = store.write(source::root(key), remove).await?;
+        sources += 1;
+        posts += removed.posts;
+    }
+    let forget = move |tx: &mut Tx<'_>| credential::remove_of_account(tx, account);
+    store.write(local_ids::root(), forget).await?;
+    Ok((sources, posts))
 }
 
 /// What was wrong, and what to do.
@@ -236,8 +284,16 @@ pub(super) async fn plan_removal(
     request: PlanAccountRemoval,
 ) -> Result<DeletedAccount, CommandError> {
     let id = find_any(&host.store, &request.name).await?;
-    let contents = host.store.read(move |tx| account_removal::plan(tx, id));
-    Ok(deleted(request.name, contents.await?))
+    let plan = host.store.read(move |tx| {
+        let (mut sources, mut posts) = (0, 0);
+        for source in account_source::list(tx, id)? {
+            sources += 1;
+            posts += source::removal(tx, source.key())?.posts;
+        }
+        Ok::<_, StoreError>((account_removal::plan(tx, id)?, (sources, posts)))
+    });
+    let (contents, sources) = plan.await?;
+    Ok(deleted(request.name, contents, sources))
 }
 
 /// Deletes an account in many short transactions: what is cut short goes on when it is asked for again.
@@ -253,6 +309,7 @@ pub(super) async fn delete(
         .await?;
     host.callers.forget(id);
     leave_lists(store, id).await?;
+    let sources = remove_sources(host, id).await?;
     let mut contents = AccountContents::default();
     loop {
         let removed = store.write(root, move |tx| account_removal::remove_some(tx, id));
@@ -265,7 +322,7 @@ pub(super) async fn delete(
         }
     }
     give_back_after_removal(host).await;
-    Ok(deleted(request.name, contents))
+    Ok(deleted(request.name, contents, sources))
 }
 
 /// Takes an account out of all lists of others: each of their libraries learns of it.
@@ -320,9 +377,15 @@ fn row(account: LocalAccount) -> AccountRow {
     }
 }
 
-fn deleted(name: AccountName, contents: AccountContents) -> DeletedAccount {
+fn deleted(
+    name: AccountName,
+    contents: AccountContents,
+    (sources, posts): (u64, u64),
+) -> DeletedAccount {
     DeletedAccount {
         name,
+        sources,
+        posts,
         relations: contents.relations,
         mutes: contents.mutes,
         objects: contents.objects,

@@ -9,16 +9,16 @@ use driftline_core::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    Store, StoreError, Tx,
+    Owner, Store, StoreError, Tx, Viewer,
     credential::{self, Credential, NewCredential},
     instance, local_ids, quota,
-    source::{self, NameRefused, TokenLocation},
+    source::{self, NameRefused, Source, TokenLocation},
 };
 use driftline_upstream::{Address, look_ups};
 
 use super::{
     AddCredential, AddedCredential, CredentialRow, Host, ListCredentials, QuotaLimit,
-    RemoveCredential, RemovedCredential, TestCredential, TestedCredential, named,
+    RemoveCredential, RemovedCredential, TestCredential, TestedCredential,
 };
 use driftline_mirror::{
     Server,
@@ -91,7 +91,8 @@ fn same_token(tx: &mut Tx<'_>, new: &NewCredential) -> Result<Option<String>, St
         return Ok(None);
     };
     let known = credential::of_instance(tx, instance.id)?;
-    let same = known.into_iter().find(|known| known.token == new.token);
+    let is_same = |known: &Credential| known.owner == Owner::Operator && known.token == new.token;
+    let same = known.into_iter().find(is_same);
     // The other error is better for a name that is taken.
     Ok(same.map(|same| same.name).filter(|name| *name != new.name))
 }
@@ -103,20 +104,39 @@ fn unreadable(host: &Host, token: Option<&TokenLocation>, origin: &str) -> Optio
     read.err().map(|error| error.to_string())
 }
 
+/// A viewer's own credentials; the operator's have the one without a token among them, unless only private sources
+/// of accounts read its server.
+pub(super) fn owned(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Credential>, StoreError> {
+    let own = viewer.owner();
+    let mut all = credential::list(tx)?;
+    all.retain(|of| Some(of.owner) == own);
+    if all.iter().all(|of| of.token.is_some()) {
+        return Ok(all);
+    }
+    let sources = source::list(tx)?;
+    let readable = source::readable(tx, viewer)?;
+    all.retain(|of| {
+        let is_it = |source: &Source| source.instance.id == of.instance;
+        of.token.is_some() || !sources.iter().any(is_it) || readable.iter().any(is_it)
+    });
+    Ok(all)
+}
+
 /// The credentials with what is left of their quotas.
 pub(super) async fn list(
     host: &Host,
     _: ListCredentials,
 ) -> Result<Vec<CredentialRow>, CommandError> {
+    let viewer = host.viewer;
     let (credentials, instances, ledgers) = host
         .store
-        .read(|tx| {
+        .read(move |tx| {
             let mut instances = HashMap::new();
             for instance in source::instances(tx)? {
                 let has_batch = instance::has_batch_look_up(tx, instance.id)?;
                 instances.insert(instance.id, (instance, has_batch.unwrap_or(false)));
             }
-            Ok::<_, StoreError>((credential::list(tx)?, instances, quota::all(tx)?))
+            Ok::<_, StoreError>((owned(tx, viewer)?, instances, quota::all(tx)?))
         })
         .await?;
     let now = now_ms();
@@ -207,7 +227,7 @@ pub(super) async fn test(
             "this process asks no upstreams; test the credential with `driftline credential test`",
         ));
     };
-    let credential = named(&host.store, "credential", &name, credential::by_name).await?;
+    let credential = own(host, &name).await?;
     let id = credential.instance;
     let instances = host.store.read(source::instances).await?;
     let Some(instance) = instances.into_iter().find(|instance| instance.id == id) else {
@@ -216,7 +236,7 @@ pub(super) async fn test(
         ));
     };
     let allows = host.store.read(move |tx| source::allows_private(tx, id));
-    let server = Server::of(&instance, allows.await?);
+    let server = Server::of(&instance, allows.await?, credential.owner);
     let client = access
         .client(server, credential.token.as_ref())
         .map_err(CommandError::usage)?;
@@ -252,7 +272,7 @@ pub(super) async fn remove(
     request: RemoveCredential,
 ) -> Result<RemovedCredential, CommandError> {
     let RemoveCredential { name } = request;
-    let credential = named(&host.store, "credential", &name, credential::by_name).await?;
+    let credential = own(host, &name).await?;
     let key = credential.key();
     // In the same transaction: a source that is added meanwhile finds the credential gone.
     let used = host
@@ -276,6 +296,20 @@ pub(super) async fn remove(
             "the source {source:?} is read with the same token, so what is known of its limits is kept; remove the source first, or give it another token; `refresh.credentials` says which credentials posts are refreshed with"
         ))),
     }
+}
+
+/// The viewer's credential of that name.
+async fn own(host: &Host, name: &str) -> Result<Credential, CommandError> {
+    let (viewer, of) = (host.viewer, name.to_owned());
+    let found = host.store.read(move |tx| {
+        let mut all = owned(tx, viewer)?.into_iter();
+        Ok::<_, StoreError>(all.find(|credential| credential.name == of))
+    });
+    found.await?.ok_or_else(|| {
+        CommandError::usage(format!(
+            "there is no credential named {name:?}; `driftline credential list` shows the names"
+        ))
+    })
 }
 
 async fn free_name(store: &Store, host: &str) -> Result<String, CommandError> {

@@ -16,6 +16,7 @@ pub(super) async fn read(host: &Host, request: ReadFeed) -> Result<FeedPage, Com
         Some(after) => Start::After(after.parse().map_err(CommandError::usage)?),
     };
     let selection = Selection {
+        viewer: host.viewer,
         sources: request.sources,
         kinds: request.events,
         history: request.history,

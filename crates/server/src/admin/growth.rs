@@ -1,9 +1,9 @@
 //! The command that lists how the counts of posts grew.
 
 use driftline_runtime::CommandError;
-use driftline_store::{refresh::growth_histories, source};
+use driftline_store::{LocalId, StoreError, refresh::growth_histories, visible};
 
-use super::{GrowthPage, Host, ListGrowth};
+use super::{GrowthPage, Host, ListGrowth, instances::readable};
 
 /// A page of posts of the given instance, or of the only one.
 pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage, CommandError> {
@@ -14,7 +14,8 @@ pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage,
         limit,
     } = request;
     let instance = instance.as_deref();
-    let all = host.store.read(source::instances).await?;
+    let viewer = host.viewer;
+    let all = host.store.read(move |tx| readable(tx, viewer)).await?;
     let is_it = |origin: &str| {
         let host = origin.split_once("://").map_or("", |(_, host)| host);
         instance.is_none_or(|name| name == origin || name == host)
@@ -37,11 +38,16 @@ pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage,
         }));
     };
     let id = instance.id;
-    let rows = host
-        .store
-        .read(move |tx| growth_histories(tx, id, since_ms, after, limit))
-        .await?;
-    let next = rows.last().map(|grown| grown.post);
+    let viewer = host.viewer;
+    let read = host.store.read(move |tx| {
+        let mut rows = growth_histories(tx, id, since_ms, after, limit)?;
+        let next = rows.last().map(|grown| grown.post);
+        let posts: Vec<LocalId> = rows.iter().map(|grown| grown.post).collect();
+        let seen = visible(tx, id, &posts, viewer)?;
+        rows.retain(|grown| seen.contains(&grown.post));
+        Ok::<_, StoreError>((rows, next))
+    });
+    let (rows, next) = read.await?;
     Ok(GrowthPage {
         instance: instance.origin.clone(),
         rows,

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
 use driftline_api::{auth::CallerCache, feed::Feed};
+use driftline_core::social::AccountName;
 use driftline_id_service::Issuer;
 use driftline_mirror::{Pollers, UpstreamAccess, refresh::Refreshers};
-use driftline_runtime::{StoreDisk, now_ms};
-use driftline_store::Store;
+use driftline_runtime::{CommandError, StoreDisk, now_ms};
+use driftline_store::{Store, Viewer};
 
-use super::ProcessStatus;
+use super::{ProcessStatus, accounts};
 
 /// Where commands are executed: a store, and the parts of the process that run next to it.
 #[derive(Clone)]
@@ -29,6 +30,12 @@ pub struct Host {
     pub ids: Option<Arc<Issuer>>,
     /// This process, if it goes on after the command.
     pub process: Option<ProcessStatus>,
+    /// How many sources of its own an account may have.
+    pub sources_per_account: u32,
+    /// As whom commands are executed: what this viewer may not see is left out.
+    pub viewer: Viewer,
+    /// The account's name, if that is one.
+    pub account: Option<AccountName>,
 }
 
 impl Host {
@@ -44,9 +51,31 @@ impl Host {
             store_disk: StoreDisk::default(),
             ids: None,
             process: None,
+            sources_per_account: DEFAULT_SOURCES_PER_ACCOUNT,
+            viewer: Viewer::Operator,
+            account: None,
         }
     }
+
+    /// The same for commands that are executed as an account; of `None` as the operator.
+    ///
+    /// # Errors
+    /// [`CommandError`] if there is no such account.
+    pub async fn acting_as(self, account: Option<&AccountName>) -> Result<Self, CommandError> {
+        let Some(name) = account else {
+            return Ok(self);
+        };
+        let account = accounts::find(&self.store, name).await?;
+        Ok(Self {
+            viewer: Viewer::Account(account.id),
+            account: Some(account.name),
+            ..self
+        })
+    }
 }
+
+/// How many sources of its own an account may have where nothing else is configured.
+pub const DEFAULT_SOURCES_PER_ACCOUNT: u32 = 10;
 
 impl ProcessStatus {
     /// This process, which was started now with that command.

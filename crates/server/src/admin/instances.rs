@@ -5,27 +5,50 @@ use std::collections::HashMap;
 use driftline_core::{post::PostKind, timeline::Machine};
 use driftline_runtime::CommandError;
 use driftline_store::{
-    InstanceId, SourceId, StoreError, Tx, credential, instance, look_up_ability, machine,
+    InstanceId, SourceId, StoreError, Tx, Viewer, credential,
+    instance::{self, Instance},
+    look_up_ability, machine,
     source::{self, Source},
 };
 use driftline_upstream::Address;
 
 use super::{
     CredentialLookUps, Host, KnownInstance, ListInstances, LookUpsSeen, ShowInstance,
-    ShownInstance, TimelineAbilities,
+    ShownInstance, TimelineAbilities, credentials::owned,
 };
+
+/// The instances that a viewer may know of: those that only private sources of others read are left out.
+pub(super) fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Instance>, StoreError> {
+    let own = viewer.owner();
+    let sources = source::readable(tx, viewer)?;
+    let credentials = credential::list(tx)?;
+    let mut known = Vec::new();
+    for instance in instance::all(tx)? {
+        let is_read = sources.iter().any(|of| of.instance.id == instance.id);
+        let has_token = |of: &credential::Credential| {
+            of.instance == instance.id && of.token.is_some() && Some(of.owner) == own
+        };
+        let is_known = is_read || credentials.iter().any(has_token);
+        // What nobody reads any more is the operator's to know.
+        if is_known || viewer == Viewer::Operator && source::owners(tx, instance.id)?.is_empty() {
+            known.push(instance);
+        }
+    }
+    Ok(known)
+}
 
 /// The instances that the store knows.
 pub(super) async fn list(
     host: &Host,
     _: ListInstances,
 ) -> Result<Vec<KnownInstance>, CommandError> {
+    let viewer = host.viewer;
     let (instances, posts, sources, credentials) = host
         .store
-        .read(|tx| {
-            let (sources, credentials) = (source::list(tx)?, credential::list(tx)?);
+        .read(move |tx| {
+            let (sources, credentials) = (source::readable(tx, viewer)?, owned(tx, viewer)?);
             let posts = instance::post_counts(tx)?;
-            Ok::<_, StoreError>((instance::all(tx)?, posts, sources, credentials))
+            Ok::<_, StoreError>((readable(tx, viewer)?, posts, sources, credentials))
         })
         .await?;
     let rows = instances.into_iter().map(|instance| {
@@ -49,11 +72,11 @@ pub(super) async fn show(
 ) -> Result<ShownInstance, CommandError> {
     let address = Address::parse(&request.address).map_err(CommandError::usage)?;
     let address = address.to_string();
-    let origin = address.clone();
+    let (origin, viewer) = (address.clone(), host.viewer);
     let sources = host
         .store
         .read(move |tx| {
-            let sources = source::list(tx)?.into_iter();
+            let sources = source::readable(tx, viewer)?.into_iter();
             let sources = sources.filter(|source| source.instance.origin == origin);
             let with_machine = |source: Source| Ok((machine::load(tx, source.key())?, source));
             sources
@@ -67,7 +90,10 @@ pub(super) async fn show(
         )));
     };
     let instance = first.instance.id;
-    let look_ups = host.store.read(move |tx| look_ups(tx, instance)).await?;
+    let look_ups = host
+        .store
+        .read(move |tx| look_ups(tx, instance, viewer))
+        .await?;
     let running = match &host.pollers {
         Some(pollers) => pollers.progress().await,
         None => Vec::new(),
@@ -88,7 +114,11 @@ pub(super) async fn show(
     })
 }
 
-fn look_ups(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<CredentialLookUps>, StoreError> {
+fn look_ups(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    viewer: Viewer,
+) -> Result<Vec<CredentialLookUps>, StoreError> {
     let seen = look_up_ability::of_instance(tx, instance)?;
     let of_credential = |credential: credential::Credential| {
         let of = |kind: PostKind| {
@@ -106,7 +136,9 @@ fn look_ups(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<CredentialLookU
             credential: credential.name,
         }
     };
-    let credentials = credential::of_instance(tx, instance)?.into_iter();
+    let mut credentials = owned(tx, viewer)?;
+    credentials.retain(|credential| credential.instance == instance);
+    let credentials = credentials.into_iter();
     Ok(credentials.map(of_credential).collect())
 }
 

@@ -4,7 +4,7 @@ use driftline_core::quota::{Grant, QuotaLedger, QuotaPurpose, Unit};
 use driftline_mirror::tracked_posts;
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    StoreError,
+    Owner, StoreError,
     credential::{self, Credential},
     instance, quota,
 };
@@ -21,7 +21,8 @@ pub(super) async fn plan(host: &Host, request: PlanLookUps) -> Result<LookUpPlan
         .store
         .read(move |tx| {
             let has_batch = instance::has_batch_look_up(tx, id)?;
-            let credentials = credential::of_instance(tx, id)?;
+            let mut credentials = credential::of_instance(tx, id)?;
+            credentials.retain(|credential| credential.owner == Owner::Operator);
             Ok::<_, StoreError>((has_batch, credentials, quota::all(tx)?))
         })
         .await?;

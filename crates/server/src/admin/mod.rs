@@ -13,6 +13,7 @@ mod instance_removal;
 mod instances;
 mod look_up_plan;
 mod nodes;
+pub(crate) mod own_sources;
 mod posts;
 mod protocol;
 mod reason;
@@ -36,8 +37,8 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, SourceKey, Store, StoreError, Tx, commit_machine, credential, database_clock,
-    machine, quota,
+    CommitMachine, SourceKey, Store, StoreError, Tx, Viewer, commit_machine, credential,
+    database_clock, machine, quota,
     source::{self, Source},
     source_lease,
 };
@@ -45,7 +46,7 @@ use driftline_upstream::{ClientPurpose, abilities, scope};
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use account_handle::with_account_id;
-pub use host::Host;
+pub use host::{DEFAULT_SOURCES_PER_ACCOUNT, Host};
 pub use protocol::*;
 
 /// Gives each request its name, its reply and the function that executes it.
@@ -141,40 +142,86 @@ pub fn not_understood(error: impl std::fmt::Display) -> CommandError {
     ))
 }
 
-/// The source of that name.
+/// The source of that name, whoever may read it.
 ///
 /// # Errors
 /// [`CommandError`] if there is none.
 pub async fn find(store: &Store, name: &str) -> Result<Source, CommandError> {
-    named(store, "source", name, source::by_name).await
-}
-
-/// What the store has under that name: a source or a credential.
-async fn named<T: Send + 'static>(
-    store: &Store,
-    kind: &str,
-    name: &str,
-    by_name: fn(&mut Tx<'_>, &str) -> Result<Option<T>, StoreError>,
-) -> Result<T, CommandError> {
-    let name_owned = name.to_owned();
-    let found = store.read(move |tx| by_name(tx, &name_owned)).await?;
-    found.ok_or_else(|| {
+    let of = name.to_owned();
+    let found = store.read(move |tx| source::by_name(tx, &of));
+    found.await?.ok_or_else(|| {
         CommandError::usage(format!(
-            "there is no {kind} named {name:?}; `driftline {kind} list` shows the names"
+            "there is no source named {name:?}; `driftline source list` shows the names"
         ))
     })
 }
 
-/// The current report of a source, from its running session if there is one.
+/// The source of that name that the host's viewer may read; of an account's own its short name will do.
+async fn readable(host: &Host, name: &str) -> Result<Source, CommandError> {
+    let viewer = host.viewer;
+    let names: Vec<String> = host
+        .account
+        .iter()
+        .map(|account| source::name_of(account, name))
+        .chain([name.to_owned()])
+        .collect();
+    let found = host.store.read(move |tx| {
+        let all = source::readable(tx, viewer)?;
+        for name in &names {
+            let named = source::by_name(tx, name)?;
+            if let Some(named) = named.filter(|named| all.iter().any(|of| of.id == named.id)) {
+                return Ok(Some(named));
+            }
+        }
+        Ok::<_, StoreError>(None)
+    });
+    found.await?.ok_or_else(|| no_source(host, name))
+}
+
+fn no_source(host: &Host, name: &str) -> CommandError {
+    let (account, _) = source::parts_of_name(name);
+    CommandError::usage(match (account, &host.account) {
+        (Some(account), None) => format!(
+            "there is no source named {name:?}, or it is private to its account; `--as {account}` shows what that account may read"
+        ),
+        (_, Some(account)) => format!(
+            "there is no source named {name:?} that {account} may read; `driftline source list --as {account}` shows the names"
+        ),
+        (None, None) => {
+            format!("there is no source named {name:?}; `driftline source list` shows the names")
+        }
+    })
+}
+
+/// The source of that name that the host's viewer may change: an account changes its own, the operator those that
+/// they may read.
+async fn changeable(host: &Host, name: &str) -> Result<Source, CommandError> {
+    let source = readable(host, name).await?;
+    match (host.viewer, source.owner) {
+        (Viewer::Operator, _) => Ok(source),
+        (viewer, owner) if viewer.owner() == Some(owner) => Ok(source),
+        _ => Err(CommandError::usage(format!(
+            "the source {:?} is not that account's own; leave --as out to change it as the operator",
+            source.name
+        ))),
+    }
+}
+
+/// The current report of the source of that name.
 ///
 /// # Errors
 /// [`CommandError`] if there is no such source.
-pub async fn report_on(
+pub async fn report_of(store: &Store, name: &str) -> Result<CompletenessReport, CommandError> {
+    let source = find(store, name).await?;
+    report_on(store, None, source).await
+}
+
+/// The current report of a source, from its running session if there is one.
+async fn report_on(
     store: &Store,
     pollers: Option<&Pollers>,
-    name: &str,
+    source: Source,
 ) -> Result<CompletenessReport, CommandError> {
-    let source = find(store, name).await?;
     let running = match pollers {
         Some(pollers) => pollers.progress().await,
         None => Vec::new(),
@@ -213,7 +260,7 @@ pub async fn report_on(
 fn stored_machine(tx: &mut Tx<'_>, source: &Source, now_ms: i64) -> Result<Machine, StoreError> {
     let mut machine = machine::load(tx, source.key())?;
     let instance = &source.instance;
-    let credential = credential::find(tx, instance.id, source.token.as_ref())?;
+    let credential = credential::find(tx, instance.id, (source.owner, source.token.as_ref()))?;
     if let (Some(credential), Ok(timeline)) = (credential, source.timeline.parse()) {
         let scope = scope(instance.api, ClientPurpose::Page(&timeline));
         machine.set_quota(quota::load(tx, credential.key(), scope)?.view(now_ms));
@@ -223,7 +270,8 @@ fn stored_machine(tx: &mut Tx<'_>, source: &Source, now_ms: i64) -> Result<Machi
 
 async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, CommandError> {
     let PauseSource { name, paused } = request;
-    let key = find(&host.store, &name).await?.key();
+    let source = changeable(host, &name).await?;
+    let (key, name) = (source.key(), source.name);
     let changed = host
         .store
         .write(source::root(key), move |tx| {
@@ -241,12 +289,13 @@ async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, Comman
 }
 
 async fn verify(host: &Host, request: VerifySource) -> Result<CompletenessReport, CommandError> {
-    report_on(&host.store, host.pollers.as_ref(), &request.name).await
+    let source = readable(host, &request.name).await?;
+    report_on(&host.store, host.pollers.as_ref(), source).await
 }
 
 async fn fill(host: &Host, request: FillGap) -> Result<RequestedFill, CommandError> {
     let FillGap { name, gap } = request;
-    let key = find(&host.store, &name).await?.key();
+    let key = changeable(host, &name).await?.key();
     let low = UpstreamId::new(gap.as_str());
     let requested = match &host.pollers {
         Some(pollers) => pollers.fill(key.id, low.clone()).await,

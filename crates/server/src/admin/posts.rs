@@ -5,9 +5,9 @@ use std::sync::Arc;
 use driftline_core::refresh::Policy;
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    LocalId, Store, StoreError, Tx, departure,
+    LocalId, StoreError, Tx, Viewer, departure,
     export::{ExportPost, post},
-    find, history,
+    find, history, is_visible,
     refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
     source,
 };
@@ -20,7 +20,7 @@ use super::{
 /// The refresh state of a post, and the reason for its due time.
 pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, CommandError> {
     let now = now_ms();
-    let (id, stored) = match found(&host.store, &request.post).await {
+    let (id, stored) = match found(host, &request.post).await {
         Ok(post) => post,
         // Its look-up may be pending.
         Err(unknown) => {
@@ -34,11 +34,12 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         }
     };
     let policy = policy_of(host, id).await?;
+    let viewer = host.viewer;
     let (state, counts, left) = host
         .store
         .read(move |tx| {
             let (state, counts) = (refresh_state(tx, id)?, count_history(tx, id)?);
-            Ok::<_, StoreError>((state, counts, left(tx, id)?))
+            Ok::<_, StoreError>((state, counts, left(tx, id, viewer)?))
         })
         .await?;
     let why = reason(stored.deleted_at_ms, state.as_ref(), &policy, now);
@@ -63,15 +64,16 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
     })))
 }
 
-/// The sources that list a post no more.
-fn left(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<LeftSource>, StoreError> {
+/// The sources that list a post no more, of those that a viewer may read.
+fn left(tx: &mut Tx<'_>, post: LocalId, viewer: Viewer) -> Result<Vec<LeftSource>, StoreError> {
     let Some(instance) = find::instance_of(tx, post)? else {
         return Ok(Vec::new());
     };
     let mut left = Vec::new();
+    let readable = source::readable(tx, viewer)?;
     for (id, at_ms) in departure::left(tx, instance, post)? {
-        if let Some(source) = source::by_id(tx, id)? {
-            let source = source.name;
+        if let Some(source) = readable.iter().find(|source| source.id == id) {
+            let source = source.name.clone();
             left.push(LeftSource { source, at_ms });
         }
     }
@@ -113,7 +115,7 @@ pub(super) async fn history(
     host: &Host,
     request: ShowHistory,
 ) -> Result<PostHistory, CommandError> {
-    let (id, stored) = found(&host.store, &request.post).await?;
+    let (id, stored) = found(host, &request.post).await?;
     let (mut counts, versions, state) = host
         .store
         .read(move |tx| {
@@ -150,13 +152,18 @@ async fn policy_of(host: &Host, post: LocalId) -> Result<Arc<Policy>, CommandErr
     Ok(access.policies.of(instance))
 }
 
-async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), CommandError> {
-    let name_owned = name.to_owned();
-    let found = store
+async fn found(host: &Host, name: &str) -> Result<(LocalId, ExportPost), CommandError> {
+    let (name_owned, viewer) = (name.to_owned(), host.viewer);
+    let found = host
+        .store
         .read(move |tx| {
             let Some(id) = find::post(tx, &name_owned)? else {
                 return Ok(None);
             };
+            // What only private sources of others have is as if it were not there.
+            if !is_visible(tx, id, viewer)? {
+                return Ok(None);
+            }
             Ok::<_, StoreError>(post(tx, id)?.map(|stored| (id, stored)))
         })
         .await?;

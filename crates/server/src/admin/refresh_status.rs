@@ -6,11 +6,11 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     StoreError,
     refresh::{bands, overdue},
-    source,
 };
 
 use super::{
     BandRow, Host, InstanceRow, ListCredentials, RefreshStatus, ShowRefreshStatus, credentials,
+    instances::readable,
 };
 
 /// The state of refreshing.
@@ -23,11 +23,11 @@ pub(super) async fn status(
         .access
         .as_ref()
         .map_or_else(AgeTable::default, |access| access.policies.ages().clone());
-    let ages = table.clone();
+    let (ages, viewer) = (table.clone(), host.viewer);
     let states = host
         .store
         .read(move |tx| {
-            let instances = source::instances(tx)?;
+            let instances = readable(tx, viewer)?;
             let ids: Vec<_> = instances.iter().map(|instance| instance.id).collect();
             let behind = overdue(tx, &ids, now)?;
             let aged = bands(tx, &ids, &ages, now)?;

@@ -1,11 +1,14 @@
 //! Commands that remove sources.
 
 use driftline_runtime::CommandError;
-use driftline_store::source::{self, LastPosts, Removed};
+use driftline_store::{
+    Owner, Tx, credential, local_ids,
+    source::{self, LastPosts, Removed},
+};
 
 use super::{
-    Host, PauseSource, PausedSource, PlanRemoval, RemoveSource, RemovedSource, SourceContents,
-    find, pause, space::give_back_after_removal,
+    Host, PauseSource, PlanRemoval, RemoveSource, RemovedSource, SourceContents, changeable, pause,
+    space::give_back_after_removal,
 };
 
 /// What goes with a source if it is removed now.
@@ -13,7 +16,7 @@ pub(super) async fn plan(
     host: &Host,
     request: PlanRemoval,
 ) -> Result<SourceContents, CommandError> {
-    let source = find(&host.store, &request.name).await?;
+    let source = changeable(host, &request.name).await?;
     let key = source.key();
     let removed = host.store.read(move |tx| source::removal(tx, key)).await?;
     Ok(contents(removed))
@@ -25,9 +28,22 @@ pub(super) async fn remove(
     request: RemoveSource,
 ) -> Result<RemovedSource, CommandError> {
     let RemoveSource { name, keep_posts } = request;
+    let source = changeable(host, &name).await?;
+    let (key, name) = (source.key(), source.name);
+    if keep_posts && source.owner != Owner::Operator {
+        return Err(CommandError::usage(
+            "what only an account's source has goes with it; leave --keep-posts out",
+        ));
+    }
     let paused = true;
-    let PausedSource { name, .. } = pause(host, PauseSource { name, paused }).await?;
-    let key = find(&host.store, &name).await?.key();
+    pause(
+        host,
+        PauseSource {
+            name: name.clone(),
+            paused,
+        },
+    )
+    .await?;
     let last_posts = match keep_posts {
         true => LastPosts::Keep,
         false => LastPosts::Remove,
@@ -38,6 +54,11 @@ pub(super) async fn remove(
             source::remove(tx, key, last_posts)
         })
         .await?;
+    if let Owner::Account(account) = source.owner {
+        let instance = key.instance;
+        let unused = move |tx: &mut Tx<'_>| credential::remove_unused(tx, instance, account);
+        host.store.write(local_ids::root(), unused).await?;
+    }
     give_back_after_removal(host).await;
     Ok(RemovedSource {
         name,

@@ -3,24 +3,32 @@
 use driftline_core::{audience::Audience, timeline::Settings};
 use driftline_runtime::CommandError;
 use driftline_store::{
-    StoreError,
+    Owner, StoreError, Tx, credential, local_ids,
+    social::account_source::SourceRefused,
     source::{self, NameRefused, NewSource},
 };
 
 use super::{
-    ChangedSource, Host, SetSource, ShowSettings, find, source_fit::check_stream,
-    timeline_check::check,
+    ChangedSource, Host, SetSource, ShowSettings, changeable, source_fit::check_stream,
+    sources::sealed, timeline_check::check,
 };
 
 /// What the source's operator decided.
 pub(super) async fn show(host: &Host, request: ShowSettings) -> Result<Settings, CommandError> {
-    Ok(find(&host.store, &request.name).await?.settings)
+    Ok(changeable(host, &request.name).await?.settings)
 }
 
 /// Changes a source's settings. The session that reads it, in whatever process, ends when its request is
 /// answered, and another one goes on.
 pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource, CommandError> {
-    let source = find(&host.store, &request.name).await?;
+    let source = changeable(host, &request.name).await?;
+    let account = match source.owner {
+        Owner::Operator => None,
+        Owner::Account(account) => Some(account),
+    };
+    if account.is_some() && request.allow_private == Some(true) {
+        return Err(CommandError::usage(SourceRefused::PrivateNetwork));
+    }
     let is_tracked = source.timeline == source::TRACKED;
     if is_tracked && (request.token.is_some() || request.settings != source.settings) {
         return Err(CommandError::usage(format!(
@@ -33,8 +41,8 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
     {
         check_stream(source.instance.api, &timeline, &request.settings)?;
     }
-    let mut warning = None;
-    if request.check && request.token.is_some() {
+    let (mut warning, mut new_token) = (None, request.token.clone());
+    if request.token.is_some() {
         let row = NewSource {
             name: source.name.clone(),
             origin: source.instance.origin.clone(),
@@ -47,11 +55,14 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
             owner: source.owner,
             audience: source.audience,
         };
-        warning = check(host, &row, UNCHECKED).await?;
+        if request.check {
+            warning = check(host, &row, UNCHECKED).await?;
+        }
+        if account.is_some() {
+            new_token = sealed(host, &row)?;
+        }
     }
-    let token = request
-        .token
-        .filter(|token| source.token.as_ref() != Some(token));
+    let token = new_token.filter(|token| source.token.as_ref() != Some(token));
     let settings = Some(request.settings).filter(|settings| *settings != source.settings);
     let allow_private = request
         .allow_private
@@ -60,7 +71,15 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
         .audience
         .filter(|audience| *audience != source.audience);
     let refreshing = request.refreshing.filter(|on| *on != source.refreshing);
-    let rename = request.rename.filter(|name| *name != source.name);
+    // Of an account's source only its own part of the name changes.
+    let rename = request
+        .rename
+        .map(|name| match source::parts_of_name(&source.name) {
+            (Some(account), _) => format!("{account}/{name}"),
+            (None, _) => name,
+        });
+    let rename = rename.filter(|name| *name != source.name);
+    let replaces_token = token.is_some();
     let name = rename.clone().unwrap_or_else(|| source.name.clone());
     let has_token = token.is_some() || source.token.is_some();
     let shows_the_world = has_token && audience.unwrap_or(source.audience) == Audience::Public;
@@ -108,6 +127,11 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
             }
             Err(refused) => return Err(CommandError::usage(refused)),
         }
+    }
+    if let Some(account) = account.filter(|_| replaces_token) {
+        let instance = source.instance.id;
+        let unused = move |tx: &mut Tx<'_>| credential::remove_unused(tx, instance, account);
+        host.store.write(local_ids::root(), unused).await?;
     }
     Ok(ChangedSource {
         name,

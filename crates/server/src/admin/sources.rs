@@ -12,42 +12,75 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    Owner, SourceId, Store, StoreError, database_clock, local_ids, machine, quarantine,
-    source::{self, NameRefused, NewSource, Source},
+    Owner, SourceId, StoreError, Tx, database_clock, local_ids, machine, quarantine,
+    social::{
+        account_source::{self, SourceRefused},
+        local_account,
+    },
+    source::{self, NameRefused, NewSource, Source, TokenLocation},
 };
 use driftline_upstream::{Address, Timeline, abilities};
 
 use super::{
     AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, UnreadableItem,
-    account_handle::with_account_id, find, source_fit::check_fit, timeline_check::check,
+    account_handle::with_account_id, accounts, readable, source_fit::check_fit,
+    timeline_check::check,
 };
 
-/// Adds a source.
+/// Adds a source: the operator's, or an account's.
 pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
     let is_checked = new.check;
-    let new = with_account_id(host, new).await?;
-    let row = row_of(&host.store, new).await?;
-    let name = row.name.clone();
-    let is_taken = host.store.read(move |tx| source::by_name(tx, &name));
+    let account = match new.owner.as_ref().or(host.account.as_ref()) {
+        Some(name) => Some(accounts::find(&host.store, name).await?),
+        None => None,
+    };
+    if account.is_some() && new.allow_private {
+        return Err(CommandError::usage(SourceRefused::PrivateNetwork));
+    }
+    let owner = account
+        .as_ref()
+        .map_or(Owner::Operator, |of| Owner::Account(of.id));
+    let new = with_account_id(host, new, owner).await?;
+    let mut row = row_of(host, new, owner).await?;
+    let name = match &account {
+        Some(account) => source::name_of(&account.name, &row.name),
+        None => row.name.clone(),
+    };
+    let of = name.clone();
+    let is_taken = host.store.read(move |tx| source::by_name(tx, &of));
     if is_taken.await?.is_some() {
-        return Err(taken(&row.name));
+        return Err(taken(&name));
     }
     let warning = match is_checked {
         true => check(host, &row, UNCHECKED).await?,
         false => None,
     };
-    let name = row.name.clone();
-    let added = host
-        .store
-        .write(local_ids::root(), move |tx| source::add(tx, &row, now_ms()))
-        .await?;
+    let (audience, has_token) = (row.audience, row.token.is_some());
+    let added = match account {
+        None => host
+            .store
+            .write(local_ids::root(), move |tx| source::add(tx, &row, now_ms()))
+            .await?
+            .map_err(SourceRefused::Name),
+        Some(account) => {
+            row.token = sealed(host, &row)?;
+            let limit = host.sources_per_account;
+            let add =
+                move |tx: &mut Tx<'_>| account_source::add(tx, account.id, &row, limit, now_ms());
+            host.store
+                .write(local_account::root(account.id), add)
+                .await?
+        }
+    };
     match added {
         Ok(key) => Ok(AddedSource {
             name,
             id: key.id,
             warning,
+            audience,
+            has_token,
         }),
-        Err(NameRefused::Taken) => Err(taken(&name)),
+        Err(SourceRefused::Name(NameRefused::Taken)) => Err(taken(&name)),
         Err(refused) => Err(CommandError::usage(refused)),
     }
 }
@@ -58,14 +91,23 @@ fn taken(name: &str) -> CommandError {
     ))
 }
 
-async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError> {
+/// An account's token as it is kept: sealed, wherever it was read from.
+pub(super) fn sealed(host: &Host, row: &NewSource) -> Result<Option<TokenLocation>, CommandError> {
+    let Some(access) = &host.access else {
+        return Err(CommandError::failed("this process cannot reach upstreams"));
+    };
+    let sealed = access.secrets.sealed(row.token.as_ref(), &row.origin);
+    sealed.map_err(CommandError::usage)
+}
+
+async fn row_of(host: &Host, new: AddSource, owner: Owner) -> Result<NewSource, CommandError> {
     let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let timeline: Timeline = new.timeline.parse().map_err(CommandError::usage)?;
-    same_api(store, &address.to_string(), new.api).await?;
+    same_api(&host.store, &address.to_string(), new.api).await?;
     check_fit(new.api, &timeline, &new.settings, new.token.is_some())?;
-    let by_token = match new.token.is_some() {
-        true => Audience::Private,
-        false => Audience::Public,
+    let by_itself = match owner {
+        Owner::Operator if new.token.is_none() => Audience::Public,
+        Owner::Operator | Owner::Account(_) => Audience::Private,
     };
     Ok(NewSource {
         name: new
@@ -78,8 +120,8 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
         settings: new.settings,
         token: new.token,
         allow_private: new.allow_private,
-        owner: Owner::Operator,
-        audience: new.audience.unwrap_or(by_token),
+        owner,
+        audience: new.audience.unwrap_or(by_itself),
     })
 }
 
@@ -114,10 +156,11 @@ pub(super) struct Reading {
 impl Readings {
     /// The sources, and how they are read now.
     pub(super) async fn read(host: &Host) -> Result<(Vec<Source>, Self), StoreError> {
+        let viewer = host.viewer;
         let (sources, stored, unreadable, now_ms) = host
             .store
-            .read(|tx| {
-                let sources = source::list(tx)?;
+            .read(move |tx| {
+                let sources = source::readable(tx, viewer)?;
                 let (mut machines, mut unreadable) = (HashMap::new(), HashMap::new());
                 for source in sources.iter().filter(|source| is_read(source)) {
                     let machine = machine::load(tx, source.key())?;
@@ -180,7 +223,7 @@ impl Readings {
         }
     }
 
-    fn row(&self, source: Source) -> SourceRow {
+    pub(super) fn row(&self, source: Source) -> SourceRow {
         let machine = self.machine(&source);
         let Reading { facts, .. } = self.of(&source, &machine);
         let is_fault_of_it = facts.state() == SourceState::Failing;
@@ -192,9 +235,11 @@ impl Readings {
             verdict: facts.verdict(),
             fault: facts.fault.filter(|_| is_fault_of_it),
             last_error: machine.last_error().cloned(),
+            owner: source::parts_of_name(&source.name).0.map(str::to_owned),
             name: source.name,
             upstream: source.upstream,
             timeline: source.timeline,
+            kind: source.instance.api,
             allow_private: source.allow_private,
             audience: source.audience,
             refreshing: source.refreshing,
@@ -211,7 +256,7 @@ pub(super) async fn unreadable(
     host: &Host,
     request: ListUnreadable,
 ) -> Result<Vec<UnreadableItem>, CommandError> {
-    let key = find(&host.store, &request.name).await?.key();
+    let key = readable(host, &request.name).await?.key();
     let items = host.store.read(move |tx| quarantine::list(tx, key)).await?;
     let items = items.into_iter().map(|quarantined| {
         let (item, id) = (quarantined.item, |id: UpstreamId| id.to_string());

@@ -7,14 +7,14 @@ use driftline_store::{
     arrival::{self, Arrival},
     instance::{self, Instance},
     refresh::{Waiting, waiting},
-    source::{self, Source},
+    source::Source,
     space,
 };
 use driftline_upstream::look_ups;
 
 use super::{
     Host, IdServiceStatus, ListCredentials, ListNodes, MirrorStatus, RefreshLoad, ShowStatus,
-    SourceStatus, credentials, nodes, sources::Readings,
+    SourceStatus, credentials, instances::readable, nodes, sources::Readings,
 };
 
 /// The state of the mirror.
@@ -82,8 +82,9 @@ fn median_delay_ms(arrivals: &[Arrival]) -> Option<i64> {
 }
 
 async fn instances(host: &Host, now: i64) -> Result<Vec<RefreshLoad>, CommandError> {
+    let viewer = host.viewer;
     let read = host.store.read(move |tx| {
-        let instances = source::instances(tx)?;
+        let instances = readable(tx, viewer)?;
         let ids: Vec<_> = instances.iter().map(|instance| instance.id).collect();
         let waits = waiting(tx, &ids, now, MAX_COUNTED)?;
         let mut found = Vec::with_capacity(instances.len());

@@ -31,6 +31,7 @@ pub(super) async fn check(
         api: row.api,
         origin: &row.origin,
         allow_private: row.allow_private,
+        asker: row.owner,
     };
     let (client, timeline) = access
         .client_of(server, &row.timeline, row.token.as_ref())
@@ -76,13 +77,13 @@ pub(super) async fn check(
 
 /// The credential that the source would be read with, if it exists: then the request is counted.
 async fn credential_of(store: &Store, row: &NewSource) -> Result<Option<Credential>, StoreError> {
-    let (origin, token) = (row.origin.clone(), row.token.clone());
+    let (origin, owner, token) = (row.origin.clone(), row.owner, row.token.clone());
     store
         .read(move |tx| {
             let Some(instance) = instance::by_origin(tx, &origin)? else {
                 return Ok(None);
             };
-            credential::find(tx, instance.id, token.as_ref())
+            credential::find(tx, instance.id, (owner, token.as_ref()))
         })
         .await
 }

@@ -73,6 +73,7 @@ impl Driftline {
         let token_file = self._folder.path().join("token");
         std::fs::write(&token_file, "driftline").unwrap();
         let add = AddSource {
+            owner: None,
             name: Some("mirrored".into()),
             address: address.into(),
             api: driftline_core::api::Api::Mastodon,

@@ -28,6 +28,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
     let store = open(&url);
     let sim = upstream(world(15_000)).await;
     let add = AddSource {
+        owner: None,
         name: Some("shared".into()),
         address: sim.url(),
         api: driftline_core::api::Api::Mastodon,

@@ -23,6 +23,7 @@ mod requests;
 mod returns;
 mod shape;
 mod sign_up;
+mod sources;
 mod statuses;
 mod stream;
 mod streaming;

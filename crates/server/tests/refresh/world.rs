@@ -177,6 +177,7 @@ impl World {
 
     pub(crate) async fn mirror_timeline(&self, api: Api, name: &str, timeline: &str, token: &str) {
         let add = AddSource {
+            owner: None,
             name: Some(name.into()),
             address: self.sim.url(),
             api,

@@ -37,6 +37,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
         let options = RefreshOptions::new("test");
         let world = World::unread(growing(), api, plan(), options).await;
         let add = AddSource {
+            owner: None,
             name: Some("mirrored".into()),
             address: world.sim.url(),
             api,
@@ -70,7 +71,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
             min_id: api == Api::Mastodon,
         };
         let planned = machine.unwrap().plan(&source.settings, abilities, now());
-        let report = admin::report_on(&world.store, None, "mirrored").await;
+        let report = admin::report_of(&world.store, "mirrored").await;
         let period_ms = |plan: &Plan| plan.ladder.rungs()[0].period_ms;
         let (reported, planned) = (period_ms(&report.unwrap().plan), period_ms(&planned));
         let apart_ms = (reported - planned).abs();

@@ -7,6 +7,7 @@
 use driftline_core::{
     audience::Audience,
     feed::{ChangeKind, FeedPosition},
+    post::Visibility,
 };
 use driftline_db::Tx;
 
@@ -15,6 +16,7 @@ use crate::{
     id_types::{SourceKey, from_sql},
     library, local_ids,
     posts::export::{self, ExportEntry, ExportRow},
+    viewer::{Owner, Viewer},
 };
 
 /// What happened to a post in a source.
@@ -48,16 +50,25 @@ pub struct FeedSource {
     pub key: SourceKey,
     /// Its name.
     pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
     /// Who else than its owner may read it.
     pub audience: Audience,
     /// Its last USN.
     pub update_count: i64,
 }
 
+impl FeedSource {
+    /// Up to which visibility a viewer sees its posts; `None` if not at all.
+    pub fn shows(&self, viewer: Viewer) -> Option<Visibility> {
+        self.audience.shows(viewer.reader(self.owner))
+    }
+}
+
 /// The sources, by their IDs, with their last USNs.
 pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
-        "select s.id, s.instance_id, s.name, s.audience, l.update_count from source s
+        "select s.id, s.instance_id, s.name, s.owner_id, s.audience, l.update_count from source s
          join library l on l.owner_id = s.id and l.owner_kind = 'source'
              and l.instance_id = s.instance_id",
         &[],
@@ -68,6 +79,7 @@ pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
                     instance: from_sql(row.i64("instance_id")?)?,
                 },
                 name: row.text("name")?,
+                owner: Owner::of(row.i64("owner_id")?)?,
                 audience: Audience::named_or_narrowest(row.str("audience")?),
                 update_count: row.i64("update_count")?,
             })

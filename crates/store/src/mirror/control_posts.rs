@@ -9,7 +9,13 @@ use driftline_core::{
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
-    error::StoreError, id_types::SourceKey, mirror::entry, posts::post, text::without_nul,
+    error::StoreError,
+    id_types::SourceKey,
+    mirror::entry,
+    posts::post,
+    refresh::{PendingHolders, is_open as is_open_to_all},
+    text::without_nul,
+    viewer::Owner,
 };
 
 /// The posts that show what a look-up that did not find a post is worth.
@@ -25,10 +31,15 @@ pub struct ControlPosts {
     pub of_others: Vec<UpstreamId>,
 }
 
-/// The control posts for a post, which may be any of its IDs; `None` if the post is not stored.
+/// Whose credential asks for them: its owner, and whether it has a token.
+pub type Reader = (Owner, bool);
+
+/// The control posts for a post, which may be any of its IDs, that the reader may ask for; `None` if the post is
+/// not stored.
 pub fn control_posts(
     tx: &mut Tx<'_>,
     source: SourceKey,
+    reader: Reader,
     id: &UpstreamId,
 ) -> Result<Option<ControlPosts>, StoreError> {
     let id = id.stable();
@@ -36,14 +47,14 @@ pub fn control_posts(
         return Ok(None);
     };
     let of_author = match (subject.kind, subject.account) {
-        (PostKind::Post, Some(account)) => of_author(tx, source, &subject, account)?,
+        (PostKind::Post, Some(account)) => of_author(tx, (source, reader), &subject, account)?,
         _ => Vec::new(),
     };
     Ok(Some(ControlPosts {
         kind: subject.kind,
         is_original_deleted: subject.is_original_deleted,
         of_author,
-        of_others: of_others(tx, source, &subject)?,
+        of_others: of_others(tx, (source, reader), &subject)?,
     }))
 }
 
@@ -99,12 +110,12 @@ fn subject(
 /// others matter too, for an author who blocks the reader hides them all.
 fn of_author(
     tx: &mut Tx<'_>,
-    source: SourceKey,
+    (source, reader): (SourceKey, Reader),
     subject: &Subject,
     account: i64,
 ) -> Result<Vec<UpstreamId>, DbError> {
     let posts = tx.query(
-        "select id, upstream_id, visibility from post
+        "select id, upstream_id, visibility, in_public from post
          where account_id = $1 and boost_of_upstream_id is null and deleted_at_ms is null
              and id <> $2 and instance_id = $4
          order by id desc limit $3",
@@ -116,14 +127,23 @@ fn of_author(
         ],
         |row| {
             let upstream_id = UpstreamId::new(row.str("upstream_id")?);
-            Ok((row.i64("id")?, upstream_id, is_open(row)?))
+            let (is_open, in_public) = (is_open(row)?, row.bool("in_public")?);
+            Ok((row.i64("id")?, upstream_id, is_open, in_public))
         },
     )?;
     let ids: Vec<i64> = posts.iter().map(|(id, ..)| *id).collect();
+    let holders = PendingHolders::ask(tx, source.instance_id())?.of_posts(tx, &ids)?;
+    let posts = posts
+        .into_iter()
+        .filter_map(|(id, upstream_id, is_open, in_public)| {
+            let access = holders.access(id, is_open, in_public);
+            let is_admitted = access.admits(reader.0, reader.1);
+            is_admitted.then_some((id, upstream_id, is_open))
+        });
+    let mut posts: Vec<_> = posts.collect();
     let entries = entry::of_posts(tx, source, &ids)?.into_iter();
     let is_listed = |of: &entry::Known| !of.gone && !of.is_absent && !of.streamed;
     let listed: HashSet<i64> = entries.filter(is_listed).map(|of| of.post_id).collect();
-    let mut posts = posts;
     posts.sort_by_key(|(id, _, is_open)| (!is_open, !listed.contains(id)));
     let ids = posts.into_iter().map(|(_, upstream_id, _)| upstream_id);
     Ok(ids.take(EACH).collect())
@@ -133,7 +153,7 @@ fn of_author(
 /// each by another author than the rest and the post in question.
 fn of_others(
     tx: &mut Tx<'_>,
-    source: SourceKey,
+    (source, reader): (SourceKey, Reader),
     subject: &Subject,
 ) -> Result<Vec<UpstreamId>, DbError> {
     let entries = tx.query(
@@ -144,17 +164,22 @@ fn of_others(
         |row| Ok((!row.bool("is_doubtful")?).then_some(row.i64("post_id")?)),
     )?;
     let entries: Vec<i64> = entries.into_iter().flatten().collect();
+    let holders = PendingHolders::ask(tx, source.instance_id())?.of_posts(tx, &entries)?;
     let ids = Column::i64(entries.iter().copied().filter(|id| *id != subject.id));
     let posts = tx.query(
-        "select id, upstream_id, account_id, visibility,
+        "select id, upstream_id, account_id, visibility, in_public,
              boost_of_upstream_id is not null as is_boost
          from post where id {in $1} and instance_id = $2 and deleted_at_ms is null",
         &[&ids, &source.instance_id()],
         |row| {
-            let is_control = is_open(row)? && PostKind::of(row.bool("is_boost")?) == subject.kind;
+            let (id, is_open) = (row.i64("id")?, is_open(row)?);
+            let access = holders.access(id, is_open, row.bool("in_public")?);
+            let is_control = is_open
+                && access.admits(reader.0, reader.1)
+                && PostKind::of(row.bool("is_boost")?) == subject.kind;
             let upstream_id = UpstreamId::new(row.str("upstream_id")?);
             let control = (upstream_id, row.opt_i64("account_id")?);
-            Ok((row.i64("id")?, is_control.then_some(control)))
+            Ok((id, is_control.then_some(control)))
         },
     )?;
     let mut posts: HashMap<i64, Option<_>> = posts.into_iter().collect();
@@ -168,10 +193,7 @@ fn of_others(
 
 fn is_open(row: &Row<'_>) -> Result<bool, DbError> {
     let visibility = Visibility::named_or_narrowest(row.str("visibility")?);
-    Ok(matches!(
-        visibility,
-        Visibility::Public | Visibility::Unlisted
-    ))
+    Ok(is_open_to_all(visibility))
 }
 
 /// How many of the source's newest posts are considered.

@@ -1,6 +1,6 @@
 //! Sources: upstream timelines that are mirrored.
 
-use driftline_core::{api::Api, audience::Audience, timeline::Settings};
+use driftline_core::{api::Api, audience::Audience, social::AccountName, timeline::Settings};
 use driftline_db::{Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,15 @@ use crate::{
     posts::instance::{self, Instance},
     sharing::change,
     text::{from_json, to_json, without_nul},
-    viewer::Owner,
+    viewer::{Owner, Viewer},
 };
 
 pub use crate::{
     mirror::source_audience::set_audience,
-    mirror::source_change::{rename, set_refreshing},
+    mirror::source_change::{rename, set_refreshing, set_suspended},
     mirror::source_removal::{LastPosts, Removed, removal, remove},
     posts::instance::all as instances,
+    viewer::owners,
 };
 
 /// The root of writes to a source and what hangs below it.
@@ -33,7 +34,7 @@ pub fn root(source: SourceKey) -> Root {
 pub struct Source {
     /// Its ID; also the ID of its list in the Mastodon API.
     pub id: SourceId,
-    /// Its name, unique here.
+    /// Its name, unique here; an account's begins with the account's in lower case and a slash.
     pub name: String,
     /// Whose it is.
     pub owner: Owner,
@@ -54,8 +55,10 @@ pub struct Source {
     pub allow_private: bool,
     /// Whether its posts are kept fresh, also those that no other source keeps so.
     pub refreshing: bool,
-    /// Whether fetching is paused.
+    /// Whether fetching is paused, by whoever owns it or since their account is frozen.
     pub paused: bool,
+    /// Whether the account that owns it is frozen.
+    pub suspended: bool,
     /// Whether a first page of it is stored, so that others may read its entries. Its history may
     /// still be on its way.
     pub readable: bool,
@@ -74,6 +77,11 @@ impl Source {
             id: self.id,
             instance: self.instance.id,
         }
+    }
+
+    /// Its name without its owner's.
+    pub fn own_name(&self) -> &str {
+        parts_of_name(&self.name).1
     }
 }
 
@@ -95,7 +103,7 @@ pub const TRACKED: &str = "tracked";
 /// A source to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSource {
-    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`; of an account's, after [`name_of`] it.
     pub name: String,
     /// Whose it is.
     pub owner: Owner,
@@ -134,7 +142,7 @@ pub fn add(
     new: &NewSource,
     now_ms: i64,
 ) -> Result<Result<SourceKey, NameRefused>, StoreError> {
-    if !is_name(&new.name) {
+    if !is_name_for(new.owner, &new.name) {
         return Ok(Err(NameRefused::Bad));
     }
     if by_name(tx, &new.name)?.is_some() {
@@ -177,9 +185,34 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
     select(tx, "", "order by s.id", &[])
 }
 
-/// The source of that name.
+/// The sources that a viewer may read, and for the operator and accounts their own, in order of their IDs.
+pub fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Source>, StoreError> {
+    let owner_id = viewer.owner().map(Owner::id);
+    select(
+        tx,
+        "",
+        "where s.audience = 'public' or s.owner_id = $1 or s.audience = 'members' and $2 order by s.id",
+        &[&owner_id, &owner_id.is_some()],
+    )
+}
+
+/// An owner's sources, in order of their IDs.
+pub fn owned(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<Source>, StoreError> {
+    select(
+        tx,
+        "",
+        "where s.owner_id = $1 order by s.id",
+        &[&owner.id()],
+    )
+}
+
+/// The source of that name, in which an account's may be in any case.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
     let name = without_nul(name);
+    let name = match parts_of_name(&name) {
+        (Some(account), own) => format!("{}/{own}", account.to_ascii_lowercase()).into(),
+        (None, _) => name,
+    };
     Ok(select(tx, &join(), "where d.name = $1", &[&&*name])?.pop())
 }
 
@@ -238,10 +271,11 @@ pub fn set_allow_private(
     set(tx, source, "allow_private", &allow_private)
 }
 
-/// Whether a source of this instance allows its server to be in a private network.
+/// Whether a source of this instance allows its server to be in a private network, which only the operator
+/// may say.
 pub fn allows_private(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let found = tx.query_opt(
-        "select id from source where instance_id = $1 and allow_private limit 1",
+        "select id from source where instance_id = $1 and allow_private and owner_id = 0 limit 1",
         &[&sql(instance)],
         |row| row.i64("id"),
     )?;
@@ -261,7 +295,34 @@ pub(super) fn set(
     }
 }
 
-/// Whether a text is a valid name of a source.
+/// The name of an account's source.
+pub fn name_of(account: &AccountName, own: &str) -> String {
+    format!("{}/{own}", account.key())
+}
+
+/// The account's part of a source's name, if it has one, and the rest.
+pub fn parts_of_name(name: &str) -> (Option<&str>, &str) {
+    match name.split_once('/') {
+        Some((account, own)) => (Some(account), own),
+        None => (None, name),
+    }
+}
+
+/// Whether a source of that owner may have that name.
+pub(super) fn is_name_for(owner: Owner, name: &str) -> bool {
+    let (account, own) = parts_of_name(name);
+    let is_prefixed = account.is_some_and(|account| {
+        let known = AccountName::new(account);
+        known.is_ok_and(|known| known.key() == account)
+    });
+    is_name(own)
+        && match owner {
+            Owner::Operator => account.is_none(),
+            Owner::Account(_) => is_prefixed,
+        }
+}
+
+/// Whether a text is a valid name of a source of the operator's.
 pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len())
         && text
@@ -321,7 +382,7 @@ fn select(
 
 /// The columns that [`from_row`] reads.
 const COLUMNS: &str = "s.id, s.name, s.owner_id, s.audience, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
-    s.settings, s.token, s.allow_private, s.refreshing, s.paused, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
+    s.settings, s.token, s.allow_private, s.refreshing, s.paused, s.suspended, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
     s.lease_fence, s.lease_until_ms";
 
 fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
@@ -342,7 +403,8 @@ fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
         token: TokenLocation::of_row(row, "token")?,
         allow_private: row.bool("allow_private")?,
         refreshing: row.bool("refreshing")?,
-        paused: row.bool("paused")?,
+        paused: row.bool("paused")? || row.bool("suspended")?,
+        suspended: row.bool("suspended")?,
         readable: row.bool("readable")?,
         update_count: row.i64("update_count")?,
         created_at_ms: row.i64("created_at_ms")?,

@@ -3,7 +3,7 @@
 use driftline_core::refresh::Policy;
 use driftline_db::{DbError, Tx};
 
-use super::source::{NameRefused, by_name, is_name, set};
+use super::source::{NameRefused, by_id, by_name, is_name_for, set};
 use crate::{
     directory::{self, Kind},
     error::StoreError,
@@ -11,15 +11,17 @@ use crate::{
     local_ids,
     posts::instance,
     refresh,
+    sharing::change,
 };
 
-/// Gives a source another name. To be written below [`crate::mirror::source::root`] of it.
+/// Gives a source another name, an account's after its account's, too. To be written below [`crate::mirror::source::root`] of it.
 pub fn rename(
     tx: &mut Tx<'_>,
     source: SourceKey,
     name: &str,
 ) -> Result<Result<(), NameRefused>, StoreError> {
-    if !is_name(name) {
+    let known = by_id(tx, source.id)?.ok_or(StoreError::NoSource)?;
+    if !is_name_for(known.owner, name) {
         return Ok(Err(NameRefused::Bad));
     }
     // Names are given by whoever holds the clock.
@@ -52,6 +54,22 @@ pub fn set_refreshing(
         refresh::revive(tx, source.instance_id(), policy, i64::MIN, &ids)?;
     }
     Ok(())
+}
+
+/// Stops fetching for a source since its owner's account is frozen, or lets it go on; `false` if it was so already.
+pub fn set_suspended(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    suspended: bool,
+) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "update source set suspended = $2 where id = $1 and instance_id = $3 and suspended <> $2",
+        &[&source.id(), &suspended, &source.instance_id()],
+    )?;
+    if changed > 0 {
+        change::raise_later(tx)?;
+    }
+    Ok(changed > 0)
 }
 
 /// The posts of the source's next entries that are not deleted; `None` after the last.

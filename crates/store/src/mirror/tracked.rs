@@ -19,14 +19,15 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::SourceKey,
+    id_types::{LocalId, SourceKey, from_sql},
     new_ids::NewIds,
-    posts::{instance, post, rehash::HashStored},
+    posts::{instance, post, rehash::HashStored, visible::visible},
     refresh::{
         self, AnsweredLookup, LookupAnswer, LookupTarget,
         pending_lookup::{self, LookupState},
     },
     text::without_nul,
+    viewer::Viewer,
 };
 
 /// What became of requested IDs.
@@ -71,6 +72,7 @@ pub fn add_lookups(
     let ids: Vec<UpstreamId> = upstream_ids.iter().map(stable).collect();
     let ids: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
     let stored = post::known(tx, instance_id, &ids)?;
+    let stored = seen_by_operator(tx, source, stored)?;
     let known = pending_lookup::known(tx, instance_id, &ids)?;
     if !once && held.refreshing {
         let alive = stored.values().filter(|post| !post.is_gone());
@@ -95,6 +97,20 @@ pub fn add_lookups(
     }
     pending_lookup::insert(tx, (instance_id, held.id), &new, once, now_ms)?;
     Ok(added)
+}
+
+/// Those of these posts that the operator may see, who requests posts: one that only accounts' private sources
+/// have is as one that is not stored.
+fn seen_by_operator(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    mut stored: HashMap<String, post::Known>,
+) -> Result<HashMap<String, post::Known>, StoreError> {
+    let ids = stored.values().map(|post| from_sql(post.id));
+    let ids = ids.collect::<Result<Vec<LocalId>, _>>()?;
+    let seen = visible(tx, source.instance, &ids, Viewer::Operator)?;
+    stored.retain(|_, post| seen.contains(&LocalId::new(post.id.cast_unsigned())));
+    Ok(stored)
 }
 
 /// Gives stored posts that have no entry in the source one.
@@ -220,6 +236,7 @@ pub fn outcomes(
     distinct.sort_unstable();
     distinct.dedup();
     let stored = post::known(tx, instance_id, &distinct)?;
+    let stored = seen_by_operator(tx, source, stored)?;
     distinct.retain(|id| !stored.contains_key(*id));
     let lookups = pending_lookup::states(tx, instance_id, &distinct)?;
     let outcome = |id: &UpstreamId| {

@@ -6,10 +6,11 @@ use driftline_db::{Root, Row, ToValue, Tx};
 use crate::{
     directory::{self, Kind},
     error::StoreError,
-    id_types::{CredentialId, CredentialKey, InstanceId, from_sql, sql},
+    id_types::{CredentialId, CredentialKey, InstanceId, LocalAccountId, from_sql, sql},
     local_ids,
     mirror::source::{self, NameRefused, TokenLocation},
     posts::instance,
+    viewer::Owner,
 };
 
 /// A credential for requests to one upstream: a token, or none.
@@ -19,6 +20,9 @@ pub struct Credential {
     pub id: CredentialId,
     /// The upstream.
     pub instance: InstanceId,
+    /// Whose it is: it looks up only what that owner has. One without a token is the operator's, and looks up
+    /// what anyone may see.
+    pub owner: Owner,
     /// Its name, unique here.
     pub name: String,
     /// Where its token is; `None` for requests without one.
@@ -50,7 +54,7 @@ pub struct Quarantine {
     pub reason: String,
 }
 
-/// A credential to add.
+/// A credential for the operator to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCredential {
     /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
@@ -84,20 +88,21 @@ pub fn add(
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
     let (token, monthly_posts) = (new.token.as_ref(), new.monthly_posts);
-    let key = insert(tx, instance, &new.name, token, monthly_posts, now_ms)?;
+    let owned = (Owner::Operator, token);
+    let key = insert(tx, instance, &new.name, owned, monthly_posts, now_ms)?;
     Ok(Ok(key))
 }
 
-/// The credential that a source is read with: the one of its instance with the same token. Added if
-/// there is none, so that the source's requests count. To be written below [`local_ids::root`].
+/// The credential that an owner's sources are read with: the one of its instance with the same token. Added if
+/// there is none, so that the requests count. To be written below [`local_ids::root`].
 pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    token: Option<&TokenLocation>,
+    (owner, token): (Owner, Option<&TokenLocation>),
     name: &str,
     now_ms: i64,
 ) -> Result<Credential, StoreError> {
-    if let Some(known) = find(tx, instance, token)? {
+    if let Some(known) = find(tx, instance, (owner, token))? {
         return Ok(known);
     }
     let taken = directory::names_from(tx, Kind::Credential, name)?;
@@ -106,18 +111,61 @@ pub fn find_or_add(
         number += 1;
         free_name = format!("{name}-{number}");
     }
-    let key = insert(tx, sql(instance), &free_name, token, None, now_ms)?;
+    let owned = (credential_owner(owner, token), token);
+    let key = insert(tx, sql(instance), &free_name, owned, None, now_ms)?;
     by_key(tx, key)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
 }
 
-/// The credential of an instance with that token.
+/// The credential of an instance with an owner's token. Without a token all owners have the same one, and share
+/// its quota.
 pub fn find(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    token: Option<&TokenLocation>,
+    (owner, token): (Owner, Option<&TokenLocation>),
 ) -> Result<Option<Credential>, StoreError> {
-    let all = of_instance(tx, instance)?;
-    Ok(all.into_iter().find(|known| known.token.as_ref() == token))
+    let owner = credential_owner(owner, token);
+    let is_it = |known: &Credential| known.token.as_ref() == token && known.owner == owner;
+    Ok(of_instance(tx, instance)?.into_iter().find(is_it))
+}
+
+/// Whose the credential is that a source of that owner is read with.
+fn credential_owner(owner: Owner, token: Option<&TokenLocation>) -> Owner {
+    match token {
+        Some(_) => owner,
+        None => Owner::Operator,
+    }
+}
+
+/// Removes the credentials of an account at an instance with which none of its sources there is read any more. To
+/// be written below [`local_ids::root`].
+pub fn remove_unused(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    account: LocalAccountId,
+) -> Result<(), StoreError> {
+    let owner = Owner::Account(account);
+    let used: Vec<Option<String>> = tx.query(
+        "select token from source where instance_id = $1 and owner_id = $2",
+        &[&sql(instance), &owner.id()],
+        |row| row.opt_text("token"),
+    )?;
+    for credential in of_instance(tx, instance)? {
+        let token = credential.token.as_ref().map(TokenLocation::to_text);
+        if credential.owner == owner && !used.contains(&token) {
+            remove(tx, credential.key())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes all credentials of an account. To be written below [`local_ids::root`].
+pub fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+    let mut all = list(tx)?;
+    all.retain(|credential| credential.owner == Owner::Account(account));
+    for credential in all {
+        remove(tx, credential.key())?;
+    }
+    Ok(())
 }
 
 /// Every credential, in order of their IDs.
@@ -194,14 +242,14 @@ fn insert(
     tx: &mut Tx<'_>,
     instance_id: i64,
     name: &str,
-    token: Option<&TokenLocation>,
+    (owner, token): (Owner, Option<&TokenLocation>),
     monthly_posts: Option<i64>,
     now_ms: i64,
 ) -> Result<CredentialKey, StoreError> {
     let id = local_ids::take_numbers(tx, "last_credential_id", 1)?;
     tx.execute(
-        "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms)
-         values ($1, $2, $3, $4, $5, $6)",
+        "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms, owner_id)
+         values ($1, $2, $3, $4, $5, $6, $7)",
         &[
             &id,
             &instance_id,
@@ -209,6 +257,7 @@ fn insert(
             &token.map(TokenLocation::to_text),
             &monthly_posts,
             &now_ms,
+            &owner.id(),
         ],
     )?;
     directory::add(tx, Kind::Credential, name, (id, instance_id))?;
@@ -230,7 +279,8 @@ fn select(
 }
 
 /// The columns that [`from_row`] reads.
-const COLUMNS: &str = "c.id, c.instance_id, c.name, place, monthly_posts, quarantined_at_ms,
+const COLUMNS: &str =
+    "c.id, c.instance_id, c.owner_id, c.name, place, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason";
 
 fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
@@ -239,6 +289,7 @@ fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
     Ok(Credential {
         id: from_sql(row.i64("id")?)?,
         instance: from_sql(row.i64("instance_id")?)?,
+        owner: Owner::of(row.i64("owner_id")?)?,
         name: row.text("name")?,
         token: TokenLocation::of_row(row, "place")?,
         monthly_posts: row.opt_i64("monthly_posts")?,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driftline_core::{
-    post::{PostKind, Visibility},
+    post::PostKind,
     refresh::{BatchRule, Fill, Freshness, LookupOutcome, Policy},
 };
 use driftline_db::{DbError, Dialect, Root, Tx};
@@ -13,6 +13,7 @@ use super::{
     choice::{self, Choice},
     claim_book::ClaimBook,
     claim_lease::{self, ClaimLock},
+    lookup_access::{LookupAccess, PendingHolders, is_open},
     pending_lookup,
     schedule::{self, Slot},
     stored,
@@ -89,6 +90,8 @@ pub struct DuePost {
     pub is_open: bool,
     /// What it is to look-ups.
     pub kind: PostKind,
+    /// With whose credentials it may be looked up.
+    pub access: LookupAccess,
     pub(crate) slot: Slot,
 }
 
@@ -274,6 +277,23 @@ impl Claims {
 }
 
 impl Claim {
+    /// The same claim of these posts of it alone, to look them up.
+    #[must_use]
+    pub fn part(&self, mut is_part: impl FnMut(&DuePost) -> bool) -> Self {
+        Self {
+            posts: self
+                .posts
+                .iter()
+                .filter(|due| is_part(due))
+                .cloned()
+                .collect(),
+            idle: Vec::new(),
+            later: Vec::new(),
+            unrefreshed: Vec::new(),
+            ..*self
+        }
+    }
+
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let posts = self.posts.iter().map(|post| post.slot);
         let others = self.idle.iter().chain(&self.later).chain(&self.unrefreshed);
@@ -390,9 +410,11 @@ struct Slots {
 fn posts(tx: &mut Tx<'_>, instance: InstanceId, slots: &[Slot]) -> Result<Slots, StoreError> {
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
     let pending = PendingUnrefreshed::ask(tx, sql(instance))?;
+    let holders = PendingHolders::ask(tx, sql(instance))?;
     let mut known = stored::by_ids(tx, sql(instance), &ids)?;
     let mut lookups = pending_lookup::by_ids(tx, sql(instance), &ids)?;
     let off = pending.among(tx, &ids)?;
+    let holders = holders.of_posts(tx, &ids)?;
     let mut posts = Vec::with_capacity(slots.len());
     let (mut idle, mut unrefreshed) = (Vec::new(), Vec::new());
     for slot in slots {
@@ -411,28 +433,33 @@ fn posts(tx: &mut Tx<'_>, instance: InstanceId, slots: &[Slot]) -> Result<Slots,
                         instance,
                     },
                 };
-                Some((what, lookup.upstream_id, true, PostKind::Post))
+                let access = holders.access_of_pending(&lookup);
+                Some((what, lookup.upstream_id, (true, access), PostKind::Post))
             }
             (None, Some(post)) if !post.is_gone() => {
-                let is_open = matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
+                let is_open = is_open(post.visibility);
+                let access = holders.access(id, is_open, post.in_public);
                 let what = LookupTarget::Stored(from_sql(id)?);
-                Some((what, post.upstream_id, is_open, post.kind))
+                Some((what, post.upstream_id, (is_open, access), post.kind))
             }
             _ => None,
         };
         match (state, target) {
-            (Some(state), Some((what, upstream_id, is_open, kind))) => posts.push(DuePost {
-                what,
-                upstream_id,
-                due_at_ms: slot.due_at_ms,
-                freshness: state.freshness,
-                last_outcome: state
-                    .outcome
-                    .filter(|_| matches!(what, LookupTarget::Stored(_))),
-                is_open,
-                kind,
-                slot: *slot,
-            }),
+            (Some(state), Some((what, upstream_id, (is_open, access), kind))) => {
+                posts.push(DuePost {
+                    what,
+                    upstream_id,
+                    due_at_ms: slot.due_at_ms,
+                    freshness: state.freshness,
+                    last_outcome: state
+                        .outcome
+                        .filter(|_| matches!(what, LookupTarget::Stored(_))),
+                    is_open,
+                    kind,
+                    access,
+                    slot: *slot,
+                });
+            }
             _ => idle.push(*slot),
         }
     }

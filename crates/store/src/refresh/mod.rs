@@ -22,6 +22,7 @@ mod due;
 mod freshness;
 mod growth_history;
 mod learned_state;
+mod lookup_access;
 mod outbox;
 pub(crate) mod pending_lookup;
 mod recheck;
@@ -40,6 +41,7 @@ pub use due::{BandState, Overdue, Waiting, bands, due_by, next_due_ms, overdue, 
 pub use freshness::{RefreshState, refresh_state};
 pub use growth_history::{GrowthHistory, growth_histories};
 pub use learned_state::{ObservationReport, learn, learned_state, root as learned_state_root};
+pub use lookup_access::LookupAccess;
 pub use outbox::{OutboxItem, forget_relayed, outbox, outbox_of, with_outbox};
 pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
@@ -49,6 +51,7 @@ pub use shards::Shards;
 pub(crate) use freshness::{
     by_ids as states, insert, retire, revive, set_state_hashes, unschedule,
 };
+pub(crate) use lookup_access::{PendingHolders, is_open};
 pub(crate) use outbox::add_to_outbox;
 pub(crate) use recount::{Look, RecountContext};
 pub(crate) use unrefreshed::{PendingUnrefreshed, held_by};

@@ -40,6 +40,9 @@ pub struct Save {
     pub claim: Claim,
     /// The answers, at most one a post.
     pub answers: Vec<AnsweredLookup>,
+    /// Posts of the claim that no credential which may ask for them can look up now, each with when it is due
+    /// instead, Unix ms.
+    pub put_off: Vec<(LookupTarget, i64)>,
     /// How posts are scheduled.
     pub policy: Arc<Policy>,
     /// Whether a deleted post's content is kept in its history; else it is erased.
@@ -78,12 +81,14 @@ pub enum LookupAnswer {
     Nothing,
     /// A request for it and others had no usable answer, and which post is at fault is not known.
     Suspect,
+    /// Nobody who has it has a credential any more, so it was not asked for.
+    NoCredential,
 }
 
 impl LookupAnswer {
     /// Whether it says anything of the post.
     pub fn is_usable(&self) -> bool {
-        !matches!(self, Self::Nothing | Self::Suspect)
+        !matches!(self, Self::Nothing | Self::Suspect | Self::NoCredential)
     }
 }
 
@@ -170,6 +175,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     }
     let mut answers: HashMap<LookupTarget, &AnsweredLookup> =
         save.answers.iter().map(|a| (a.what, a)).collect();
+    let put_off: HashMap<LookupTarget, i64> = save.put_off.iter().copied().collect();
     for due in &save.claim.posts {
         let Some((refresh_state, stored)) = known.get(&due.slot.post_id) else {
             continue;
@@ -179,6 +185,11 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             continue;
         }
         match (answers.remove(&due.what), due.what, stored) {
+            (None, ..) if let Some(due_at_ms) = put_off.get(&due.what) => {
+                changes
+                    .refreshed
+                    .schedule(due.slot, refresh_state, Some(*due_at_ms));
+            }
             (None, ..) => changes.refreshed.slots.push(due.slot),
             (Some(answered), LookupTarget::Stored(post), Some(stored)) => {
                 changes.take(save, (due, post), (refresh_state, stored), answered);
@@ -236,6 +247,7 @@ impl LookupAnswer {
             LookupAnswer::Hidden => LookupResult::Hidden,
             LookupAnswer::Nothing => LookupResult::Nothing,
             LookupAnswer::Suspect => LookupResult::Suspect,
+            LookupAnswer::NoCredential => LookupResult::NoCredential,
         }
     }
 }

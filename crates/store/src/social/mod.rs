@@ -9,6 +9,7 @@
 
 pub mod access_token;
 pub mod account_removal;
+pub mod account_source;
 pub mod app;
 pub mod authorization_code;
 pub mod filter;

@@ -39,7 +39,10 @@ fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
     let new = source::NewSource {
         owner,
         audience,
-        ..new_source(name)
+        ..match owner {
+            Owner::Operator => new_source(name),
+            Owner::Account(account) => new_source(&format!("account{account}/{name}")),
+        }
     };
     let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
     let mut world = World::of(store, added.expect("a write").expect("a free name"));
@@ -451,7 +454,7 @@ fn places_last_and_hidden_posts_stay_hidden() {
 fn an_author_is_known_to_those_who_may_read_a_post() {
     on_both(|store| {
         let mut hidden = add(store, "hidden", Owner::Account(ann()), Audience::Private);
-        fill(&mut hidden, vec![of(1, Visibility::Public)]);
+        hidden.poll(vec![of(1, Visibility::Public)]);
         let post = &listed(&hidden, Viewer::Account(ann()))[0];
         let (author, post_id) = (post.account.expect("an author"), post.post_id);
         let is_known = |viewer| {

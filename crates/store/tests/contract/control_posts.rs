@@ -10,7 +10,8 @@ use crate::world::{World, on_both, post, posts};
 
 fn controls(world: &World, id: &str) -> ControlPosts {
     let (source, id) = (world.source, UpstreamId::from(id));
-    let found = world.read(move |tx| control_posts(tx, source, &id));
+    let found = world
+        .read(move |tx| control_posts(tx, source, (driftline_store::Owner::Operator, true), &id));
     found.expect("a stored post")
 }
 

@@ -148,6 +148,7 @@ impl Workers {
         let save = Save {
             claim: claim.clone(),
             answers,
+            put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
             hash_stored: stored_hashes,

@@ -142,7 +142,13 @@ fn add_unnamed_credential(store: &Store, number: i64) -> String {
                 source::add(tx, &new, 0)?.expect("a free name")
             }
         };
-        credential::find_or_add(tx, source.instance, None, "none", 1)
+        credential::find_or_add(
+            tx,
+            source.instance,
+            (driftline_store::Owner::Operator, None),
+            "none",
+            1,
+        )
     };
     let added = store.write_blocking(local_ids::root(), add);
     added.expect("a credential").name

@@ -1,6 +1,7 @@
 //! People: their accounts, and how they stand to each other.
 
 mod account_removal;
+mod account_sources;
 mod account_states;
 mod kept_timelines;
 mod library_objects;

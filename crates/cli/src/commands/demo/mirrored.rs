@@ -8,7 +8,7 @@ use driftline_mirror::{
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
 use driftline_net::Http;
-use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _, report_on};
+use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _, report_of};
 use driftline_store::{
     SourceKey, Store, StoreError, Target, Tx, export,
     refresh::refresh_state,
@@ -81,7 +81,7 @@ pub(super) async fn mirror(
     let progress = progress_of(reader.session());
     let closed = reader.close().await;
     refreshers.stop().await;
-    let report = report_on(&store, None, NAME).await;
+    let report = report_of(&store, NAME).await;
     let stored = store.read(move |tx| stored(tx, key)).await;
     store.close().await;
     read?;
@@ -108,6 +108,7 @@ async fn add(store: &Store, url: &str, scene: Scene, folder: &Path) -> Result<So
         Ok::<_, CliError>(Some(TokenLocation::File(path)))
     };
     let source = AddSource {
+        owner: None,
         name: Some(NAME.into()),
         address: url.to_owned(),
         api: Api::Mastodon,

@@ -8,7 +8,7 @@ use driftline_core::{
 };
 use driftline_mirror::CompletenessReport;
 use driftline_runtime::now_ms;
-use driftline_server::admin::report_on;
+use driftline_server::admin::report_of;
 use driftline_store::{Store, StoreError};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -91,7 +91,7 @@ impl Ending {
     ) -> Result<(), CliError> {
         let reporting = async {
             reader.close().await?;
-            Ok(report_on(store, None, &self.name).await?)
+            Ok(report_of(store, &self.name).await?)
         };
         let left_ms = self.at_ms.map(|at_ms| at_ms + MAX_REPORT_MS - now_ms());
         let left = left_ms.map_or(Duration::MAX, |left_ms| duration(left_ms).max(MAX_CLOSE));

@@ -91,12 +91,21 @@ impl<'c> Following<'c> {
         let data_dir = DataDir::new(&self.config.store)?;
         if let Ok(client) = Client::connect(&data_dir.socket()).await {
             same_database(&data_dir)?;
-            self.from = From::Server(client);
+            self.from = From::Server(client.acting_as(self.config.as_account.clone()));
             return Ok(None);
         }
         if data_dir.is_shared() {
             let (_, store) = data_dir.open_shared("").await?;
-            self.from = From::Database(Box::new(Host::of(&store)));
+            let host = Host::of(&store)
+                .acting_as(self.config.as_account.as_ref())
+                .await;
+            match host {
+                Ok(host) => self.from = From::Database(Box::new(host)),
+                Err(error) => {
+                    store.close().await;
+                    return Err(error.into());
+                }
+            }
             return Ok(None);
         }
         match StoreAccess::open(self.config, Missing::Refuse).await? {

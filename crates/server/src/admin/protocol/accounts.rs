@@ -154,6 +154,10 @@ pub struct DeleteAccount {
 pub struct DeletedAccount {
     /// Its name.
     pub name: AccountName,
+    /// Its sources.
+    pub sources: u64,
+    /// The posts of these that no other source has.
+    pub posts: u64,
     /// Its relations to others, and of others to it.
     pub relations: i64,
     /// The accounts that it mutes.

@@ -3,6 +3,7 @@
 use driftline_core::{
     api::Api,
     audience::Audience,
+    social::AccountName,
     timeline::{LastError, Settings},
 };
 use driftline_mirror::{SourceFault, SourceState, Verdict};
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 /// Add a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AddSource {
+    /// The account whose it is to be; the operator's without one.
+    pub owner: Option<AccountName>,
     /// Its name; made from the address and the timeline if not given.
     pub name: Option<String>,
     /// The server's address as the operator typed it.
@@ -42,6 +45,10 @@ pub struct AddedSource {
     pub id: SourceId,
     /// Why its timeline was not requested, although it was to be.
     pub warning: Option<String>,
+    /// Who else than its owner may read it.
+    pub audience: Audience,
+    /// Whether a token reads it.
+    pub has_token: bool,
 }
 
 /// List the sources with their states.
@@ -55,10 +62,14 @@ pub struct SourceRow {
     pub id: SourceId,
     /// Its name.
     pub name: String,
+    /// The account whose it is; the operator's without one.
+    pub owner: Option<String>,
     /// The upstream's address.
     pub upstream: String,
     /// The timeline there.
     pub timeline: String,
+    /// The API that the upstream speaks.
+    pub kind: Api,
     /// Whether its server may be in a private network.
     pub allow_private: bool,
     /// Who else than its owner may read it.

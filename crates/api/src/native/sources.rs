@@ -1,0 +1,233 @@
+//! An account's own sources: timelines of other servers that are mirrored for it.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{DefaultBodyLimit, State, rejection::JsonRejection},
+    http::StatusCode,
+};
+use driftline_core::{api::Api, audience::Audience};
+use driftline_store::SourceId;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    App,
+    auth::{LoggedIn, needs},
+    description::ids,
+    transport::{ApiError, PathId, Problem},
+};
+
+/// The routes. Adding a source causes requests to its server.
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list, add))
+        .routes(routes!(show, change, remove))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+}
+
+/// A source of an account's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OwnSource {
+    /// Its ID.
+    #[schema(value_type = ids::SourceId)]
+    pub id: String,
+    /// Its name among the account's.
+    pub name: String,
+    /// Its server's address.
+    pub url: String,
+    /// The API that the server speaks.
+    #[schema(value_type = String, example = "mastodon")]
+    pub kind: Api,
+    /// Which timeline of the server.
+    pub timeline: String,
+    /// Who else may read it: nobody (`private`), the accounts of this server (`members`) or the world (`public`).
+    #[schema(value_type = String, example = "private")]
+    pub audience: Audience,
+    /// Whether the account has paused it.
+    pub paused: bool,
+    /// How it is, in a word.
+    pub state: String,
+    /// The same in words.
+    pub state_text: String,
+}
+
+/// A source to add.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewOwnSource {
+    /// Its server's address, with `https://`.
+    pub url: String,
+    /// The API that the server speaks; Mastodon's where it is left out.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "mastodon")]
+    pub kind: Option<Api>,
+    /// `home`, `public`, `local`, `remote`, `mentions`, `tag:NAME`, `list:ID` or `account:ID`.
+    pub timeline: String,
+    /// The account's token there. It is sealed, and read for this account alone.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub token: Option<SecretString>,
+    /// Its name among the account's; made of the address where it is left out.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Who else may read it; `private` where it is left out.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "private")]
+    pub audience: Option<Audience>,
+}
+
+/// What is to change of a source; what is left out stays.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnSourceChange {
+    /// Its name among the account's.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Who else may read it.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "members")]
+    pub audience: Option<Audience>,
+    /// Whether it is paused.
+    #[serde(default)]
+    pub paused: Option<bool>,
+    /// Another token of the account there.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub token: Option<SecretString>,
+}
+
+/// The account's own sources.
+#[utoipa::path(
+    get, path = "/api/driftline/v1/sources", tag = "lists",
+    security(("account" = ["read:lists"])),
+    responses(
+        (status = 200, body = [OwnSource]),
+    )
+)]
+async fn list(
+    caller: LoggedIn<needs::ReadLists>,
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<OwnSource>>, ApiError> {
+    Ok(Json(app.mirror.own_sources(caller.account.id).await?))
+}
+
+/// Adds a source for the account.
+///
+/// Its timeline is requested once, so that one that cannot be read is refused.
+#[utoipa::path(
+    post, path = "/api/driftline/v1/sources", tag = "lists",
+    request_body = NewOwnSource,
+    security(("account" = ["write:lists"])),
+    responses(
+        (status = 200, body = OwnSource),
+        (status = 400, body = Problem, description = "It cannot be read so, or the account has as many as it may have"),
+        (status = 503, body = Problem, description = "Its server does not answer"),
+    )
+)]
+async fn add(
+    caller: LoggedIn<needs::WriteLists>,
+    State(app): State<Arc<App>>,
+    body: Result<Json<NewOwnSource>, JsonRejection>,
+) -> Result<Json<OwnSource>, ApiError> {
+    let Json(new) = body.map_err(unreadable)?;
+    let added = app.mirror.add_own_source(caller.account.id, new).await;
+    Ok(Json(added.map_err(refused)?))
+}
+
+/// A source of the account.
+#[utoipa::path(
+    get, path = "/api/driftline/v1/sources/{id}", tag = "lists",
+    params(("id" = ids::SourceId, Path)),
+    security(("account" = ["read:lists"])),
+    responses(
+        (status = 200, body = OwnSource),
+        (status = 404, body = Problem, description = "The account has no such source"),
+    )
+)]
+async fn show(
+    caller: LoggedIn<needs::ReadLists>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+) -> Result<Json<OwnSource>, ApiError> {
+    let all = app.mirror.own_sources(caller.account.id).await?;
+    let found = all.into_iter().find(|source| source.id == id.to_string());
+    found.map(Json).ok_or(ApiError::NotFound)
+}
+
+/// Changes a source of the account.
+#[utoipa::path(
+    patch, path = "/api/driftline/v1/sources/{id}", tag = "lists",
+    params(("id" = ids::SourceId, Path)),
+    request_body = OwnSourceChange,
+    security(("account" = ["write:lists"])),
+    responses(
+        (status = 200, body = OwnSource),
+        (status = 400, body = Problem, description = "It cannot be so"),
+        (status = 404, body = Problem, description = "The account has no such source"),
+        (status = 503, body = Problem, description = "Its server does not answer"),
+    )
+)]
+async fn change(
+    caller: LoggedIn<needs::WriteLists>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    body: Result<Json<OwnSourceChange>, JsonRejection>,
+) -> Result<Json<OwnSource>, ApiError> {
+    let Json(change) = body.map_err(unreadable)?;
+    let (account, source) = (caller.account.id, SourceId::new(id));
+    let changed = app.mirror.change_own_source(account, source, change).await;
+    changed
+        .map_err(refused)?
+        .map(Json)
+        .ok_or(ApiError::NotFound)
+}
+
+/// Removes a source of the account, with the posts that only it has.
+#[utoipa::path(
+    delete, path = "/api/driftline/v1/sources/{id}", tag = "lists",
+    params(("id" = ids::SourceId, Path)),
+    security(("account" = ["write:lists"])),
+    responses(
+        (status = 204),
+        (status = 404, body = Problem, description = "The account has no such source"),
+    )
+)]
+async fn remove(
+    caller: LoggedIn<needs::WriteLists>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+) -> Result<StatusCode, ApiError> {
+    let (account, source) = (caller.account.id, SourceId::new(id));
+    match app.mirror.remove_own_source(account, source).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(ApiError::NotFound),
+    }
+}
+
+/// Without the text, which may hold a token.
+#[expect(clippy::needless_pass_by_value, reason = "as an argument of `map_err`")]
+fn unreadable(rejection: JsonRejection) -> ApiError {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge("At most 16 KiB"),
+        _ => ApiError::BadParameter(
+            "The body is no JSON object with the fields of a source; see /api/openapi.json".into(),
+        ),
+    }
+}
+
+/// A server that does not answer is no fault of this one.
+fn refused(error: driftline_runtime::CommandError) -> ApiError {
+    match error.usage {
+        true => ApiError::BadParameter(error.message),
+        false => {
+            tracing::info!(%error, "an account's source could not be read");
+            ApiError::Refused("The source's server gave no answer with its timeline".into())
+        }
+    }
+}
+
+const MAX_BODY_BYTES: usize = 16 * 1024;

@@ -1,0 +1,169 @@
+//! Whose credentials may ask an upstream for which posts.
+//!
+//! A post that only private sources have, or that its author hides from the world, is asked for with the
+//! credentials of those who have it, and of nobody else. Claims decide that along with what they take.
+
+use std::collections::HashMap;
+
+use driftline_core::post::Visibility;
+use driftline_db::{Column, DbError, PendingRows, Tx};
+
+use super::pending_lookup::PendingLookup;
+use crate::viewer::Owner;
+
+/// With whose credentials a post may be looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LookupAccess {
+    /// Owners whose tokens may be sent for it.
+    owners: Vec<Owner>,
+    is_shared: bool,
+    /// Whether it may be asked for without a token.
+    without_token: bool,
+}
+
+impl LookupAccess {
+    /// Whether an owner's credential may be used for the post: one with a token, or the one without.
+    pub fn admits(&self, owner: Owner, has_token: bool) -> bool {
+        match has_token {
+            true => self.owners.contains(&owner),
+            false => self.without_token,
+        }
+    }
+
+    /// Whether the world may see it here and there: no account's quota is spent on it then.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Of a post that these have, each with whether a token reads it.
+    fn of(holders: &[Holder], is_open: bool, in_public: bool) -> Self {
+        let is_shared = is_open && in_public;
+        let mut owners: Vec<Owner> = holders.iter().map(|holder| holder.owner).collect();
+        if is_shared {
+            owners.push(Owner::Operator);
+        }
+        owners.sort_unstable_by_key(|owner| owner.id());
+        owners.dedup();
+        let is_read_without = holders.iter().any(|holder| !holder.has_token);
+        Self {
+            owners,
+            is_shared,
+            without_token: is_shared || is_open && is_read_without,
+        }
+    }
+}
+
+/// A source, as far as it decides who may look up its posts.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    id: i64,
+    owner: Owner,
+    has_token: bool,
+}
+
+/// The sources of an instance, which are asked for along with what is asked next.
+pub(crate) struct PendingHolders {
+    instance_id: i64,
+    holders: PendingRows<'static, Holder>,
+}
+
+impl PendingHolders {
+    pub(crate) fn ask(tx: &mut Tx<'_>, instance_id: i64) -> Result<Self, DbError> {
+        let holders = tx.query_later(
+            "select id, owner_id, token is not null as has_token from source where instance_id = $1",
+            &[&instance_id],
+            |row| {
+                Ok(Holder {
+                    id: row.i64("id")?,
+                    owner: Owner::of(row.i64("owner_id")?)?,
+                    has_token: row.bool("has_token")?,
+                })
+            },
+        )?;
+        Ok(Self {
+            instance_id,
+            holders,
+        })
+    }
+
+    /// Reads them, and which of them have these posts.
+    pub(crate) fn of_posts(self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Holders, DbError> {
+        let all = tx.rows(self.holders)?;
+        let is_operators_alone = all.iter().all(|of| of.owner == Owner::Operator);
+        let is_alike = all.windows(2).all(|of| of[0].has_token == of[1].has_token);
+        let mut of_posts: HashMap<i64, Vec<Holder>> = HashMap::new();
+        // Where all sources are alike, it does not matter which of them have a post.
+        let is_needed = !(post_ids.is_empty() || is_operators_alone && is_alike);
+        if is_needed {
+            let by_id: HashMap<i64, Holder> = all.iter().map(|of| (of.id, *of)).collect();
+            let ids = Column::i64(post_ids.iter().copied());
+            let entries = tx.query(
+                "select post_id, source_id from entry
+                 where instance_id = $1 and id {in $2} and id = post_id
+                 union
+                 select post_id, source_id from entry
+                 where instance_id = $1 and post_id {in $2} and id <> post_id",
+                &[&self.instance_id, &ids],
+                |row| Ok((row.i64("post_id")?, row.i64("source_id")?)),
+            )?;
+            for (post_id, source_id) in entries {
+                let holder = by_id.get(&source_id).copied();
+                of_posts.entry(post_id).or_default().extend(holder);
+            }
+        }
+        Ok(Holders {
+            all,
+            is_operators_alone,
+            of_posts: is_needed.then_some(of_posts),
+        })
+    }
+}
+
+/// The sources of an instance, and which of them have some posts.
+pub(crate) struct Holders {
+    all: Vec<Holder>,
+    is_operators_alone: bool,
+    /// `None` where it does not matter.
+    of_posts: Option<HashMap<i64, Vec<Holder>>>,
+}
+
+impl Holders {
+    /// Who may look up a stored post of that ID: whether anyone may see it at the upstream, and whether the world
+    /// may here.
+    pub(crate) fn access(&self, id: i64, is_open: bool, in_public: bool) -> LookupAccess {
+        match &self.of_posts {
+            None => self.operators(is_open, in_public),
+            Some(of_posts) => match of_posts.get(&id) {
+                Some(holders) => LookupAccess::of(holders, is_open, in_public),
+                // What the operator keeps without a source stays the operator's, but where it may have been
+                // an account's.
+                None if self.is_operators_alone => self.operators(is_open, in_public),
+                None => LookupAccess::of(&[], is_open, in_public),
+            },
+        }
+    }
+
+    fn operators(&self, is_open: bool, in_public: bool) -> LookupAccess {
+        let is_read_without = self.all.iter().any(|of| !of.has_token) || self.all.is_empty();
+        let kept = Holder {
+            id: 0,
+            owner: Owner::Operator,
+            has_token: !is_read_without,
+        };
+        LookupAccess::of(&[kept], is_open, in_public)
+    }
+
+    /// Who may look up a post that is known by its ID alone: whoever asked for it.
+    pub(crate) fn access_of_pending(&self, lookup: &PendingLookup) -> LookupAccess {
+        let holder = self.all.iter().find(|of| of.id == lookup.source_id);
+        LookupAccess::of(
+            holder.map(std::slice::from_ref).unwrap_or_default(),
+            true,
+            false,
+        )
+    }
+}
+
+pub(crate) fn is_open(visibility: Visibility) -> bool {
+    matches!(visibility, Visibility::Public | Visibility::Unlisted)
+}

@@ -1,0 +1,175 @@
+//! Sources that accounts own: their number, their names, and what becomes of what only they had.
+
+use driftline_core::{
+    audience::Audience,
+    post::{Post, Visibility},
+};
+use driftline_store::{
+    LocalId, Owner, SourceKey, Store, Viewer, credential, find, is_visible, local_ids,
+    social::{
+        account_source::{self, SourceRefused},
+        local_account,
+    },
+    source::{self, LastPosts, NameRefused, NewSource, TokenLocation},
+    testing::new_source,
+};
+
+use super::{account, name};
+use crate::world::{World, on_both, post};
+
+fn add(store: &Store, of: &str, new: NewSource) -> Result<SourceKey, SourceRefused> {
+    let owner = store
+        .read_blocking({
+            let name = name(of);
+            move |tx| local_account::by_name(tx, &name)
+        })
+        .expect("a read")
+        .expect("an account");
+    let added = store.write_blocking(local_account::root(owner.id), move |tx| {
+        account_source::add(tx, owner.id, &new, 2, 1)
+    });
+    added.expect("a write")
+}
+
+fn token(text: &str) -> Option<TokenLocation> {
+    Some(TokenLocation::Sealed(text.to_owned()))
+}
+
+#[test]
+fn an_account_has_so_many_sources_under_names_of_its_own() {
+    on_both(|store| {
+        account(store, "Ann");
+        account(store, "bob");
+        let named = |name: &str| new_source(name);
+        let first = add(store, "ann", named("mine"));
+        assert!(first.is_ok(), "{first:?}");
+        let taken = SourceRefused::Name(NameRefused::Taken);
+        assert_eq!(add(store, "ANN", named("mine")), Err(taken));
+        let bad = SourceRefused::Name(NameRefused::Bad);
+        assert_eq!(add(store, "ann", named("a/b")), Err(bad));
+        assert!(
+            add(store, "bob", named("mine")).is_ok(),
+            "it is told nothing of the other"
+        );
+        let private = NewSource {
+            allow_private: true,
+            ..named("two")
+        };
+        assert_eq!(
+            add(store, "ann", private),
+            Err(SourceRefused::PrivateNetwork)
+        );
+        assert!(add(store, "ann", named("two")).is_ok());
+        assert_eq!(
+            add(store, "ann", named("three")),
+            Err(SourceRefused::TooMany(2))
+        );
+
+        let by_name = |name: &'static str| {
+            let found = store.read_blocking(move |tx| source::by_name(tx, name));
+            found.expect("a read").map(|source| source.name)
+        };
+        assert_eq!(by_name("ANN/mine").as_deref(), Some("ann/mine"));
+        assert_eq!(by_name("mine"), None);
+        let key = first.expect("it was added");
+        let rename = |to: &'static str| {
+            let renamed =
+                store.write_blocking(source::root(key), move |tx| source::rename(tx, key, to));
+            renamed.expect("a write")
+        };
+        assert_eq!(rename("ann/two"), Err(NameRefused::Taken));
+        assert_eq!(
+            rename("mine"),
+            Err(NameRefused::Bad),
+            "it would be the operator's"
+        );
+        assert_eq!(rename("ann/other"), Ok(()));
+        // Those of others that are private are not listed.
+        let listed = |viewer: Viewer| {
+            let all = store.read_blocking(move |tx| source::readable(tx, viewer));
+            all.expect("a read").len()
+        };
+        let owner = |name_of: &'static str| {
+            let found = store.read_blocking(move |tx| local_account::by_name(tx, &name(name_of)));
+            found.expect("a read").expect("an account").id
+        };
+        assert_eq!(listed(Viewer::Operator), 3, "they are public here");
+        for source in store.read_blocking(source::list).expect("a read") {
+            let key = source.key();
+            let set = store.write_blocking(source::root(key), move |tx| {
+                source::set_audience(tx, key, Audience::Private)
+            });
+            set.expect("a write");
+        }
+        assert_eq!(listed(Viewer::Operator), 0);
+        assert_eq!(listed(Viewer::Account(owner("ann"))), 2);
+        assert_eq!(listed(Viewer::Account(owner("bob"))), 1);
+    });
+}
+
+#[test]
+fn tokens_are_of_their_owner_and_go_with_the_last_source_that_uses_them() {
+    on_both(|store| {
+        let ann = account(store, "ann");
+        let private = |name: &str, token: Option<TokenLocation>| NewSource {
+            audience: Audience::Private,
+            token,
+            ..new_source(name)
+        };
+        let one = add(store, "ann", private("one", token("x"))).expect("added");
+        let two = add(store, "ann", private("two", token("x"))).expect("added");
+        let owners = [Owner::Account(ann), Owner::Operator];
+        let ids = owners.map(|owner| {
+            let add = store.write_blocking(local_ids::root(), move |tx| {
+                credential::find_or_add(tx, one.instance, (owner, token("x").as_ref()), "x", 1)
+            });
+            add.expect("a write").id
+        });
+        assert_ne!(ids[0], ids[1], "the same text, two owners");
+        let left = || {
+            let all = store.read_blocking(credential::list).expect("a read");
+            all.into_iter().map(|of| of.id).collect::<Vec<_>>()
+        };
+        for (key, remaining) in [(one, &ids[..]), (two, &ids[1..])] {
+            let remove = store.write_blocking(source::root(key), move |tx| {
+                source::remove(tx, key, LastPosts::Remove)
+            });
+            remove.expect("a write");
+            let unused = store.write_blocking(local_ids::root(), move |tx| {
+                credential::remove_unused(tx, key.instance, ann)
+            });
+            unused.expect("a write");
+            assert_eq!(left(), remaining);
+        }
+    });
+}
+
+#[test]
+fn what_only_an_accounts_private_source_has_the_operator_does_not_see() {
+    on_both(|store| {
+        let ann = account(store, "ann");
+        let new = NewSource {
+            audience: Audience::Private,
+            ..new_source("mine")
+        };
+        let mut mine = World::of(store, add(store, "ann", new).expect("added"));
+        let of = |id: u64, visibility: Visibility| Post {
+            visibility,
+            ..post(id, "text")
+        };
+        mine.poll(vec![of(2, Visibility::Public), of(1, Visibility::Direct)]);
+        let mut operators = World::readable(store, "operators");
+        operators.poll(vec![of(2, Visibility::Public)]);
+        let seen = |id: u64, viewer: Viewer| {
+            let found = store.read_blocking(move |tx| {
+                let name = format!("sim.example/{id}");
+                let id: LocalId = find::post(tx, &name)?.expect("a stored post");
+                is_visible(tx, id, viewer)
+            });
+            found.expect("a read")
+        };
+        assert!(seen(1, Viewer::Account(ann)) && seen(2, Viewer::Account(ann)));
+        assert!(!seen(1, Viewer::Operator) && seen(2, Viewer::Operator));
+        assert!(!seen(1, Viewer::Anonymous));
+    });
+}
