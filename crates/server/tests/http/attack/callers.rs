@@ -109,6 +109,25 @@ pub(super) struct Scene {
     pub(super) public: Vec<String>,
     /// Ann, who may see what is hers.
     pub(super) ann: String,
+    /// What she keeps.
+    pub(super) kept: Kept,
+    /// What the other account keeps.
+    pub(super) others: Kept,
+}
+
+/// The IDs of what an account keeps.
+pub(super) struct Kept {
+    pub(super) list: String,
+    pub(super) filter: String,
+    pub(super) keyword: String,
+    /// A status of the filter.
+    pub(super) filtered: String,
+}
+
+impl Kept {
+    pub(super) fn ids(&self) -> [&String; 4] {
+        [&self.list, &self.filter, &self.keyword, &self.filtered]
+    }
 }
 
 impl Scene {
@@ -133,10 +152,15 @@ impl Scene {
             .await;
         let devices = parsed(devices).await;
         anns.push(devices[0]["id"].as_str().unwrap().to_owned());
+        let kept = keep(&world, &anns_token, &format!("{SOURCE} too"), &anns[0]).await;
+        anns.extend(kept.ids().map(String::clone));
         let callers = callers(&world, &app, carl).await;
+        let post = public[0]["id"].as_str().unwrap().to_owned();
+        let bobs_token = world.token(&app, "bob", ALL).await;
+        let others = keep(&world, &bobs_token, "another's", &post).await;
         Self {
             public: vec![
-                public[0]["id"].as_str().unwrap().to_owned(),
+                post,
                 public[0]["account"]["id"].as_str().unwrap().to_owned(),
                 feed.source.id.to_string(),
             ],
@@ -144,6 +168,8 @@ impl Scene {
             callers,
             anns,
             ann: anns_token,
+            kept,
+            others,
         }
     }
 }
@@ -153,7 +179,7 @@ async fn private_post(world: &World, ann: LocalAccountId) -> Vec<String> {
     let new = NewSource {
         owner: Owner::Account(ann),
         audience: Audience::Private,
-        ..testing::new_source(SOURCE)
+        ..testing::new_source(&format!("ann/{SOURCE}"))
     };
     let add = move |tx: &mut driftline_store::Tx<'_>| source::add(tx, &new, testing::START_MS);
     let key = world.store.write(local_ids::root(), add).await;
@@ -173,6 +199,33 @@ async fn private_post(world: &World, ann: LocalAccountId) -> Vec<String> {
     let posts = world.store.read(read).await.unwrap();
     assert_eq!(posts.len(), 1);
     vec![posts[0].id.to_string(), key.id.to_string()]
+}
+
+/// A list, and a filter of a word and a status, which they name so.
+async fn keep(world: &World, token: &str, name: &str, status: &str) -> Kept {
+    let post = async |path: &str, body: serde_json::Value| {
+        let request = world.client.post(format!("{}{path}", world.base));
+        let request = request.header("content-type", "application/json");
+        let request = request.bearer_auth(token).body(body.to_string());
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        parsed(answer).await
+    };
+    let id = |entity: &serde_json::Value| entity["id"].as_str().unwrap().to_owned();
+    let list = post("/api/v1/lists", json!({ "title": name })).await;
+    let new = json!({
+        "title": name, "context": ["account"], "keywords_attributes": [{ "keyword": name }],
+    });
+    let filter = post("/api/v2/filters", new).await;
+    let path = format!("/api/v2/filters/{}/statuses", id(&filter));
+    let filtered = post(&path, json!({ "status_id": status })).await;
+    post(&format!("/api/v1/statuses/{status}/bookmark"), json!({})).await;
+    Kept {
+        list: id(&list),
+        keyword: id(&filter["keywords"][0]),
+        filter: id(&filter),
+        filtered: id(&filtered),
+    }
 }
 
 async fn callers(world: &World, app: &Registered, carl: LocalAccountId) -> Vec<Caller> {

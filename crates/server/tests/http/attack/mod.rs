@@ -12,7 +12,7 @@ use driftline_api::auth::Authorization;
 use driftline_db::testing::Fresh;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, Response, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::{
     callers::{Caller, Expected, SECRET, SOURCE, Scene},
@@ -23,18 +23,19 @@ use crate::world::{TOKEN, World};
 /// IDs of nothing.
 const UNKNOWN: [&str; 2] = ["77", "0"];
 
+/// Asks for what has an ID, and names another in the body.
 async fn send(
     world: &World,
     caller: &Caller,
     description: &Value,
     operation: &Operation,
-    id: &str,
+    (id, named): (&str, &str),
 ) -> Response {
     let address = operation.address(description, id);
     let request = world
         .client
         .request(operation.method.clone(), format!("{}{address}", world.base));
-    let request = match operation.sample(description, id) {
+    let request = match operation.sample(description, named) {
         Some(body) => {
             let (kind, body) = operation.encoded(&body);
             request.header("content-type", kind).body(body)
@@ -79,7 +80,7 @@ async fn attack(description: &Value, operation: &Operation) -> (usize, usize) {
                 continue;
             }
             let (status, body) =
-                read(send(&scene.world, caller, description, operation, id).await).await;
+                read(send(&scene.world, caller, description, operation, (id, id)).await).await;
             assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{what}");
             assert!(!status.is_server_error(), "{what}: {status} {body}");
             assert!(
@@ -154,6 +155,70 @@ async fn what_nobody_else_finds_is_there_for_its_owner() {
     let answer = scene.world.get_with(&path, &scene.ann).await;
     assert_eq!(answer.status(), StatusCode::OK);
     assert!(answer.text().await.unwrap().contains(SECRET));
+    for path in [
+        format!("/api/driftline/v1/sources/{}", scene.anns[1]),
+        format!("/api/v1/lists/{}", scene.kept.list),
+        format!("/api/v2/filters/{}", scene.kept.filter),
+        format!("/api/v2/filters/keywords/{}", scene.kept.keyword),
+    ] {
+        let answer = scene.world.get_with(&path, &scene.ann).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        assert!(answer.text().await.unwrap().contains(SOURCE), "{path}");
+    }
+    let path = format!("/api/v2/filters/statuses/{}", scene.kept.filtered);
+    let answer = scene.world.get_with(&path, &scene.ann).await;
+    let answer = answer.text().await.unwrap();
+    assert!(answer.contains(&scene.anns[0]), "{answer}");
+    scene.world.close().await;
+}
+
+/// Into what is one's own comes nothing that is another's.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_ones_own_takes_in_nothing_of_anothers() {
+    let description = description();
+    let mut taken_in = 0;
+    for operation in operations(&description) {
+        let body = |id| operation.sample(&description, id);
+        if !operation.names_an_object() || body("1") == body("2") {
+            continue;
+        }
+        let scene = Scene::new().await;
+        let caller = scene.callers.last().unwrap();
+        for own in scene.others.ids() {
+            let tries = async |named: &str| {
+                let (status, body) =
+                    read(send(&scene.world, caller, &description, &operation, (own, named)).await)
+                        .await;
+                (status, body.replace(named, ""))
+            };
+            let of_nothing = tries(UNKNOWN[0]).await;
+            for named in &scene.anns {
+                let answer = tries(named).await;
+                assert_eq!(answer, of_nothing, "{}", operation.name());
+                taken_in += 1;
+            }
+        }
+        scene.world.close().await;
+    }
+    assert!(taken_in > 60, "{taken_in}");
+
+    // A keyword is changed with its filter.
+    let scene = Scene::new().await;
+    let caller = scene.callers.last().unwrap();
+    let path = format!(
+        "{}/api/v2/filters/{}",
+        scene.world.base, scene.others.filter
+    );
+    let mut answers = BTreeSet::new();
+    for keyword in [UNKNOWN[0], &scene.kept.keyword] {
+        let attributes = json!({ "id": keyword, "keyword": "taken" });
+        let body = json!({ "keywords_attributes": [attributes] }).to_string();
+        let request = scene.world.client.put(&path).body(body);
+        let request = request.header("content-type", "application/json");
+        answers.insert(read(caller.sends(request).send().await.unwrap()).await);
+    }
+    assert!(answers.len() == 1, "{answers:?}");
+    assert_eq!(answers.first().unwrap().0, StatusCode::NOT_FOUND);
     scene.world.close().await;
 }
 
