@@ -20,7 +20,8 @@ pub struct Migration {
     /// The oldest version whose program may still use the database after this step: `version`
     /// itself unless the step only adds what older programs need not know.
     pub compat_version: i64,
-    /// The statements.
+    /// The statements. A line that begins with `-- note: ` is told whoever migrates a database that is not
+    /// empty.
     pub sql: &'static str,
 }
 
@@ -121,10 +122,21 @@ pub(crate) fn migrate(
                 REPORT_EVERY,
                 |elapsed| tracing::warn!("{what}, for {} s so far", elapsed.as_secs()),
                 || applied.apply(tx, next),
-            )
+            )?;
+            // Of an empty database nothing changes for anybody.
+            for note in notes(next.sql).filter(|_| !applied.rows.is_empty()) {
+                tracing::warn!("{note}");
+            }
+            Ok(())
         })?;
     }
     Ok(())
+}
+
+/// What a migration changes for those who use the database: its lines that begin so.
+fn notes(sql: &str) -> impl Iterator<Item = &str> {
+    sql.lines()
+        .filter_map(|line| line.strip_prefix("-- note: "))
 }
 
 /// One transaction's work.
@@ -348,6 +360,12 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_is_a_line_of_its_own() {
+        let sql = "-- Tables.\n-- note: they are new\ncreate table a (b); -- note: not one\n-- note: two\n";
+        assert_eq!(notes(sql).collect::<Vec<_>>(), ["they are new", "two"]);
+    }
 
     #[test]
     fn long_work_is_reported_until_it_ends() {

@@ -1,5 +1,7 @@
 -- Whose sources are, and who may read them.
 --
+-- note: sources that are read with a token are private to you from now on; `driftline source set NAME --audience public` or `members` shares their public posts
+--
 -- `owner_id`: the account whose source it is; 0 for the operator. `audience`: who else may read it. What
 -- is read with a token may be meant for the token's owner alone.
 alter table source add column owner_id {i64} not null default 0;

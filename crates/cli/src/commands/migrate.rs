@@ -54,9 +54,6 @@ impl Migrate {
             store.close().await;
             drop(lock);
         }
-        if let Some(note) = note_on(&plan).filter(|_| is_done) {
-            output::note(note);
-        }
         let answer = as_json(&plan, data_dir.shown(), is_done);
         output::reply(json, &answer, |_| lines(&plan, data_dir.shown(), is_done))
     }
@@ -97,19 +94,6 @@ fn summary(database: &str, tables: &[Distributed]) -> String {
         count => format!("{database} is distributed: {count} tables"),
     }
 }
-
-/// What a migration changes for readers, of a store that has any.
-pub fn note_on(plan: &MigrationPlan) -> Option<&'static str> {
-    let is_private_from_now = plan
-        .version
-        .is_some_and(|version| (1..AUDIENCES).contains(&version));
-    is_private_from_now.then_some(
-        "sources that are read with a token are private to you from now on; `driftline source set NAME --audience public` or `members` shares their public posts",
-    )
-}
-
-/// The schema from which on sources have an audience.
-const AUDIENCES: i64 = 21;
 
 fn lines(plan: &MigrationPlan, database: &str, is_done: bool) -> Vec<String> {
     let (version, program) = (plan.version.unwrap_or(0), plan.program);
@@ -159,21 +143,4 @@ fn as_json(plan: &MigrationPlan, database: &str, is_done: bool) -> Value {
         "migrated": is_done,
         "migrations": steps.collect::<Vec<_>>(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_upgrade_over_the_audiences_tells_of_them() {
-        let plan = |version| MigrationPlan {
-            version,
-            program: 30,
-            pending: Vec::new(),
-        };
-        for (version, is_told) in [(None, false), (Some(20), true), (Some(21), false)] {
-            assert_eq!(note_on(&plan(version)).is_some(), is_told, "{version:?}");
-        }
-    }
 }

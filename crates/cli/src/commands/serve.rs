@@ -31,7 +31,6 @@ use url::Url;
 
 use crate::{
     backup_record,
-    commands::migrate,
     config::Config,
     data_dir::{DataDir, holder_name},
     error::CliError,
@@ -109,11 +108,7 @@ impl Serve {
         let data = data_dir.data().to_owned();
         tokio::spawn(async move { backup_record::show_as_metric(&data).await });
         let listener = listen::bind(address, "--listen").await?;
-        let upgrade = data_dir.migration_plan().await.ok();
         let store = data_dir.open(&lock).await?;
-        if let Some(note) = upgrade.as_ref().and_then(migrate::note_on) {
-            output::note(note);
-        }
         let people = people(config, data_dir.data(), public_base.as_ref(), &store).await?;
         let http = HttpOptions {
             metrics,
