@@ -124,7 +124,7 @@ pub(crate) fn migrate(
                 || applied.apply(tx, next),
             )?;
             // Of an empty database nothing changes for anybody.
-            for note in notes(next.sql).filter(|_| !applied.rows.is_empty()) {
+            for note in notes(next.sql).filter(|_| first > 0) {
                 tracing::warn!("{note}");
             }
             Ok(())
