@@ -29,6 +29,7 @@ mod db;
 mod dialect;
 mod error;
 mod job;
+mod joint;
 mod migrate;
 mod options;
 mod postgres;

@@ -11,6 +11,7 @@ mod pooler;
 mod server;
 mod session;
 mod statement;
+mod step;
 mod tls;
 mod wire;
 
