@@ -49,8 +49,8 @@ pub use id_types::{
 };
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
-    ReceivedEvent, arrival, change_feed, commit_events, commit_look_up, commit_machine,
-    commit_page, commit_retried, completeness, control_posts, departure, entry, listed_in, machine,
+    PageOutcome, ReceivedEvent, arrival, change_feed, commit_events, commit_look_up, commit_machine,
+    commit_page, commit_pages, commit_retried, completeness, control_posts, departure, entry, listed_in, machine,
     notify, quarantine, source, source_lease, tracked,
 };
 pub use nodes::node_lease;

@@ -35,16 +35,17 @@ pub(crate) fn by_ids_later(
     instance_id: i64,
     post_ids: &[i64],
 ) -> Result<PendingStates, DbError> {
-    tx.query_later(
+    tx.query_each_later(
         &format!(
             "select {}, {}, first_source_id
              from freshness f
              left join post p on p.id = f.post_id and p.instance_id = f.instance_id
-             where f.post_id {{in $1}} and f.instance_id = $2",
+             where f.post_id = {{row 1}} and f.instance_id = $1",
             freshness::COLUMNS,
             post::COLUMNS
         ),
-        &[&Column::i64(post_ids.iter().copied()), &instance_id],
+        &[&instance_id],
+        &[Column::i64(post_ids.iter().copied())],
         |row| {
             let mut state = freshness::from_row(row)?;
             let source = row.opt_i64("first_source_id")?;
