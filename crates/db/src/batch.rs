@@ -335,9 +335,10 @@ fn make_look_up(
 /// The rows of a batch on PostgreSQL, and after their columns those of the arrays that come before it.
 pub(crate) fn unnested(before: &[&'static str], columns: &[Column<'_>]) -> String {
     let more = (1..).zip(before).map(|(n, kind)| format!("${n}::{kind}"));
-    let own = columns.iter().enumerate().map(|(index, column)| {
-        format!("${}::{}", before.len() + index + 1, column.array_type())
-    });
+    let own = columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| format!("${}::{}", before.len() + index + 1, column.array_type()));
     format!("unnest({})", joined(own.chain(more)))
 }
 

@@ -126,7 +126,13 @@ mod tests {
         );
         let counted = [Column::counted([1], "select 7")];
         assert_eq!(
-            made("insert into t (s, id) select $1, r.id from {rows as r(id)}", 1, &counted, Form::Batch).as_deref(),
+            made(
+                "insert into t (s, id) select $1, r.id from {rows as r(id)}",
+                1,
+                &counted,
+                Form::Batch
+            )
+            .as_deref(),
             Some(
                 "insert into t (s, id) select r.step_1, r.id from (select case when c1 > 0 then c1 else \
                  (select 7) + c1 end as id, step_1 from unnest($2::bigint[], $1::bigint[]) as \
@@ -139,7 +145,13 @@ mod tests {
             Some("insert into t (id) select * from unnest($1::bigint[])")
         );
         assert_eq!(
-            made("select x from t where s = $1 and id = {row 1}", 1, &ids, Form::LookUp).as_deref(),
+            made(
+                "select x from t where s = $1 and id = {row 1}",
+                1,
+                &ids,
+                Form::LookUp
+            )
+            .as_deref(),
             Some(
                 "select found.*, batch.in_step from unnest($2::bigint[], $1::bigint[]) with ordinality \
                  as batch(c1, step_1, in_step) cross join lateral (select x from t where \
@@ -147,7 +159,13 @@ mod tests {
             )
         );
         assert_eq!(
-            made("select x from t where s = $1 order by x", 1, &[], Form::Single).as_deref(),
+            made(
+                "select x from t where s = $1 order by x",
+                1,
+                &[],
+                Form::Single
+            )
+            .as_deref(),
             Some(
                 "select found.*, batch.in_step from unnest($1::bigint[]) with ordinality as \
                  batch(step_1, in_step) cross join lateral (select x from t where s = batch.step_1 \

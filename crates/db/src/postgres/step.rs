@@ -3,8 +3,8 @@
 use std::mem;
 
 use tokio_postgres::Row as ServerRow;
-use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::Type;
+use tokio_postgres::types::private::BytesMut;
 
 use super::param::Encoded;
 use super::statement::Text;
@@ -108,9 +108,7 @@ impl WaitingStatement {
         columns: &[Column<'_>],
     ) -> Result<Option<String>, DbError> {
         let scalars = params[..origin.scalars].iter();
-        let scalars = scalars
-            .map(Encoded::array_name)
-            .collect::<Option<Vec<_>>>();
+        let scalars = scalars.map(Encoded::array_name).collect::<Option<Vec<_>>>();
         match scalars {
             Some(scalars) => joint::text(&origin.sql, &scalars, columns, origin.form),
             None => Ok(None),

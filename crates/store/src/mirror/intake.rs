@@ -377,7 +377,8 @@ impl<'a> Decision<'_, 'a> {
         }
         self.intake.changes.authors.push(&observation.post.author);
         if observation.is_history {
-            self.intake.changes
+            self.intake
+                .changes
                 .new_history
                 .push(self.intake.changes.new_entries.len());
         }
@@ -412,7 +413,10 @@ impl<'a> Decision<'_, 'a> {
             .any(|(id, _)| *id == known.id);
         let public_id = Some(id).filter(|_| is_shown && !returned);
         known.listed = is_shown;
-        self.intake.changes.published_posts.push((known.id, public_id));
+        self.intake
+            .changes
+            .published_posts
+            .push((known.id, public_id));
     }
 
     fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::Known) {
@@ -457,7 +461,8 @@ impl<'a> Decision<'_, 'a> {
             self.intake.summary.edited += 1;
         }
         let usn = self.source.library.next_usn();
-        self.intake.changes
+        self.intake
+            .changes
             .changed_entries
             .push(entry.change(known, new_id, usn));
     }
@@ -518,9 +523,9 @@ impl<'a> Decision<'_, 'a> {
             return;
         };
         let known = &mut now.known;
-        let returns = known
-            .deleted_at_ms
-            .is_some_and(|deleted_at_ms| !self.intake.context.streamed && asked_at_ms >= deleted_at_ms);
+        let returns = known.deleted_at_ms.is_some_and(|deleted_at_ms| {
+            !self.intake.context.streamed && asked_at_ms >= deleted_at_ms
+        });
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
                 && known.differs_from(post)
@@ -536,7 +541,10 @@ impl<'a> Decision<'_, 'a> {
                 Some(id) => id,
                 None => *now.return_id.insert(self.new_ids.give()),
             };
-            self.intake.changes.returned_posts.push((known.id, public_id));
+            self.intake
+                .changes
+                .returned_posts
+                .push((known.id, public_id));
             known.returns += 1;
             is_public && known.in_public
         } else {
@@ -574,7 +582,12 @@ impl<'a> Decision<'_, 'a> {
             .rev()
             .map(|at| entries[*at].state.id)
             .collect();
-        let given = self.intake.changes.new_entries.iter().map(|new| new.state.id);
+        let given = self
+            .intake
+            .changes
+            .new_entries
+            .iter()
+            .map(|new| new.state.id);
         let given: Vec<i64> = given.collect();
         let (instance_id, now_ms) = (self.source.instance_id, self.intake.context.now_ms);
         let (public_ids, last_id) = reservation::place_history(tx, instance_id, now_ms, |tx| {

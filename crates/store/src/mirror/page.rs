@@ -51,7 +51,9 @@ pub fn commit_page(
     match commit_pages(tx, std::slice::from_ref(commit))?.pop() {
         Some(PageOutcome::Committed(machine, summary)) => Ok((*machine, summary)),
         Some(PageOutcome::Refused(error)) => Err(error),
-        Some(PageOutcome::Alone) | None => Err(StoreError::unreadable("a page", &"it is not alone")),
+        Some(PageOutcome::Alone) | None => {
+            Err(StoreError::unreadable("a page", &"it is not alone"))
+        }
     }
 }
 

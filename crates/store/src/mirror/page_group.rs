@@ -230,7 +230,10 @@ fn ask_instances(
     let mut by_instance: BTreeMap<i64, Vec<&CheckedPage<'_>>> = BTreeMap::new();
     for (source, (_, page)) in sources.iter().zip(pages) {
         if !page.listing.observations.is_empty() {
-            by_instance.entry(source.instance_id).or_default().push(page);
+            by_instance
+                .entry(source.instance_id)
+                .or_default()
+                .push(page);
         }
     }
     let mut pending = Vec::with_capacity(by_instance.len());

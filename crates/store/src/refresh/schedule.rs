@@ -76,7 +76,11 @@ pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbErro
          where schedule.instance_id = $1 and schedule.bucket = r.bucket
              and schedule.due_at_ms = r.due_at_ms and schedule.post_id = r.post_id";
     let [bucket, due_at_ms, post_id, _] = columns(slots);
-    tx.execute_many_later(sql, &[&instance_of(first.bucket)], &[bucket, due_at_ms, post_id])
+    tx.execute_many_later(
+        sql,
+        &[&instance_of(first.bucket)],
+        &[bucket, due_at_ms, post_id],
+    )
 }
 
 /// Locks the due times of posts, but for those that another transaction holds, along with what is
