@@ -7,7 +7,7 @@ use std::{
 };
 
 use driftline_db::testing::{Cluster, Link, Pooler};
-use driftline_store::{PageCommits, SecretUrl, Store, Target};
+use driftline_store::{SecretUrl, Store, Target};
 
 use crate::{
     Effort,
@@ -172,7 +172,6 @@ pub(crate) fn commits(
     let mut intakes = Vec::new();
     for process in 0..writers.processes {
         let store = open()?;
-        let commits = PageCommits::new(store.clone())?;
         for source in 0..writers.sources {
             let name = format!("{process}-{source}");
             let host = if writers.of_one_instance {
@@ -181,7 +180,7 @@ pub(crate) fn commits(
                 &name
             };
             let source = add_source_of(&store, &name, &format!("https://{host}.example"))?;
-            intakes.push(Intake::among(&commits, source, first_ms)?);
+            intakes.push(Intake::start(&store, source, first_ms)?);
         }
         stores.push(store);
     }

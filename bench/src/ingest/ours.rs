@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    OwnedPage, PageCommits, SourceKey, Store, Target, local_ids,
+    CommitPage, SourceKey, Store, Target, commit_page, local_ids,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};
@@ -40,7 +40,7 @@ pub(super) fn ingest(target: Target, pages: &[RawPage]) -> Result<Speed, Failure
 
 /// A source that takes pages in, with its machine.
 pub(crate) struct Intake {
-    commits: PageCommits,
+    store: Store,
     source: SourceKey,
     settings: Arc<Settings>,
     machine: Machine,
@@ -49,13 +49,8 @@ pub(crate) struct Intake {
 impl Intake {
     /// Begins with a timeline that was seen empty: what comes after is news, not history.
     pub(crate) fn start(store: &Store, source: SourceKey, first_ms: i64) -> Result<Self, Failure> {
-        Self::among(&PageCommits::new(store.clone())?, source, first_ms)
-    }
-
-    /// The same, whose pages wait for those of others.
-    pub(crate) fn among(commits: &PageCommits, source: SourceKey, first_ms: i64) -> Result<Self, Failure> {
         let mut intake = Self {
-            commits: commits.clone(),
+            store: store.clone(),
             source,
             settings: Arc::default(),
             machine: Machine::default(),
@@ -70,7 +65,7 @@ impl Intake {
     /// Commits a page.
     pub(crate) fn commit(&mut self, page: Page) -> Result<(), Failure> {
         let machine = std::mem::take(&mut self.machine);
-        self.machine = take(&self.commits, self.source, &self.settings, machine, page)?;
+        self.machine = take(&self.store, self.source, &self.settings, machine, page)?;
         keep_last_ranges(&mut self.machine);
         Ok(())
     }
@@ -126,7 +121,7 @@ pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<S
 }
 
 fn take(
-    commits: &PageCommits,
+    store: &Store,
     source: SourceKey,
     settings: &Arc<Settings>,
     mut machine: Machine,
@@ -139,22 +134,27 @@ fn take(
     };
     let request = fetch.request(machine.scheme(), None);
     let reading = Reading::check(&mut page, machine.scheme().copied(), settings);
-    let committed = driftline_db::block_on(commits.commit(OwnedPage {
-        source,
-        fence: None,
-        machine,
-        settings: Settings::clone(settings),
-        abilities: ABILITIES,
-        request,
-        reading,
-        page: Arc::new(page),
-        policy: driftline_core::refresh::Policy::default(),
-        hash_stored: |_| None,
-        claims: driftline_store::refresh::Claims::default(),
-        now_ms,
-        tells_rechecks: false,
-    }))?;
-    Ok(committed.machine)
+    let settings = Arc::clone(settings);
+    let (machine, _) = store.write_blocking(source::root(source), move |tx| {
+        commit_page(
+            tx,
+            &CommitPage {
+                source,
+                fence: None,
+                machine: &machine,
+                settings: &settings,
+                abilities: ABILITIES,
+                request: &request,
+                reading: &reading,
+                page: &page,
+                policy: &driftline_core::refresh::Policy::default(),
+                hash_stored: |_| None,
+                claims: &driftline_store::refresh::Claims::default(),
+                now_ms,
+            },
+        )
+    })?;
+    Ok(machine)
 }
 
 /// As if the ladder had been climbed: only the last ranges still wait for it.

@@ -97,7 +97,7 @@ impl<'a> Column<'a> {
     }
 
     /// What a statement's text depends on: its type, or the query that it counts from.
-    pub(crate) fn kind(&self) -> &'static str {
+    fn kind(&self) -> &'static str {
         match self {
             Column::Counted(_, from) => from,
             _ => self.array_type(),
@@ -228,12 +228,10 @@ fn make_statement(
             let batch = format!("unnest({})", arrays(scalars, columns));
             let is_counted = columns.iter().any(|c| matches!(c, Column::Counted(..)));
             match table {
-                None if is_counted => {
-                    format!("{start}{}{end}", counted(&batch, columns, None, &[]))
-                }
+                None if is_counted => format!("{start}{}{end}", counted(&batch, columns, None)),
                 None => format!("{start}select * from {batch}{end}"),
                 Some(table) if is_counted => {
-                    let batch = counted(&batch, columns, Some(&table), &[]);
+                    let batch = counted(&batch, columns, Some(&table));
                     format!("{start}({batch}) as {}{end}", table.name)
                 }
                 Some(Table { name, columns }) => {
@@ -245,9 +243,9 @@ fn make_statement(
             let row = joined((1..=columns.len()).map(|n| format!("${}", scalars + n)));
             format!("{start}values ({row}){end}")
         }
-        (Dialect::Sqlite, Some(table)) => match before_rows(start) {
-            Some(before) if end.trim_start().starts_with("where") => {
-                table.put_into(&format!("{before}{}", end.trim_start()), scalars)
+        (Dialect::Sqlite, Some(table)) => match start.trim_end().strip_suffix("from") {
+            Some(update) if sql.starts_with("update") && end.trim_start().starts_with("where") => {
+                table.put_into(&format!("{update}{}", end.trim_start()), scalars)
             }
             _ => {
                 let row = (1..).zip(&table.columns);
@@ -259,25 +257,10 @@ fn make_statement(
     Ok(dialect.expand(&text)?.into_owned())
 }
 
-/// What an update from a batch, or a deletion by one, says before it.
-fn before_rows(start: &str) -> Option<&str> {
-    match start.starts_with("update") {
-        true => start.trim_end().strip_suffix("from"),
-        false if start.starts_with("delete") => start.trim_end().strip_suffix("using"),
-        false => None,
-    }
-}
-
 /// A query for the rows of a batch on PostgreSQL, with the values of its columns, under the names of
-/// `table` if there is one, and after them columns with names of their own.
-pub(crate) fn counted(
-    batch: &str,
-    columns: &[Column<'_>],
-    table: Option<&Table<'_>>,
-    more: &[String],
-) -> String {
+/// `table` if there is one.
+fn counted(batch: &str, columns: &[Column<'_>], table: Option<&Table<'_>>) -> String {
     let names = || (1..=columns.len()).map(|number| format!("c{number}"));
-    let more = || more.iter().cloned();
     let values = names()
         .zip(columns)
         .enumerate()
@@ -290,8 +273,8 @@ pub(crate) fn counted(
         });
     format!(
         "select {} from {batch} as batch({})",
-        joined(values.chain(more())),
-        joined(names().chain(more()))
+        joined(values),
+        joined(names())
     )
 }
 
@@ -332,34 +315,24 @@ fn make_look_up(
     })
 }
 
-/// The rows of a batch on PostgreSQL, and after their columns those of the arrays that come before it.
-pub(crate) fn unnested(before: &[&'static str], columns: &[Column<'_>]) -> String {
-    let more = (1..).zip(before).map(|(n, kind)| format!("${n}::{kind}"));
-    let own = columns
-        .iter()
-        .enumerate()
-        .map(|(index, column)| format!("${}::{}", before.len() + index + 1, column.array_type()));
-    format!("unnest({})", joined(own.chain(more)))
-}
-
 /// The batch's columns as parameters. They are cast, because one of nulls only would have no type.
 fn arrays(scalars: usize, columns: &[Column<'_>]) -> String {
     let columns = (1..).zip(columns);
     joined(columns.map(|(n, column)| format!("${}::{}", scalars + n, column.array_type())))
 }
 
-pub(crate) fn joined(parts: impl Iterator<Item = String>) -> String {
+fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
 /// The batch as a table: the ` as r(a, b)` of `{rows as r(a, b)}`.
-pub(crate) struct Table<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) columns: Vec<&'a str>,
+struct Table<'a> {
+    name: &'a str,
+    columns: Vec<&'a str>,
 }
 
 impl Table<'_> {
-    pub(crate) fn parse(word: &str, columns: usize) -> Option<Table<'_>> {
+    fn parse(word: &str, columns: usize) -> Option<Table<'_>> {
         let table = word.strip_prefix(" as ")?.strip_suffix(')')?;
         let (name, names) = table.split_once('(')?;
         let names: Vec<&str> = names.split(',').map(str::trim).collect();
@@ -370,8 +343,7 @@ impl Table<'_> {
     }
 
     /// The text with parameters in place of `r.a` and `r.b`. For an update from a batch, SQLite would
-    /// make a table of each row first, which takes it twice the time of the update; a deletion by a batch
-    /// it does not know.
+    /// make a table of each row first, which takes it twice the time of the update.
     fn put_into(&self, text: &str, scalars: usize) -> String {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut out = String::with_capacity(text.len());

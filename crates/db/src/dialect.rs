@@ -14,7 +14,6 @@ use crate::error::DbError;
 /// | `{clustered}` | `strict, without rowid` | |
 /// | `{fillfactor 80}` | | `with (fillfactor = 80)` |
 /// | `{collate_c}` | | `collate "C"` |
-/// | `{locked}` | | `for update` |
 /// | `{skip_locked}` | | `for update skip locked` |
 /// | `{greatest}` `{least}` | `max` `min` | `greatest` `least` |
 /// | `{in $1}` | `in (select value from rarray($1))` | `= any($1)` |
@@ -89,7 +88,6 @@ impl Dialect {
             ("strict", "") => ("strict", ""),
             ("clustered", "") => ("strict, without rowid", ""),
             ("collate_c", "") => ("", "collate \"C\""),
-            ("locked", "") => ("", "for update"),
             ("skip_locked", "") => ("", "for update skip locked"),
             ("greatest", "") => ("max", "greatest"),
             ("least", "") => ("min", "least"),

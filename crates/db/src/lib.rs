@@ -29,7 +29,6 @@ mod db;
 mod dialect;
 mod error;
 mod job;
-mod joint;
 mod migrate;
 mod options;
 mod postgres;

@@ -11,7 +11,6 @@ mod pooler;
 mod server;
 mod session;
 mod statement;
-mod step;
 mod tls;
 mod wire;
 

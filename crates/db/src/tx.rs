@@ -220,37 +220,6 @@ impl<'a> Tx<'a> {
         self.collect(sql, params, columns, Form::LookUp, row)
     }
 
-    /// Runs `each` for every item. On PostgreSQL what they send later travels in step: statements of one text
-    /// that several items send are one statement of the server, as far as each item's own order allows,
-    /// and so cost about as much as that of one item. The batches of such statements follow each other
-    /// in the order of the items, and locks are taken in that order.
-    ///
-    /// So what an item sends must not depend on what another one's statements do, and what two of them
-    /// write must have different keys. An answer that an item waits for ends what travels together.
-    ///
-    /// # Errors
-    /// The first error of an item.
-    pub fn in_step<I, E>(
-        &mut self,
-        items: impl IntoIterator<Item = I>,
-        mut each: impl FnMut(&mut Tx<'a>, I) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut result = Ok(());
-        for item in items {
-            if let Link::Postgres(session) = &mut self.link {
-                session.begin_member();
-            }
-            result = each(self, item);
-            if result.is_err() {
-                break;
-            }
-        }
-        if let Link::Postgres(session) = &mut self.link {
-            session.end_step();
-        }
-        result
-    }
-
     /// Which database this is. Prefer the words of [`Dialect`] to asking.
     pub fn dialect(&self) -> Dialect {
         self.link.dialect()
@@ -412,16 +381,13 @@ impl<'a> Tx<'a> {
         let sender = Sender::of(self.beside);
         self.guard(|link| {
             batch::check(params, columns)?;
-            let asked = (sql, form);
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             #[cfg(feature = "testing")]
             sender.sends(&sql, params, columns);
             match link {
                 _ if columns.first().is_some_and(Column::is_empty) => Ok(0),
                 Link::Sqlite(connection) => sqlite::execute(connection, &sql, params, columns),
-                Link::Postgres(session) => {
-                    session.execute((&sql, asked), params, columns, is_later)
-                }
+                Link::Postgres(session) => session.execute(&sql, params, columns, is_later),
             }
         })
     }
@@ -460,13 +426,12 @@ impl<'a> Tx<'a> {
         let sender = Sender::of(self.beside);
         let pending = self.guard(|link| {
             batch::check(params, columns)?;
-            let asked = (sql, form);
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             #[cfg(feature = "testing")]
             sender.sends(&sql, params, columns);
             match link {
                 Link::Postgres(session) if !columns.first().is_some_and(Column::is_empty) => {
-                    let ticket = session.query_later((&sql, asked), params, columns)?;
+                    let ticket = session.query_later(&sql, params, columns)?;
                     let row = Box::new(row);
                     Ok(Pending::Sent { ticket, row })
                 }

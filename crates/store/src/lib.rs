@@ -25,9 +25,8 @@ pub mod local_ids;
 pub mod mirror;
 mod new_ids;
 pub mod nodes;
-pub mod page_commits;
 pub mod partitions;
-mod posts;
+pub mod posts;
 pub mod quota;
 pub mod refresh;
 pub mod reservation;
@@ -50,12 +49,11 @@ pub use id_types::{
 };
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
-    PageOutcome, ReceivedEvent, arrival, change_feed, commit_events, commit_look_up,
-    commit_machine, commit_page, commit_pages, commit_retried, completeness, control_posts,
-    departure, entry, listed_in, machine, notify, quarantine, source, source_lease, tracked,
+    ReceivedEvent, arrival, change_feed, commit_events, commit_look_up, commit_machine,
+    commit_page, commit_retried, completeness, control_posts, departure, entry, listed_in, machine,
+    notify, quarantine, source, source_lease, tracked,
 };
 pub use nodes::node_lease;
-pub use page_commits::{CommittedPage, OwnedPage, PageCommits};
 pub use posts::{
     account, export, find, history, instance, instance::Instance, instance_removal, reference,
     rehash::HashStored, timeline,

@@ -32,7 +32,7 @@ impl Param<'_> {
 pub(super) struct Encoded {
     pub(super) kind: Type,
     /// `None` for null.
-    pub(super) bytes: Option<BytesMut>,
+    bytes: Option<BytesMut>,
 }
 
 type Written = Result<IsNull, Box<dyn Error + Sync + Send>>;

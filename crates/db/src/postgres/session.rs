@@ -14,9 +14,8 @@ use super::error::{classify, is_lost_statement};
 use super::param::{Encoded, Param};
 use super::server::Traits;
 use super::statement::Text;
-use super::step::{Origin, Outcome, Step, WaitingStatement};
 use super::wire::Wire;
-use crate::batch::{Column, Form};
+use crate::batch::Column;
 use crate::error::DbError;
 use crate::migrate::when_free;
 use crate::row::Row;
@@ -36,21 +35,29 @@ pub(crate) struct Session {
     tickets: u64,
     round_trips: u64,
     traits: Traits,
-    /// The member of a step that is running, if one is.
-    step: Option<Step>,
     /// Whether the transaction's plans go by keys; `None` if none of the connection's ever need to.
     goes_by_keys: Option<bool>,
     broken: bool,
 }
 
-/// A statement as the transaction was asked for it, before it became one for PostgreSQL.
-pub(crate) type Asked<'a> = (&'a str, Form);
-
 /// A statement that is sent along with the next question.
 enum Waiting {
     Begin(String),
     Script(&'static str),
-    Statement(WaitingStatement),
+    Statement {
+        text: Text,
+        params: Vec<Encoded>,
+        outcome: Outcome,
+    },
+}
+
+/// What becomes of what a statement gives that was sent along.
+enum Outcome {
+    Ignored,
+    /// It must give a row; otherwise this is the error.
+    Required(DbError),
+    /// Its rows are kept under that ticket.
+    Kept(u64),
 }
 
 impl Session {
@@ -65,7 +72,6 @@ impl Session {
             answers: HashMap::new(),
             tickets: 0,
             round_trips: 0,
-            step: None,
             traits,
             goes_by_keys: by_keys.then_some(false),
             broken: false,
@@ -77,7 +83,7 @@ impl Session {
     /// fail if it does, and 0 is returned.
     pub(crate) fn execute(
         &mut self,
-        (sql, asked): (&str, Asked<'_>),
+        sql: &str,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
         is_later: bool,
@@ -87,7 +93,7 @@ impl Session {
             return Err(DbError::gives_rows());
         }
         if is_later {
-            let kept = self.keep_back((text, asked), params, columns, Outcome::Ignored);
+            let kept = self.keep_back(text, params, columns, Outcome::Ignored);
             return kept.map(|()| 0);
         }
         let params = bind(params, columns);
@@ -108,30 +114,31 @@ impl Session {
         else_missing: DbError,
     ) -> Result<(), DbError> {
         let text = self.prepare(sql, params.len(), 0)?;
-        let asked = (sql, Form::Single);
-        self.keep_back((text, asked), params, &[], Outcome::Required(else_missing))
+        self.keep_back(text, params, &[], Outcome::Required(else_missing))
     }
 
     /// Runs a query later, as [`Session::execute`] does; returns the ticket by which
     /// [`Session::answer`] gives its rows.
     pub(crate) fn query_later(
         &mut self,
-        (sql, asked): (&str, Asked<'_>),
+        sql: &str,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
     ) -> Result<u64, DbError> {
         let text = self.prepare(sql, params.len(), columns.len())?;
         self.tickets += 1;
         let ticket = self.tickets;
-        self.keep_back((text, asked), params, columns, Outcome::Kept(ticket))?;
+        self.keep_back(text, params, columns, Outcome::Kept(ticket))?;
         Ok(ticket)
     }
 
     /// Takes the locks that wait to be sent.
     pub(crate) fn take_locks(&mut self) -> Result<(), DbError> {
-        let is_lock = |waiting: &Waiting| match waiting {
-            Waiting::Statement(statement) => statement.is_required(),
-            _ => false,
+        let is_lock = |waiting: &Waiting| {
+            let Waiting::Statement { outcome, .. } = waiting else {
+                return false;
+            };
+            matches!(outcome, Outcome::Required(_))
         };
         match self.waiting.iter().any(is_lock) {
             true => self.ask(async |_| Ok(())),
@@ -210,7 +217,6 @@ impl Session {
     pub(crate) fn begin(&mut self, command: &str) {
         self.waiting.clear();
         self.answers.clear();
-        self.step = None;
         let begin = format!("{command}{}", self.traits.settings);
         self.waiting.push(Waiting::Begin(begin));
         self.goes_by_keys = self.goes_by_keys.map(|_| false);
@@ -288,7 +294,6 @@ impl Session {
         question: impl AsyncFnOnce(&Client) -> Result<T, Error>,
     ) -> Result<T, DbError> {
         let waiting = mem::take(&mut self.waiting);
-        self.step = self.step.map(|_| Step::default());
         self.round_trips += 1;
         let (before, answer) = self.wire.wait(async |client| {
             let mut requests: Vec<_> = waiting
@@ -316,11 +321,15 @@ impl Session {
         });
         for (waiting, given) in waiting.into_iter().zip(before) {
             let (rows, count) = given.map_err(|error| self.failed(&error))?;
-            if let Waiting::Statement(statement) = waiting {
-                let answers = &mut self.answers;
-                statement.hand_out(rows, count, |ticket, rows| {
-                    answers.insert(ticket, rows);
-                })?;
+            let Waiting::Statement { outcome, .. } = waiting else {
+                continue;
+            };
+            match outcome {
+                Outcome::Required(missing) if count == 0 => return Err(missing),
+                Outcome::Required(_) | Outcome::Ignored => {}
+                Outcome::Kept(ticket) => {
+                    self.answers.insert(ticket, rows);
+                }
             }
         }
         answer.map_err(|error| self.failed(&error))
@@ -328,7 +337,7 @@ impl Session {
 
     fn keep_back(
         &mut self,
-        (text, (sql, form)): (Text, Asked<'_>),
+        text: Text,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
         outcome: Outcome,
@@ -336,10 +345,6 @@ impl Session {
         if self.waiting.len() >= MAX_WAITING {
             self.ask(async |_| Ok(()))?;
         }
-        let rows = columns.first().map_or(1, Column::len);
-        let origin = self
-            .step
-            .map(|_| Origin::of(sql, form, params.len(), columns));
         let params = bind(params, columns);
         self.plan_by_keys(&params);
         let kinds: Vec<Type> = match &text {
@@ -349,64 +354,13 @@ impl Session {
         let params = params.iter().zip(kinds).map(|(param, kind)| {
             Encoded::of(param, kind).map_err(|error| DbError::Type(error.to_string()))
         });
-        let params = params.collect::<Result<Vec<_>, _>>()?;
-        if let Some(origin) = &origin
-            && let Some((at, joint)) = self.joinable(origin, &params, columns, &outcome)?
-            && let Some(Waiting::Statement(statement)) = self.waiting.get_mut(at)
-        {
-            statement.join(joint, params, rows, outcome);
-            self.step = self.step.map(|step| Step {
-                next: at + 1,
-                ..step
-            });
-            return Ok(());
-        }
-        let statement = WaitingStatement::new(text, params, rows, outcome, origin);
-        self.waiting.push(Waiting::Statement(statement));
-        let next = self.waiting.len();
-        self.step = self.step.map(|step| Step { next, ..step });
+        let params = params.collect::<Result<_, _>>()?;
+        self.waiting.push(Waiting::Statement {
+            text,
+            params,
+            outcome,
+        });
         Ok(())
-    }
-
-    /// Which of the statements that wait one may become part of, with the text for several members where
-    /// that one has not got it yet.
-    fn joinable(
-        &mut self,
-        origin: &Origin,
-        params: &[Encoded],
-        columns: &[Column<'_>],
-        outcome: &Outcome,
-    ) -> Result<Option<(usize, Option<Text>)>, DbError> {
-        let from = self.step.map_or(usize::MAX, |step| step.next);
-        let takes = |waiting: &Waiting| match waiting {
-            Waiting::Statement(statement) => statement.takes(origin, params, outcome),
-            _ => false,
-        };
-        let mut waiting = self.waiting.iter().enumerate().skip(from);
-        let Some((at, Waiting::Statement(statement))) = waiting.find(|(_, one)| takes(one)) else {
-            return Ok(None);
-        };
-        if statement.is_joint() {
-            return Ok(Some((at, None)));
-        }
-        let Some(sql) = WaitingStatement::joint_text(origin, params, columns)? else {
-            return Ok(None);
-        };
-        let text = self.prepare(&sql, params.len(), 0)?;
-        // Behind a pooler what waited may have been sent meanwhile.
-        Ok(self.waiting.get(at).map(|_| (at, Some(text))))
-    }
-
-    /// Begins a member of a step: the first one begins the step.
-    pub(crate) fn begin_member(&mut self) {
-        let len = self.waiting.len();
-        let start = self.step.map_or(len, |step| step.start);
-        self.step = Some(Step { start, next: start });
-    }
-
-    /// Ends a step.
-    pub(crate) fn end_step(&mut self) {
-        self.step = None;
     }
 
     fn plan_by_keys(&mut self, params: &[Param<'_>]) {
@@ -485,7 +439,7 @@ impl Waiting {
         match self {
             Waiting::Begin(sql) => client.batch_execute(sql).await.map(nothing),
             Waiting::Script(sql) => client.batch_execute(sql).await.map(nothing),
-            Waiting::Statement(WaitingStatement { text, params, .. }) => {
+            Waiting::Statement { text, params, .. } => {
                 let params = params.iter().map(|param| (param, param.kind.clone()));
                 text.run(client, params).await
             }
@@ -508,7 +462,7 @@ const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
 /// A program has fewer statements than this; if not, they are all prepared again.
 const STATEMENTS: usize = 256;
 /// Bounds what waits in memory.
-const MAX_WAITING: usize = 64;
+const MAX_WAITING: usize = 24;
 
 #[cfg(test)]
 mod tests {

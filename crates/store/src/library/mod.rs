@@ -7,7 +7,7 @@
 //! a library names the last one in which it gave a USN, with the first that it gave then. So whoever
 //! remembers an opening and a USN can see that a copy of the store went its own way since.
 
-use driftline_db::{Column, DbError, PendingRows, Row, Tx};
+use driftline_db::{DbError, PendingRows, Row, Tx};
 
 use crate::{
     database_clock::now_sql,
@@ -157,18 +157,16 @@ impl Library {
             Some(known) => known,
             None => record_opening(tx)?,
         };
-        tx.execute_many_later(
-            "update library set update_count = r.update_count, opening_id = r.opening_id,
-                 first_usn = case when library.opening_id < r.opening_id then r.first_usn
-                     else library.first_usn end
-             from {rows as r(id, update_count, first_usn, opening_id)}
-             where library.id = r.id and library.instance_id = $1",
-            &[&self.instance_id],
+        tx.execute_later(
+            "update library set update_count = $2, opening_id = $4,
+                 first_usn = case when opening_id < $4 then $3 else first_usn end
+             where id = $1 and instance_id = $5",
             &[
-                Column::i64([self.id]),
-                Column::i64([self.update_count]),
-                Column::i64([self.before + 1]),
-                Column::i64([opening_id]),
+                &self.id,
+                &self.update_count,
+                &(self.before + 1),
+                &opening_id,
+                &self.instance_id,
             ],
         )
     }

@@ -5,7 +5,7 @@
 //! post proves little, because a server's cache may have been cold: the entry ends when a later page
 //! lacks it too, or when a look-up answers. A page that shows the post restores the entry at a new ID.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use driftline_core::upstream_id::{Key, UpstreamId};
 use driftline_db::{Column, DbError, PendingRows, Tx};
@@ -43,17 +43,18 @@ impl Departures {
     }
 }
 
-/// Entries of a range that was asked for, each with its position.
-pub(crate) type PendingLive = PendingRows<'static, (String, AbsentEntry)>;
+/// Entries of a range that was asked for; none where an entry is listed.
+pub(crate) type PendingLive<'r> = PendingRows<'r, Option<AbsentEntry>>;
 
-/// The live entries in `[low, high)`, along with what is asked next. Posts that a stream has shown since
-/// the page was requested, Unix ms, need not be listed.
-pub(crate) fn live_later(
+/// The live entries in `[low, high)` at none of the listed positions, along with what is asked next.
+/// Posts that a stream has shown since the page was requested, Unix ms, need not be listed.
+pub(crate) fn live_later<'r>(
     tx: &mut Tx<'_>,
     source: SourceKey,
     (low, high): (&Key, &Key),
+    listed: &'r HashSet<&'r str>,
     asked_at_ms: i64,
-) -> Result<PendingLive, DbError> {
+) -> Result<PendingLive<'r>, DbError> {
     let (low, high) = (low.as_str(), high.as_str());
     tx.query_later(
         "select id, position, post_id, absent_at_ms from entry
@@ -75,59 +76,37 @@ pub(crate) fn live_later(
                 upstream_id: UpstreamId::new(""),
                 since_ms: row.opt_i64("absent_at_ms")?,
             };
-            Ok((row.text("position")?, entry))
+            Ok((!listed.contains(row.str("position")?)).then_some(entry))
         },
     )
 }
 
-/// Entries that a page lacks, whose posts' upstream IDs are asked for.
-pub(crate) struct PendingAbsent {
-    entries: Vec<AbsentEntry>,
-    names: PendingRows<'static, (i64, UpstreamId)>,
-}
-
-/// The entries of ranges that are at none of the listed positions.
+/// The entries that the ranges' pages lack, with their posts' upstream IDs.
 pub(crate) fn absent(
     tx: &mut Tx<'_>,
-    ranges: Vec<PendingLive>,
-    listed: &HashSet<&str>,
+    instance_id: i64,
+    ranges: Vec<PendingLive<'_>>,
 ) -> Result<Vec<AbsentEntry>, DbError> {
     let mut absent = Vec::new();
     for live in ranges {
-        let live = tx.rows(live)?.into_iter();
-        let lacking = live.filter(|(position, _)| !listed.contains(position.as_str()));
-        absent.extend(lacking.map(|(_, entry)| entry));
+        absent.extend(tx.rows(live)?.into_iter().flatten());
+    }
+    if absent.is_empty() {
+        return Ok(absent);
+    }
+    let posts = Column::i64(absent.iter().map(|entry| entry.post_id));
+    let names = tx.query(
+        "select id, upstream_id from post where id {in $1} and instance_id = $2",
+        &[&posts, &instance_id],
+        |row| Ok((row.i64("id")?, UpstreamId::new(row.str("upstream_id")?))),
+    )?;
+    let names: std::collections::HashMap<i64, UpstreamId> = names.into_iter().collect();
+    for entry in &mut absent {
+        if let Some(name) = names.get(&entry.post_id) {
+            entry.upstream_id = name.clone();
+        }
     }
     Ok(absent)
-}
-
-impl PendingAbsent {
-    /// Asks for the upstream IDs of their posts, along with what is asked next.
-    pub(crate) fn ask(
-        tx: &mut Tx<'_>,
-        instance_id: i64,
-        entries: Vec<AbsentEntry>,
-    ) -> Result<PendingAbsent, DbError> {
-        let posts = Column::i64(entries.iter().map(|entry| entry.post_id));
-        let names = tx.query_each_later(
-            "select id, upstream_id from post where id = {row 1} and instance_id = $1",
-            &[&instance_id],
-            &[posts],
-            |row| Ok((row.i64("id")?, UpstreamId::new(row.str("upstream_id")?))),
-        )?;
-        Ok(PendingAbsent { entries, names })
-    }
-
-    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Vec<AbsentEntry>, DbError> {
-        let names: HashMap<i64, UpstreamId> = tx.rows(self.names)?.into_iter().collect();
-        let mut entries = self.entries;
-        for entry in &mut entries {
-            if let Some(name) = names.get(&entry.post_id) {
-                entry.upstream_id = name.clone();
-            }
-        }
-        Ok(entries)
-    }
 }
 
 /// Takes in what a page should list and does not: an entry that an earlier page lacked too has left.

@@ -52,8 +52,8 @@ pub(crate) fn save(
         .collect::<Result<Vec<_>, serde_json::Error>>()
         .map_err(|error| StoreError::unreadable("a gap", &error))?;
     tx.execute_many_later(
-        "delete from gap using {rows as r(low)}
-         where gap.source_id = $1 and gap.instance_id = $2 and gap.low = r.low",
+        "delete from gap where source_id = $1 and instance_id = $2
+             and low in (select low from {rows as r(low)})",
         &[&source.id(), &source.instance_id()],
         &[Column::text(stored.keys().map(Key::as_str))],
     )?;

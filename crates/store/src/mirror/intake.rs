@@ -15,15 +15,16 @@ use crate::{
         backdate,
         commit_summary::CommitSummary,
         entry::{self, EntryState},
-        held_instance::{HeldInstance, PendingInstance},
+        held_instance::{HeldInstance, hold_instance},
         machine::LockedSource,
     },
-    new_ids::{NewIds, TakenIds},
+    new_ids::NewIds,
     posts::{
         account,
         history::{self, EndedBy},
         post::{self, PostVersion},
-        rehash::HashStored,
+        reference::NewReferences,
+        rehash::{HashStored, rehash},
     },
     refresh::{self, RefreshState},
     reservation::{self, Placed},
@@ -111,46 +112,73 @@ pub(crate) fn take_in(
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
 ) -> Result<CommitSummary, StoreError> {
-    if observations.is_empty() {
-        return Ok(CommitSummary::default());
+    match hold_instance(tx, source, observations, context)? {
+        Some(held) => take_in_held(tx, source, observations, context, held),
+        None => Ok(CommitSummary::default()),
     }
-    let pending = PendingInstance::ask(tx, source.instance_id, observations.iter())?;
-    let pending = pending.ask_posts(tx)?;
-    let mut new_ids = NewIds::default();
-    let mut held = pending.read(tx, context.hash_stored, &mut new_ids)?;
-    let mut intake = Intake::decide(tx, source, observations, context, (&mut held, &mut new_ids))?;
-    let accounts = held.store_named(tx, [&intake.changes].into_iter())?;
-    intake.write_stored(tx, source, &accounts)?;
-    let ids = new_ids.take(tx, source.instance_id, context.now_ms)?;
-    intake.write_new(tx, source, &accounts, &ids)?;
-    held.write_references(tx, &ids)?;
-    Ok(intake.summary)
 }
 
-/// The intake of a source's observations, which is decided before any of it is written. Its writes are
-/// in this order: what the instance's accounts need ([`HeldInstance::store_named`]),
-/// [`Intake::write_stored`], the clock, and [`Intake::write_new`] with all that counts IDs from it.
-pub(crate) struct Intake<'a> {
+/// [`take_in`] where the instance is held.
+pub(crate) fn take_in_held(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    observations: &[PostObservation<'_>],
+    context: IntakeContext<'_>,
+    mut held: HeldInstance,
+) -> Result<CommitSummary, StoreError> {
+    let updated = rehash(
+        tx,
+        source.instance_id,
+        held.stored.posts.values_mut(),
+        context.hash_stored,
+    )?;
+    refresh::set_state_hashes(tx, source.instance_id, &updated)?;
+    let mut ids = held.entry_ids.into_iter();
+    let stored = held.stored.posts.into_iter();
+    let mut intake = Intake {
+        source,
+        context,
+        posts: stored
+            .map(|(upstream_id, known)| (upstream_id, CurrentPost::new(known, false)))
+            .collect(),
+        references: NewReferences::new(held.stored.references, held.first_reference_id),
+        new_ids: held.new_ids,
+        changes: IntakeChanges::default(),
+        new_authors: Vec::new(),
+        summary: CommitSummary::default(),
+    };
+    for observation in observations {
+        match &observation.entry {
+            None => {
+                let id = ids.next().ok_or_else(|| {
+                    StoreError::unreadable("IDs", &"there are fewer than new entries")
+                })?;
+                intake.new_entry(observation, id);
+            }
+            Some(entry) => intake.old_entry(observation, entry),
+        }
+    }
+    intake.list_history(tx)?;
+    intake.write(tx, held.accounts)
+}
+
+/// An intake that is under way.
+struct Intake<'s, 'a> {
+    source: &'s mut LockedSource,
     context: IntakeContext<'a>,
-    pub(crate) changes: IntakeChanges<'a>,
+    posts: HashMap<String, CurrentPost>,
+    references: NewReferences,
+    new_ids: NewIds,
+    changes: IntakeChanges<'a>,
     /// The authors of the new entries, in their order.
     new_authors: Vec<&'a Author>,
-    pub(crate) summary: CommitSummary,
+    summary: CommitSummary,
 }
 
-/// An intake that is being decided.
-struct Decision<'s, 'a> {
-    source: &'s mut LockedSource,
-    /// The instance's posts, as they are after the intakes so far.
-    posts: &'s mut HashMap<String, CurrentPost>,
-    new_ids: &'s mut NewIds,
-    intake: Intake<'a>,
-}
-
-/// The changes of one intake, gathered before any is written.
+/// The changes of one commit, gathered before any is written.
 #[derive(Default)]
-pub(crate) struct IntakeChanges<'a> {
-    pub(crate) new_posts: Vec<PostVersion<'a>>,
+struct IntakeChanges<'a> {
+    new_posts: Vec<PostVersion<'a>>,
     /// New entries of history, the oldest first, by their place among the new ones.
     new_history: Vec<usize>,
     new_freshness: Vec<RefreshState>,
@@ -164,10 +192,10 @@ pub(crate) struct IntakeChanges<'a> {
     published_posts: Vec<(i64, Option<i64>)>,
     /// New posts with an ID in the public timeline that is not their own.
     relisted_posts: Vec<(i64, i64)>,
-    pub(crate) replaced_posts: Vec<PostVersion<'a>>,
+    replaced_posts: Vec<PostVersion<'a>>,
     /// Replaced posts whose previous version is kept, as one that an edit ended.
     edited_posts: Vec<i64>,
-    pub(crate) authors: Vec<&'a Author>,
+    authors: Vec<&'a Author>,
     new_entries: Vec<entry::NewEntry<'a>>,
     changed_entries: Vec<entry::Change>,
     /// Entries whose hash is of an earlier form, with that of their version in today's.
@@ -175,25 +203,15 @@ pub(crate) struct IntakeChanges<'a> {
 }
 
 /// A post with the changes gathered so far.
-pub(crate) struct CurrentPost {
-    pub(crate) known: post::Known,
+struct CurrentPost {
+    known: post::Known,
     /// Whether this commit has written it already; a second observation in one answer is no edit.
-    pub(crate) settled: bool,
+    settled: bool,
     /// The ID that it has taken because it returned, until an entry of the source takes it over.
     return_id: Option<i64>,
 }
 
 impl CurrentPost {
-    /// As it is stored.
-    pub(crate) fn stored(known: post::Known) -> CurrentPost {
-        CurrentPost::new(known, false)
-    }
-
-    /// Whether this commit stores it for the first time, under an ID that is not taken yet.
-    pub(crate) fn is_new(&self) -> bool {
-        self.known.id < 0
-    }
-
     fn new(known: post::Known, settled: bool) -> CurrentPost {
         CurrentPost {
             known,
@@ -203,160 +221,7 @@ impl CurrentPost {
     }
 }
 
-impl<'a> Intake<'a> {
-    /// Decides what observations change; the source takes its USNs. For history, whose IDs must be free, it
-    /// holds the clock too.
-    pub(crate) fn decide(
-        tx: &mut Tx<'_>,
-        source: &mut LockedSource,
-        observations: &'a [PostObservation<'a>],
-        context: IntakeContext<'a>,
-        (held, new_ids): (&mut HeldInstance, &mut NewIds),
-    ) -> Result<Intake<'a>, StoreError> {
-        let history = place(tx, source, observations, context)?;
-        let mut history = history.into_iter().rev();
-        let mut decision = Decision {
-            source,
-            posts: &mut held.posts,
-            new_ids,
-            intake: Intake {
-                context,
-                changes: IntakeChanges::default(),
-                new_authors: Vec::new(),
-                summary: CommitSummary::default(),
-            },
-        };
-        // The entries' IDs are below those that other changes take.
-        let new = observations.iter().filter(|s| s.entry.is_none());
-        let ids = new.map(|observation| match observation.is_history {
-            true => history.next(),
-            false => Some(decision.new_ids.give()),
-        });
-        let ids: Vec<i64> = ids.flatten().collect();
-        let mut ids = ids.into_iter();
-        for observation in observations {
-            match &observation.entry {
-                None => {
-                    let id = ids.next().ok_or_else(|| {
-                        StoreError::unreadable("IDs", &"there are fewer than new entries")
-                    })?;
-                    decision.new_entry(observation, id);
-                }
-                Some(entry) => decision.old_entry(observation, entry),
-            }
-        }
-        decision.list_history(tx)?;
-        Ok(decision.intake)
-    }
-
-    /// Writes what it changes of posts that are stored. The accounts must be stored.
-    pub(crate) fn write_stored(
-        &mut self,
-        tx: &mut Tx<'_>,
-        source: &LockedSource,
-        accounts: &account::StoredIds,
-    ) -> Result<(), StoreError> {
-        let IntakeContext {
-            asked_at_ms,
-            now_ms,
-            policy,
-            ..
-        } = self.context;
-        let instance_id = source.instance_id;
-        let entries = self.changes.new_entries.iter_mut();
-        for (entry, author) in entries.zip(&self.new_authors) {
-            entry.author_id = accounts.of(author).map(|stored| stored.acct_id);
-        }
-        let changes = &self.changes;
-        history::keep(
-            tx,
-            instance_id,
-            &changes.edited_posts,
-            EndedBy::Edit,
-            now_ms,
-        )?;
-        post::replace(tx, instance_id, &changes.replaced_posts)?;
-        refresh::revive(tx, instance_id, policy, asked_at_ms, &changes.revived_posts)?;
-        if source.refreshing && source.has_unrefreshed {
-            let pending = refresh::PendingUnrefreshed::ask(tx, instance_id)?;
-            let adopted = pending.among(tx, &changes.adopted_posts)?;
-            let adopted: Vec<i64> = adopted.into_iter().collect();
-            // No request was sent for them, so their last answers stay the last.
-            refresh::revive(tx, instance_id, policy, i64::MIN, &adopted)?;
-        }
-        // Other sources that have them move their entries below their own roots.
-        let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
-        Ok(refresh::add_to_outbox(
-            tx,
-            instance_id,
-            now_ms,
-            &news.collect::<Vec<_>>(),
-        )?)
-    }
-
-    /// Writes what counts its IDs from the clock, which is held: nothing is awaited from here on.
-    pub(crate) fn write_new(
-        &self,
-        tx: &mut Tx<'_>,
-        source: &mut LockedSource,
-        accounts: &account::StoredIds,
-        ids: &TakenIds,
-    ) -> Result<(), StoreError> {
-        let (changes, instance_id) = (&self.changes, source.instance_id);
-        post::insert(
-            tx,
-            (instance_id, source.id),
-            &changes.new_posts,
-            accounts,
-            ids,
-        )?;
-        refresh::insert(tx, instance_id, &changes.new_freshness, ids)?;
-        post::list_at(tx, instance_id, &changes.returned_posts, true, ids)?;
-        post::list_at(tx, instance_id, &changes.relisted_posts, false, ids)?;
-        post::publish(tx, instance_id, &changes.published_posts, ids)?;
-        let new_entries = changes.new_entries.iter().map(|new| new.state.id);
-        source.shows(tx, new_entries, ids)?;
-        let now_ms = self.context.now_ms;
-        entry::insert(tx, source.key, now_ms, &changes.new_entries, ids)?;
-        entry::change(tx, source.key, &changes.changed_entries, ids)?;
-        entry::set_hashes(tx, source.key, &changes.entry_hashes)?;
-        Ok(())
-    }
-}
-
-/// IDs for the new entries of history, the newest first: free ones below all that the source has shown.
-fn place(
-    tx: &mut Tx<'_>,
-    source: &LockedSource,
-    observations: &[PostObservation<'_>],
-    context: IntakeContext<'_>,
-) -> Result<Vec<i64>, StoreError> {
-    let new = observations.iter().filter(|s| s.entry.is_none());
-    let times_ms = new.filter(|s| s.is_history).map(|s| {
-        let created_at_ms = s.post.created_at_ms.or(s.position_ms);
-        created_at_ms.unwrap_or(context.now_ms)
-    });
-    let now_ms = context.now_ms;
-    let ideal = backdate::ideal_ids(times_ms.rev(), now_ms);
-    if ideal.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(reservation::place_history(
-        tx,
-        source.instance_id,
-        now_ms,
-        |tx| {
-            let (value, of_now) = backdate::take_below(tx, source.lowest_id, &ideal, &[], now_ms)?;
-            Ok(Placed {
-                value,
-                of_now,
-                listed_id: None,
-            })
-        },
-    )?)
-}
-
-impl<'a> Decision<'_, 'a> {
+impl<'a> Intake<'_, 'a> {
     fn new_entry(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         if let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) {
             let is_published = self.source.is_public() && !known.in_public;
@@ -368,34 +233,32 @@ impl<'a> Decision<'_, 'a> {
             }
             if let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id)
                 && !known.is_gone()
-                && known.id > 0
             {
-                self.intake.changes.adopted_posts.push(known.id);
+                self.changes.adopted_posts.push(known.id);
             }
         } else {
             self.new_post(observation, id);
         }
-        self.intake.changes.authors.push(&observation.post.author);
+        self.changes.authors.push(&observation.post.author);
         if observation.is_history {
-            self.intake
-                .changes
+            self.changes
                 .new_history
-                .push(self.intake.changes.new_entries.len());
+                .push(self.changes.new_entries.len());
         }
         let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return;
         };
-        self.intake.changes.new_entries.push(entry::NewEntry {
+        self.changes.new_entries.push(entry::NewEntry {
             state: EntryState::of(known, id, self.source.library.next_usn()),
             position: observation.position,
-            streamed: self.intake.context.streamed,
+            streamed: self.context.streamed,
             // They are known when all is written.
             author_id: None,
             place_id: None,
             arrival_id: None,
         });
-        self.intake.new_authors.push(&observation.post.author);
-        self.intake.summary.new += 1;
+        self.new_authors.push(&observation.post.author);
+        self.summary.new += 1;
     }
 
     /// Lists a post in the public timeline that only hidden sources had, if it is for everyone: at the ID of
@@ -406,17 +269,13 @@ impl<'a> Decision<'_, 'a> {
         };
         let is_shown = !known.is_gone() && known.visibility == Visibility::Public;
         let returned = self
-            .intake
             .changes
             .returned_posts
             .iter()
             .any(|(id, _)| *id == known.id);
         let public_id = Some(id).filter(|_| is_shown && !returned);
         known.listed = is_shown;
-        self.intake
-            .changes
-            .published_posts
-            .push((known.id, public_id));
+        self.changes.published_posts.push((known.id, public_id));
     }
 
     fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::Known) {
@@ -437,7 +296,7 @@ impl<'a> Decision<'_, 'a> {
             return;
         };
         // An answer that was requested before the entry ended does not restore it.
-        let asked_at_ms = self.intake.context.asked_at_ms;
+        let asked_at_ms = self.context.asked_at_ms;
         let unlisted_since_ms = entry.unlisted_since_ms();
         if !known.is_gone() && unlisted_since_ms.is_some_and(|at_ms| asked_at_ms < at_ms) {
             return;
@@ -446,23 +305,22 @@ impl<'a> Decision<'_, 'a> {
         if !moves && !entry.differs(known) {
             if entry.content_hash != known.content_hash {
                 let hash = (entry.id, known.content_hash);
-                self.intake.changes.entry_hashes.push(hash);
+                self.changes.entry_hashes.push(hash);
             }
             return;
         }
         let mut new_id = None;
         if moves {
             match entry.is_left() {
-                true => self.intake.summary.restored += 1,
-                false => self.intake.summary.revived += 1,
+                true => self.summary.restored += 1,
+                false => self.summary.revived += 1,
             }
             new_id = Some(return_id.take().unwrap_or_else(|| self.new_ids.give()));
         } else if !known.is_gone() {
-            self.intake.summary.edited += 1;
+            self.summary.edited += 1;
         }
         let usn = self.source.library.next_usn();
-        self.intake
-            .changes
+        self.changes
             .changed_entries
             .push(entry.change(known, new_id, usn));
     }
@@ -471,26 +329,26 @@ impl<'a> Decision<'_, 'a> {
         let post = observation.post;
         let in_public = self.source.is_public();
         let listed = in_public && post.visibility == Visibility::Public;
-        self.intake.changes.new_posts.push(PostVersion {
+        self.changes.new_posts.push(PostVersion {
             id,
             post,
             listed,
             in_public,
-            read_at_ms: self.intake.context.asked_at_ms,
+            read_at_ms: self.context.asked_at_ms,
         });
         let created_at_ms = post.created_at_ms.or(observation.position_ms);
         let freshness = Freshness {
             source: Some(self.source.id.cast_unsigned()),
-            ..Freshness::first(created_at_ms, self.intake.context.asked_at_ms, post.counts)
+            ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
         };
         // USNs spread evenly, which the numbers that stand for IDs do not.
         let usn = self.source.library.update_count;
         let bucket = refresh::bucket(self.source.instance_id, usn);
-        self.intake.changes.new_freshness.push(RefreshState::first(
+        self.changes.new_freshness.push(RefreshState::first(
             (bucket, id),
             freshness,
             match self.source.refreshing {
-                true => self.intake.context.policy.due(&freshness.refresh_history()),
+                true => self.context.policy.due(&freshness.refresh_history()),
                 false => Due::Never,
             },
             Some(post.hashes.state),
@@ -499,7 +357,7 @@ impl<'a> Decision<'_, 'a> {
             id,
             upstream_id: observation.upstream_id.to_string(),
             edited_at_ms: post.edited_at_ms,
-            read_at_ms: self.intake.context.asked_at_ms,
+            read_at_ms: self.context.asked_at_ms,
             content_hash: post.hashes.content,
             former_hash: None,
             outdated: None,
@@ -517,15 +375,15 @@ impl<'a> Decision<'_, 'a> {
     /// Replaces the stored version if the observation's is newer: the newest answer wins. A post that
     /// returns takes the ID of its new entry, or a new one of its own, in the public timeline.
     fn refresh(&mut self, observation: &'a PostObservation<'a>, new_entry: Option<i64>) {
-        let asked_at_ms = self.intake.context.asked_at_ms;
+        let asked_at_ms = self.context.asked_at_ms;
         let post = observation.post;
         let Some(now) = self.posts.get_mut(&*observation.upstream_id) else {
             return;
         };
         let known = &mut now.known;
-        let returns = known.deleted_at_ms.is_some_and(|deleted_at_ms| {
-            !self.intake.context.streamed && asked_at_ms >= deleted_at_ms
-        });
+        let returns = known
+            .deleted_at_ms
+            .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
                 && known.differs_from(post)
@@ -536,20 +394,17 @@ impl<'a> Decision<'_, 'a> {
         }
         let is_public = post.visibility == Visibility::Public;
         let listed = if returns {
-            self.intake.changes.revived_posts.push(known.id);
+            self.changes.revived_posts.push(known.id);
             let public_id = match new_entry {
                 Some(id) => id,
                 None => *now.return_id.insert(self.new_ids.give()),
             };
-            self.intake
-                .changes
-                .returned_posts
-                .push((known.id, public_id));
+            self.changes.returned_posts.push((known.id, public_id));
             known.returns += 1;
             is_public && known.in_public
         } else {
             // Readers have passed its ID, so a post that was not listed there stays unlisted.
-            self.intake.changes.edited_posts.push(known.id);
+            self.changes.edited_posts.push(known.id);
             is_public && known.listed
         };
         now.settled = true;
@@ -560,8 +415,8 @@ impl<'a> Decision<'_, 'a> {
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;
-        self.intake.changes.authors.push(&post.author);
-        self.intake.changes.replaced_posts.push(PostVersion {
+        self.changes.authors.push(&post.author);
+        self.changes.replaced_posts.push(PostVersion {
             id: known.id,
             post,
             listed,
@@ -572,24 +427,19 @@ impl<'a> Decision<'_, 'a> {
 
     /// Gives new history its place below all that any timeline of several sources has shown.
     fn list_history(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        if self.intake.changes.new_history.is_empty() {
+        if self.changes.new_history.is_empty() {
             return Ok(());
         }
-        let history = std::mem::take(&mut self.intake.changes.new_history);
-        let entries = &self.intake.changes.new_entries;
+        let history = std::mem::take(&mut self.changes.new_history);
+        let entries = &self.changes.new_entries;
         let ids: Vec<i64> = history
             .iter()
             .rev()
             .map(|at| entries[*at].state.id)
             .collect();
-        let given = self
-            .intake
-            .changes
-            .new_entries
-            .iter()
-            .map(|new| new.state.id);
+        let given = self.changes.new_entries.iter().map(|new| new.state.id);
         let given: Vec<i64> = given.collect();
-        let (instance_id, now_ms) = (self.source.instance_id, self.intake.context.now_ms);
+        let (instance_id, now_ms) = (self.source.instance_id, self.context.now_ms);
         let (public_ids, last_id) = reservation::place_history(tx, instance_id, now_ms, |tx| {
             let last_id = local_ids::last_given(tx)?;
             let lowest = local_ids::lowest_listed(tx)?;
@@ -612,17 +462,85 @@ impl<'a> Decision<'_, 'a> {
         let places = ids.iter().copied().zip(public_ids);
         let places: HashMap<i64, i64> = places.filter(|(id, place)| id != place).collect();
         for at in history {
-            self.intake.changes.new_entries[at].arrival_id = Some(last_id);
+            self.changes.new_entries[at].arrival_id = Some(last_id);
         }
-        for entry in &mut self.intake.changes.new_entries {
+        for entry in &mut self.changes.new_entries {
             entry.place_id = places.get(&entry.state.id).copied();
         }
-        let new_posts = self.intake.changes.new_posts.iter();
+        let new_posts = self.changes.new_posts.iter();
         let relisted = new_posts.filter_map(|new| Some((new.id, *places.get(&new.id)?)));
-        self.intake.changes.relisted_posts = relisted.collect();
-        for (_, public_id) in &mut self.intake.changes.published_posts {
+        self.changes.relisted_posts = relisted.collect();
+        for (_, public_id) in &mut self.changes.published_posts {
             *public_id = public_id.map(|id| places.get(&id).copied().unwrap_or(id));
         }
         Ok(())
+    }
+
+    fn write(self, tx: &mut Tx<'_>, known: account::Known) -> Result<CommitSummary, StoreError> {
+        let IntakeContext {
+            asked_at_ms,
+            now_ms,
+            policy,
+            ..
+        } = self.context;
+        let (source, mut changes, mut references) = (self.source, self.changes, self.references);
+        let instance_id = source.instance_id;
+        let versions = || changes.new_posts.iter().chain(&changes.replaced_posts);
+        let mut accounts = account::StoredIds::default();
+        if !changes.authors.is_empty() {
+            let named = versions().flat_map(|version| &version.post.references.accounts);
+            let authors = changes.authors.iter().copied();
+            accounts = account::store(tx, instance_id, known, authors, named)?;
+            for version in &changes.new_posts {
+                references.arrives(version);
+            }
+            for id in versions().flat_map(|version| &version.post.references.posts) {
+                let id = without_nul(id.as_str());
+                references.name(&id, self.posts.get(&*id).map(|post| &post.known));
+            }
+        }
+        for (entry, author) in changes.new_entries.iter_mut().zip(&self.new_authors) {
+            entry.author_id = accounts.of(author).map(|stored| stored.acct_id);
+        }
+        let changes = changes;
+        history::keep(
+            tx,
+            instance_id,
+            &changes.edited_posts,
+            EndedBy::Edit,
+            now_ms,
+        )?;
+        post::replace(tx, instance_id, &changes.replaced_posts)?;
+        refresh::revive(tx, instance_id, policy, asked_at_ms, &changes.revived_posts)?;
+        if source.refreshing && source.has_unrefreshed {
+            let pending = refresh::PendingUnrefreshed::ask(tx, instance_id)?;
+            let adopted = pending.among(tx, &changes.adopted_posts)?;
+            let adopted: Vec<i64> = adopted.into_iter().collect();
+            // No request was sent for them, so their last answers stay the last.
+            refresh::revive(tx, instance_id, policy, i64::MIN, &adopted)?;
+        }
+        // Other sources that have them move their entries below their own roots.
+        let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
+        refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
+        // Here the clock is held, if it was not for history, and from here on nothing is awaited.
+        let ids = self.new_ids.take(tx, instance_id, now_ms)?;
+        post::insert(
+            tx,
+            (instance_id, source.id),
+            &changes.new_posts,
+            &accounts,
+            &ids,
+        )?;
+        references.write(tx, instance_id, &ids)?;
+        refresh::insert(tx, instance_id, &changes.new_freshness, &ids)?;
+        post::list_at(tx, instance_id, &changes.returned_posts, true, &ids)?;
+        post::list_at(tx, instance_id, &changes.relisted_posts, false, &ids)?;
+        post::publish(tx, instance_id, &changes.published_posts, &ids)?;
+        let new_entries = changes.new_entries.iter().map(|new| new.state.id);
+        source.shows(tx, new_entries, &ids)?;
+        entry::insert(tx, source.key, now_ms, &changes.new_entries, &ids)?;
+        entry::change(tx, source.key, &changes.changed_entries, &ids)?;
+        entry::set_hashes(tx, source.key, &changes.entry_hashes)?;
+        Ok(self.summary)
     }
 }

@@ -113,8 +113,6 @@ pub(crate) struct LockedSource {
 pub(crate) struct PendingSource {
     row: PendingRows<'static, (LockedSource, bool, i64)>,
     opening: PendingOpening,
-    /// Its lock, if it is no root.
-    locked: Option<PendingRows<'static, ()>>,
 }
 
 impl PendingSource {
@@ -124,11 +122,6 @@ impl PendingSource {
         tx: &mut Tx<'_>,
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
-        if let Some(locked) = self.locked
-            && tx.rows(locked)?.is_empty()
-        {
-            return Err(StoreError::NoSource);
-        }
         let last_opening = self.opening.read(tx)?;
         let row = tx.rows(self.row)?.pop();
         let (mut held, is_leased, last_fence) = row.ok_or(StoreError::NoSource)?;
@@ -144,24 +137,6 @@ impl LockedSource {
     /// Whether the world may read it.
     pub(crate) fn is_public(&self) -> bool {
         self.audience == Audience::Public
-    }
-
-    /// [`LockedSource::load_later`] of a source that is no root of the write: it is locked until the commit.
-    /// All writes lock sources in the order of their IDs.
-    pub(crate) fn lock_later(
-        tx: &mut Tx<'_>,
-        source: SourceKey,
-    ) -> Result<PendingSource, StoreError> {
-        let locked = tx.query_later(
-            "select 1 from source where id = $1 and instance_id = $2 {locked}",
-            &[&source.id(), &source.instance_id()],
-            |_| Ok(()),
-        )?;
-        // What comes next sees what was committed before the lock was there.
-        LockedSource::load_later(tx, source).map(|pending| PendingSource {
-            locked: Some(locked),
-            ..pending
-        })
     }
 
     /// Reads the row that the write's root has locked, and checks the fencing number.
@@ -203,11 +178,7 @@ impl LockedSource {
                 Ok((held, row.bool("is_leased")?, row.i64("lease_fence")?))
             },
         )?;
-        Ok(PendingSource {
-            row,
-            opening,
-            locked: None,
-        })
+        Ok(PendingSource { row, opening })
     }
 
     /// Stores the lowest ID if it is one of these new entries, which may be of `ids`.
@@ -250,16 +221,10 @@ impl LockedSource {
         machine: &Machine,
     ) -> Result<(), StoreError> {
         let json = to_json("a source's machine", machine)?;
-        tx.execute_many_later(
-            "update source set machine = r.machine, readable = (source.readable or r.is_readable)
-             from {rows as r(id, machine, is_readable)}
-             where source.id = r.id and source.instance_id = $1",
-            &[&self.instance_id],
-            &[
-                Column::i64([self.id]),
-                Column::text([json.as_str()]),
-                Column::bool([machine.is_readable()]),
-            ],
+        tx.execute_later(
+            "update source set machine = $2, readable = (readable or $3)
+             where id = $1 and instance_id = $4",
+            &[&self.id, &json, &machine.is_readable(), &self.instance_id],
         )?;
         self.library.save(tx)?;
         gap::save(tx, self.key, stored, machine.ledger().gaps())

@@ -1,7 +1,6 @@
 //! Mirrored timelines: their sources, the entries of their posts, and the commits of answers.
 
 pub mod arrival;
-mod asked_page;
 mod backdate;
 pub mod change_feed;
 mod commit_summary;
@@ -18,7 +17,6 @@ mod library_news;
 mod look_up;
 pub mod machine;
 mod page;
-mod page_group;
 pub mod quarantine;
 pub mod source;
 mod source_audience;
@@ -32,6 +30,6 @@ pub use commit_summary::CommitSummary;
 pub use library_news::{listed_in, notify};
 pub use look_up::{CommitLookUp, GoneProof, commit_look_up};
 pub use machine::{CommitMachine, commit_machine};
-pub use page::{CommitPage, PageOutcome, commit_page, commit_pages};
+pub use page::{CommitPage, commit_page};
 pub use quarantine::{CommitRetried, commit_retried};
 pub use stream::{CommitEvents, ReceivedEvent, commit_events};

@@ -1,16 +1,29 @@
+use std::collections::HashSet;
+
 use driftline_core::{
     answer::{Abilities, Page},
+    post::Post,
     refresh::Policy,
-    timeline::{Machine, Reading, Request, Settings},
+    timeline::{AbsenceRange, Machine, Reading, Request, RequestPurpose, Settings, Stored},
+    upstream_id::{Key, UpstreamId},
 };
-use driftline_db::Tx;
+use driftline_db::{PendingRows, Tx};
 
 use crate::{
     error::StoreError,
     id_types::SourceKey,
-    mirror::{asked_page::AskedPage, commit_summary::CommitSummary, page_group},
-    posts::rehash::HashStored,
-    refresh::Claims,
+    mirror::{
+        commit_summary::CommitSummary,
+        departure::{self, Departures},
+        entry::{self, PendingBelow},
+        gap,
+        held_instance::hold_instance,
+        intake::{self, IntakeContext, PostObservation},
+        machine::LockedSource,
+        quarantine,
+    },
+    posts::{reference, rehash::HashStored},
+    refresh::{Claims, RecountContext},
 };
 
 /// A page to commit, with the machine that requested it.
@@ -48,71 +61,243 @@ pub fn commit_page(
     tx: &mut Tx<'_>,
     commit: &CommitPage<'_>,
 ) -> Result<(Machine, CommitSummary), StoreError> {
-    match commit_pages(tx, std::slice::from_ref(commit))?.pop() {
-        Some(PageOutcome::Committed(machine, summary)) => Ok((*machine, summary)),
-        Some(PageOutcome::Refused(error)) => Err(error),
-        Some(PageOutcome::Alone) | None => {
-            Err(StoreError::unreadable("a page", &"it is not alone"))
+    let CommitPage { reading, page, .. } = *commit;
+    let (posts, keys) = (page.listed.len(), reading.keys.len());
+    if posts != keys {
+        return Err(StoreError::PageMismatch { posts, keys });
+    }
+    let asked_at_ms = page.headers.sent_at_ms;
+    let is_history = commit.machine.is_history(commit.request, reading);
+    let absence = commit.machine.absence_range(commit.request, reading);
+    let is_proven = absence.as_ref().is_some_and(|range| range.is_proven);
+    let earlier = absence
+        .as_ref()
+        .map_or(&[][..], |range| &range.shown)
+        .to_vec();
+    let range = absence.map(|AbsenceRange { low, high, .. }| (low, high));
+    let (ranges, mut listed) = match &range {
+        Some(range) => readable(range.clone(), commit),
+        None => <_>::default(),
+    };
+    listed.extend(earlier);
+    let listed: HashSet<&str> = listed.iter().map(Key::as_str).collect();
+    // The root, and all that is read of the source itself: one round trip.
+    let source = LockedSource::load_later(tx, commit.source)?;
+    let gaps = gap::load_later(tx, commit.source)?;
+    let entries = PendingEntries::ask(tx, commit, is_history)?;
+    let live = ranges
+        .iter()
+        .map(|(low, high)| {
+            departure::live_later(tx, commit.source, (low, high), &listed, asked_at_ms)
+        })
+        .collect::<Result<_, _>>()?;
+    let mut source = source.check(tx, commit.fence)?;
+    let gaps = tx.rows(gaps)?;
+    let listing = listing(tx, commit, entries)?;
+    let absent = departure::absent(tx, source.instance_id, live)?;
+    let context = IntakeContext::answered(
+        asked_at_ms,
+        commit.now_ms,
+        commit.policy,
+        commit.hash_stored,
+    );
+    let recount = RecountContext {
+        instance_id: source.instance_id,
+        policy: commit.policy,
+        claims: commit.claims,
+        asked_at_ms,
+        now_ms: commit.now_ms,
+    };
+    // From here on the instance may be held, and at the end the local clock, for which other sources
+    // wait: all reads that can be done before are done, or travel along.
+    entry::mark_shown(tx, source.key, &listing.shown)?;
+    let proves = range.as_ref().filter(|_| is_proven);
+    quarantine::take_in(tx, source.key, page, reading, proves)?;
+    let departures = match is_proven {
+        true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
+        false => Departures::suspected(absent),
+    };
+    let live_below = match commit.machine.nothing_below(commit.request, reading) {
+        Some(high) => Some(PendingBelow::ask(tx, commit.source, high)?),
+        None => None,
+    };
+    // Whoever holds the instance may wait for rows that recounts write, so that none is written before
+    // it is held.
+    let recounts = recount.ask(tx, listing.recount_candidates)?;
+    let observations = &listing.observations;
+    let held = hold_instance(tx, &source, observations, context)?;
+    let recounted = recounts.read(tx)?.write(tx)?;
+    let taken = match held {
+        Some(held) => intake::take_in_held(tx, &mut source, observations, context, held)?,
+        None => CommitSummary::default(),
+    };
+    let (instance, unmapped) = (source.instance_id, &recounted.unmapped);
+    reference::assign(tx, instance, unmapped, commit.now_ms)?;
+    let live_below = match live_below {
+        Some(below) => below.read(tx)?,
+        None => None,
+    };
+    let stored = Stored {
+        live_below,
+        new: listing.new,
+        edited: taken.edited,
+        absent: departures.suspects,
+    };
+    let machine = after_page(commit, &stored, is_history);
+    source.save_over(tx, gaps, &machine)?;
+    let summary = CommitSummary {
+        absent: stored.absent.len() as u64,
+        left: departures.left,
+        recounted: recounted.posts,
+        update_count: source.library.update_count,
+        ..taken
+    };
+    Ok((machine, summary))
+}
+
+/// What of a range a page shows: the parts where no unreadable item without a position may stand for a
+/// stored post, and the positions of the page's items.
+fn readable(range: (Key, Key), commit: &CommitPage<'_>) -> (Vec<(Key, Key)>, Vec<Key>) {
+    let CommitPage { reading, page, .. } = *commit;
+    let key = |id: &Option<UpstreamId>| reading.scheme?.key(id.as_ref()?).ok();
+    let mut listed = reading.keys.clone();
+    let mut ranges = vec![range];
+    for item in &page.unreadable {
+        if let Some(position) = key(&item.position) {
+            listed.push(position);
+            continue;
         }
+        let above = key(&item.above).unwrap_or_else(Key::highest);
+        let below = key(&item.below).unwrap_or_default();
+        let parts = ranges.into_iter().flat_map(|(low, high)| {
+            let upper = ((&low).max(&above).clone(), high.clone());
+            [(low, high.min(below.clone())), upper]
+        });
+        ranges = parts.filter(|(low, high)| low < high).collect();
+    }
+    (ranges, listed)
+}
+
+fn after_page(commit: &CommitPage<'_>, stored: &Stored, is_history: bool) -> Machine {
+    let CommitPage { reading, page, .. } = *commit;
+    let mut machine = commit.machine.clone();
+    machine.page(
+        commit.settings,
+        commit.abilities,
+        commit.request,
+        reading,
+        &page.headers,
+        stored,
+    );
+    // The newest, so that one backdated post does not end a history early.
+    let times = page.listed.iter().map(|listed| listed.post.created_at_ms);
+    if is_history && let Some(newest_ms) = times.flatten().max() {
+        machine.history_reached(reading, newest_ms);
+    }
+    machine
+}
+
+/// The posts of a page, sorted by what becomes of them.
+struct Listing<'a> {
+    /// Posts that may be news, the oldest first and each position once.
+    observations: Vec<PostObservation<'a>>,
+    /// Stored posts whose content has not changed.
+    recount_candidates: Vec<(i64, &'a Post)>,
+    /// For each listed post, whether no page of the source had shown it.
+    new: Vec<bool>,
+    /// The entries that only a stream had shown, or that a page lacked.
+    shown: Vec<i64>,
+}
+
+/// The entries that a source has of a page, which are asked for along with what is asked next.
+struct PendingEntries {
+    /// Whether the page lists each of its positions for the first time.
+    is_once: Vec<bool>,
+    entries: PendingRows<'static, entry::Known>,
+    /// The highest position of the source, where a first page of history asks for it.
+    newest: Option<PendingRows<'static, Option<String>>>,
+    is_history: bool,
+}
+
+impl PendingEntries {
+    fn ask(
+        tx: &mut Tx<'_>,
+        commit: &CommitPage<'_>,
+        is_history: bool,
+    ) -> Result<PendingEntries, StoreError> {
+        let source = commit.source;
+        let keys = &commit.reading.keys;
+        let mut once = HashSet::with_capacity(keys.len());
+        let is_once: Vec<bool> = keys.iter().map(|key| once.insert(key)).collect();
+        let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
+        // A first page of history may hold posts above what a stream has shown already: those are new.
+        let is_first = matches!(commit.request.purpose, RequestPurpose::Poll);
+        let newest = match is_history && is_first {
+            true => Some(entry::newest_position_later(tx, source)?),
+            false => None,
+        };
+        Ok(PendingEntries {
+            is_once,
+            entries: entry::at_later(tx, source, &positions)?,
+            newest,
+            is_history,
+        })
     }
 }
 
-/// What became of a page that was to be committed with others.
-#[derive(Debug)]
-pub enum PageOutcome {
-    /// It is written, with the machine after it.
-    Committed(Box<Machine>, CommitSummary),
-    /// Its source is gone, or read by another process, or the page is none of its request.
-    Refused(StoreError),
-    /// It has to be committed alone, in the next transaction.
-    Alone,
-}
-
-/// Commits pages of different sources as [`commit_page`] does each of them, in step: what they send is merged,
-/// and costs about as much as one page. Returns their outcomes, in their order; to be written below
-/// [`Root::none`](driftline_db::Root::none), since it locks the sources itself.
-///
-/// # Errors
-/// If the database failed, for all of them.
-pub fn commit_pages(
+fn listing<'a>(
     tx: &mut Tx<'_>,
-    commits: &[CommitPage<'_>],
-) -> Result<Vec<PageOutcome>, StoreError> {
-    // Locks are taken in the order of their keys.
-    let mut order: Vec<usize> = (0..commits.len()).collect();
-    order.sort_unstable_by_key(|index| commits[*index].source);
-    order.dedup_by_key(|index| commits[*index].source);
-    let is_group = order.len() > 1;
-    if is_group && tx.is_distributed() {
-        // There each instance more is a node more to commit on.
-        order.truncate(1);
+    commit: &CommitPage<'a>,
+    pending: PendingEntries,
+) -> Result<Listing<'a>, StoreError> {
+    let CommitPage { reading, page, .. } = *commit;
+    let PendingEntries {
+        is_once,
+        is_history,
+        ..
+    } = pending;
+    let newest = match pending.newest {
+        Some(newest) => tx.rows(newest)?.pop().flatten(),
+        None => None,
+    };
+    let newest = newest.as_deref();
+    let is_below = |key: &Key| newest.is_none_or(|newest| key.as_str() <= newest);
+    // The page above a range in doubt begins above it.
+    let end = match &commit.request.purpose {
+        RequestPurpose::Fill { high, .. } => Some(high),
+        _ => None,
+    };
+    let mut entries = entry::by_position(tx.rows(pending.entries)?);
+    let mut observations = Vec::new();
+    let mut recount_candidates = Vec::new();
+    let mut shown = Vec::new();
+    let mut new = vec![false; reading.keys.len()];
+    let listed = reading.keys.iter().zip(&page.listed);
+    for (index, (key, listed)) in listed.enumerate().rev() {
+        if !is_once[index] {
+            continue;
+        }
+        let entry = entries.remove(key.as_str());
+        let streamed = entry.as_ref().filter(|entry| entry.streamed);
+        let is_marked = |entry: &&entry::Known| entry.streamed || entry.is_absent;
+        shown.extend(entry.as_ref().filter(is_marked).map(|entry| entry.id));
+        new[index] = streamed.is_some() || entry.is_none();
+        let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
+        let mut observation = PostObservation::new(&listed.post, key.as_str(), position_ms, entry);
+        observation.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
+        if observation.may_be_news() {
+            observations.push(observation);
+        } else if let Some(entry) = &observation.entry
+            && let Some(look) = entry.look
+            && look.is_outdated_by(&listed.post, page.headers.sent_at_ms)
+        {
+            recount_candidates.push((entry.post_id, &listed.post));
+        }
     }
-    let mut outcomes: Vec<PageOutcome> = commits.iter().map(|_| PageOutcome::Alone).collect();
-    let mut asked = Vec::with_capacity(order.len());
-    tx.in_step(order, |tx, index| {
-        let commit = &commits[index];
-        if is_group && commit.machine.is_history(commit.request, commit.reading) {
-            // It holds the clock while it looks for free IDs.
-            return Ok(());
-        }
-        match AskedPage::ask(tx, commit)? {
-            Ok(page) => asked.push((index, page)),
-            Err(mismatch) => outcomes[index] = PageOutcome::Refused(mismatch),
-        }
-        Ok::<_, StoreError>(())
-    })?;
-    let mut sources = Vec::with_capacity(asked.len());
-    let mut pages = Vec::with_capacity(asked.len());
-    for (index, page) in asked {
-        match page.check(tx) {
-            Ok((source, page)) => {
-                sources.push(source);
-                pages.push((index, page));
-            }
-            Err(StoreError::Db(error)) => return Err(StoreError::Db(error)),
-            Err(refusal) => outcomes[index] = PageOutcome::Refused(refusal),
-        }
-    }
-    page_group::commit(tx, sources, pages, &mut outcomes)?;
-    Ok(outcomes)
+    Ok(Listing {
+        observations,
+        recount_candidates,
+        new,
+        shown,
+    })
 }

@@ -206,12 +206,16 @@ pub(crate) fn take_in(
 ) -> Result<(), StoreError> {
     let listed = page.listed.iter().map(|listed| key_of(&listed.position));
     let listed: Vec<String> = listed.collect();
-    tx.execute_many_later(
-        "delete from quarantine using {rows as r(item)}
-         where quarantine.source_id = $1 and quarantine.instance_id = $2 and quarantine.item = r.item",
-        &[&source.id(), &source.instance_id()],
-        &[Column::text(listed.iter().map(|key| &**key))],
-    )?;
+    if !listed.is_empty() {
+        tx.execute_later(
+            "delete from quarantine where source_id = $1 and item {in $2} and instance_id = $3",
+            &[
+                &source.id(),
+                &Column::text(listed.iter().map(|key| &**key)),
+                &source.instance_id(),
+            ],
+        )?;
+    }
     if !page.unreadable.is_empty() {
         return keep(tx, source, page, reading);
     }

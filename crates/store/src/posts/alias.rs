@@ -1,6 +1,6 @@
 //! Aliases: further IDs by which a post is found, such as those of its entries.
 
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{DbError, Tx};
 
 use crate::new_ids::TakenIds;
 
@@ -16,13 +16,12 @@ pub(crate) fn add(
     // A post that returns may take the ID of the entry that shows it.
     tx.execute_many_later(
         "insert into entry_alias (id, instance_id, post_id, source_id)
-         select r.id, $1, r.post_id, r.source_id from {rows as r(id, post_id, source_id)} where true
+         select r.id, $1, r.post_id, $2 from {rows as r(id, post_id)} where true
          on conflict ({key id + instance_id}) do update set post_id = excluded.post_id",
-        &[&instance_id],
+        &[&instance_id, &source_id],
         &[
             ids.column(aliases.iter().map(|(id, _)| *id)),
             ids.column(aliases.iter().map(|(_, post_id)| *post_id)),
-            Column::i64(aliases.iter().map(|_| source_id)),
         ],
     )
 }

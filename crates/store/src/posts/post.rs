@@ -114,43 +114,21 @@ fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
 
 /// Reads what was asked for by [`stored_later`], and its posts.
 pub(crate) fn read_stored(tx: &mut Tx<'_>, pending: PendingStored) -> Result<Stored, DbError> {
-    stored_posts_later(tx, pending)?.read(tx)
-}
-
-/// What is stored of upstream IDs, of which the posts are asked for.
-pub(crate) struct PendingPosts {
-    references: HashMap<String, i64>,
-    posts: PendingRows<'static, Known>,
-}
-
-impl PendingPosts {
-    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Stored, DbError> {
-        let posts = tx.rows(self.posts)?.into_iter();
-        Ok(Stored {
-            posts: posts.map(|post| (post.upstream_id.clone(), post)).collect(),
-            references: self.references,
-        })
-    }
-}
-
-/// Reads what was asked for by [`stored_later`], and asks for its posts, along with what is asked next.
-pub(crate) fn stored_posts_later(
-    tx: &mut Tx<'_>,
-    pending: PendingStored,
-) -> Result<PendingPosts, DbError> {
     let PendingStored { instance_id, rows } = pending;
-    let mut references = HashMap::new();
+    let rows = tx.rows(rows)?;
+    let mut stored = Stored::default();
     let mut ids = Vec::new();
-    for (upstream_id, post_id, reference_id) in tx.rows(rows)? {
+    for (upstream_id, post_id, reference_id) in rows {
         ids.extend(Some(post_id).filter(|id| *id > 0));
         if let Some(id) = reference_id {
-            references.insert(upstream_id, id);
+            stored.references.insert(upstream_id, id);
         }
     }
-    Ok(PendingPosts {
-        references,
-        posts: by_ids_later(tx, instance_id, &ids)?,
-    })
+    if !ids.is_empty() {
+        let posts = by_ids(tx, instance_id, &ids)?.into_values();
+        stored.posts = posts.map(|post| (post.upstream_id.clone(), post)).collect();
+    }
+    Ok(stored)
 }
 
 /// Stored posts of an instance by their IDs here.
@@ -159,27 +137,16 @@ pub(crate) fn by_ids(
     instance_id: i64,
     ids: &[i64],
 ) -> Result<HashMap<i64, Known>, DbError> {
-    let found = by_ids_later(tx, instance_id, ids)?;
-    let found = tx.rows(found)?.into_iter();
-    Ok(found.map(|post| (post.id, post)).collect())
-}
-
-/// Stored posts of an instance, along with what is asked next.
-fn by_ids_later(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    ids: &[i64],
-) -> Result<PendingRows<'static, Known>, DbError> {
-    tx.query_each_later(
+    let found = tx.query(
         &format!(
             "select {COLUMNS} from post p
              left join freshness f on f.post_id = p.id and f.instance_id = p.instance_id
-             where p.id = {{row 1}} and p.instance_id = $1"
+             where p.id {{in $1}} and p.instance_id = $2"
         ),
-        &[&instance_id],
-        &[Column::i64(ids.iter().copied())],
+        &[&Column::i64(ids.iter().copied()), &instance_id],
         from_row,
-    )
+    )?;
+    Ok(found.into_iter().map(|post| (post.id, post)).collect())
 }
 
 pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {

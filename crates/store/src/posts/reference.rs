@@ -118,21 +118,16 @@ pub(crate) fn hold_unknown(
     references: &mut References,
     known: &LocalIds,
 ) -> Result<(), StoreError> {
-    keep_unknown(references, known);
-    if *references != References::default() {
-        instance::hold(tx, instance_id)?;
-    }
-    Ok(())
-}
-
-/// Leaves only the references that are not among the known ones.
-pub(crate) fn keep_unknown(references: &mut References, known: &LocalIds) {
     references
         .posts
         .retain(|id| !known.posts.contains_key(&*without_nul(id.as_str())));
     references
         .accounts
         .retain(|id| !known.accounts.contains_key(&*without_nul(id.as_str())));
+    if *references != References::default() {
+        instance::hold(tx, instance_id)?;
+    }
+    Ok(())
 }
 
 /// What posts name, together.

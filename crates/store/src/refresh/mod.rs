@@ -50,8 +50,7 @@ pub(crate) use freshness::{
     by_ids as states, insert, retire, revive, set_state_hashes, unschedule,
 };
 pub(crate) use outbox::add_to_outbox;
-pub(crate) use recheck::PendingRechecks;
-pub(crate) use recount::{Look, PendingRecounts, RecountContext, Recounts};
+pub(crate) use recount::{Look, RecountContext};
 pub(crate) use unrefreshed::{PendingUnrefreshed, held_by};
 
 /// How many buckets an instance has. Claims in different buckets need not wait for each other.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::{answer::Page, timeline::Reading};
-use driftline_db::{Column, PendingRows, Tx};
+use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
@@ -29,53 +29,32 @@ pub fn rechecks_after(
     reading: &Reading,
     page: &Page,
 ) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
-    PendingRechecks::ask(tx, source, reading)?.read(tx, reading, page)
-}
-
-/// What [`rechecks_after`] reads, asked for along with what is asked next.
-pub(crate) struct PendingRechecks(PendingRows<'static, (String, (LocalId, Option<Look>))>);
-
-impl PendingRechecks {
-    pub(crate) fn ask(
-        tx: &mut Tx<'_>,
-        source: SourceKey,
-        reading: &Reading,
-    ) -> Result<PendingRechecks, StoreError> {
-        Ok(PendingRechecks(tx.query_each_later(
-            &format!(
-                "select e.position, e.post_id, {}
-                 from entry e
-                 join freshness f on f.post_id = e.post_id and f.instance_id = e.instance_id
-                 where e.source_id = $1 and e.instance_id = $2 and e.position = {{row 1}}
-                     and f.due_at_ms is not null",
-                Look::COLUMNS
-            ),
-            &[&source.id(), &source.instance_id()],
-            &[Column::text(reading.keys.iter().map(|key| key.as_str()))],
-            |row| {
-                let post: LocalId = from_sql(row.i64("post_id")?)?;
-                Ok((row.text("position")?, (post, Look::from_row(row)?)))
-            },
-        )?))
-    }
-
-    pub(crate) fn read(
-        self,
-        tx: &mut Tx<'_>,
-        reading: &Reading,
-        page: &Page,
-    ) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
-        let found: HashMap<String, _> = tx.rows(self.0)?.into_iter().collect();
-        let posts = reading.keys.iter().zip(&page.listed).map(|(key, listed)| {
-            let &(post, look) = found.get(key.as_str())?;
-            let look = look?;
-            let differs = look.state_hash != Some(listed.post.hashes.state);
-            let recheck_at_ms = look.at_ms.saturating_add(RECOUNT_PAUSE_MS);
-            Some(RecheckAfter {
-                post,
-                recheck_at_ms: (differs || look.in_doubt).then_some(recheck_at_ms),
-            })
-        });
-        Ok(posts.collect())
-    }
+    let found = tx.query_each(
+        &format!(
+            "select e.position, e.post_id, {}
+             from entry e
+             join freshness f on f.post_id = e.post_id and f.instance_id = e.instance_id
+             where e.source_id = $1 and e.instance_id = $2 and e.position = {{row 1}}
+                 and f.due_at_ms is not null",
+            Look::COLUMNS
+        ),
+        &[&source.id(), &source.instance_id()],
+        &[Column::text(reading.keys.iter().map(|key| key.as_str()))],
+        |row| {
+            let post: LocalId = from_sql(row.i64("post_id")?)?;
+            Ok((row.text("position")?, (post, Look::from_row(row)?)))
+        },
+    )?;
+    let found: HashMap<String, _> = found.into_iter().collect();
+    let posts = reading.keys.iter().zip(&page.listed).map(|(key, listed)| {
+        let &(post, look) = found.get(key.as_str())?;
+        let look = look?;
+        let differs = look.state_hash != Some(listed.post.hashes.state);
+        let recheck_at_ms = look.at_ms.saturating_add(RECOUNT_PAUSE_MS);
+        Some(RecheckAfter {
+            post,
+            recheck_at_ms: (differs || look.in_doubt).then_some(recheck_at_ms),
+        })
+    });
+    Ok(posts.collect())
 }

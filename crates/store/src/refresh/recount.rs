@@ -19,7 +19,7 @@ use crate::{
     error::StoreError,
     posts::{
         post::PostVersion,
-        reference::{self, PendingLocalIds},
+        reference::{self, LocalIds, PendingLocalIds},
     },
 };
 
@@ -89,7 +89,10 @@ impl<'p> RecountContext<'p> {
         // A due time that is locked holds the post: a save that is under way has moved it. So the state
         // is read after it.
         let free = schedule::lock_free_later(tx, self.instance_id, ids.iter().copied())?;
-        let states = stored::by_ids_later(tx, self.instance_id, &ids)?;
+        let states = match ids.is_empty() {
+            true => None,
+            false => Some(stored::by_ids_later(tx, self.instance_id, &ids)?),
+        };
         Ok(PendingRecounts {
             named: PendingLocalIds::ask(tx, self.instance_id, &named)?,
             context: self,
@@ -110,22 +113,25 @@ pub(crate) struct PendingRecounts<'a, 'p> {
     context: RecountContext<'p>,
     candidates: Vec<(i64, &'a Post)>,
     free: PendingRows<'static, Slot>,
-    states: PendingStates,
+    states: Option<PendingStates>,
     named: PendingLocalIds,
 }
 
 impl<'a, 'p> PendingRecounts<'a, 'p> {
-    /// Takes the posts as if they had been looked up. It is written by [`Recounts::write`].
+    /// Takes the posts as if they had been looked up. Removes their due times; everything else is
+    /// written by [`Recounts::write`].
     pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Recounts<'a, 'p>, StoreError> {
         let free = tx.rows(self.free)?;
-        let states: States = tx.rows(self.states)?.into_iter().collect();
+        schedule::remove_later(tx, &free)?;
+        let states = match self.states {
+            Some(states) => tx.rows(states)?.into_iter().collect(),
+            None => States::default(),
+        };
         let mut recounts = Recounts {
             context: self.context,
             changes: RefreshChanges::default(),
-            removed: free.clone(),
-            unmapped: References::default(),
+            named: self.named.read(tx)?,
         };
-        let named = self.named.read(tx)?;
         let mut free: HashMap<i64, Slot> =
             free.into_iter().map(|slot| (slot.post_id, slot)).collect();
         for (post_id, post) in &self.candidates {
@@ -136,9 +142,6 @@ impl<'a, 'p> PendingRecounts<'a, 'p> {
                 recounts.take(post, slot, refresh_state);
             }
         }
-        let posts = recounts.changes.recounted.iter();
-        recounts.unmapped = named_by(posts.map(|version| version.post));
-        reference::keep_unknown(&mut recounts.unmapped, &named);
         Ok(recounts)
     }
 }
@@ -147,11 +150,8 @@ impl<'a, 'p> PendingRecounts<'a, 'p> {
 pub(crate) struct Recounts<'a, 'p> {
     context: RecountContext<'p>,
     changes: RefreshChanges<'a>,
-    /// The due times that the posts had.
-    removed: Vec<Slot>,
-    /// What they name without a local ID: to be assigned last, since that may hold the clock. If it is
-    /// anything, the instance must be held.
-    pub(crate) unmapped: References,
+    /// The local IDs of what the posts name.
+    named: LocalIds,
 }
 
 impl<'a> Recounts<'a, '_> {
@@ -197,22 +197,31 @@ impl<'a> Recounts<'a, '_> {
         });
     }
 
-    /// Whether they need the instance, beyond what they write.
-    pub(crate) fn name_unknown(&self) -> bool {
-        self.unmapped != References::default()
-    }
-
-    /// Writes them, but for the local IDs of what the posts name. Returns how many posts there are.
-    pub(crate) fn write(&self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
+    /// Writes them, but for the local IDs of what the posts name.
+    pub(crate) fn write(self, tx: &mut Tx<'_>) -> Result<Recounted, StoreError> {
         let RecountContext {
             instance_id,
             now_ms,
             ..
         } = self.context;
-        schedule::remove_later(tx, &self.removed)?;
+        let posts = self.changes.recounted.iter().map(|version| version.post);
+        let mut unmapped = named_by(posts);
+        reference::hold_unknown(tx, instance_id, &mut unmapped, &self.named)?;
         self.changes.write(tx, instance_id, now_ms)?;
-        Ok(self.changes.recounted.len() as u64)
+        Ok(Recounted {
+            posts: self.changes.recounted.len() as u64,
+            unmapped,
+        })
     }
+}
+
+/// What was recounted.
+pub(crate) struct Recounted {
+    /// How many posts.
+    pub(crate) posts: u64,
+    /// What they name without a local ID; if that is anything, the instance is held. To be assigned
+    /// last, since it may hold the clock.
+    pub(crate) unmapped: References,
 }
 
 /// The shortest time from a look-up to a recount, ms.

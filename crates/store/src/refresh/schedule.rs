@@ -72,15 +72,11 @@ pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbErro
     let Some(first) = slots.first() else {
         return Ok(());
     };
-    let sql = "delete from schedule using {rows as r(bucket, due_at_ms, post_id)}
-         where schedule.instance_id = $1 and schedule.bucket = r.bucket
-             and schedule.due_at_ms = r.due_at_ms and schedule.post_id = r.post_id";
-    let [bucket, due_at_ms, post_id, _] = columns(slots);
-    tx.execute_many_later(
-        sql,
-        &[&instance_of(first.bucket)],
-        &[bucket, due_at_ms, post_id],
-    )
+    let sql = format!(
+        "delete from schedule where instance_id = $1 and ({COLUMNS}) in
+             (select {COLUMNS} from {{rows as r({ROW})}})"
+    );
+    tx.execute_many_later(&sql, &[&instance_of(first.bucket)], &columns(slots))
 }
 
 /// Locks the due times of posts, but for those that another transaction holds, along with what is

@@ -35,17 +35,16 @@ pub(crate) fn by_ids_later(
     instance_id: i64,
     post_ids: &[i64],
 ) -> Result<PendingStates, DbError> {
-    tx.query_each_later(
+    tx.query_later(
         &format!(
             "select {}, {}, first_source_id
              from freshness f
              left join post p on p.id = f.post_id and p.instance_id = f.instance_id
-             where f.post_id = {{row 1}} and f.instance_id = $1",
+             where f.post_id {{in $1}} and f.instance_id = $2",
             freshness::COLUMNS,
             post::COLUMNS
         ),
-        &[&instance_id],
-        &[Column::i64(post_ids.iter().copied())],
+        &[&Column::i64(post_ids.iter().copied()), &instance_id],
         |row| {
             let mut state = freshness::from_row(row)?;
             let source = row.opt_i64("first_source_id")?;
