@@ -31,7 +31,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(23, "notifications", 17, include_str!("../migrations/0023_notifications.sql")),
     // An older program that deletes an account would leave what that kept.
     step(24, "library objects", 24, include_str!("../migrations/0024_library_objects.sql")),
-    step(25, "people's sources", 25, include_str!("../migrations/0025_peoples_sources.sql")),
+    step(25, "peoples sources", 25, include_str!("../migrations/0025_peoples_sources.sql")),
 ];
 
 const fn step(
