@@ -37,7 +37,10 @@ fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
     let new = source::NewSource {
         owner,
         audience,
-        ..new_source(name)
+        ..match owner {
+            Owner::Operator => new_source(name),
+            Owner::Account(account) => new_source(&format!("account{account}/{name}")),
+        }
     };
     let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
     let mut world = World::of(store, added.expect("a write").expect("a free name"));
