@@ -32,6 +32,7 @@ pub static MIGRATIONS: &[Migration] = &[
     // An older program that deletes an account would leave what that kept.
     step(24, "library objects", 24, include_str!("../migrations/0024_library_objects.sql")),
     step(25, "peoples sources", 25, include_str!("../migrations/0025_peoples_sources.sql")),
+    step(26, "server keys", 25, include_str!("../migrations/0026_server_keys.sql")),
 ];
 
 const fn step(
