@@ -15,16 +15,16 @@ pub(crate) mod opaque_secret;
 mod passphrase;
 mod scope;
 mod throttle;
+mod token_keys;
 mod viewer;
 
 pub use authorization::{Authorization, OperatorToken, OperatorTokenError, refuse_other_sites};
 pub use caller_cache::CallerCache;
-pub use native_token::{
-    AUTH_LIFETIME_MS, KEY_OVERLAP_MS, KEY_SETTLING_MS, NativeTokens, TokenKeys, TokenKeysError,
-};
+pub use native_token::{AUTH_LIFETIME_MS, NativeTokens};
 pub use passphrase::{HashError, PassphraseHasher, Verified};
 pub use scope::{Scope, ScopeSet, UnknownScope};
 pub use throttle::{Throttle, ThrottleRule, TooEarly, network};
+pub use token_keys::{KEY_OVERLAP_MS, KEY_SETTLING_MS, TokenKeys, TokenKeysError};
 
 pub(crate) use authorization::{is_of_another_site, is_own_name};
 pub(crate) use caller::{CallerKind, LoggedIn, MayRead, OperatorOrAccount, WithToken};
