@@ -28,7 +28,7 @@ use driftline_api::{
 };
 use driftline_core::answer::{AnswerHeaders, Listed, Page};
 use driftline_mirror::{Policies, SourceHealth};
-use driftline_server::{LocalMirror, api_description};
+use driftline_server::{LocalMirror, admin::Host, api_description};
 use driftline_store::{Store, Target};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -218,6 +218,7 @@ fn ours(store: &Store) -> Router {
         feed: Feed::new(store.clone()),
         mirror: Arc::new(LocalMirror {
             store: store.clone(),
+            host: Host::of(store),
             policies: Policies::default(),
             sources: SourceHealth::default(),
             store_disk: driftline_runtime::StoreDisk::default(),

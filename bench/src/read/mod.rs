@@ -17,7 +17,7 @@ use driftline_api::{
     router,
 };
 use driftline_mirror::{Policies, SourceHealth};
-use driftline_server::{LocalMirror, api_description};
+use driftline_server::{LocalMirror, admin::Host, api_description};
 use driftline_store::{Store, Target};
 use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 
@@ -114,6 +114,7 @@ impl Site {
             feed: Feed::new(store.clone()),
             mirror: Arc::new(LocalMirror {
                 store: store.clone(),
+                host: Host::of(&store),
                 policies: Policies::default(),
                 sources: SourceHealth::default(),
                 store_disk: driftline_runtime::StoreDisk::default(),

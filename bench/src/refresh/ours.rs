@@ -117,6 +117,7 @@ impl Worker {
         let save = Save {
             claim,
             answers,
+            put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
             hash_stored: |_| None,
