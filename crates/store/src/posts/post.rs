@@ -79,54 +79,52 @@ pub(crate) fn stored(
     read_stored(tx, rows)
 }
 
-/// The rows of upstream IDs that were asked for: for [`read_stored`].
-pub(crate) struct PendingStored {
-    instance_id: i64,
-    rows: PendingRows<'static, UpstreamRow>,
-}
+/// What is stored of upstream IDs that were asked for: for [`read_stored`].
+pub(crate) struct PendingStored(PendingRows<'static, UpstreamRow>);
 
-/// What is stored of those upstream IDs, along with what is asked next.
+/// What is stored of those upstream IDs, along with what is asked next. The posts come with them: whoever
+/// holds the instance waits for one answer, not for two.
 pub(crate) fn stored_later(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<PendingStored, DbError> {
     let rows = tx.query_each_later(
-        "select upstream_id, post_id, reference_id from upstream_post
-         where upstream_id = {row 1} and instance_id = $1",
+        &format!(
+            "select u.upstream_id as named_id, u.reference_id, {COLUMNS} from upstream_post u
+             left join post p on p.id = u.post_id and p.instance_id = $1
+             left join freshness f on f.post_id = u.post_id and f.instance_id = $1
+             where u.upstream_id = {{row 1}} and u.instance_id = $1"
+        ),
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
         upstream_row,
     )?;
-    Ok(PendingStored { instance_id, rows })
+    Ok(PendingStored(rows))
 }
 
-/// An upstream ID, its post's ID (0 without a post) and the ID by which it is named.
-pub(crate) type UpstreamRow = (String, i64, Option<i64>);
+/// An upstream ID, the ID by which it is named, and its post, if there is one.
+type UpstreamRow = (String, Option<i64>, Option<Known>);
 
 fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
+    let has_post = row.opt_i64("id")?.is_some();
     Ok((
-        row.text("upstream_id")?,
-        row.i64("post_id")?,
+        row.text("named_id")?,
         row.opt_i64("reference_id")?,
+        has_post.then(|| from_row(row)).transpose()?,
     ))
 }
 
-/// Reads what was asked for by [`stored_later`], and its posts.
+/// Reads what was asked for by [`stored_later`].
 pub(crate) fn read_stored(tx: &mut Tx<'_>, pending: PendingStored) -> Result<Stored, DbError> {
-    let PendingStored { instance_id, rows } = pending;
-    let rows = tx.rows(rows)?;
     let mut stored = Stored::default();
-    let mut ids = Vec::new();
-    for (upstream_id, post_id, reference_id) in rows {
-        ids.extend(Some(post_id).filter(|id| *id > 0));
+    for (upstream_id, reference_id, post) in tx.rows(pending.0)? {
         if let Some(id) = reference_id {
             stored.references.insert(upstream_id, id);
         }
-    }
-    if !ids.is_empty() {
-        let posts = by_ids(tx, instance_id, &ids)?.into_values();
-        stored.posts = posts.map(|post| (post.upstream_id.clone(), post)).collect();
+        if let Some(post) = post {
+            stored.posts.insert(post.upstream_id.clone(), post);
+        }
     }
     Ok(stored)
 }

@@ -90,7 +90,7 @@ fn a_commit_of_a_page_waits_for_four_answers_at_most() {
         if round + 1 == ROUNDS {
             assert_eq!(
                 (of_new, of_shared, of_counts, of_all, of_nothing),
-                (3, 4, 3, 4, 2)
+                (3, 3, 3, 3, 2)
             );
         }
     }
