@@ -32,6 +32,8 @@ pub static MIGRATIONS: &[Migration] = &[
     // An older program that deletes an account would leave what that kept.
     step(24, "library objects", 24, include_str!("../migrations/0024_library_objects.sql")),
     step(25, "peoples sources", 25, include_str!("../migrations/0025_peoples_sources.sql")),
+    // An older program would read the hidden sources of threads as any others.
+    step(26, "threads", 26, include_str!("../migrations/0026_threads.sql")),
 ];
 
 const fn step(

@@ -27,6 +27,7 @@ mod sources;
 mod statuses;
 mod stream;
 mod streaming;
+mod threads;
 mod tokens;
 mod track;
 mod world;

@@ -18,6 +18,7 @@ mod named;
 mod places;
 mod status;
 mod stored;
+mod thread;
 
 use std::collections::HashSet;
 
@@ -38,6 +39,7 @@ pub use by_post_id::{PostKey, by_post_ids, keys};
 pub(crate) use entries::Standing;
 pub use named::named;
 pub use status::{at_its_place, status};
+pub use thread::{AnsweredBy, Thread, thread};
 
 /// A part of a timeline, with Mastodon's bounds.
 ///
