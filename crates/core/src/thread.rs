@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::{post::Post, upstream_id::UpstreamId};
+
 /// How much of a thread is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadLimits {
@@ -113,6 +115,54 @@ pub fn depth_first(post: &str, replies: &[Reply<'_>]) -> Vec<usize> {
         }
     }
     order
+}
+
+/// What came of fetching what the store lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fetched {
+    /// The upstream answered, and so many posts are new to whom they were fetched for.
+    Stored(usize),
+    /// It was fetched a short while ago.
+    Recent,
+    /// The fetch goes on without its requester.
+    Continues,
+    /// The upstream does not show it.
+    Nothing,
+    /// Not now: the quota is used up, too much is fetched, the store or the upstream fails.
+    NotNow,
+}
+
+/// Of what an upstream says is the thread of a post, the posts that hang together with it by what they reply
+/// to: nearest first above, then below. What else it sends is not taken.
+pub fn connected(post: &UpstreamId, ancestors: Vec<Post>, descendants: Vec<Post>) -> Vec<Post> {
+    let mut taken: HashSet<UpstreamId> = HashSet::from([post.clone()]);
+    let mut connected: Vec<Post> = Vec::new();
+    // Mastodon lists the nearest last. What the post itself replies to is not in the answer, so the nearest
+    // is taken at its word.
+    let mut next: Option<UpstreamId> = None;
+    for above in ancestors.into_iter().rev() {
+        let hangs = connected.is_empty() || next.as_ref() == Some(&above.id);
+        if hangs && taken.insert(above.id.clone()) {
+            next.clone_from(&above.reply_to);
+            connected.push(above);
+        }
+    }
+    let mut below: HashMap<UpstreamId, Vec<Post>> = HashMap::new();
+    for reply in descendants {
+        if let Some(answered) = reply.reply_to.clone() {
+            below.entry(answered).or_default().push(reply);
+        }
+    }
+    let mut level = vec![post.clone()];
+    while let Some(answered) = level.pop() {
+        for reply in below.remove(&answered).unwrap_or_default() {
+            if taken.insert(reply.id.clone()) {
+                level.push(reply.id.clone());
+                connected.push(reply);
+            }
+        }
+    }
+    connected
 }
 
 #[cfg(test)]

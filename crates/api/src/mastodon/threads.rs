@@ -7,10 +7,10 @@ use axum::{
     http::header::CONTENT_TYPE,
     response::{IntoResponse, Response},
 };
-use driftline_core::thread::ThreadLimits;
+use driftline_core::{api::Api, thread::ThreadLimits, upstream_id::UpstreamId};
 use driftline_mastodon::RawObject;
 use driftline_store::{
-    LocalId, StoreError, Tx, instance,
+    InstanceId, LocalId, StoreError, Tx, instance,
     timeline::{self, Thread, TimelinePost, Viewer},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -47,7 +47,16 @@ async fn context(
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
     let (viewer, id) = (caller.viewer(), LocalId::new(id));
-    let (view, now_ms) = (View::of(&app, viewer), app.people.now_ms());
+    let now_ms = app.people.now_ms();
+    let found = app.store.read(move |tx| wanted(tx, id, viewer, now_ms));
+    if let Some(wanted) = found.await?.ok_or(ApiError::NotFound)? {
+        // What came of it is in the store, or is not known now.
+        let _ = app
+            .mirror
+            .fetch_thread(viewer, wanted.post, wanted.max_age_ms)
+            .await;
+    }
+    let view = View::of(&app, viewer);
     let written = answer::read(&app, move |tx| {
         let Some((post, thread)) = read(tx, id, viewer)? else {
             return Ok((None, Unmapped::new()));
@@ -75,6 +84,62 @@ fn read(
     };
     let thread = timeline::thread(tx, &post, viewer, limits, &reply_to)?;
     Ok(Some((post, thread)))
+}
+
+/// What to ask an upstream for.
+struct Wanted {
+    post: (InstanceId, UpstreamId),
+    max_age_ms: i64,
+}
+
+/// What to ask the upstream of a post for. It follows from what the viewer sees alone: what others have of the thread
+/// changes nothing.
+fn wanted(
+    tx: &mut Tx<'_>,
+    id: LocalId,
+    viewer: Viewer,
+    now_ms: i64,
+) -> Result<Option<Option<Wanted>>, StoreError> {
+    let Some((post, thread)) = read(tx, id, viewer)? else {
+        return Ok(None);
+    };
+    let Some(instance) = instance::by_id(tx, post.instance)? else {
+        return Ok(Some(None));
+    };
+    if instance.api != Api::Mastodon {
+        return Ok(Some(None));
+    }
+    let is_young = post
+        .created_at_ms
+        .is_none_or(|at_ms| now_ms - at_ms < DAY_MS);
+    let max_age_ms = match is_young || lacks(&post, &thread) {
+        true => YOUNG_MS,
+        false => OLD_MS,
+    };
+    Ok(Some(Some(Wanted {
+        post: (post.instance, UpstreamId::new(post.upstream_id)),
+        max_age_ms,
+    })))
+}
+
+/// Whether posts of a thread are missing, by what its posts say.
+fn lacks(post: &TimelinePost, thread: &Thread) -> bool {
+    let top = thread.ancestors.first().unwrap_or(post);
+    if reply_to(top).is_some() {
+        return true;
+    }
+    let mut found: HashMap<String, i64> = HashMap::new();
+    for reply in thread.descendants.iter().filter_map(reply_to) {
+        *found.entry(reply).or_default() += 1;
+    }
+    let all = thread.descendants.iter().chain([post]);
+    let mut missing = all.filter(|post| {
+        let members = RawObject::parse(&post.raw).ok();
+        let replies = members.and_then(|post| post.whole("replies_count"));
+        let found = found.get(&post.upstream_id).copied();
+        replies.unwrap_or_default() > found.unwrap_or_default()
+    });
+    missing.next().is_some()
 }
 
 /// What a post replies to, by its ID at the upstream.
@@ -120,4 +185,9 @@ fn write(
     Ok((body, unmapped))
 }
 
+const DAY_MS: i64 = 86_400_000;
+/// How old what is known of a thread may be that is young, or lacks posts.
+const YOUNG_MS: i64 = 60_000;
+/// How old what is known of any other may be.
+const OLD_MS: i64 = 3_600_000;
 const EMPTY: &[u8] = br#"{"ancestors":[],"descendants":[]}"#;

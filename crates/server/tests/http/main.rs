@@ -28,6 +28,7 @@ mod statuses;
 mod stream;
 mod streaming;
 mod threads;
+mod threads_fetched;
 mod tokens;
 mod track;
 mod world;

@@ -8,23 +8,24 @@ use driftline_core::{
     thread::ThreadLimits,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::RawObject;
+use driftline_mastodon::{RawObject, stored_hashes};
 use driftline_store::{
-    LocalAccountId, Owner, Store, local_ids,
-    source::{self, NewSource},
+    LocalAccountId, Owner, SourceKey, Store, StoreError, local_ids,
+    source::{self, LastPosts, NewSource},
     testing::new_source,
+    thread_source::{self, FetchedFor, FetchedPosts},
     timeline::{self, Thread, TimelinePost, Viewer},
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::world::{START_MS, World, on_both, post};
+use crate::world::{START_MS, World, hashed, on_both, post};
 
 fn ann() -> LocalAccountId {
     LocalAccountId::new(1 << 50)
 }
 
-pub(crate) fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
+fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
     let name = match owner {
         Owner::Operator => name.to_owned(),
         Owner::Account(account) => format!("account{account}/{name}"),
@@ -39,7 +40,7 @@ pub(crate) fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -
 }
 
 /// A post that replies to another one.
-pub(crate) fn reply(id: u64, to: u64) -> Post {
+fn reply(id: u64, to: u64) -> Post {
     Post {
         reply_to: Some(UpstreamId::new(to.to_string())),
         created_at_ms: Some(START_MS + i64::try_from(id).unwrap()),
@@ -48,18 +49,13 @@ pub(crate) fn reply(id: u64, to: u64) -> Post {
     }
 }
 
-pub(crate) fn answered(post: &TimelinePost) -> Option<String> {
+fn answered(post: &TimelinePost) -> Option<String> {
     let members = RawObject::parse(&post.raw).expect("JSON");
     Some(members.id("in_reply_to_id")?.into_owned())
 }
 
 /// The thread around the post of that ID at the upstream.
-pub(crate) fn thread(
-    world: &World,
-    id: u64,
-    viewer: Viewer,
-    limits: ThreadLimits,
-) -> Option<Thread> {
+fn thread(world: &World, id: u64, viewer: Viewer, limits: ThreadLimits) -> Option<Thread> {
     let instance = world.source.instance;
     world.read(move |tx| {
         let name = id.to_string();
@@ -73,7 +69,7 @@ pub(crate) fn thread(
     })
 }
 
-pub(crate) fn ids(posts: &[TimelinePost]) -> Vec<u64> {
+fn ids(posts: &[TimelinePost]) -> Vec<u64> {
     let ids = posts.iter().map(|post| post.upstream_id.parse().unwrap());
     ids.collect()
 }
@@ -208,5 +204,139 @@ fn random_threads_are_those_that_a_naive_walk_finds() {
                 assert_eq!((found_above, found), (above, below), "{viewer:?} {id}");
             }
         }
+    });
+}
+
+fn fetched(store: &Store, whose: FetchedFor, posts: Vec<Post>) -> (SourceKey, u64) {
+    let instance = store.read_blocking(|tx| Ok::<_, StoreError>(source::instances(tx)?.remove(0)));
+    let instance = instance.expect("an instance");
+    let key = store.write_blocking(local_ids::root(), move |tx| {
+        thread_source::find_or_add(tx, &instance, whose, START_MS)
+    });
+    let key = key.expect("a source");
+    let posts: Vec<Post> = posts.into_iter().map(hashed).collect();
+    let new = store.write_blocking(source::root(key), move |tx| {
+        let fetched = FetchedPosts {
+            whose,
+            posts: &posts,
+            asked_at_ms: START_MS + 5_000,
+            hash_stored: stored_hashes,
+        };
+        thread_source::store(tx, key, &fetched, START_MS + 5_000)
+    });
+    (key, new.expect("a write"))
+}
+
+fn with(visibility: Visibility, post: Post) -> Post {
+    Post { visibility, ..post }
+}
+
+fn account(id: LocalAccountId) -> Viewer {
+    Viewer::Account(id)
+}
+
+#[test]
+fn what_was_fetched_is_for_those_for_whom_it_was_and_in_no_timeline() {
+    let bob = LocalAccountId::new(2 << 50);
+    on_both(|store| {
+        let mut world = World::readable(store, "a");
+        world.poll(vec![post(1, "text")]);
+        let posts = || {
+            let private = with(Visibility::Private, reply(4, 1));
+            vec![
+                post(1, "text"),
+                reply(2, 1),
+                with(Visibility::Unlisted, reply(3, 1)),
+                private,
+                reply(2, 1),
+            ]
+        };
+        let (of_world, new) = fetched(store, FetchedFor::World, posts());
+        assert_eq!(new, 2, "neither the private one nor what the world has");
+        assert_eq!(fetched(store, FetchedFor::World, posts()), (of_world, 0));
+        let whose = FetchedFor::Owner(Owner::Account(ann()));
+        let (of_ann, new) = fetched(store, whose, posts());
+        assert_ne!(of_ann, of_world);
+        assert_eq!(new, 1, "only what she does not see");
+        for (viewer, below) in [
+            (Viewer::Anonymous, vec![2]),
+            (account(bob), vec![2, 3]),
+            (Viewer::Operator, vec![2, 3]),
+            (account(ann()), vec![2, 3, 4]),
+        ] {
+            assert_eq!(shown(&world, 1, viewer).1, below, "{viewer:?}");
+            let all = timeline::Range {
+                limit: 40,
+                ..timeline::Range::default()
+            };
+            let public = world.read(move |tx| timeline::public(tx, &all, viewer));
+            assert_eq!(ids(&public), [1], "{viewer:?}");
+        }
+        // No command and no poller finds these sources.
+        let listed = world.read(|tx| {
+            let all = source::list(tx)?.len();
+            let owned = source::owned(tx, Owner::Account(ann()))?.len();
+            let readable = source::readable(tx, Viewer::Operator)?.len();
+            let named = source::by_name(tx, "threads:1:world")?;
+            Ok((all, owned, readable, named.is_some()))
+        });
+        assert_eq!(listed, (1, 0, 1, false));
+        let found = world.read(move |tx| source::by_id(tx, of_world.id));
+        assert_eq!(found, None);
+        let feed = world.read(driftline_store::change_feed::sources);
+        assert_eq!(feed.len(), 1);
+        let hidden = world.read(|tx| thread_source::all(tx, None, Some(Owner::Account(ann()))));
+        assert_eq!(hidden, [of_ann]);
+        // What goes with her goes, and nothing of others.
+        store
+            .write_blocking(source::root(of_ann), move |tx| {
+                source::remove(tx, of_ann, LastPosts::Remove)
+            })
+            .expect("a removal");
+        assert_eq!(shown(&world, 1, account(ann())).1, [2, 3]);
+    });
+}
+
+#[test]
+fn a_source_has_what_a_thread_had_before_as_new() {
+    on_both(|store| {
+        let mut world = World::readable(store, "a");
+        world.poll(vec![post(1, "text")]);
+        fetched(store, FetchedFor::World, vec![reply(2, 1)]);
+        let before = thread(&world, 1, Viewer::Anonymous, ThreadLimits::STRANGER).unwrap();
+        let in_thread = before.descendants[0].id;
+        world.now_ms += 10_000;
+        world.poll(vec![reply(2, 1), post(1, "text")]);
+        for viewer in [Viewer::Anonymous, account(ann())] {
+            let all = timeline::Range {
+                limit: 40,
+                ..timeline::Range::default()
+            };
+            let public = world.read(move |tx| timeline::public(tx, &all, viewer));
+            assert_eq!(ids(&public), [2, 1], "{viewer:?}");
+            assert!(public[0].id > in_thread, "readers have passed the other");
+            let after = thread(&world, 1, viewer, ThreadLimits::STRANGER).unwrap();
+            assert_eq!(after.descendants[0].id, public[0].id, "{viewer:?}");
+            let found = world.read(move |tx| timeline::status(tx, in_thread, viewer));
+            assert!(found.is_some(), "an ID that was shown is found");
+        }
+    });
+}
+
+#[test]
+fn posts_of_an_earlier_schema_get_what_they_reply_to_with_their_thread() {
+    on_both(|store| {
+        let mut world = World::readable(store, "a");
+        world.poll(vec![reply(3, 2), reply(2, 1), post(1, "text")]);
+        let forget = store.write_blocking(source::root(world.source), |tx| {
+            tx.execute("update upstream_post set reply_to_id = null", &[])
+                .map_err(StoreError::from)
+        });
+        forget.expect("a write");
+        let shown = |id| shown(&world, id, Viewer::Anonymous);
+        assert_eq!(shown(3).0, [1, 2], "each says what it replies to");
+        assert!(shown(1).1.is_empty());
+        fetched(store, FetchedFor::World, vec![reply(2, 1), reply(3, 2)]);
+        assert_eq!(shown(1).1, [2, 3]);
     });
 }

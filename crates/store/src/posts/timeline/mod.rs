@@ -141,7 +141,9 @@ fn read_public(
     let mut rule = Rule::Public(Vec::new());
     let mut streams = vec![PlaceStream::World];
     if viewer != Viewer::Anonymous {
-        let readable = ReadableSources::load(tx, viewer)?.all().into_iter();
+        let readable = ReadableSources::load(tx, viewer)?
+            .of_timelines()
+            .into_iter();
         let hidden = readable.filter(|source| !source.is_public);
         let hidden: Vec<SourceKey> = hidden.map(|source| source.key).collect();
         streams.extend(
@@ -168,7 +170,7 @@ pub fn home(
     let mut streams: Vec<PlaceStream<'_>> = chosen
         .map(|source| PlaceStream::Source(source.key, source.shows))
         .collect();
-    let all = readable.all();
+    let all = readable.of_timelines();
     if !takes.authors.is_empty() && !all.is_empty() {
         streams.push(PlaceStream::Authors(&takes.authors, &all));
     }
