@@ -239,7 +239,7 @@ async fn remove_sources(host: &Host, account: LocalAccountId) -> Result<(u64, u6
         posts += removed.posts;
     }
     let owner = Owner::Account(account);
-    let hidden = store.read(move |tx| thread_source::all(tx, None, Some(owner)));
+    let hidden = store.read(move |tx| thread_source::of_owner(tx, owner));
     for key in hidden.await? {
         let remove = move |tx: &mut Tx<'_>| source::remove(tx, key, LastPosts::Remove);
         posts += store.write(source::root(key), remove).await?.posts;

@@ -37,7 +37,7 @@ pub(super) async fn forget(
         source_removal::remove(host, RemoveSource { name, keep_posts }).await?;
     }
     let id = known.id;
-    let hidden = store.read(move |tx| thread_source::all(tx, Some(id), None));
+    let hidden = store.read(move |tx| thread_source::of_instance(tx, id));
     for key in hidden.await? {
         let remove = move |tx: &mut Tx<'_>| source::remove(tx, key, LastPosts::Remove);
         store.write(source::root(key), remove).await?;

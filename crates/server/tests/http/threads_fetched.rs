@@ -274,7 +274,7 @@ async fn what_a_token_shows_is_its_owners_alone() {
     let hidden = [id(&context["ancestors"][0]), id(&context["descendants"][1])];
     let publics = [local_id, id(&context["descendants"][0])];
     for who in [None, Some(&bob)] {
-        let (shape, path) = (shape, context_of(local_id));
+        let path = context_of(local_id);
         let context = match who {
             None => scene.json(&path).await,
             Some(person) => person.get(&scene, &path).await,

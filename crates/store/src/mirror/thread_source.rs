@@ -12,7 +12,7 @@ use driftline_core::{
     refresh::Policy,
     timeline::Settings,
 };
-use driftline_db::Tx;
+use driftline_db::{DbError, Row, Tx};
 
 use super::{
     entry,
@@ -115,23 +115,31 @@ pub fn find_or_add(
     Ok(key)
 }
 
-/// The hidden sources of an instance, or of an owner.
-pub fn all(
-    tx: &mut Tx<'_>,
-    instance: Option<InstanceId>,
-    owner: Option<Owner>,
-) -> Result<Vec<SourceKey>, StoreError> {
+/// The hidden sources of an instance.
+pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKey>, StoreError> {
     Ok(tx.query(
-        "select id, instance_id from source where timeline = 'threads'
-             and ($1 is null or instance_id = $1) and ($2 is null or owner_id = $2) order by id",
-        &[&instance.map(sql), &owner.map(Owner::id)],
-        |row| {
-            Ok(SourceKey {
-                id: from_sql(row.i64("id")?)?,
-                instance: from_sql(row.i64("instance_id")?)?,
-            })
-        },
+        "select id, instance_id from source
+         where timeline = 'threads' and instance_id = $1 order by id",
+        &[&sql(instance)],
+        key_from_row,
     )?)
+}
+
+/// The hidden sources of an owner.
+pub fn of_owner(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<SourceKey>, StoreError> {
+    Ok(tx.query(
+        "select id, instance_id from source
+         where timeline = 'threads' and owner_id = $1 order by id",
+        &[&owner.id()],
+        key_from_row,
+    )?)
+}
+
+fn key_from_row(row: &Row<'_>) -> Result<SourceKey, DbError> {
+    Ok(SourceKey {
+        id: from_sql(row.i64("id")?)?,
+        instance: from_sql(row.i64("instance_id")?)?,
+    })
 }
 
 /// Posts that were fetched at once.

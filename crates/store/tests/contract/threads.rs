@@ -285,7 +285,7 @@ fn what_was_fetched_is_for_those_for_whom_it_was_and_in_no_timeline() {
         assert_eq!(found, None);
         let feed = world.read(driftline_store::change_feed::sources);
         assert_eq!(feed.len(), 1);
-        let hidden = world.read(|tx| thread_source::all(tx, None, Some(Owner::Account(ann()))));
+        let hidden = world.read(|tx| thread_source::of_owner(tx, Owner::Account(ann())));
         assert_eq!(hidden, [of_ann]);
         // What goes with her goes, and nothing of others.
         store
