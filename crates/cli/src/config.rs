@@ -12,7 +12,7 @@ use driftline_core::social::AccountName;
 use driftline_core::timeline::Settings;
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_net::{Http, Options};
-use driftline_server::admin::DEFAULT_SOURCES_PER_ACCOUNT;
+use driftline_server::{admin::DEFAULT_SOURCES_PER_ACCOUNT, server_keys::KEY_FILE};
 use driftline_store::{Store, refresh::Claims};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -101,6 +101,8 @@ pub struct StoreSection {
     /// Whether the database file is only read: of the flag alone.
     #[serde(skip)]
     pub read_only: bool,
+    /// The file with the key of stored credentials, which all processes of a database have.
+    pub credentials_key: Option<PathBuf>,
     /// What intake leaves free on the disk of the database file, bytes; 0 for nothing.
     #[serde(deserialize_with = "size::bytes")]
     pub disk_reserve: Option<u64>,
@@ -307,12 +309,13 @@ impl Config {
 
     /// Where the key of stored credentials is.
     pub fn secrets(&self, data: &Path) -> Secrets {
-        Secrets::new(data.join(KEY_FILE))
+        Secrets::new(self.key_file(data))
     }
 
-    /// Where the keys of native tokens are.
-    pub fn token_keys(data: &Path) -> PathBuf {
-        data.join(TOKEN_KEY_FILE)
+    /// Its file.
+    pub fn key_file(&self, data: &Path) -> PathBuf {
+        let configured = self.store.credentials_key.clone();
+        configured.unwrap_or_else(|| data.join(KEY_FILE))
     }
 
     /// How many sources of its own an account may have.
@@ -325,8 +328,3 @@ impl Config {
         self.defaults.or(Settings::default())
     }
 }
-
-/// Where a data folder has the key of stored credentials.
-pub const KEY_FILE: &str = "credentials.key";
-/// Where a data folder has the keys of native tokens.
-pub const TOKEN_KEY_FILE: &str = "tokens.key";

@@ -26,12 +26,7 @@ fn with_input(data_dir: &DataDir, arguments: &[&str], input: &str) -> Ended {
     // It may end before it has read all.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    Ended {
-        status: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ended::of(child.wait_with_output().unwrap())
 }
 
 fn create(data_dir: &DataDir, name: &str) -> Ended {

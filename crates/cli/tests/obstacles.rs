@@ -89,11 +89,7 @@ fn folders_and_files_without_permission() {
         let source = ["source", "add", "http://127.0.0.1:2", "--no-check"];
         let output = command.arg("--data").arg(data).args(source);
         let output = output.stdin(Stdio::null()).output().unwrap();
-        Ended {
-            status: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ended::of(output)
     };
     let (lock, file) = (data.join("lock"), data.join("driftline.db"));
     mode(&lock, 0o444);

@@ -53,11 +53,7 @@ fn typed(data_dir: &DataDir, arguments: &[&str], input: &str) -> Ended {
         .write_all(input.as_bytes())
         .unwrap();
     let output = child.wait_with_output().unwrap();
-    Ended {
-        status: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ended::of(output)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,28 +1,17 @@
 //! Reads credentials: from the environment, from files, or sealed from the store.
-//!
-//! Sealed credentials are encrypted and authenticated (ChaCha20-Poly1305, RFC 8439) with a key in a
-//! file of its own: a copy of the database alone reveals no token.
 
-use std::{
-    fs, io,
-    io::Write as _,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use driftline_store::source::TokenLocation;
 use driftline_upstream::{Credential, CredentialError};
-use ring::{
-    aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
-    rand::{SecureRandom as _, SystemRandom},
-};
 use secrecy::{ExposeSecret as _, SecretString};
-use tempfile::NamedTempFile;
+
+use crate::sealing_key::{SealingError, SealingKey};
 
 /// Reads credentials. Clones use the same key file.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
-    key_file: Option<PathBuf>,
+    key: Option<SealingKey>,
 }
 
 /// Why a credential is not available. Never holds a secret.
@@ -42,29 +31,19 @@ pub enum SecretsError {
     /// The text is not a valid credential.
     #[error(transparent)]
     Credential(#[from] CredentialError),
-    /// The key cannot be read or created.
-    #[error("the key {path} of stored credentials cannot be used: {reason}")]
-    Key {
-        /// The key's file.
-        path: String,
-        /// Why.
-        reason: String,
-    },
     /// There is no key file.
     #[error("stored credentials need a key, and this command has no data folder for it")]
     NoKey,
-    /// The credential was sealed with another key, or is damaged.
-    #[error(
-        "the stored credential cannot be unsealed: it was sealed with another key, or is damaged; add it again, or restore the key that it was sealed with"
-    )]
-    Unsealed,
+    /// It cannot be sealed or unsealed.
+    #[error(transparent)]
+    Sealing(#[from] SealingError),
 }
 
 impl Secrets {
     /// Uses the key in that file, which is created when a credential is sealed for the first time.
     pub fn new(key_file: impl Into<PathBuf>) -> Self {
         Self {
-            key_file: Some(key_file.into()),
+            key: Some(SealingKey::new(key_file)),
         }
     }
 
@@ -123,7 +102,9 @@ impl Secrets {
                     reason: error.to_string(),
                 })?)
             }
-            Some(TokenLocation::Sealed(sealed)) => Some(self.unseal(sealed, origin)?),
+            Some(TokenLocation::Sealed(sealed)) => {
+                Some(self.sealing_key()?.unseal(sealed, &purpose(origin))?)
+            }
         })
     }
 
@@ -134,81 +115,16 @@ impl Secrets {
     /// [`SecretsError`] if the text is not a valid credential or the key cannot be used.
     pub fn seal(&self, text: &SecretString, origin: &str) -> Result<TokenLocation, SecretsError> {
         Credential::parse(text.expose_secret())?;
-        let key = self.key(true)?;
-        let mut nonce = [0; NONCE_LEN];
-        SystemRandom::new()
-            .fill(&mut nonce)
-            .map_err(|_| self.key_error("the system has no random numbers"))?;
-        let mut sealed = text.expose_secret().as_bytes().to_vec();
-        key.seal_in_place_append_tag(
-            Nonce::assume_unique_for_key(nonce),
-            Aad::from(purpose(origin)),
-            &mut sealed,
-        )
-        .map_err(|_| self.key_error("sealing failed"))?;
-        let whole = [&nonce[..], &sealed].concat();
-        Ok(TokenLocation::Sealed(BASE64.encode(whole)))
+        let sealed = self.sealing_key()?.seal(text, &purpose(origin))?;
+        Ok(TokenLocation::Sealed(sealed))
     }
 
-    fn unseal(&self, sealed: &str, origin: &str) -> Result<SecretString, SecretsError> {
-        let key = self.key(false)?;
-        let unsealed = || {
-            let mut whole = BASE64.decode(sealed).ok()?;
-            let (nonce, sealed) = whole.split_at_mut_checked(NONCE_LEN)?;
-            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-            let text = key.open_in_place(nonce, Aad::from(purpose(origin)), sealed);
-            let text = std::str::from_utf8(text.ok()?).ok()?;
-            Some(SecretString::from(text))
-        };
-        unsealed().ok_or(SecretsError::Unsealed)
-    }
-
-    fn key(&self, make: bool) -> Result<LessSafeKey, SecretsError> {
-        let path = self.key_file.as_deref().ok_or(SecretsError::NoKey)?;
-        let text = match fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && make => self.make_key(path)?,
-            read => read.map_err(|error| self.key_error(&error))?,
-        };
-        let bytes = BASE64
-            .decode(text.trim())
-            .map_err(|_| self.key_error("invalid key: expected base64"))?;
-        UnboundKey::new(&CHACHA20_POLY1305, &bytes)
-            .map(LessSafeKey::new)
-            .map_err(|_| self.key_error("invalid key: expected 32 bytes"))
-    }
-
-    fn make_key(&self, path: &Path) -> Result<String, SecretsError> {
-        let mut bytes = [0; 32];
-        SystemRandom::new()
-            .fill(&mut bytes)
-            .map_err(|_| self.key_error("the system has no random numbers"))?;
-        let text = BASE64.encode(bytes);
-        // Atomic: another process may read the file at any time. Only its owner may read it.
-        let write = || -> io::Result<()> {
-            let folder = path.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(folder)?;
-            let mut file = NamedTempFile::new_in(folder)?;
-            writeln!(file, "{text}")?;
-            file.as_file().sync_all()?;
-            file.persist_noclobber(path)?;
-            Ok(())
-        };
-        match write() {
-            Ok(()) => Ok(text),
-            // Another process created it at the same time.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                fs::read_to_string(path).map_err(|error| self.key_error(&error))
-            }
-            Err(error) => Err(self.key_error(&error)),
-        }
-    }
-
-    fn key_error(&self, reason: impl std::fmt::Display) -> SecretsError {
-        let path = self.key_file.as_deref().unwrap_or(Path::new(""));
-        SecretsError::Key {
-            path: path.display().to_string(),
-            reason: format!("{reason}"),
-        }
+    /// The key that credentials are sealed with.
+    ///
+    /// # Errors
+    /// [`SecretsError::NoKey`] without a file for it.
+    pub fn sealing_key(&self) -> Result<&SealingKey, SecretsError> {
+        self.key.as_ref().ok_or(SecretsError::NoKey)
     }
 }
 
@@ -250,7 +166,10 @@ mod tests {
         };
         assert_eq!(token.expose_secret(), TOKEN);
         let elsewhere = secrets.read(Some(&location), "https://b.example");
-        assert!(matches!(elsewhere, Err(SecretsError::Unsealed)));
+        assert!(matches!(
+            elsewhere,
+            Err(SecretsError::Sealing(SealingError::Unsealed))
+        ));
     }
 
     #[test]
@@ -259,7 +178,10 @@ mod tests {
         let location = seal(&ours, TOKEN).unwrap();
         seal(&theirs, "other").unwrap();
         let refused = theirs.read(Some(&location), ORIGIN);
-        assert!(matches!(refused, Err(SecretsError::Unsealed)));
+        assert!(matches!(
+            refused,
+            Err(SecretsError::Sealing(SealingError::Unsealed))
+        ));
         let TokenLocation::Sealed(sealed) = location else {
             panic!("sealed")
         };
@@ -275,7 +197,10 @@ mod tests {
         let (_folder, ours) = secrets();
         let location = TokenLocation::Sealed("AAAA".to_owned());
         let read = |secrets: &Secrets| secrets.read(Some(&location), ORIGIN);
-        assert!(matches!(read(&ours), Err(SecretsError::Key { .. })));
+        assert!(matches!(
+            read(&ours),
+            Err(SecretsError::Sealing(SealingError::Key { .. }))
+        ));
         let without = read(&Secrets::default());
         assert!(matches!(without, Err(SecretsError::NoKey)));
     }

@@ -8,9 +8,9 @@ mod daemon;
 mod description;
 pub mod mail;
 mod mirror_port;
+pub mod server_keys;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod token_keys;
 
 pub use daemon::{Daemon, HttpOptions};
 pub use description::api_description;

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 50] = [
+pub const PLACEMENTS: [(&str, Placement); 51] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -44,6 +44,7 @@ pub const PLACEMENTS: [(&str, Placement); 50] = [
     ("quota", WithInstance("instance_id")),
     ("look_up_ability", WithInstance("instance_id")),
     ("store_identity", Coordinator),
+    ("server_keys", Coordinator),
     ("local_clock", Coordinator),
     ("reservation", Coordinator),
     ("distribution", Coordinator),

@@ -31,6 +31,7 @@ pub mod quota;
 pub mod refresh;
 pub mod reservation;
 mod schema;
+pub mod server_keys;
 pub mod sharing;
 pub mod social;
 mod store;

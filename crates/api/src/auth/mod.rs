@@ -19,7 +19,9 @@ mod viewer;
 
 pub use authorization::{Authorization, OperatorToken, OperatorTokenError, refuse_other_sites};
 pub use caller_cache::CallerCache;
-pub use native_token::{AUTH_LIFETIME_MS, KEY_OVERLAP_MS, NativeTokens, TokenKeys, TokenKeysError};
+pub use native_token::{
+    AUTH_LIFETIME_MS, KEY_OVERLAP_MS, KEY_SETTLING_MS, NativeTokens, TokenKeys, TokenKeysError,
+};
 pub use passphrase::{HashError, PassphraseHasher, Verified};
 pub use scope::{Scope, ScopeSet, UnknownScope};
 pub use throttle::{Throttle, ThrottleRule, TooEarly, network};

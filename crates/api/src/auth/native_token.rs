@@ -4,6 +4,8 @@
 //! one came. Whether a token is still good is the store's to say: `docs/tokens.md`. Pure: the time
 //! comes as an argument.
 
+use std::sync::Arc;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use driftline_store::{
     LocalAccountId,
@@ -12,6 +14,7 @@ use driftline_store::{
 use jsonwebtoken::{
     Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
 };
+use parking_lot::RwLock;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -25,10 +28,13 @@ pub const AUTH_LIFETIME_MS: i64 = 15 * 60_000;
 /// How long a key goes on verifying after a new one came: longer than any family of tokens.
 pub const KEY_OVERLAP_MS: i64 = 31 * 86_400_000;
 
+/// How long a new key is only verified with, as others must know it before it signs.
+pub const KEY_SETTLING_MS: i64 = 5 * 60_000;
+
 /// The keys that native tokens are signed with.
 #[derive(Clone)]
 pub struct TokenKeys {
-    /// The newest first, which signs. Never empty.
+    /// The newest first. Never empty.
     keys: Vec<TokenKey>,
 }
 
@@ -57,12 +63,12 @@ impl TokenKeys {
         Self { keys: vec![key] }
     }
 
-    /// When the key that signs was made, Unix ms.
+    /// When the newest was made, Unix ms.
     pub fn newest_at_ms(&self) -> i64 {
         self.keys.first().map_or(0, |key| key.created_at_ms)
     }
 
-    /// Adds a key, which signs from now on, and drops those that verify nothing any more.
+    /// Adds a key, which signs once all processes know it, and drops those that verify nothing any more.
     #[must_use]
     pub fn rotated(&self, id: [u8; 8], secret: [u8; SECRET_BYTES], now_ms: i64) -> Self {
         let mut rotated = Self::new(id, secret, now_ms);
@@ -114,6 +120,12 @@ impl TokenKeys {
             format!("{} {} {secret}\n", key.id, key.created_at_ms)
         };
         SecretString::from(self.keys.iter().map(line).collect::<String>())
+    }
+
+    /// The newest that all processes know: a single one is known to whoever has any.
+    fn signing(&self, now_ms: i64) -> Option<&TokenKey> {
+        let is_known = |key: &&TokenKey| now_ms - key.created_at_ms >= KEY_SETTLING_MS;
+        self.keys.iter().find(is_known).or(self.keys.last())
     }
 
     fn find(&self, id: &str, now_ms: i64) -> Option<&TokenKey> {
@@ -194,10 +206,10 @@ pub(crate) struct TokenPair {
     pub(crate) auth_expires_at_ms: i64,
 }
 
-/// Gives and verifies native tokens.
+/// Gives and verifies native tokens. Clones have the same keys.
 #[derive(Clone, Debug)]
 pub struct NativeTokens {
-    keys: TokenKeys,
+    keys: Arc<RwLock<TokenKeys>>,
     issuer: String,
 }
 
@@ -207,9 +219,14 @@ impl NativeTokens {
     pub fn new(keys: TokenKeys, store_nonce: &str) -> Self {
         jwt_provider::install();
         Self {
-            keys,
+            keys: Arc::new(RwLock::new(keys)),
             issuer: format!("urn:driftline:{store_nonce}"),
         }
+    }
+
+    /// Signs and verifies with these keys from now on.
+    pub fn replace_keys(&self, keys: TokenKeys) {
+        *self.keys.write() = keys;
     }
 
     /// Signs the tokens of a family.
@@ -239,10 +256,10 @@ impl NativeTokens {
             iss: self.issuer.clone(),
             aud: AUTH.audience.to_owned(),
             fam,
-            refresh: self.encode(REFRESH, &nested)?,
+            refresh: self.encode(REFRESH, &nested, now_ms)?,
         };
         Ok(TokenPair {
-            auth: self.encode(AUTH, &auth)?.into(),
+            auth: self.encode(AUTH, &auth, now_ms)?.into(),
             auth_expires_at_ms,
         })
     }
@@ -283,8 +300,14 @@ impl NativeTokens {
         })
     }
 
-    fn encode(&self, kind: Kind, claims: &impl Serialize) -> Result<String, InvalidToken> {
-        let key = self.keys.keys.first().ok_or(InvalidToken)?;
+    fn encode(
+        &self,
+        kind: Kind,
+        claims: &impl Serialize,
+        now_ms: i64,
+    ) -> Result<String, InvalidToken> {
+        let keys = self.keys.read();
+        let key = keys.signing(now_ms).ok_or(InvalidToken)?;
         let mut header = Header::new(ALGORITHM);
         header.typ = Some(kind.typ.to_owned());
         header.kid = Some(key.id.clone());
@@ -310,7 +333,8 @@ impl NativeTokens {
             return Err(InvalidToken);
         }
         let id = header.kid.ok_or(InvalidToken)?;
-        let key = self.keys.find(&id, now_ms).ok_or(InvalidToken)?;
+        let keys = self.keys.read();
+        let key = keys.find(&id, now_ms).ok_or(InvalidToken)?;
         let mut validation = Validation::new(ALGORITHM);
         validation.validate_exp = false;
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
@@ -556,7 +580,14 @@ mod tests {
         let rotated = keys().rotated([4; 8], [5; 32], rotated_at_ms);
         let written = TokenKeys::parse(rotated.text().expose_secret()).unwrap();
         let tokens = NativeTokens::new(written.clone(), "store");
-        assert_eq!(part(&signed(&tokens), 0)["kid"], BASE64.encode([4; 8]));
+        let key_at = |now_ms| written.signing(now_ms).map(|key| key.id.clone());
+        let settled_ms = rotated_at_ms + KEY_SETTLING_MS;
+        assert_eq!(key_at(settled_ms - 1), Some(BASE64.encode([1; 8])));
+        assert_eq!(key_at(settled_ms), Some(BASE64.encode([4; 8])));
+        assert_eq!(
+            keys().signing(NOW_MS).map(|key| key.created_at_ms),
+            Some(NOW_MS)
+        );
         assert!(tokens.auth(&token, NOW_MS).is_ok());
         let end = rotated_at_ms + KEY_OVERLAP_MS;
         let id = BASE64.encode([1; 8]);

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use driftline_core::{api::Api, quota::Unit};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{
-    AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
-    RemovedCredential, TestCredential,
+    AddCredential, AddedCredential, CredentialRow, ForgetKey, ForgottenKey, ListCredentials,
+    QuotaLimit, RemoveCredential, RemovedCredential, TestCredential,
 };
 use driftline_store::source::TokenLocation;
 use driftline_upstream::Address;
@@ -34,6 +34,9 @@ pub enum Credential {
     Test(CredentialName),
     /// Remove a credential.
     Remove(CredentialName),
+    /// Forget which key stored tokens are sealed with, if it is lost: the next start of a server brings
+    /// another. Then each stored token has to be added again, and people log in again.
+    ForgetKey,
 }
 
 /// A credential to add. Without a token option it is anonymous: only public posts are asked for, if
@@ -92,6 +95,15 @@ impl Credential {
             Self::Remove(CredentialName { name }) => {
                 let shown = |of: &RemovedCredential| vec![format!("{} removed", of.name)];
                 show(config, json, RemoveCredential { name }, shown).await
+            }
+            Self::ForgetKey => {
+                let shown = |of: &ForgottenKey| {
+                    vec![match of.was_known {
+                        true => "the key is forgotten: start the servers again, with the same credentials.key in each data folder".to_owned(),
+                        false => "no key was known".to_owned(),
+                    }]
+                };
+                show(config, json, ForgetKey, shown).await
             }
         }
     }

@@ -98,7 +98,7 @@ impl Mirror {
             listening.close().await;
         }
         let outcome = match read {
-            Ok(ending) => ending.report(&store, reader, json).await,
+            Ok(ending) => Box::pin(ending.report(&store, reader, json)).await,
             Err(error) => {
                 drop(timeout(ending::MAX_CLOSE, reader.close()).await);
                 Err(error)

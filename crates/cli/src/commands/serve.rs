@@ -18,7 +18,7 @@ use driftline_runtime::{
     metrics::{self, Part},
     now_ms,
 };
-use driftline_server::{Daemon, HttpOptions, token_keys};
+use driftline_server::{Daemon, HttpOptions, server_keys};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
@@ -109,7 +109,14 @@ impl Serve {
         tokio::spawn(async move { backup_record::show_as_metric(&data).await });
         let listener = listen::bind(address, "--listen").await?;
         let store = data_dir.open(&lock).await?;
-        let people = people(config, data_dir.data(), public_base.as_ref(), &store).await?;
+        let people = people(
+            config,
+            data_dir.data(),
+            public_base.as_ref(),
+            &store,
+            stop.clone(),
+        )
+        .await?;
         let http = HttpOptions {
             metrics,
             public_base,
@@ -180,12 +187,19 @@ async fn people(
     data: &Path,
     public_base: Option<&Url>,
     store: &Store,
+    stop: watch::Receiver<bool>,
 ) -> Result<People, CliError> {
-    let keys =
-        token_keys::load_fresh(&Config::token_keys(data), now_ms()).map_err(CliError::failed)?;
+    let secrets = config.secrets(data);
+    let key = secrets.sealing_key().map_err(CliError::failed)?;
+    let older_file = data.join(OLDER_TOKEN_KEY_FILE);
+    let keys = server_keys::open(store, key, &older_file, now_ms())
+        .await
+        .map_err(CliError::failed)?;
     let nonce = store.read(driftline_store::nonce).await?;
     let mailer = mail_options::mailer(&config.mail, data, public_base)?;
     let mut people = People::new(keys, &nonce);
+    let fresh = server_keys::keep_fresh(store.clone(), key.clone(), people.native.clone(), stop);
+    tokio::spawn(fresh);
     people.sign_up = SignUp {
         mode: config.accounts.sign_up,
         without_mail: false,
@@ -193,6 +207,9 @@ async fn people(
     people.mail = Arc::new(mailer);
     Ok(people)
 }
+
+/// Where a data folder had the keys of native tokens, before the store had them.
+const OLDER_TOKEN_KEY_FILE: &str = "tokens.key";
 
 /// Starts what is configured: the ID service, the mirror and the refresh of posts.
 async fn start(

@@ -68,6 +68,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             ("store.database_url", Value::Null),
             ("store.database_schema", Value::Null),
             ("store.database_pool", json!(DATABASE_POOL)),
+            ("store.credentials_key", Value::Null),
             ("store.disk_reserve", Value::Null),
         ],
     );

@@ -82,11 +82,7 @@ pub fn run(data_dir: &DataDir, arguments: &[&str]) -> Ended {
         child.kill().unwrap();
     }
     let output = child.wait_with_output().unwrap();
-    Ended {
-        status: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ended::of(output)
 }
 
 pub fn client(address: SocketAddr) -> Client {

@@ -8,7 +8,7 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -48,6 +48,16 @@ pub struct Ended {
     pub stderr: String,
 }
 
+impl Ended {
+    pub fn of(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
 impl DataDir {
     pub fn new() -> Self {
         Self {
@@ -64,9 +74,16 @@ impl DataDir {
         }
     }
 
+    /// With a database, also with the key that all processes on one have.
     #[must_use]
     pub fn with(mut self, variable: &str, value: &str) -> Self {
         self.environment.push((variable.into(), value.into()));
+        if variable == "DRIFTLINE_STORE__DATABASE_URL" {
+            let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("credentials.key");
+            let key = key.to_str().unwrap().to_owned();
+            self.environment
+                .push(("DRIFTLINE_STORE__CREDENTIALS_KEY".into(), key));
+        }
         self
     }
 
@@ -111,12 +128,7 @@ impl DataDir {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ended {
-        let output = self.command(arguments).output().unwrap();
-        Ended {
-            status: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ended::of(self.command(arguments).output().unwrap())
     }
 
     /// Runs it and reads the one JSON value that it must print.

@@ -11,14 +11,14 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     Owner, Store, StoreError, Tx, Viewer,
     credential::{self, Credential, NewCredential},
-    instance, local_ids, quota,
+    instance, local_ids, quota, server_keys,
     source::{self, NameRefused, Source, TokenLocation},
 };
 use driftline_upstream::{Address, look_ups};
 
 use super::{
-    AddCredential, AddedCredential, CredentialRow, Host, ListCredentials, QuotaLimit,
-    RemoveCredential, RemovedCredential, TestCredential, TestedCredential,
+    AddCredential, AddedCredential, CredentialRow, ForgetKey, ForgottenKey, Host, ListCredentials,
+    QuotaLimit, RemoveCredential, RemovedCredential, TestCredential, TestedCredential,
 };
 use driftline_mirror::{
     Server,
@@ -33,6 +33,9 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredenti
     let origin = address.to_string();
     same_api(store, &origin, new.api).await?;
     let token = new.token;
+    if let Some(TokenLocation::Sealed(_)) = token {
+        check_key(host).await?;
+    }
     if token.is_none() && new.api != Api::Mastodon {
         return Err(CommandError::usage(format!(
             "{} needs a token; say where it is with --token-env, --token-file or --stdin",
@@ -98,6 +101,17 @@ fn same_token(tx: &mut Tx<'_>, new: &NewCredential) -> Result<Option<String>, St
 }
 
 /// Why this process cannot read a token, if it is one that sends requests to upstreams.
+/// Whether what this process seals can be unsealed by the others of the store.
+pub(super) async fn check_key(host: &Host) -> Result<(), CommandError> {
+    let Some(access) = &host.access else {
+        return Ok(());
+    };
+    let key = access.secrets.sealing_key().map_err(CommandError::failed)?;
+    crate::server_keys::check(&host.store, key)
+        .await
+        .map_err(CommandError::failed)
+}
+
 fn unreadable(host: &Host, token: Option<&TokenLocation>, origin: &str) -> Option<String> {
     let access = host.access.as_ref()?;
     let read = access.secret(token, origin);
@@ -264,6 +278,15 @@ pub(super) async fn test(
             })
         }
     }
+}
+
+/// Forgets which key stored tokens are sealed with: the next process that starts says which one it is.
+pub(super) async fn forget_key(host: &Host, _: ForgetKey) -> Result<ForgottenKey, CommandError> {
+    let was_known = host
+        .store
+        .write(local_ids::root(), server_keys::forget)
+        .await?;
+    Ok(ForgottenKey { was_known })
 }
 
 /// Removes a credential that no source is read with.

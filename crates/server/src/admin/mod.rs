@@ -103,6 +103,7 @@ commands! {
     "credential_list": ListCredentials => Vec<CredentialRow>, credentials::list;
     "credential_test": TestCredential => TestedCredential, credentials::test;
     "credential_remove": RemoveCredential => RemovedCredential, credentials::remove;
+    "credential_forget_key": ForgetKey => ForgottenKey, credentials::forget_key;
     "refresh_status": ShowRefreshStatus => RefreshStatus, refresh_status::status;
     "track": Track => TrackResult, track_posts;
     "tracked": CountTracked => TrackedPosts, count_tracked;

@@ -59,7 +59,7 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
             warning = check(host, &row, UNCHECKED).await?;
         }
         if account.is_some() {
-            new_token = sealed(host, &row)?;
+            new_token = sealed(host, &row).await?;
         }
     }
     let token = new_token.filter(|token| source.token.as_ref() != Some(token));

@@ -23,8 +23,8 @@ use driftline_upstream::{Address, Timeline, abilities};
 
 use super::{
     AddSource, AddedSource, Host, ListSources, ListUnreadable, SourceRow, UnreadableItem,
-    account_handle::with_account_id, accounts, readable, source_fit::check_fit,
-    timeline_check::check,
+    account_handle::with_account_id, accounts, credentials::check_key, readable,
+    source_fit::check_fit, timeline_check::check,
 };
 
 /// Adds a source: the operator's, or an account's.
@@ -63,7 +63,7 @@ pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, Comm
             .await?
             .map_err(SourceRefused::Name),
         Some(account) => {
-            row.token = sealed(host, &row)?;
+            row.token = sealed(host, &row).await?;
             let limit = host.sources_per_account;
             let add =
                 move |tx: &mut Tx<'_>| account_source::add(tx, account.id, &row, limit, now_ms());
@@ -92,10 +92,14 @@ fn taken(name: &str) -> CommandError {
 }
 
 /// An account's token as it is kept: sealed, wherever it was read from.
-pub(super) fn sealed(host: &Host, row: &NewSource) -> Result<Option<TokenLocation>, CommandError> {
+pub(super) async fn sealed(
+    host: &Host,
+    row: &NewSource,
+) -> Result<Option<TokenLocation>, CommandError> {
     let Some(access) = &host.access else {
         return Err(CommandError::failed("this process cannot reach upstreams"));
     };
+    check_key(host).await?;
     let sealed = access.secrets.sealed(row.token.as_ref(), &row.origin);
     sealed.map_err(CommandError::usage)
 }

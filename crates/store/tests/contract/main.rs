@@ -34,6 +34,7 @@ mod refresh;
 mod reservations;
 mod returns;
 mod round_trips;
+mod server_keys;
 mod shared_instance;
 mod social;
 mod source_leases;

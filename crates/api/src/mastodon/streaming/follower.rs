@@ -167,7 +167,7 @@ fn every(period: Duration) -> Interval {
     interval
 }
 
-/// How long a notification may be untold.
+/// How late a notification may be told.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a stream may outlive its token.
 const CHECK: Duration = Duration::from_secs(5);

@@ -12,6 +12,7 @@ use std::{
 use bytesize::ByteSize;
 use clap::{Args, Subcommand};
 use driftline_runtime::now_ms;
+use driftline_server::server_keys::KEY_FILE;
 use driftline_store::{
     StoreError, Target,
     backup::{self, Progress as Step, Watch},
@@ -25,7 +26,7 @@ use self::{
 };
 use crate::{
     backup_record::BackupRecord,
-    config::{Config, KEY_FILE},
+    config::Config,
     data_dir::DataDir,
     durable,
     error::CliError,
@@ -90,8 +91,9 @@ impl Backup {
             Ok(backup::copy(&target, &to, watch)?)
         })
         .await?;
+        let key_file = config.key_file(data_dir.data());
         let mut manifest = Manifest::new(database, taken_at_ms, &snapshot);
-        let names = copy_files(data_dir.data(), folder.path(), self.with_key)?;
+        let names = copy_files(data_dir.data(), &key_file, folder.path(), self.with_key)?;
         let failed = |error: io::Error| wrong(folder.path(), &error);
         manifest.has_key = names.iter().any(|name| name == KEY_FILE);
         for name in [database.file().to_owned()].iter().chain(&names) {
@@ -111,7 +113,7 @@ impl Backup {
         if !data_dir.is_read_only() {
             remember(data_dir.data(), &dir, taken_at_ms);
         }
-        if !self.with_key && data_dir.data().join(KEY_FILE).exists() {
+        if !self.with_key && key_file.exists() {
             output::note(&format!(
                 "driftline: the backup is without {KEY_FILE}, which unseals stored credentials: keep that file elsewhere, or add --with-key"
             ));
@@ -150,7 +152,12 @@ fn remember(data: &Path, dir: &Path, taken_at_ms: i64) {
 }
 
 /// Copies what belongs to the store and is not in the database; returns the names in the folder.
-fn copy_files(data: &Path, to: &Path, with_key: bool) -> Result<Vec<String>, CliError> {
+fn copy_files(
+    data: &Path,
+    key_file: &Path,
+    to: &Path,
+    with_key: bool,
+) -> Result<Vec<String>, CliError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(data.join(IDS)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -161,12 +168,12 @@ fn copy_files(data: &Path, to: &Path, with_key: bool) -> Result<Vec<String>, Cli
     }
     names.sort();
     if with_key {
-        if data.join(KEY_FILE).exists() {
+        if key_file.exists() {
             names.push(KEY_FILE.to_owned());
         } else {
             output::note(&format!(
-                "driftline: {} has no {KEY_FILE}: no credential was ever stored",
-                data.display()
+                "driftline: there is no {}: no server was ever started",
+                key_file.display()
             ));
         }
     }
@@ -174,8 +181,11 @@ fn copy_files(data: &Path, to: &Path, with_key: bool) -> Result<Vec<String>, Cli
         fs::create_dir(to.join(IDS)).map_err(|error| wrong(to, &error))?;
     }
     for name in &names {
-        copy_file(&data.join(name), &to.join(name))
-            .map_err(|error| wrong(&to.join(name), &error))?;
+        let from = match name == KEY_FILE {
+            true => key_file.to_owned(),
+            false => data.join(name),
+        };
+        copy_file(&from, &to.join(name)).map_err(|error| wrong(&to.join(name), &error))?;
     }
     if to.join(IDS).exists() {
         durable::sync_folder(&to.join(IDS)).map_err(|error| wrong(to, &error))?;

@@ -106,6 +106,17 @@ pub struct RemoveCredential {
     pub name: String,
 }
 
+/// Forget which key stored tokens are sealed with, as it is lost.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ForgetKey;
+
+/// The key is forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenKey {
+    /// Whether any was known.
+    pub was_known: bool,
+}
+
 /// A credential was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedCredential {

@@ -113,7 +113,8 @@ fn source_params<'v>(
 }
 
 /// The next places of several authors. The nearest entry of each is found first: of the authors whose nearest
-/// is among the first `count`, no others can have one there.
+/// is among the first `count`, no others can have one there. A distributed database looks at no index once for
+/// each author: there the places of all are sorted by each node.
 fn read_authors(
     tx: &mut Tx<'_>,
     authors: &[AccountId],
@@ -122,9 +123,17 @@ fn read_authors(
     count: i64,
 ) -> Result<Vec<Place>, DbError> {
     let sources = SourcesByVisibility::of(sources);
+    if tx.is_distributed() {
+        let sql = AUTHOR_ENTRIES.replace("= AUTHOR", "{in $6}");
+        let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
+        let mut params = sources.params(&window).to_vec();
+        params.extend([&authors as &dyn ToValue, &count]);
+        let sql = format!("{sql} {} limit $7", window.by_place());
+        return tx.query(&sql, &params, Place::from_row);
+    }
     let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
     let mut nearest = tx.query_each(
-        &format!("{sql} {}", window.order()),
+        &format!("{sql} {}", window.by_place()),
         &sources.params(&window),
         &[Column::i64(authors.iter().map(|id| self::sql(*id)))],
         |row| Ok((row.i64("place")?, row.i64("account_id")?)),
@@ -132,7 +141,7 @@ fn read_authors(
     sort(&mut nearest, window.is_upward, |(place, _)| *place);
     nearest.truncate(count as usize);
     let sql = AUTHOR_ENTRIES.replace("AUTHOR", "$6");
-    let sql = format!("{sql} {} limit $7", window.order());
+    let sql = format!("{sql} {} limit $7", window.by_place());
     let mut asked = Vec::with_capacity(nearest.len());
     for (_, author) in &nearest {
         let mut params = sources.params(&window).to_vec();
@@ -159,11 +168,20 @@ pub(super) fn authors_of(
         below: i64::MAX,
         is_upward: false,
     };
+    let sources = SourcesByVisibility::of(sources);
+    let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
+    if tx.is_distributed() {
+        let entries = AUTHOR_ENTRIES.replace("= AUTHOR", "{in $6}");
+        let sql = format!("select distinct account_id from ({entries}) written");
+        let mut params = sources.params(&window).to_vec();
+        params.push(&authors);
+        return tx.query(&sql, &params, |row| row.i64("account_id"));
+    }
     let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
     tx.query_each(
-        &format!("{sql} {}", window.order()),
-        &SourcesByVisibility::of(sources).params(&window),
-        &[Column::i64(authors.iter().map(|id| self::sql(*id)))],
+        &format!("{sql} {}", window.by_place()),
+        &sources.params(&window),
+        &[authors],
         |row| row.i64("account_id"),
     )
 }
@@ -207,10 +225,16 @@ const AUTHOR_ENTRIES: &str =
      where account_id = AUTHOR and not gone
          and coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2
          and (visibility = 0 and source_id {in $3} or visibility = 1 and source_id {in $4}
-             or visibility > 1 and source_id {in $5})
-     order by coalesce(place_id, id)";
+             or visibility > 1 and source_id {in $5})";
 
 impl Window {
+    fn by_place(self) -> &'static str {
+        match self.is_upward {
+            true => "order by coalesce(place_id, id) asc",
+            false => "order by coalesce(place_id, id) desc",
+        }
+    }
+
     fn order(self) -> &'static str {
         match self.is_upward {
             true => "asc",

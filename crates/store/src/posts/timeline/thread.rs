@@ -59,7 +59,7 @@ fn ancestors(
             break;
         }
         if !near.contains_key(&name) {
-            // A post of before schema 26 ends the chain that the store knows, and goes on here.
+            // A post of before schema 27 ends the chain that the store knows, and goes on here.
             let chain = chain(tx, post.instance, &name, limit - found.len())?;
             let seen = by_post_ids(tx, &chain, viewer)?.into_values();
             near = seen.map(|post| (post.upstream_id.clone(), post)).collect();
