@@ -40,15 +40,17 @@ use crate::{
 };
 
 /// What a server answers of a thread to whom: by the token and the post.
-type Answers = HashMap<(Option<String>, u64), Value>;
+type Answers = HashMap<Asked, Value>;
+
+/// The token of a request, and the post whose thread it asked for.
+type Asked = (Option<String>, u64);
 
 /// A server whose answers wait for the test.
 #[derive(Clone)]
 struct Upstream {
     answers: Arc<Mutex<Answers>>,
     fails_with: Arc<Mutex<Option<StatusCode>>>,
-    /// The tokens and posts of all requests.
-    asked: Arc<Mutex<Vec<(Option<String>, u64)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
     may_answer: Arc<Semaphore>,
 }
 
@@ -190,7 +192,7 @@ impl Scene {
         self.upstream.answers.lock().insert((token, n), answer);
     }
 
-    fn asked(&self) -> Vec<(Option<String>, u64)> {
+    fn asked(&self) -> Vec<Asked> {
         self.upstream.asked.lock().clone()
     }
 

@@ -43,7 +43,7 @@ fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
 fn reply(id: u64, to: u64) -> Post {
     Post {
         reply_to: Some(UpstreamId::new(to.to_string())),
-        created_at_ms: Some(START_MS + i64::try_from(id).unwrap()),
+        created_at_ms: Some(START_MS + id.cast_signed()),
         raw: format!(r#"{{"id":"{id}","content":"text","in_reply_to_id":"{to}"}}"#),
         ..post(id, "text")
     }
@@ -70,7 +70,9 @@ fn thread(world: &World, id: u64, viewer: Viewer, limits: ThreadLimits) -> Optio
 }
 
 fn ids(posts: &[TimelinePost]) -> Vec<u64> {
-    let ids = posts.iter().map(|post| post.upstream_id.parse().unwrap());
+    let ids = posts
+        .iter()
+        .map(|post| post.upstream_id.parse().expect("a number"));
     ids.collect()
 }
 
