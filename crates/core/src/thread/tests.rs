@@ -106,3 +106,41 @@ fn a_chain_of_thousands_is_walked() {
     let order = depth_first("0", &replies);
     assert_eq!(order, (0..9_999).collect::<Vec<_>>());
 }
+
+#[test]
+fn what_does_not_hang_on_the_post_is_not_taken() {
+    let post = |id: &str, reply_to: Option<&str>| Post {
+        id: id.into(),
+        uri: None,
+        url: None,
+        created_at_ms: None,
+        edited_at_ms: None,
+        visibility: crate::post::Visibility::Public,
+        author: crate::post::Author {
+            id: "1".into(),
+            acct: "ann".to_owned(),
+            display_name: String::new(),
+            url: None,
+            raw: "{}".to_owned(),
+        },
+        boost_of: None,
+        reply_to: reply_to.map(UpstreamId::from),
+        references: crate::post::References::default(),
+        counts: crate::post::Counts::default(),
+        hashes: crate::post::PostHashes::default(),
+        raw: "{}".to_owned(),
+        viewer: None,
+    };
+    let above = vec![post("9", None), post("1", None), post("2", Some("1"))];
+    let below = vec![
+        post("5", Some("4")),
+        post("4", Some("3")),
+        post("3", Some("5")),
+        post("6", Some("7")),
+        post("7", Some("6")),
+        post("8", None),
+    ];
+    let taken = connected(&"3".into(), above, below);
+    let ids: Vec<&str> = taken.iter().map(|post| post.id.as_str()).collect();
+    assert_eq!(ids, ["2", "1", "4", "5"]);
+}
