@@ -21,6 +21,16 @@ fn driftline_misses_nothing_where_baseline_pollers_do() {
         assert!(number("requests") > 20, "{result}");
         assert!(number("delay_p50_ms") <= number("delay_p99_ms"), "{result}");
     }
+    let read = |key: &str| result["home"][key].as_u64();
+    assert_eq!(
+        (read("missing"), read("repeated")),
+        (Some(0), Some(0)),
+        "{result}"
+    );
+    assert!(
+        read("read") > Some(250) && read("pages") > Some(5),
+        "{result}"
+    );
     let known = |poller: &str| result["freshness"][poller].as_i64().unwrap();
     let counts = known("counts");
     assert!(counts > 500, "{result}");

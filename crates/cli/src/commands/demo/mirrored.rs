@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
-use driftline_core::{api::Api, upstream_id::UpstreamId};
+use driftline_core::{api::Api, audience::Audience, upstream_id::UpstreamId};
 use driftline_mirror::{
     CompletenessReport, Policies, Session, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
@@ -17,6 +17,7 @@ use driftline_store::{
 use tokio::sync::watch;
 
 use super::{
+    home::{self, Home},
     scene::Scene,
     score::{Progress, Seen},
 };
@@ -30,6 +31,8 @@ pub(super) struct Mirrored {
     pub(super) seen: Seen,
     /// The report at the end.
     pub(super) report: CompletenessReport,
+    /// What an account reads of it.
+    pub(super) home: Home,
     /// The counts that it holds, by post.
     pub(super) counts: HashMap<UpstreamId, i64>,
     /// What refreshing took.
@@ -83,9 +86,14 @@ pub(super) async fn mirror(
     refreshers.stop().await;
     let report = report_of(&store, NAME).await;
     let stored = store.read(move |tx| stored(tx, key)).await;
+    let home = match (&read, &closed) {
+        (Ok(_), Ok(_)) => Some(Box::pin(home::read(&store, access, (key, NAME))).await),
+        _ => None,
+    };
     store.close().await;
     read?;
     closed?;
+    let home = home.transpose()?.unwrap_or_default();
     let (stored_at_ms, counts) = stored?;
     Ok(Mirrored {
         seen: Seen {
@@ -93,6 +101,7 @@ pub(super) async fn mirror(
             progress,
         },
         report: report?,
+        home,
         counts,
         refresh_stats: refreshers.refresh_stats(instance),
     })
@@ -116,7 +125,7 @@ async fn add(store: &Store, url: &str, scene: Scene, folder: &Path) -> Result<So
         token: token("driftline")?,
         settings: scene.settings(),
         allow_private: false,
-        audience: None,
+        audience: Some(Audience::Public),
         check: false,
     };
     source.execute(&Host::of(store)).await?;

@@ -1,6 +1,7 @@
 //! `demo`: a simulated server, Driftline, and two baseline pollers.
 
 mod baseline;
+mod home;
 mod mirrored;
 mod scene;
 mod score;
@@ -17,6 +18,7 @@ use driftline_sim::{
     http::{Clock, SimServer, Timeline},
 };
 use driftline_upstream::{Address, Credential, Upstream};
+use home::Home;
 use indicatif::MultiProgress;
 use mirrored::Mirrored;
 use scene::{LAST_RUNG_MS, Scene};
@@ -38,8 +40,9 @@ use crate::{
 ///
 /// The server publishes posts of which some become visible late, some are
 /// backdated, edited or deleted, and it fails as servers do. All three pollers
-/// have the same request budget. Exit status 0 only if Driftline missed
-/// nothing.
+/// have the same request budget. In the end an account logs in and reads what
+/// Driftline has in its home timeline. Exit status 0 only if Driftline missed
+/// nothing and the account found all of it once.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// How long it takes; at least 20s.
@@ -196,9 +199,14 @@ impl Demo {
             "clamp": clamp,
             "driftline": driftline,
             "freshness": freshness,
+            "home": polled.2.home,
         });
-        output::reply(json, &answer, |_| lines(&published, &scores, &freshness))?;
+        output::reply(json, &answer, |_| {
+            lines(&published, &scores, &freshness, &polled.2.home)
+        })?;
+        let home = &polled.2.home;
         match driftline.missed {
+            0 if home.missing + home.repeated > 0 => Err(CliError::failed(home.line())),
             0 => Ok(()),
             missed => {
                 explain(&published, mirrored, begun_ms)?;
@@ -245,6 +253,7 @@ fn lines(
     published: &Published,
     scores: &[Score; NAMES.len()],
     freshness: &Freshness,
+    home: &Home,
 ) -> Vec<String> {
     let ms = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), show_ms);
     let rows = NAMES.iter().zip(scores).map(|(name, score)| {
@@ -269,6 +278,7 @@ fn lines(
         ));
     }
     lines.push(freshness.line());
+    lines.push(home.line());
     lines
 }
 
