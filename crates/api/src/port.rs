@@ -1,9 +1,13 @@
 //! What the API needs from the part of the program that reads upstreams. The server wires it, so that
 //! the API knows no upstream.
 
-use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
+use driftline_core::{
+    thread::Fetched,
+    tracking::{Track, TrackResult, TrackedPosts},
+    upstream_id::UpstreamId,
+};
 use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource};
-use driftline_store::{LocalAccountId, SourceId};
+use driftline_store::{InstanceId, LocalAccountId, SourceId, Viewer};
 use futures_util::future::BoxFuture;
 
 use crate::native::sources::{NewOwnSource, OwnSource, OwnSourceChange};
@@ -43,6 +47,15 @@ pub trait MirrorPort: Send + Sync {
         account: LocalAccountId,
         source: SourceId,
     ) -> BoxFuture<'_, Result<bool, CommandError>>;
+
+    /// Fetches what an upstream shows a viewer of the thread of a post, if what is known of it may be older than so
+    /// many ms; waits for it for a short while.
+    fn fetch_thread(
+        &self,
+        viewer: Viewer,
+        post: (InstanceId, UpstreamId),
+        max_age_ms: i64,
+    ) -> BoxFuture<'_, Fetched>;
 
     /// The sources that are not read at this time, Unix ms, by name.
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource>;

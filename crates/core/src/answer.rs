@@ -46,6 +46,19 @@ pub struct Page {
     pub headers: AnswerHeaders,
 }
 
+/// The thread of a post that a server shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Thread {
+    /// What it replies to, the oldest first.
+    pub ancestors: Vec<Post>,
+    /// The replies to it, and to these.
+    pub descendants: Vec<Post>,
+    /// How many items no post could be read from.
+    pub unreadable: usize,
+    /// The answer's headers, size and times.
+    pub headers: AnswerHeaders,
+}
+
 /// A post and its position in the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {

@@ -17,6 +17,7 @@ pub mod rng;
 pub mod sharing;
 pub mod social;
 pub mod text;
+pub mod thread;
 pub mod timeline;
 pub mod tracking;
 pub mod upstream_id;

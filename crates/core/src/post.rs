@@ -74,6 +74,8 @@ pub struct Post {
     pub author: Author,
     /// The post that this one boosts.
     pub boost_of: Option<Box<Post>>,
+    /// The ID at the upstream of the post that this one replies to.
+    pub reply_to: Option<UpstreamId>,
     /// What it refers to besides itself and its author.
     pub references: References,
     /// Its counts, as far as the upstream reports them.

@@ -93,6 +93,12 @@ pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> 
         })
 }
 
+/// The post that a status replies to.
+fn reply_to(status: &RawObject<'_>) -> Option<UpstreamId> {
+    let id = status.id("in_reply_to_id")?;
+    (id.len() <= MAX_ID_BYTES).then(|| UpstreamId::new(id.into_owned()))
+}
+
 fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post, StatusError> {
     let id = required_id(status.get("id"))?.stable();
     let boost_of = match (boosts, status.get("reblog")) {
@@ -117,6 +123,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         visibility: Visibility::named_or_narrowest(&visibility),
         author: author(status.get("account")),
         boost_of,
+        reply_to: reply_to(status),
         references: References::default(),
         counts: Counts {
             replies: status.whole("replies_count"),

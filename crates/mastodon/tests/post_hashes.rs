@@ -183,6 +183,7 @@ fn unread(json: &str) -> Post {
             raw: "{}".to_owned(),
         },
         boost_of: None,
+        reply_to: None,
         references: References::default(),
         counts: Counts::default(),
         hashes: PostHashes::default(),

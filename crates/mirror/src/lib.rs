@@ -24,6 +24,7 @@ mod sharing;
 mod source_credential;
 mod source_health;
 mod source_state;
+mod threads;
 mod track;
 mod upstream_access;
 
@@ -44,5 +45,6 @@ pub use session::{Done, Session, SessionError, request_fill};
 pub use sharing::{Membership, Sharing};
 pub use source_health::{SourceFault, SourceHealth};
 pub use source_state::{RangeCounts, SourceFacts, SourceState, Verdict};
+pub use threads::{ShownThread, Threads};
 pub use track::{forget_tracked, is_usable, track, track_outcomes, tracked_posts};
 pub use upstream_access::{POLLING_SHARE, UpstreamAccess};

@@ -11,7 +11,7 @@ use driftline_api::{
 };
 use driftline_id_service::{RunningIdService, routes};
 use driftline_mirror::{
-    Pollers, PollersOptions, UpstreamAccess,
+    Pollers, PollersOptions, Threads, UpstreamAccess,
     refresh::{RefreshOptions, Refreshers},
 };
 use driftline_store::{Store, Viewer};
@@ -126,6 +126,7 @@ impl Daemon {
                 policies: self.access.policies.clone(),
                 sources: self.pollers.health(),
                 store_disk: self.access.store_disk.clone(),
+                threads: Some(Threads::new(self.store.clone(), self.access.clone())),
             }),
             description: api_description(),
             metrics: options.metrics,

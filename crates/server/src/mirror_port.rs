@@ -1,11 +1,17 @@
+use std::time::Duration;
+
 use driftline_api::{
     MirrorPort,
     sources::{NewOwnSource, OwnSource, OwnSourceChange},
 };
-use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
-use driftline_mirror::{Policies, SourceHealth, track, tracked_posts};
+use driftline_core::{
+    thread::Fetched,
+    tracking::{Track, TrackResult, TrackedPosts},
+    upstream_id::UpstreamId,
+};
+use driftline_mirror::{Policies, ShownThread, SourceHealth, Threads, track, tracked_posts};
 use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource, StoreDisk};
-use driftline_store::{LocalAccountId, SourceId, Store};
+use driftline_store::{InstanceId, LocalAccountId, SourceId, Store, Viewer};
 use futures_util::future::BoxFuture;
 
 use crate::admin::{Host, own_sources};
@@ -23,6 +29,8 @@ pub struct LocalMirror {
     pub sources: SourceHealth,
     /// Whether there is room for what would be fetched.
     pub store_disk: StoreDisk,
+    /// Fetches threads; `None` where upstreams are out of reach.
+    pub threads: Option<Threads>,
 }
 
 impl MirrorPort for LocalMirror {
@@ -66,6 +74,26 @@ impl MirrorPort for LocalMirror {
         Box::pin(own_sources::remove(&self.host, account, source))
     }
 
+    fn fetch_thread(
+        &self,
+        viewer: Viewer,
+        (instance, post): (InstanceId, UpstreamId),
+        max_age_ms: i64,
+    ) -> BoxFuture<'_, Fetched> {
+        Box::pin(async move {
+            let Some(threads) = &self.threads else {
+                return Fetched::NotNow;
+            };
+            let shown = ShownThread {
+                viewer,
+                instance,
+                post,
+                max_age_ms,
+            };
+            threads.fetch(shown, MAX_WAIT).await
+        })
+    }
+
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
         self.sources.stalled_sources(now_ms)
     }
@@ -82,3 +110,6 @@ impl MirrorPort for LocalMirror {
         self.sources.store_fails()
     }
 }
+
+/// How long whoever looks at a thread waits for what its server has.
+const MAX_WAIT: Duration = Duration::from_secs(2);

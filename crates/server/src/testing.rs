@@ -44,6 +44,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
             policies: Policies::default(),
             sources,
             store_disk: StoreDisk::default(),
+            threads: None,
         }),
         description: api_description(),
         metrics: None,

@@ -73,6 +73,7 @@ impl Status {
                 .boost_of
                 .as_ref()
                 .map(|boosted| Box::new(boosted.to_post())),
+            reply_to: None,
             references: self.references(),
             counts: Counts {
                 replies: Some(self.replies),

@@ -52,7 +52,7 @@ pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
     ReceivedEvent, arrival, change_feed, commit_events, commit_look_up, commit_machine,
     commit_page, commit_retried, completeness, control_posts, departure, entry, listed_in, machine,
-    notify, quarantine, source, source_lease, tracked,
+    notify, quarantine, source, source_lease, thread_source, tracked,
 };
 pub use nodes::node_lease;
 pub use posts::{

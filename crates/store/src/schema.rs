@@ -33,6 +33,8 @@ pub static MIGRATIONS: &[Migration] = &[
     step(24, "library objects", 24, include_str!("../migrations/0024_library_objects.sql")),
     step(25, "peoples sources", 25, include_str!("../migrations/0025_peoples_sources.sql")),
     step(26, "server keys", 25, include_str!("../migrations/0026_server_keys.sql")),
+    // An older program would read the hidden sources of threads as any others.
+    step(27, "threads", 27, include_str!("../migrations/0027_threads.sql")),
 ];
 
 const fn step(

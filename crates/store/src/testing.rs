@@ -163,6 +163,7 @@ pub fn post(id: impl Display, text: &str) -> Post {
             raw: r#"{"id":"7"}"#.to_owned(),
         },
         boost_of: None,
+        reply_to: None,
         references: References::default(),
         counts: Counts::default(),
         hashes: PostHashes::default(),

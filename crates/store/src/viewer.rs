@@ -90,6 +90,8 @@ pub struct ReadableSource {
     pub shows: Visibility,
     /// Whether the world may read it.
     pub is_public: bool,
+    /// Whether it is one of [`crate::thread_source`], of which nothing is in a timeline.
+    pub is_of_threads: bool,
 }
 
 impl ReadableSources {
@@ -97,8 +99,8 @@ impl ReadableSources {
     pub fn load(tx: &mut Tx<'_>, viewer: Viewer) -> Result<ReadableSources, DbError> {
         let owner_id = viewer.owner().map(Owner::id);
         let found = tx.query(
-            "select id, instance_id, owner_id, audience from source
-             where audience = 'public' or owner_id = $1 or audience = 'members' and $2",
+            "select id, instance_id, owner_id, audience, timeline = 'threads' as is_of_threads
+             from source where audience = 'public' or owner_id = $1 or audience = 'members' and $2",
             &[&owner_id, &owner_id.is_some()],
             |row| {
                 let audience = Audience::named_or_narrowest(row.str("audience")?);
@@ -107,10 +109,12 @@ impl ReadableSources {
                     id: from_sql(row.i64("id")?)?,
                     instance: from_sql(row.i64("instance_id")?)?,
                 };
+                let is_of_threads = row.bool("is_of_threads")?;
                 Ok(audience.shows(reader).map(|shows| ReadableSource {
                     key,
                     shows,
                     is_public: audience == Audience::Public,
+                    is_of_threads,
                 }))
             },
         )?;
@@ -135,13 +139,20 @@ impl ReadableSources {
         all.sort_by_key(|source| source.key.id);
         all
     }
+
+    /// Those of which timelines are made, by their IDs.
+    pub fn of_timelines(&self) -> Vec<ReadableSource> {
+        let mut all = self.all();
+        all.retain(|source| !source.is_of_threads);
+        all
+    }
 }
 
 /// The owners of an instance's sources, each with whether all that it reads there is read with tokens.
 pub fn owners(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<(Owner, bool)>, DbError> {
     let found = tx.query(
         "select owner_id, min(case when token is null then 0 else 1 end) as has_tokens from source
-         where instance_id = $1 group by owner_id order by owner_id",
+         where instance_id = $1 and timeline <> 'threads' group by owner_id order by owner_id",
         &[&sql(instance)],
         |row| Ok((Owner::of(row.i64("owner_id")?)?, row.i64("has_tokens")? > 0)),
     )?;

@@ -1,7 +1,9 @@
 //! One client for every API.
 
 use driftline_core::{
-    answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
+    answer::{
+        Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest, Thread,
+    },
     api::Api,
     post::Post,
     timeline::Streaming,
@@ -124,6 +126,17 @@ impl Upstream {
     /// What its timelines can do.
     pub const fn abilities(&self) -> Abilities {
         abilities(self.api())
+    }
+
+    /// The thread of a post; `None` if the server does not show the post, or its API has no threads.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything but a thread.
+    pub async fn thread(&self, id: &UpstreamId) -> Result<Option<Thread>, Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => mastodon::thread(access, id).await,
+            Client::X(_) | Client::Twitter(_) => Ok(None),
+        }
     }
 
     /// Reads one page of a timeline.

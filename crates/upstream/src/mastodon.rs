@@ -1,7 +1,9 @@
 //! The client of the Mastodon API.
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest},
+    answer::{
+        AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest, Thread,
+    },
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::RawObject;
@@ -57,6 +59,21 @@ pub(crate) async fn look_up(
         (post.id == id.stable()).then_some(post).ok_or_else(another)
     })?;
     Ok((LookUp::Found(Box::new(post)), answer.metadata))
+}
+
+/// The thread of a post; `None` if the server does not have the post, or has no threads.
+pub(crate) async fn thread(access: &Access, id: &UpstreamId) -> Result<Option<Thread>, Failure> {
+    check(access, id)?;
+    let path = format!("/api/v1/statuses/{}/context", segment::encoded(id.as_str()));
+    let answer = access.fetch(access.url(&path)).await?;
+    match answer.status.as_u16() {
+        200 => {}
+        404 | 405 | 410 | 501 => return Ok(None),
+        _ => return Err(access.look_up_failure(&answer)),
+    }
+    let mut thread = access.read(&answer, parse::thread)?;
+    thread.headers = answer.metadata;
+    Ok(Some(thread))
 }
 
 /// Looks several different posts up. One ID alone is asked for by its own address,

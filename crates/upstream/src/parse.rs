@@ -7,7 +7,7 @@
 use std::{collections::HashMap, fmt};
 
 use driftline_core::{
-    answer::{Failure, Finding},
+    answer::{Failure, Finding, Thread},
     post::Post,
     upstream_id::UpstreamId,
 };
@@ -96,6 +96,43 @@ impl<'de> Visitor<'de> for IdVisitor<'_> {
         Ok(())
     }
 }
+
+/// Reads the thread of a post, at most [`MAX_THREAD`] posts of each kind. What no post can be read from is
+/// counted.
+///
+/// # Errors
+/// A [`Failure`] without an address if the body is not an object with both lists.
+pub fn thread(body: &[u8]) -> Result<Thread, Failure> {
+    let json = body::json(body)?;
+    let object = body::object(json)?;
+    let has_lists = |name: &&str| {
+        object
+            .get(name)
+            .is_some_and(|list| list.get().starts_with('['))
+    };
+    if !["ancestors", "descendants"].iter().all(has_lists) {
+        return Err(body::not_what_was_asked(json, "a thread"));
+    }
+    let mut thread = Thread::default();
+    let mut read = |name: &str| -> Vec<Post> {
+        let items = object.list(name).into_iter().take(MAX_THREAD);
+        let read = items.filter_map(|item| match read_status(item) {
+            Ok(post) => Some(post),
+            Err(_) => {
+                thread.unreadable += 1;
+                None
+            }
+        });
+        read.collect()
+    };
+    let (ancestors, descendants) = (read("ancestors"), read("descendants"));
+    thread.ancestors = ancestors;
+    thread.descendants = descendants;
+    Ok(thread)
+}
+
+/// The most posts above one, and below it, that are taken. Mastodon shows as many to log-ins.
+pub const MAX_THREAD: usize = 4_096;
 
 /// Reads one post.
 ///

@@ -183,6 +183,13 @@ pub(crate) struct Notification {
     account: Account,
 }
 
+/// The thread around a status.
+#[derive(ToSchema)]
+pub(crate) struct Context {
+    ancestors: Vec<Status>,
+    descendants: Vec<Status>,
+}
+
 /// What is found.
 #[derive(ToSchema)]
 pub(crate) struct Search {

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use driftline_core::{post::References, upstream_id::UpstreamId};
 use driftline_mastodon::Referent;
 use driftline_store::{
-    InstanceId, StoreError, Tx, reference,
+    InstanceId, LocalId, StoreError, Tx, reference,
     timeline::{self, Viewer},
 };
 
@@ -53,6 +53,11 @@ impl LocalReferences {
             found.0.insert(instance, ids);
         }
         Ok((found, unmapped))
+    }
+
+    /// Names posts of an instance by these IDs, whatever was found.
+    pub(super) fn name_posts(&mut self, instance: InstanceId, ids: HashMap<String, LocalId>) {
+        self.0.entry(instance).or_default().posts.extend(ids);
     }
 
     /// The local ID of what has that ID at an instance.

@@ -25,6 +25,7 @@ mod status;
 mod statuses;
 mod streaming;
 mod tags;
+mod threads;
 mod timelines;
 mod unwanted;
 mod view;
@@ -62,5 +63,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .merge(relations::routes())
         .merge(notifications::routes())
         .merge(search::routes())
+        .merge(threads::routes())
         .merge(streaming::routes())
 }

@@ -384,6 +384,7 @@ pub(crate) fn listed_at(position: UpstreamId) -> Listed {
                 raw: "{}".into(),
             },
             boost_of: None,
+            reply_to: None,
             references: References::default(),
             counts: Counts::default(),
             hashes: PostHashes::default(),

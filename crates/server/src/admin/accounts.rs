@@ -3,7 +3,7 @@
 use driftline_core::social::{AccountName, AccountState, Direction, Relation, StateChangeError};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    LocalAccountId, Store, StoreError, Tx, account_id, credential, local_ids,
+    LocalAccountId, Owner, Store, StoreError, Tx, account_id, credential, local_ids,
     social::{
         account_removal::{self, AccountContents, CHUNK},
         account_source, list_member,
@@ -11,6 +11,7 @@ use driftline_store::{
         log_ins, mute, profile, relation,
     },
     source::{self, LastPosts},
+    thread_source,
 };
 
 use super::{
@@ -236,6 +237,12 @@ async fn remove_sources(host: &Host, account: LocalAccountId) -> Result<(u64, u6
         let removed = store.write(source::root(key), remove).await?;
         sources += 1;
         posts += removed.posts;
+    }
+    let owner = Owner::Account(account);
+    let hidden = store.read(move |tx| thread_source::of_owner(tx, owner));
+    for key in hidden.await? {
+        let remove = move |tx: &mut Tx<'_>| source::remove(tx, key, LastPosts::Remove);
+        posts += store.write(source::root(key), remove).await?.posts;
     }
     let forget = move |tx: &mut Tx<'_>| credential::remove_of_account(tx, account);
     store.write(local_ids::root(), forget).await?;

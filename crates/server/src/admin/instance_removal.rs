@@ -2,9 +2,11 @@
 
 use driftline_runtime::CommandError;
 use driftline_store::{
-    Instance, Store, StoreError, credential, instance,
+    Instance, Store, StoreError, Tx, credential, instance,
     instance_removal::{self, Part, Step},
-    local_ids, source,
+    local_ids,
+    source::{self, LastPosts},
+    thread_source,
 };
 use driftline_upstream::Address;
 
@@ -35,6 +37,11 @@ pub(super) async fn forget(
         source_removal::remove(host, RemoveSource { name, keep_posts }).await?;
     }
     let id = known.id;
+    let hidden = store.read(move |tx| thread_source::of_instance(tx, id));
+    for key in hidden.await? {
+        let remove = move |tx: &mut Tx<'_>| source::remove(tx, key, LastPosts::Remove);
+        store.write(source::root(key), remove).await?;
+    }
     let remove_credentials = store.write(local_ids::root(), move |tx| {
         for credential in credential::of_instance(tx, id)? {
             credential::remove(tx, credential.key())?;

@@ -27,6 +27,8 @@ mod sources;
 mod statuses;
 mod stream;
 mod streaming;
+mod threads;
+mod threads_fetched;
 mod tokens;
 mod track;
 mod world;

@@ -42,6 +42,7 @@ async fn world(reaches_private: bool) -> (World, tempfile::TempDir) {
             policies: Policies::default(),
             sources: SourceHealth::default(),
             store_disk: StoreDisk::default(),
+            threads: None,
         });
     };
     let (world, _) = people_world(change).await;

@@ -17,7 +17,7 @@ use driftline_mirror::SourceHealth;
 use driftline_server::testing::{Served, app};
 use driftline_sim::{SimAuthor, Status};
 pub(crate) use driftline_store::testing::START_MS;
-use driftline_store::{Store, testing};
+use driftline_store::{SourceKey, Store, testing};
 use reqwest::{Client, Response, StatusCode, header::LINK};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -76,6 +76,11 @@ impl World {
     /// A source that is being read for the first time.
     pub(crate) async fn new_feed(&self, name: &str) -> Feed {
         Feed(testing::Feed::new(&self.store, name, post_hashes))
+    }
+
+    /// A source that is there already.
+    pub(crate) fn feed_of(&self, source: SourceKey) -> Feed {
+        Feed(testing::Feed::of(&self.store, source, post_hashes))
     }
 
     pub(crate) async fn answer(&self, path: &str) -> Response {

@@ -70,7 +70,8 @@ pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
         "select s.id, s.instance_id, s.name, s.owner_id, s.audience, l.update_count from source s
          join library l on l.owner_id = s.id and l.owner_kind = 'source'
-             and l.instance_id = s.instance_id",
+             and l.instance_id = s.instance_id
+         where s.timeline <> 'threads'",
         &[],
         |row| {
             Ok(FeedSource {

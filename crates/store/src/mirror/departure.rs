@@ -194,7 +194,7 @@ fn is_listed(
     post_id: i64,
 ) -> Result<bool, StoreError> {
     let sources = tx.query(
-        "select id, token from source where instance_id = $1",
+        "select id, token from source where instance_id = $1 and timeline <> 'threads'",
         &[&sql(instance)],
         |row| Ok((from_sql(row.i64("id")?)?, row.opt_text("token")?)),
     )?;

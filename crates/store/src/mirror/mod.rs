@@ -24,6 +24,7 @@ mod source_change;
 pub mod source_lease;
 mod source_removal;
 mod stream;
+pub mod thread_source;
 pub mod tracked;
 
 pub use commit_summary::CommitSummary;

@@ -99,6 +99,8 @@ pub enum TokenLocation {
 
 /// The timeline of a source without polls: its posts are requested one by one, and looked up.
 pub const TRACKED: &str = "tracked";
+/// The timeline of the hidden sources of [`crate::thread_source`]: no function here finds or lists them.
+pub const THREADS: &str = "threads";
 
 /// A source to add.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,6 +151,16 @@ pub fn add(
         return Ok(Err(NameRefused::Taken));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
+    insert(tx, new, instance, now_ms).map(Ok)
+}
+
+/// Adds a source whose name is free, of that instance.
+pub(super) fn insert(
+    tx: &mut Tx<'_>,
+    new: &NewSource,
+    instance: i64,
+    now_ms: i64,
+) -> Result<SourceKey, StoreError> {
     let id = local_ids::take_source_id(tx)?;
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
@@ -164,7 +176,7 @@ pub fn add(
             &to_json(SETTINGS, &new.settings)?,
             &new.token.as_ref().map(TokenLocation::to_text),
             &now_ms,
-            &(new.timeline == TRACKED),
+            &[TRACKED, THREADS].contains(&&*new.timeline),
             &new.allow_private,
             &new.owner.id(),
             &new.audience.name(),
@@ -177,12 +189,12 @@ pub fn add(
     directory::add(tx, Kind::Source, &new.name, (id, instance))?;
     library::add(tx, key)?;
     change::raise_later(tx)?;
-    Ok(Ok(key))
+    Ok(key)
 }
 
 /// Every source, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
-    select(tx, "", "order by s.id", &[])
+    select(tx, "", "s.timeline <> 'threads' order by s.id", &[])
 }
 
 /// The sources that a viewer may read, and for the operator and accounts their own, in order of their IDs.
@@ -191,7 +203,8 @@ pub fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Source>, StoreErr
     select(
         tx,
         "",
-        "where s.audience = 'public' or s.owner_id = $1 or s.audience = 'members' and $2 order by s.id",
+        "(s.audience = 'public' or s.owner_id = $1 or s.audience = 'members' and $2)
+             and s.timeline <> 'threads' order by s.id",
         &[&owner_id, &owner_id.is_some()],
     )
 }
@@ -201,7 +214,7 @@ pub fn owned(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<Source>, StoreError> {
     select(
         tx,
         "",
-        "where s.owner_id = $1 order by s.id",
+        "s.owner_id = $1 and s.timeline <> 'threads' order by s.id",
         &[&owner.id()],
     )
 }
@@ -213,12 +226,24 @@ pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError
         (Some(account), own) => format!("{}/{own}", account.to_ascii_lowercase()).into(),
         (None, _) => name,
     };
-    Ok(select(tx, &join(), "where d.name = $1", &[&&*name])?.pop())
+    Ok(select(
+        tx,
+        &join(),
+        "d.name = $1 and s.timeline <> 'threads'",
+        &[&&*name],
+    )?
+    .pop())
 }
 
 /// The source of that ID.
 pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError> {
-    Ok(select(tx, &join(), "where d.id = $1", &[&sql(id)])?.pop())
+    Ok(select(
+        tx,
+        &join(),
+        "d.id = $1 and s.timeline <> 'threads'",
+        &[&sql(id)],
+    )?
+    .pop())
 }
 
 /// What the source of that ID goes by.
@@ -372,7 +397,7 @@ fn select(
     params: &[&dyn ToValue],
 ) -> Result<Vec<Source>, StoreError> {
     let sql = format!(
-        "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {join} {rest}",
+        "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {join} where {rest}",
         library::OF_SOURCES
     );
     // Each row's own result: the database fails with its own errors alone.

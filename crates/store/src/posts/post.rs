@@ -190,6 +190,7 @@ struct Texts<'a> {
     uri: Option<Cow<'a, str>>,
     url: Option<Cow<'a, str>>,
     boost_of: Option<Cow<'a, str>>,
+    reply_to: Option<Cow<'a, str>>,
     raw: Cow<'a, str>,
 }
 
@@ -197,11 +198,13 @@ impl<'a> Texts<'a> {
     fn of(version: &PostVersion<'a>) -> Texts<'a> {
         let post = version.post;
         let boost_of = post.boost_of.as_ref();
+        let reply_to = post.reply_to.as_ref();
         Texts {
             upstream_id: without_nul(post.id.as_str()),
             uri: post.uri.as_deref().map(without_nul),
             url: post.url.as_deref().map(without_nul),
             boost_of: boost_of.map(|boosted| without_nul(boosted.id.as_str())),
+            reply_to: reply_to.map(|answered| without_nul(answered.as_str())),
             raw: without_nul(&post.raw),
         }
     }
@@ -248,14 +251,16 @@ pub(crate) fn insert(
     // A row without a post was there because others name it. One with a post would mean that two
     // commits have stored the same: null fails the commit.
     tx.execute_many_later(
-        "insert into upstream_post (upstream_id, instance_id, post_id) {rows}
+        "insert into upstream_post (upstream_id, instance_id, post_id, reply_to_id) {rows}
          on conflict (upstream_id, instance_id) do update
-         set post_id = case when upstream_post.post_id = 0 then excluded.post_id end",
+         set post_id = case when upstream_post.post_id = 0 then excluded.post_id end,
+             reply_to_id = excluded.reply_to_id",
         &[],
         &[
             Column::text(texts.iter().map(|t| &*t.upstream_id)),
             Column::i64(new.iter().map(|_| instance_id)),
             ids.column(new.iter().map(|version| version.id)),
+            Column::text(texts.iter().map(|t| t.reply_to.as_deref())),
         ],
     )
 }
@@ -289,6 +294,31 @@ pub(crate) fn replace(
             Column::i64(posts().map(|post| post.hashes.content)),
             Column::bool(versions.iter().map(|version| version.listed)),
             Column::text(texts.iter().map(|t| &*t.raw)),
+        ],
+    )?;
+    set_replies(tx, instance_id, posts())
+}
+
+/// Records what posts reply to. One that the upstream shows as no reply keeps what it replied to: that post
+/// may be gone. The instance must be held.
+pub(crate) fn set_replies<'p>(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: impl Iterator<Item = &'p Post>,
+) -> Result<(), DbError> {
+    let replies = posts.filter_map(|post| Some((post.id.as_str(), post.reply_to.as_ref()?)));
+    let (ids, answered): (Vec<_>, Vec<_>) = replies
+        .map(|(id, answered)| (without_nul(id), without_nul(answered.as_str())))
+        .unzip();
+    tx.execute_many_later(
+        "update upstream_post set reply_to_id = r.reply_to_id
+         from {rows as r(upstream_id, reply_to_id)}
+         where upstream_post.upstream_id = r.upstream_id and upstream_post.instance_id = $1
+             and upstream_post.reply_to_id is distinct from r.reply_to_id",
+        &[&instance_id],
+        &[
+            Column::text(ids.iter().map(|id| &**id)),
+            Column::text(answered.iter().map(|id| &**id)),
         ],
     )
 }

@@ -10,7 +10,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Res
     let column = || Column::i64(post_ids.iter().copied());
     // A post that others name keeps the ID by which they do.
     for sql in [
-        "update upstream_post set post_id = 0
+        "update upstream_post set post_id = 0, reply_to_id = null
          where reference_id is not null and instance_id = $2 and upstream_id in
              (select upstream_id from post where id {in $1} and instance_id = $2)",
         "delete from upstream_post

@@ -9,7 +9,7 @@ use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
     posts::find,
-    viewer::{Owner, ReadableSources, Viewer, owners},
+    viewer::{ReadableSources, Viewer},
 };
 
 /// Those of these posts of an instance that a viewer may see: a source that the viewer may read has them, or the
@@ -20,9 +20,7 @@ pub fn visible(
     posts: &[LocalId],
     viewer: Viewer,
 ) -> Result<HashSet<LocalId>, StoreError> {
-    let owners = owners(tx, instance)?;
-    let is_operators_alone = owners.iter().all(|(owner, _)| *owner == Owner::Operator);
-    if viewer == Viewer::Operator && is_operators_alone || posts.is_empty() {
+    if posts.is_empty() || viewer == Viewer::Operator && is_operators_alone(tx, instance)? {
         return Ok(posts.iter().copied().collect());
     }
     let readable = ReadableSources::load(tx, viewer)?;
@@ -70,6 +68,16 @@ pub fn visible(
         }
     }
     Ok(seen)
+}
+
+/// Whether no account has anything of an instance, threads included.
+fn is_operators_alone(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
+    let of_account = tx.query_opt(
+        "select id from source where instance_id = $1 and owner_id <> 0 limit 1",
+        &[&sql(instance)],
+        |row| row.i64("id"),
+    )?;
+    Ok(of_account.is_none())
 }
 
 /// Whether a viewer may see a stored post.

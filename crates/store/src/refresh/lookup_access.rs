@@ -70,7 +70,8 @@ pub(crate) struct PendingHolders {
 impl PendingHolders {
     pub(crate) fn ask(tx: &mut Tx<'_>, instance_id: i64) -> Result<Self, DbError> {
         let holders = tx.query_later(
-            "select id, owner_id, token is not null as has_token from source where instance_id = $1",
+            "select id, owner_id, token is not null as has_token from source
+             where instance_id = $1 and timeline <> 'threads'",
             &[&instance_id],
             |row| {
                 Ok(Holder {

@@ -40,6 +40,7 @@ mod social;
 mod source_leases;
 mod sources;
 mod streams;
+mod threads;
 mod timelines;
 mod tokens;
 mod world;

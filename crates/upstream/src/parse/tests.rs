@@ -268,3 +268,37 @@ proptest! {
         prop_assert_eq!(listed.len(), texts.len());
     }
 }
+
+#[test]
+fn a_thread_is_read_without_what_is_no_post() {
+    let post = |id: &str| {
+        format!(
+            r#"{{"id":"{id}","created_at":"2026-01-01T00:00:00.000Z","visibility":"public","content":"a","account":{{"id":"1","acct":"a"}}}}"#
+        )
+    };
+    let body = format!(
+        r#"{{"ancestors":[{},7],"descendants":[{},{{}},{}],"more":1}}"#,
+        post("1"),
+        post("3"),
+        post("4"),
+    );
+    let thread = thread(body.as_bytes()).unwrap();
+    let ids = |posts: &[Post]| -> Vec<String> {
+        posts
+            .iter()
+            .map(|post| post.id.as_str().to_owned())
+            .collect()
+    };
+    assert_eq!(ids(&thread.ancestors), ["1"]);
+    assert_eq!(ids(&thread.descendants), ["3", "4"]);
+    assert_eq!(thread.unreadable, 2);
+    for no_thread in [
+        "[]",
+        "{}",
+        r#"{"ancestors":[]}"#,
+        r#"{"ancestors":[],"descendants":{}}"#,
+        "{",
+    ] {
+        assert!(super::thread(no_thread.as_bytes()).is_err(), "{no_thread}");
+    }
+}

@@ -31,12 +31,13 @@ impl FirstPlaces {
             }
             _ => entries(tx, &posts.values())?,
         };
-        let mut first: HashMap<i64, Standing> = HashMap::new();
+        let mut first: HashMap<i64, (bool, Standing)> = HashMap::new();
         let mut public: HashSet<i64> = HashSet::new();
-        let mut stands = |id: i64, standing: Standing| {
-            let first = first.entry(id).or_insert(standing);
-            if standing.arrival < first.arrival {
-                *first = standing;
+        // A place in a timeline comes before one in a thread.
+        let mut stands = |id: i64, is_of_threads: bool, standing: Standing| {
+            let first = first.entry(id).or_insert((is_of_threads, standing));
+            if (is_of_threads, standing.arrival) < (first.0, first.1.arrival) {
+                *first = (is_of_threads, standing);
             }
         };
         for entry in &entries {
@@ -45,7 +46,11 @@ impl FirstPlaces {
             {
                 let is_public = rule.takes_public(entry, found);
                 if is_public || rule.takes_entry(entry, found) {
-                    stands(entry.post_id, entry.standing());
+                    stands(
+                        entry.post_id,
+                        rule.finds_in_threads(entry),
+                        entry.standing(),
+                    );
                 }
                 if is_public {
                     public.insert(entry.post_id);
@@ -56,11 +61,11 @@ impl FirstPlaces {
             // An entry may have left its source since, which changes no place.
             let listed = posts.iter().filter(|(_, found)| found.listed);
             for (id, found) in listed.filter(|(id, _)| !public.contains(id)) {
-                stands(*id, Standing::at(sql(found.post.public_id)));
+                stands(*id, false, Standing::at(sql(found.post.public_id)));
             }
         }
         let places = first.into_iter();
-        let places = places.map(|(id, standing)| (id, standing.place));
+        let places = places.map(|(id, (_, standing))| (id, standing.place));
         Ok(FirstPlaces(Some(places.collect())))
     }
 
@@ -183,7 +188,10 @@ impl Rule<'_> {
                         .author_id
                         .is_some_and(|author| authors.any(|id| sql(*id) == author))
                 };
-                entry.is_shown(readable, found) && (is_chosen || is_followed())
+                let is_of_thread = readable
+                    .of_raw(entry.source_id)
+                    .is_some_and(|source| source.is_of_threads);
+                !is_of_thread && entry.is_shown(readable, found) && (is_chosen || is_followed())
             }
             Rule::Source(shows) => visibility <= shows.narrowness(),
             Rule::Readable(readable) => entry.is_shown(readable, found),
@@ -192,6 +200,15 @@ impl Rule<'_> {
 }
 
 impl Rule<'_> {
+    /// Whether an entry is of a thread, where the rule takes such.
+    fn finds_in_threads(&self, entry: &PostEntry) -> bool {
+        let Rule::Readable(readable) = self else {
+            return false;
+        };
+        let source = readable.of_raw(entry.source_id);
+        source.is_some_and(|source| source.is_of_threads)
+    }
+
     /// Whether it is the entry at which the public timeline of the world lists its post.
     fn takes_public(&self, entry: &PostEntry, found: &StoredPost) -> bool {
         matches!(self, Rule::Public(_)) && found.listed && entry.place == sql(found.post.public_id)

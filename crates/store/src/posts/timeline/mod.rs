@@ -18,6 +18,7 @@ mod named;
 mod places;
 mod status;
 mod stored;
+mod thread;
 
 use std::collections::HashSet;
 
@@ -38,6 +39,7 @@ pub use by_post_id::{PostKey, by_post_ids, keys};
 pub(crate) use entries::Standing;
 pub use named::named;
 pub use status::{at_its_place, status};
+pub use thread::{AnsweredBy, Thread, thread};
 
 /// A part of a timeline, with Mastodon's bounds.
 ///
@@ -139,7 +141,9 @@ fn read_public(
     let mut rule = Rule::Public(Vec::new());
     let mut streams = vec![PlaceStream::World];
     if viewer != Viewer::Anonymous {
-        let readable = ReadableSources::load(tx, viewer)?.all().into_iter();
+        let readable = ReadableSources::load(tx, viewer)?
+            .of_timelines()
+            .into_iter();
         let hidden = readable.filter(|source| !source.is_public);
         let hidden: Vec<SourceKey> = hidden.map(|source| source.key).collect();
         streams.extend(
@@ -166,7 +170,7 @@ pub fn home(
     let mut streams: Vec<PlaceStream<'_>> = chosen
         .map(|source| PlaceStream::Source(source.key, source.shows))
         .collect();
-    let all = readable.all();
+    let all = readable.of_timelines();
     if !takes.authors.is_empty() && !all.is_empty() {
         streams.push(PlaceStream::Authors(&takes.authors, &all));
     }

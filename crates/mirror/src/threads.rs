@@ -1,0 +1,381 @@
+//! Fetches what the store lacks of threads, for the requests that show them.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use driftline_core::{
+    api::Api,
+    post::Post,
+    quota::QuotaPurpose,
+    thread::{Fetched, connected},
+    upstream_id::UpstreamId,
+};
+use driftline_runtime::now_ms;
+use driftline_store::{
+    InstanceId, Owner, SourceId, Store, StoreError, Tx, Viewer,
+    credential::{self, Credential},
+    instance::{self, Instance},
+    local_ids,
+    source::{self, Source},
+    thread_source::{self, FetchedFor, FetchedPosts},
+};
+use driftline_upstream::{ClientPurpose, stored_hashes};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{
+    client::Server, quotas::Permit, refresh::ANONYMOUS, source_credential::credential_of,
+    upstream_access::UpstreamAccess,
+};
+
+/// The threads that this process fetches. Clones share them.
+#[derive(Clone)]
+pub struct Threads {
+    shared: Arc<Shared>,
+}
+
+/// A thread that is shown to somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownThread {
+    /// To whom.
+    pub viewer: Viewer,
+    /// The instance that its post was seen through.
+    pub instance: InstanceId,
+    /// The post's ID there.
+    pub post: UpstreamId,
+    /// How old what is known of it may be, ms.
+    pub max_age_ms: i64,
+}
+
+/// What is asked of an upstream: once, for all to whom it answers the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ThreadRequest {
+    instance: InstanceId,
+    post: UpstreamId,
+    /// The viewer's own source, with whose token it is asked; `None` without a token.
+    source: Option<SourceId>,
+}
+
+struct Shared {
+    store: Store,
+    access: UpstreamAccess,
+    /// What is being fetched, and what was.
+    known: Mutex<HashMap<ThreadRequest, Known>>,
+    room: Semaphore,
+}
+
+/// A request that is known.
+#[derive(Clone)]
+enum Known {
+    Running(watch::Receiver<Option<Fetched>>),
+    /// It ended then, Unix ms, and is not to be sent again before the other time.
+    Ended {
+        at_ms: i64,
+        again_ms: i64,
+    },
+}
+
+impl Known {
+    /// Whether it stands for a request that may know as little as of that age.
+    fn serves(&self, now_ms: i64, max_age_ms: i64) -> bool {
+        match self {
+            Known::Running(_) => true,
+            Known::Ended { at_ms, again_ms } => {
+                now_ms < *again_ms || now_ms.saturating_sub(*at_ms) < max_age_ms.min(REMEMBERED_MS)
+            }
+        }
+    }
+}
+
+impl Threads {
+    /// Fetches with that access into that store.
+    pub fn new(store: Store, access: UpstreamAccess) -> Self {
+        let shared = Shared {
+            store,
+            access,
+            known: Mutex::default(),
+            room: Semaphore::new(MAX_FETCHES),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Fetches a thread, unless it was fetched a short while ago; waits for it for at most `wait`. A
+    /// request like one that is being sent joins it. What has begun goes on to its end, also
+    /// if the requester goes away.
+    pub async fn fetch(&self, shown: ShownThread, wait: Duration) -> Fetched {
+        let max_age_ms = shown.max_age_ms;
+        let request = match self.shared.request(shown).await {
+            Ok(Some(request)) => request,
+            Ok(None) => return Fetched::Nothing,
+            Err(error) => {
+                tracing::warn!(%error, "a thread was not fetched: the store failed");
+                return Fetched::NotNow;
+            }
+        };
+        let mut running = match self.join_or_start(request, max_age_ms) {
+            Known::Running(running) => running,
+            Known::Ended { .. } => return Fetched::Recent,
+        };
+        let ended = tokio::time::timeout(wait, running.wait_for(Option::is_some)).await;
+        match ended {
+            Ok(Ok(fetched)) => fetched.unwrap_or(Fetched::NotNow),
+            // The task was dropped with the runtime.
+            Ok(Err(_)) => Fetched::NotNow,
+            Err(_) => Fetched::Continues,
+        }
+    }
+
+    fn join_or_start(&self, request: ThreadRequest, max_age_ms: i64) -> Known {
+        let now = now_ms();
+        let mut known = self.shared.known.lock();
+        if let Some(found) = known.get(&request)
+            && found.serves(now, max_age_ms)
+        {
+            return found.clone();
+        }
+        if known.len() >= MAX_KNOWN {
+            known.retain(|_, known| known.serves(now, RECENT_MS));
+        }
+        if known.len() >= MAX_KNOWN {
+            return Known::Running(watch::channel(Some(Fetched::NotNow)).1);
+        }
+        let (ended, running) = watch::channel(None);
+        known.insert(request.clone(), Known::Running(running.clone()));
+        drop(known);
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let mut end = End {
+                shared: Arc::clone(&shared),
+                request: request.clone(),
+                fetched: Fetched::NotNow,
+            };
+            end.fetched = shared.run(&request).await;
+            let fetched = end.fetched;
+            drop(end);
+            ended.send_replace(Some(fetched));
+        });
+        Known::Running(running)
+    }
+}
+
+/// Notes how a request ended, also where its task is dropped or panics.
+struct End {
+    shared: Arc<Shared>,
+    request: ThreadRequest,
+    fetched: Fetched,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let now = now_ms();
+        let (at_ms, pause_ms) = match self.fetched {
+            // Nothing was learnt.
+            Fetched::NotNow => (i64::MIN, RETRY_MS),
+            _ => (now, RECENT_MS),
+        };
+        let ended = Known::Ended {
+            at_ms,
+            again_ms: now + pause_ms,
+        };
+        self.shared.known.lock().insert(self.request.clone(), ended);
+    }
+}
+
+impl Shared {
+    /// What to ask for a viewer; nothing of an API without threads.
+    async fn request(&self, shown: ShownThread) -> Result<Option<ThreadRequest>, StoreError> {
+        let (viewer, id) = (shown.viewer, shown.instance);
+        let found = self.store.read(move |tx| {
+            let known = instance::by_id(tx, id)?;
+            Ok::<_, StoreError>((known, own_source(tx, viewer, id)?))
+        });
+        let (instance, own) = found.await?;
+        let has_threads = instance.is_some_and(|instance| instance.api == Api::Mastodon);
+        Ok(has_threads.then(|| ThreadRequest {
+            instance: id,
+            post: shown.post,
+            source: own.map(|source| source.id),
+        }))
+    }
+
+    async fn run(&self, request: &ThreadRequest) -> Fetched {
+        // Waiting requests are bounded by `MAX_KNOWN`.
+        let Ok(_room) = self.room.acquire().await else {
+            return Fetched::NotNow;
+        };
+        if self.access.store_fault.lasts().await || self.access.store_disk.low().is_some() {
+            return Fetched::NotNow;
+        }
+        match self.fetch(request).await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                tracing::warn!(%error, "a thread was not fetched: the store failed");
+                Fetched::NotNow
+            }
+        }
+    }
+
+    async fn fetch(&self, request: &ThreadRequest) -> Result<Fetched, StoreError> {
+        let Some(asker) = self.asker(request).await? else {
+            return Ok(Fetched::Nothing);
+        };
+        let (allow_private, owner) = match &asker.own {
+            Some(own) => (own.allow_private, own.owner),
+            None => (asker.allows_private, Owner::Operator),
+        };
+        let server = Server::of(&asker.instance, allow_private, owner);
+        let token = asker.own.as_ref().and_then(|own| own.token.as_ref());
+        let client = match self.access.client(server, token) {
+            Ok(client) => client,
+            Err(error) => {
+                tracing::debug!(%error, "a thread was not fetched: its server has no client");
+                return Ok(Fetched::NotNow);
+            }
+        };
+        let credential = self.credential(&asker).await?;
+        let scope = client.scope(ClientPurpose::LookUp);
+        let quota = self
+            .access
+            .quotas
+            .of(&credential, scope, QuotaPurpose::Refresh);
+        let Permit::Sent(charge) = quota.take(1).await? else {
+            return Ok(Fetched::NotNow);
+        };
+        let asked_at_ms = now_ms();
+        match client.thread(&request.post).await {
+            Ok(Some(thread)) => {
+                quota.answered(charge, 1, &thread.headers).await?;
+                let posts = connected(&request.post, thread.ancestors, thread.descendants);
+                let whose = match &asker.own {
+                    Some(own) => FetchedFor::Owner(own.owner),
+                    None => FetchedFor::World,
+                };
+                let new = self.keep(asker.instance, whose, posts, asked_at_ms).await?;
+                Ok(Fetched::Stored(new))
+            }
+            Ok(None) => {
+                quota.settle(charge, 0).await?;
+                Ok(Fetched::Nothing)
+            }
+            Err(failure) => {
+                tracing::debug!(kind = %failure.kind, "a thread was not fetched");
+                quota.failed(charge, &failure).await?;
+                Ok(Fetched::NotNow)
+            }
+        }
+    }
+
+    /// Who asks; `None` if what would be asked with is gone.
+    async fn asker(&self, request: &ThreadRequest) -> Result<Option<Asker>, StoreError> {
+        let (id, source) = (request.instance, request.source);
+        self.store
+            .read(move |tx| {
+                let Some(instance) = instance::by_id(tx, id)? else {
+                    return Ok(None);
+                };
+                let own = match source {
+                    None => None,
+                    Some(source) => {
+                        match source::by_id(tx, source)?.filter(|own| serves(own, id)) {
+                            Some(own) => Some(own),
+                            None => return Ok(None),
+                        }
+                    }
+                };
+                let allows_private = source::allows_private(tx, id)?;
+                Ok(Some(Asker {
+                    instance,
+                    own,
+                    allows_private,
+                }))
+            })
+            .await
+    }
+
+    async fn credential(&self, asker: &Asker) -> Result<Credential, StoreError> {
+        if let Some(own) = &asker.own {
+            return credential_of(&self.store, own).await;
+        }
+        let id = asker.instance.id;
+        let known = self
+            .store
+            .read(move |tx| credential::find(tx, id, (Owner::Operator, None)));
+        if let Some(known) = known.await? {
+            return Ok(known);
+        }
+        let add = move |tx: &mut Tx<'_>| {
+            credential::find_or_add(tx, id, (Owner::Operator, None), ANONYMOUS, now_ms())
+        };
+        self.store.write(local_ids::root(), add).await
+    }
+
+    /// Stores posts for those alone, in transactions of a page's size.
+    async fn keep(
+        &self,
+        instance: Instance,
+        whose: FetchedFor,
+        posts: Vec<Post>,
+        asked_at_ms: i64,
+    ) -> Result<usize, StoreError> {
+        if posts.is_empty() {
+            return Ok(0);
+        }
+        let find =
+            move |tx: &mut Tx<'_>| thread_source::find_or_add(tx, &instance, whose, now_ms());
+        let key = self.store.write(local_ids::root(), find).await?;
+        let mut stored = 0;
+        for posts in posts.chunks(CHUNK) {
+            let posts: Arc<[Post]> = posts.into();
+            let store = move |tx: &mut Tx<'_>| {
+                let fetched = FetchedPosts {
+                    whose,
+                    posts: &posts,
+                    asked_at_ms,
+                    hash_stored: stored_hashes,
+                };
+                thread_source::store(tx, key, &fetched, now_ms())
+            };
+            stored += self.store.write(source::root(key), store).await?;
+        }
+        Ok(usize::try_from(stored).unwrap_or(usize::MAX))
+    }
+}
+
+/// What a request is sent with.
+struct Asker {
+    instance: Instance,
+    own: Option<Source>,
+    /// Whether the operator lets the instance be in a private network.
+    allows_private: bool,
+}
+
+/// The source of a viewer's own with whose token an instance is asked.
+fn own_source(
+    tx: &mut Tx<'_>,
+    viewer: Viewer,
+    instance: InstanceId,
+) -> Result<Option<Source>, StoreError> {
+    let Some(owner) = viewer.owner() else {
+        return Ok(None);
+    };
+    let mut own = source::owned(tx, owner)?.into_iter();
+    Ok(own.find(|source| serves(source, instance)))
+}
+
+fn serves(source: &Source, instance: InstanceId) -> bool {
+    source.instance.id == instance && source.token.is_some() && !source.suspended
+}
+
+/// Requests to upstreams at a time.
+const MAX_FETCHES: usize = 4;
+/// Threads that are remembered, and that wait.
+const MAX_KNOWN: usize = 1_000;
+/// Before which a thread is not fetched again.
+const RECENT_MS: i64 = 60_000;
+/// Before which one that could not be fetched is not tried again.
+const RETRY_MS: i64 = 15_000;
+/// As long as a fetch may stand for others.
+const REMEMBERED_MS: i64 = 3_600_000;
+/// How many posts are stored at once.
+const CHUNK: usize = 80;

@@ -1,0 +1,393 @@
+//! Threads that are fetched from their servers, for those who look at them.
+
+use std::{
+    collections::HashMap,
+    ops::Deref,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use driftline_api::{
+    App,
+    auth::{Authorization, OperatorToken},
+};
+use driftline_core::audience::Audience;
+use driftline_mirror::{Policies, SourceHealth, Threads, UpstreamAccess};
+use driftline_net::testing::http_client;
+use driftline_runtime::StoreDisk;
+use driftline_server::{LocalMirror, admin::Host, testing::wait};
+use driftline_store::{
+    LocalAccountId, Owner, SourceKey, Tx, local_ids,
+    source::{self, NewSource, TokenLocation},
+    testing,
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
+
+use crate::{
+    people::people_world,
+    reading::Person,
+    threads::{context_of, reply, shape},
+    world::{Feed, START_MS, TOKEN, World, id, parsed, status, uri},
+};
+
+/// What a server answers of a thread to whom: by the token and the post.
+type Answers = HashMap<Asked, Value>;
+
+/// The token of a request, and the post whose thread it asked for.
+type Asked = (Option<String>, u64);
+
+/// A server whose answers wait for the test.
+#[derive(Clone)]
+struct Upstream {
+    answers: Arc<Mutex<Answers>>,
+    fails_with: Arc<Mutex<Option<StatusCode>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    may_answer: Arc<Semaphore>,
+}
+
+async fn context(
+    State(upstream): State<Upstream>,
+    Path(id): Path<u64>,
+    headers: HeaderMap,
+) -> Response {
+    let token = headers
+        .get("authorization")
+        .map(|it| it.to_str().unwrap().to_owned());
+    upstream.asked.lock().push((token.clone(), id));
+    upstream.may_answer.acquire().await.unwrap().forget();
+    if let Some(failure) = *upstream.fails_with.lock() {
+        return failure.into_response();
+    }
+    match upstream.answers.lock().get(&(token, id)) {
+        Some(answer) => answer.to_string().into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// A post as its server answers it; of a reply with what it replies to.
+fn json_of(n: u64, to: Option<u64>) -> Value {
+    let mut json: Value = serde_json::from_str(&status(n).to_json()).unwrap();
+    json["in_reply_to_id"] = json!(to.map(|to| to.to_string()));
+    json
+}
+
+fn private(mut json: Value) -> Value {
+    json["visibility"] = json!("private");
+    json
+}
+
+fn thread(ancestors: &[Value], descendants: &[Value]) -> Value {
+    json!({ "ancestors": ancestors, "descendants": descendants })
+}
+
+/// A server of people that reads one upstream.
+struct Scene {
+    world: World,
+    upstream: Upstream,
+    origin: String,
+    serving: JoinHandle<()>,
+    folder: tempfile::TempDir,
+}
+
+impl Deref for Scene {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
+}
+
+impl Scene {
+    /// Requests without a token are strangers'.
+    async fn new(answers: usize) -> Scene {
+        let upstream = Upstream {
+            answers: Arc::default(),
+            fails_with: Arc::default(),
+            asked: Arc::default(),
+            may_answer: Arc::new(Semaphore::new(answers)),
+        };
+        let routes = Router::new()
+            .route("/api/v1/statuses/{id}/context", get(context))
+            .with_state(upstream.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let change = |app: &mut App| {
+            let access = UpstreamAccess {
+                accounts_reach_private: true,
+                ..UpstreamAccess::new(&app.store, http_client())
+            };
+            let operator = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
+            app.authorization = Authorization::Operator(operator);
+            app.mirror = Arc::new(LocalMirror {
+                store: app.store.clone(),
+                host: Host::of(&app.store),
+                policies: Policies::default(),
+                sources: SourceHealth::default(),
+                store_disk: StoreDisk::default(),
+                threads: Some(Threads::new(app.store.clone(), access)),
+            });
+        };
+        let (world, _) = people_world(change).await;
+        Scene {
+            world,
+            upstream,
+            origin,
+            serving,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    async fn source(&self, owner: Owner, audience: Audience, token: Option<&str>) -> SourceKey {
+        let token = token.map(|token| {
+            let path = self.folder.path().join(token);
+            std::fs::write(&path, token).unwrap();
+            TokenLocation::File(path.to_str().unwrap().to_owned())
+        });
+        let name = match owner {
+            Owner::Operator => "public".to_owned(),
+            Owner::Account(account) => format!("account{account}/home"),
+        };
+        let new = NewSource {
+            owner,
+            audience,
+            upstream: self.origin.clone(),
+            origin: self.origin.clone(),
+            token,
+            allow_private: true,
+            ..testing::new_source(&name)
+        };
+        let add = move |tx: &mut Tx<'_>| source::add(tx, &new, START_MS);
+        self.store
+            .write(local_ids::root(), add)
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    /// The operator's public source.
+    async fn public(&self) -> Feed {
+        let key = self.source(Owner::Operator, Audience::Public, None).await;
+        let mut feed = self.feed_of(key);
+        feed.poll(&[]).await;
+        feed
+    }
+
+    async fn home_of(&self, account: LocalAccountId, token: &str) {
+        let owner = Owner::Account(account);
+        self.source(owner, Audience::Private, Some(token)).await;
+    }
+
+    fn answers(&self, token: Option<&str>, n: u64, answer: Value) {
+        let token = token.map(|token| format!("Bearer {token}"));
+        self.upstream.answers.lock().insert((token, n), answer);
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.upstream.asked.lock().clone()
+    }
+
+    /// The ID of a public post.
+    async fn local_id(&self, n: u64) -> u64 {
+        let page = self.page("/api/v1/timelines/public?limit=40").await;
+        let named = format!("/{n}");
+        id(page
+            .iter()
+            .find(|status| uri(status).ends_with(&named))
+            .expect("a post"))
+    }
+
+    async fn shape(&self, local_id: u64) -> (Vec<u64>, Vec<u64>) {
+        shape(&self.json(&context_of(local_id)).await)
+    }
+
+    async fn close(self) {
+        self.serving.abort();
+        self.world.close().await;
+    }
+}
+
+const MANY: usize = 1_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_whole_and_in_no_timeline() {
+    let scene = Scene::new(MANY).await;
+    let ann = Person::new(&scene, "ann").await;
+    let mut feed = scene.public().await;
+    feed.poll_posts(vec![reply(3, 2)]).await;
+    let local_id = scene.local_id(3).await;
+    let above = [json_of(1, None), json_of(2, Some(1))];
+    let below = [
+        json_of(4, Some(3)),
+        json_of(5, Some(4)),
+        private(json_of(6, Some(3))),
+    ];
+    scene.answers(None, 3, thread(&above, &below));
+    assert_eq!(scene.shape(local_id).await, (vec![1, 2], vec![4, 5]));
+    let context = ann.get(&scene, &context_of(local_id)).await;
+    assert_eq!(shape(&context), (vec![1, 2], vec![4, 5]));
+    assert_eq!(scene.asked(), [(None, 3)], "once for all without a token");
+    // Each is found by its ID, with the thread as it is stored.
+    let first = id(&context["ancestors"][0]);
+    assert_eq!(scene.shape(first).await, (vec![], vec![2, 3, 4, 5]));
+    assert_eq!(
+        context["ancestors"][1]["in_reply_to_id"],
+        json!(first.to_string())
+    );
+    // Nobody's timelines have what was fetched for a thread.
+    let public = "/api/v1/timelines/public";
+    assert_eq!(scene.page(public).await.len(), 1);
+    assert_eq!(ann.page(&scene, public).await.len(), 1);
+    let author = context["ancestors"][0]["account"]["id"].as_str().unwrap();
+    ann.post(&scene, &format!("/api/v1/accounts/{author}/follow"))
+        .await;
+    assert!(ann.page(&scene, "/api/v1/timelines/home").await.is_empty());
+    // A source that has such a post later has it as new.
+    feed.poll(&[status(1), status(11)]).await;
+    assert_eq!(scene.page(public).await.len(), 3);
+    assert_eq!(ann.page(&scene, "/api/v1/timelines/home").await.len(), 2);
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_token_shows_is_its_owners_alone() {
+    let scene = Scene::new(MANY).await;
+    let ann = Person::new(&scene, "ann").await;
+    let bob = Person::new(&scene, "bob").await;
+    scene.home_of(ann.id, "ann-token").await;
+    let mut feed = scene.public().await;
+    feed.poll_posts(vec![reply(2, 1)]).await;
+    let local_id = scene.local_id(2).await;
+    let all = [json_of(3, Some(2)), private(json_of(4, Some(2)))];
+    let above = [private(json_of(1, None))];
+    scene.answers(Some("ann-token"), 2, thread(&above, &all));
+    scene.answers(None, 2, thread(&[], &[json_of(3, Some(2))]));
+    let context = ann.get(&scene, &context_of(local_id)).await;
+    assert_eq!(shape(&context), (vec![1], vec![3, 4]));
+    let hidden = [id(&context["ancestors"][0]), id(&context["descendants"][1])];
+    let publics = [local_id, id(&context["descendants"][0])];
+    for who in [None, Some(&bob)] {
+        let path = context_of(local_id);
+        let context = match who {
+            None => scene.json(&path).await,
+            Some(person) => person.get(&scene, &path).await,
+        };
+        assert_eq!(shape(&context), (vec![], vec![3]));
+        // By her IDs nobody finds anything that is hers.
+        for id in hidden.into_iter().chain([publics[1]]) {
+            for path in [format!("/api/v1/statuses/{id}"), context_of(id)] {
+                let answer = match who {
+                    None => scene.answer(&path).await,
+                    Some(person) => scene.get_with(&path, &person.token).await,
+                };
+                assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+            }
+        }
+    }
+    let ann_token = Some("Bearer ann-token".to_owned());
+    assert_eq!(scene.asked(), [(ann_token, 2), (None, 2)]);
+    let context = ann.get(&scene, &context_of(local_id)).await;
+    assert_eq!(shape(&context), (vec![1], vec![3, 4]), "as before");
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_is_not_waited_for_and_its_answer_is_stored() {
+    let scene = Scene::new(0).await;
+    let mut feed = scene.public().await;
+    feed.poll(&[status(1)]).await;
+    let local_id = scene.local_id(1).await;
+    scene.answers(None, 1, thread(&[], &[json_of(2, Some(1))]));
+    let began = Instant::now();
+    assert_eq!(scene.shape(local_id).await, (vec![], vec![]));
+    assert!(
+        began.elapsed() >= Duration::from_secs(2),
+        "it is waited for"
+    );
+    scene.upstream.may_answer.add_permits(1);
+    wait("the answer", async || {
+        scene.shape(local_id).await == (vec![], vec![2])
+    })
+    .await;
+    assert_eq!(scene.asked().len(), 1);
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_ask_at_once_ask_the_server_once() {
+    let scene = Scene::new(0).await;
+    let mut feed = scene.public().await;
+    feed.poll(&[status(1)]).await;
+    let local_id = scene.local_id(1).await;
+    scene.answers(None, 1, thread(&[], &[json_of(2, Some(1))]));
+    let url = format!("{}{}", scene.base, context_of(local_id));
+    let waiting: Vec<_> = (0..10)
+        .map(|_| {
+            let request = scene.client.get(&url);
+            tokio::spawn(async move { parsed(request.send().await.unwrap()).await })
+        })
+        .collect();
+    scene.upstream.may_answer.add_permits(MANY);
+    for answer in waiting {
+        assert_eq!(shape(&answer.await.unwrap()), (vec![], vec![2]));
+    }
+    assert_eq!(scene.asked().len(), 1);
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fails_or_throttles_costs_nothing_but_what_it_has() {
+    let scene = Scene::new(MANY).await;
+    let mut feed = scene.public().await;
+    feed.poll_posts(vec![status(1).to_post(), reply(2, 1), status(3).to_post()])
+        .await;
+    let (first, third) = (scene.local_id(1).await, scene.local_id(3).await);
+    for failure in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::UNAUTHORIZED] {
+        *scene.upstream.fails_with.lock() = Some(failure);
+        assert_eq!(scene.shape(first).await, (vec![], vec![2]));
+    }
+    assert_eq!(scene.asked().len(), 1, "it is not asked again at once");
+    *scene.upstream.fails_with.lock() = Some(StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(scene.shape(third).await, (vec![], vec![]));
+    // From now on the quota is used up, whatever the server would answer.
+    let second = scene.local_id(2).await;
+    assert_eq!(scene.shape(second).await, (vec![1], vec![]));
+    assert_eq!(scene.asked(), [(None, 1), (None, 3)]);
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_thread_is_bounded() {
+    let scene = Scene::new(MANY).await;
+    let ann = Person::new(&scene, "ann").await;
+    let mut feed = scene.public().await;
+    feed.poll_posts(vec![status(1).to_post()]).await;
+    let local_id = scene.local_id(1).await;
+    let mut below: Vec<Value> = Vec::new();
+    // A chain, one that turns back, and 300 posts of which nobody asked.
+    below.extend((2..=200).map(|n| json_of(n, Some(n - 1))));
+    below.extend([json_of(300, Some(301)), json_of(301, Some(300))]);
+    below.push(json_of(1, Some(200)));
+    below.push(json!({ "id": null }));
+    below.extend((1_000..1_300).map(|n| json_of(n, Some(n + 5_000))));
+    below.extend((400..500).map(|n| json_of(n, Some(1))));
+    let above = [json_of(5_001, Some(1)), json_of(5_000, None)];
+    scene.answers(None, 1, thread(&above, &below));
+    // A stranger is shown what Mastodon shows strangers.
+    let (above, below) = scene.shape(local_id).await;
+    assert_eq!((above.len(), below.len()), (0, 60));
+    let context = ann.get(&scene, &context_of(local_id)).await;
+    let (above, below) = shape(&context);
+    assert_eq!((above.len(), below.len()), (0, 199 + 100));
+    assert!(below.iter().all(|n| (2..500).contains(n)), "{below:?}");
+    scene.close().await;
+}

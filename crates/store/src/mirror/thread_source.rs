@@ -1,0 +1,207 @@
+//! The hidden sources of threads: posts that were fetched for whoever looked at a thread, or at an address.
+//!
+//! Each instance has one for the world, with what it shows to anybody, and one for each owner, with what it
+//! shows to that owner alone. They are polled by nobody, listed nowhere, and in no timeline: what is in them is found
+//! in threads, and by its ID.
+
+use std::collections::HashSet;
+
+use driftline_core::{
+    audience::Audience,
+    post::{Post, Visibility},
+    refresh::Policy,
+    timeline::Settings,
+};
+use driftline_db::{DbError, Row, Tx};
+
+use super::{
+    entry,
+    intake::{self, IntakeContext, PostObservation},
+    machine::LockedSource,
+    source::{self, NewSource, THREADS},
+};
+use crate::{
+    error::StoreError,
+    id_types::{InstanceId, LocalId, SourceKey, from_sql, sql},
+    posts::{
+        instance::{self, Instance},
+        post,
+        rehash::HashStored,
+        visible::visible,
+    },
+    viewer::{Owner, Viewer},
+};
+
+/// For whom posts were fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FetchedFor {
+    /// For anybody: without a token.
+    World,
+    /// For an owner, with a token of theirs.
+    Owner(Owner),
+}
+
+impl FetchedFor {
+    fn owner(self) -> Owner {
+        match self {
+            FetchedFor::World => Owner::Operator,
+            FetchedFor::Owner(owner) => owner,
+        }
+    }
+
+    fn audience(self) -> Audience {
+        match self {
+            FetchedFor::World => Audience::Public,
+            FetchedFor::Owner(_) => Audience::Private,
+        }
+    }
+
+    /// Who sees what was fetched.
+    fn viewer(self) -> Viewer {
+        match self {
+            FetchedFor::World => Viewer::Anonymous,
+            FetchedFor::Owner(Owner::Operator) => Viewer::Operator,
+            FetchedFor::Owner(Owner::Account(id)) => Viewer::Account(id),
+        }
+    }
+
+    /// No person's source has such a name.
+    fn name(self, instance: InstanceId) -> String {
+        match self {
+            FetchedFor::World => format!("{THREADS}:{instance}:world"),
+            FetchedFor::Owner(owner) => format!("{THREADS}:{instance}:{}", owner.id()),
+        }
+    }
+
+    fn may_have(self, post: &Post) -> bool {
+        let is_for_anyone = matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
+        self != FetchedFor::World || is_for_anyone
+    }
+}
+
+/// The hidden source of an instance for those, added if there is none. To be written below
+/// [`crate::local_ids::root`].
+pub fn find_or_add(
+    tx: &mut Tx<'_>,
+    instance: &Instance,
+    whose: FetchedFor,
+    now_ms: i64,
+) -> Result<SourceKey, StoreError> {
+    let (owner, audience) = (whose.owner(), whose.audience());
+    let known = tx.query_opt(
+        "select id from source
+         where instance_id = $1 and timeline = 'threads' and owner_id = $2 and audience = $3",
+        &[&sql(instance.id), &owner.id(), &audience.name()],
+        |row| from_sql(row.i64("id")?),
+    )?;
+    if let Some(id) = known {
+        let instance = instance.id;
+        return Ok(SourceKey { id, instance });
+    }
+    let new = NewSource {
+        name: whose.name(instance.id),
+        owner,
+        audience,
+        origin: instance.origin.clone(),
+        api: instance.api,
+        timeline: THREADS.to_owned(),
+        upstream: instance.origin.clone(),
+        settings: Settings::default(),
+        token: None,
+        allow_private: false,
+    };
+    let key = source::insert(tx, &new, sql(instance.id), now_ms)?;
+    source::set(tx, key, "refreshing", &false)?;
+    Ok(key)
+}
+
+/// The hidden sources of an instance.
+pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKey>, StoreError> {
+    Ok(tx.query(
+        "select id, instance_id from source
+         where timeline = 'threads' and instance_id = $1 order by id",
+        &[&sql(instance)],
+        key_from_row,
+    )?)
+}
+
+/// The hidden sources of an owner.
+pub fn of_owner(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<SourceKey>, StoreError> {
+    Ok(tx.query(
+        "select id, instance_id from source
+         where timeline = 'threads' and owner_id = $1 order by id",
+        &[&owner.id()],
+        key_from_row,
+    )?)
+}
+
+fn key_from_row(row: &Row<'_>) -> Result<SourceKey, DbError> {
+    Ok(SourceKey {
+        id: from_sql(row.i64("id")?)?,
+        instance: from_sql(row.i64("instance_id")?)?,
+    })
+}
+
+/// Posts that were fetched at once.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchedPosts<'a> {
+    /// For whom.
+    pub whose: FetchedFor,
+    /// The posts.
+    pub posts: &'a [Post],
+    /// When they were requested, Unix ms.
+    pub asked_at_ms: i64,
+    /// How stored posts are hashed.
+    pub hash_stored: HashStored,
+}
+
+/// Stores fetched posts in a hidden source, but for those that whoever they are for sees elsewhere, and of those
+/// for the world what its server does not show to anybody. To be written below [`source::root`] of the source.
+/// Returns how many the source did not have.
+pub fn store(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    fetched: &FetchedPosts<'_>,
+    now_ms: i64,
+) -> Result<u64, StoreError> {
+    let mut held = LockedSource::load(tx, source, None)?;
+    // What is in it is in no timeline, the world's included.
+    held.audience = Audience::Private;
+    let instance_id = held.instance_id;
+    instance::hold(tx, instance_id)?;
+    let mut once = HashSet::new();
+    let posts: Vec<&Post> = fetched
+        .posts
+        .iter()
+        .filter(|post| fetched.whose.may_have(post) && once.insert(post.id.as_str()))
+        .collect();
+    let ids: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
+    let mut entries = entry::at(tx, source, &ids)?;
+    let stored = post::known(tx, instance_id, &ids)?;
+    let local = stored.values().map(|post| from_sql(post.id));
+    let local = local.collect::<Result<Vec<LocalId>, _>>()?;
+    let seen = visible(tx, source.instance, &local, fetched.whose.viewer())?;
+    let is_seen = |post: &Post| {
+        let known = stored.get(post.id.as_str());
+        known.is_some_and(|known| seen.contains(&LocalId::new(known.id.cast_unsigned())))
+    };
+    let observations: Vec<PostObservation<'_>> = posts
+        .iter()
+        .filter_map(|post| {
+            let position = post.id.as_str();
+            let entry = entries.remove(position);
+            let is_wanted = entry.is_some() || !is_seen(post);
+            is_wanted.then(|| PostObservation::new(post, position, None, entry))
+        })
+        .filter(PostObservation::may_be_news)
+        .collect();
+    let never = Policy::Never {
+        ages: Policy::default().ages().clone(),
+    };
+    let context = IntakeContext::answered(fetched.asked_at_ms, now_ms, &never, fetched.hash_stored);
+    let new = intake::take_in(tx, &mut held, &observations, context)?.new;
+    held.library.save(tx)?;
+    // Those that are stored since before the store knew what they reply to.
+    post::set_replies(tx, instance_id, posts.into_iter())?;
+    Ok(new)
+}

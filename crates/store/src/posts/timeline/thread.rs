@@ -1,0 +1,179 @@
+//! Threads: what a post replies to, and what replies to it, as one viewer may read it.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::thread::{Descent, Reply, ThreadLimits, depth_first};
+use driftline_db::{DbError, Row, Tx};
+
+use super::{PostKey, TimelinePost, by_post_ids};
+use crate::{
+    error::StoreError,
+    id_types::{InstanceId, LocalId, from_sql, sql},
+    viewer::Viewer,
+};
+
+/// The posts of a thread around one of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// What it replies to, the first post of the thread at the beginning.
+    pub ancestors: Vec<TimelinePost>,
+    /// The replies to it, each before those to it.
+    pub descendants: Vec<TimelinePost>,
+}
+
+/// Says what a post replies to, by its ID at the upstream.
+pub type AnsweredBy<'a> = &'a dyn Fn(&TimelinePost) -> Option<String>;
+
+/// The thread of a post, as far as the viewer may read it: above and below a post that the viewer may not
+/// see, nothing is shown, since it would tell that the post exists. Each post is at its place for the viewer.
+pub fn thread(
+    tx: &mut Tx<'_>,
+    post: &TimelinePost,
+    viewer: Viewer,
+    limits: ThreadLimits,
+    answered: AnsweredBy<'_>,
+) -> Result<Thread, StoreError> {
+    let ancestors = ancestors(tx, post, viewer, limits.ancestors, answered)?;
+    let above: Vec<&str> = ancestors.iter().map(|post| &*post.upstream_id).collect();
+    let descent = Descent::below(&post.upstream_id, &above, limits);
+    let descendants = descendants(tx, post, viewer, descent)?;
+    Ok(Thread {
+        ancestors,
+        descendants,
+    })
+}
+
+fn ancestors(
+    tx: &mut Tx<'_>,
+    post: &TimelinePost,
+    viewer: Viewer,
+    limit: usize,
+    answered: AnsweredBy<'_>,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let mut seen = HashSet::from([post.upstream_id.clone()]);
+    let mut near: HashMap<String, TimelinePost> = HashMap::new();
+    let mut found = Vec::new();
+    let mut next = answered(post);
+    while let Some(name) = next.take() {
+        if found.len() >= limit || !seen.insert(name.clone()) {
+            break;
+        }
+        if !near.contains_key(&name) {
+            // A post of before schema 27 ends the chain that the store knows, and goes on here.
+            let chain = chain(tx, post.instance, &name, limit - found.len())?;
+            let seen = by_post_ids(tx, &chain, viewer)?.into_values();
+            near = seen.map(|post| (post.upstream_id.clone(), post)).collect();
+        }
+        let Some(above) = near.remove(&name) else {
+            break;
+        };
+        next = answered(&above);
+        found.push(above);
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// The stored posts from one upward, as far as the store knows what each replies to.
+fn chain(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    upstream_id: &str,
+    limit: usize,
+) -> Result<Vec<PostKey>, StoreError> {
+    let limit = i64::try_from(limit.min(CHUNK)).unwrap_or(i64::MAX);
+    let found = tx.query(
+        "with recursive above(reply_to_id, post_id, height) as (
+             select reply_to_id, post_id, 1 from upstream_post
+             where upstream_id = $1 and instance_id = $2
+             union all
+             select u.reply_to_id, u.post_id, above.height + 1 from above
+             join upstream_post u on u.upstream_id = above.reply_to_id and u.instance_id = $2
+             where above.height < $3)
+         select post_id from above where post_id > 0",
+        &[&upstream_id, &sql(instance), &limit],
+        |row| {
+            let post = from_sql(row.i64("post_id")?)?;
+            Ok(PostKey { post, instance })
+        },
+    )?;
+    Ok(found)
+}
+
+/// A stored reply.
+struct StoredReply {
+    upstream_id: String,
+    reply_to: String,
+    post: LocalId,
+}
+
+impl StoredReply {
+    fn from_row(row: &Row<'_>) -> Result<StoredReply, DbError> {
+        Ok(StoredReply {
+            upstream_id: row.text("upstream_id")?,
+            reply_to: row.text("reply_to_id")?,
+            post: from_sql(row.i64("post_id")?)?,
+        })
+    }
+}
+
+fn descendants(
+    tx: &mut Tx<'_>,
+    post: &TimelinePost,
+    viewer: Viewer,
+    mut descent: Descent,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let instance = post.instance;
+    // In the order of their depth, whichever the viewer may see.
+    let stored = tx.query(
+        "with recursive below(upstream_id, reply_to_id, post_id) as (
+             select upstream_id, reply_to_id, post_id from upstream_post
+             where reply_to_id = $1 and instance_id = $2 and post_id > 0
+             union
+             select u.upstream_id, u.reply_to_id, u.post_id from below
+             join upstream_post u on u.reply_to_id = below.upstream_id and u.instance_id = $2
+             where u.post_id > 0)
+         select upstream_id, reply_to_id, post_id from below limit $3",
+        &[&post.upstream_id, &sql(instance), &MAX_READ],
+        StoredReply::from_row,
+    )?;
+    let mut found: Vec<(String, TimelinePost)> = Vec::new();
+    for chunk in stored.chunks(CHUNK) {
+        if descent.is_full() {
+            break;
+        }
+        let keys: Vec<PostKey> = chunk
+            .iter()
+            .map(|reply| PostKey {
+                post: reply.post,
+                instance,
+            })
+            .collect();
+        let mut seen = by_post_ids(tx, &keys, viewer)?;
+        for reply in chunk {
+            if let Some(post) = seen.remove(&reply.post)
+                && descent.take(&reply.upstream_id, &reply.reply_to)
+            {
+                found.push((reply.reply_to.clone(), post));
+            }
+        }
+    }
+    let replies: Vec<Reply<'_>> = found
+        .iter()
+        .map(|(reply_to, post)| Reply {
+            id: &post.upstream_id,
+            reply_to,
+            created_at_ms: post.created_at_ms.unwrap_or_default(),
+        })
+        .collect();
+    let order = depth_first(&post.upstream_id, &replies);
+    let mut posts: Vec<Option<TimelinePost>> =
+        found.into_iter().map(|(_, post)| Some(post)).collect();
+    let ordered = order.into_iter().filter_map(|index| posts[index].take());
+    Ok(ordered.collect())
+}
+
+/// How many posts are looked at together.
+const CHUNK: usize = 200;
+/// The most replies that are looked at.
+const MAX_READ: i64 = 10_000;
