@@ -46,7 +46,7 @@ fn edited(mut posts: Vec<Post>, at_ms: i64) -> Vec<Post> {
 }
 
 #[test]
-fn a_commit_of_a_page_waits_for_four_answers_at_most() {
+fn a_commit_of_a_page_waits_for_three_answers_at_most() {
     let fresh = Fresh::postgres();
     let options = Options::new(fresh.target.clone(), MIGRATIONS);
     // One connection writes, so that all statements are prepared on it.
