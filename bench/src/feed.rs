@@ -222,6 +222,7 @@ fn ours(store: &Store) -> Router {
             policies: Policies::default(),
             sources: SourceHealth::default(),
             store_disk: driftline_runtime::StoreDisk::default(),
+            threads: None,
         }),
         description: api_description(),
         metrics: None,

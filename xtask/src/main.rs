@@ -14,6 +14,7 @@ mod soak;
 mod statements;
 mod test;
 mod tidy;
+mod toot;
 mod workspace;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn run(command: Command) -> Result<(), TaskError> {
         Command::Soak(args) => soak::run(&workspace, &args),
         Command::Live(args) => live::run(&workspace, &args),
         Command::Statements(args) => statements::run(&workspace, &args),
+        Command::TestToot(args) => toot::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     }
 }
@@ -76,6 +78,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Mirrors a real server on loopback, kills both on the way, and compares
     Live(live::LiveArgs),
+    /// Runs the tests of toot's authors against Driftline, and says which pass
+    TestToot(toot::TootArgs),
     /// Writes the list of the store's statements, with what a Citus cluster makes of them
     Statements(statements::StatementsArgs),
     /// Runs the benchmarks of `bench/`

@@ -118,6 +118,7 @@ impl Site {
                 policies: Policies::default(),
                 sources: SourceHealth::default(),
                 store_disk: driftline_runtime::StoreDisk::default(),
+                threads: None,
             }),
             description: api_description(),
             metrics: None,

@@ -133,7 +133,6 @@ fn template(number: u64) -> Status {
         boosts: 10,
         favourites: FAVOURITES,
         boost_of: None,
-        reply_to: None,
     }
 }
 

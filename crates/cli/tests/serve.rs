@@ -25,6 +25,35 @@ async fn get(url: &str) -> (u16, String) {
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
+/// Anybody has an account there, so no other machine may reach it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_for_tests_of_clients_is_on_loopback_alone() {
+    let data_dir = DataDir::new();
+    let token = data_dir.file("token", "0123456789abcdef0123456789abcdef");
+    let everywhere = ["serve", "--listen", "0.0.0.0:0", "--token-file", &token];
+    let here = ["serve", "--listen", "127.0.0.1:0"];
+    let proxied = data_dir.file(
+        "proxied.toml",
+        "[server]\npublic_url = \"https://d.example\"\n",
+    );
+    for arguments in [
+        [&everywhere[..], &["--insecure-test"]].concat(),
+        [&["--config", &proxied], &here[..], &["--insecure-test"]].concat(),
+    ] {
+        let refused = data_dir.run(&arguments);
+        assert_eq!(refused.status, 2, "{refused:?}");
+        assert!(refused.stderr.contains("--insecure-test"), "{refused:?}");
+    }
+    let registrations = async |arguments: &[&str]| {
+        let (_server, url) = data_dir.serve(arguments);
+        let (_, text) = get(&format!("{url}/api/v2/instance")).await;
+        let instance: serde_json::Value = serde_json::from_str(&text).unwrap();
+        instance["registrations"]["enabled"].clone()
+    };
+    assert_eq!(registrations(&[]).await, false);
+    assert_eq!(registrations(&["--insecure-test"]).await, true);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_takes_commands_and_ends_in_order() {
     let upstream = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real)

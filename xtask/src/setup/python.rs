@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use xshell::{Shell, cmd};
 
 use crate::error::TaskError;
+use crate::toot::TOOT;
 use crate::workspace::{Workspace, run as run_program, succeeds};
 
 /// Tells the tests which interpreter has the real clients installed.
@@ -32,6 +33,16 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
 pub(crate) fn duckdb(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     make(workspace, DUCKDB_FOLDER, &DUCKDB)?;
     Ok(interpreter_in(workspace, DUCKDB_FOLDER))
+}
+
+/// Makes one with what toot's own tests need, and returns its interpreter.
+pub(crate) fn toot(workspace: &Workspace) -> Result<PathBuf, TaskError> {
+    make(
+        workspace,
+        TOOT_FOLDER,
+        &[TOOT, "pytest==9.2.0", "pillow==13.0.0"],
+    )?;
+    Ok(interpreter_in(workspace, TOOT_FOLDER))
 }
 
 fn interpreter_in(workspace: &Workspace, folder: &str) -> PathBuf {
@@ -65,7 +76,7 @@ const FOLDER: &str = "target/python";
 /// exports.
 const REQUIREMENTS: [&str; 8] = [
     "Mastodon.py[websocket-streaming]==2.3.3",
-    "toot==0.52.1",
+    TOOT,
     "tweepy==4.17.0",
     "thriftpy2==0.7.1",
     "thrift==0.25.0",
@@ -73,6 +84,7 @@ const REQUIREMENTS: [&str; 8] = [
     "duckdb==2.0.0",
     "pandas==3.1.1",
 ];
+const TOOT_FOLDER: &str = "target/toot";
 const DUCKDB_FOLDER: &str = "target/duckdb";
 /// The extension that reads SQLite is packaged for this version at most.
 const DUCKDB: [&str; 2] = ["duckdb==1.5.5", "duckdb-extension-sqlite-scanner==1.5.5"];

@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use driftline_api::{
     auth::Authorization,
-    people::{People, SignUp},
+    people::{People, SignUp, SignUpMode},
 };
 use driftline_mirror::{Membership, PollersOptions};
 use driftline_net::Http;
@@ -63,6 +63,10 @@ pub struct Serve {
     /// Allow sources in private networks and tokens over plain http.
     #[arg(long)]
     allow_private: bool,
+    /// For tests of clients: anybody signs up at once, with a mail address that nobody checks, as often as they
+    /// like. Only where no other machine can reach the server.
+    #[arg(long)]
+    insecure_test: bool,
 }
 
 impl Serve {
@@ -100,6 +104,11 @@ impl Serve {
         let address = listen.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
         let upstreams = config.http(self.allow_private)?;
         let (public_base, authorization) = self.access(config, address)?;
+        if self.insecure_test && (!address.ip().is_loopback() || public_base.is_some()) {
+            return Err(CliError::usage(
+                "--insecure-test lets anybody have an account, so it is refused where other machines can reach the server: listen on 127.0.0.1, and leave server.public_url out",
+            ));
+        }
         let share = self.share(config)?;
         let data_dir = DataDir::new(&config.store)?;
         let lock = data_dir.lock(" already; end it").await?;
@@ -109,7 +118,7 @@ impl Serve {
         tokio::spawn(async move { backup_record::show_as_metric(&data).await });
         let listener = listen::bind(address, "--listen").await?;
         let store = data_dir.open(&lock).await?;
-        let people = people(
+        let mut people = people(
             config,
             data_dir.data(),
             public_base.as_ref(),
@@ -117,6 +126,15 @@ impl Serve {
             stop.clone(),
         )
         .await?;
+        if self.insecure_test {
+            people.sign_up = SignUp {
+                mode: SignUpMode::Open,
+                without_mail: true,
+            };
+            output::note(
+                "anybody can have an account here: --insecure-test is for tests of clients",
+            );
+        }
         let http = HttpOptions {
             metrics,
             public_base,
