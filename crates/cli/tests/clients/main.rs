@@ -131,6 +131,11 @@ impl Mirror {
         assert_eq!(read["lists"], json!([[self.list, "sim"]]));
         assert_eq!(read["one_list"], "sim");
         assert_eq!(read["status"], json!(down.last()));
+        assert_eq!(
+            read["thread"],
+            json!([[], []]),
+            "the simulated posts are no replies"
+        );
         assert_eq!(read["versions"], 2);
         let titles = read["instances"].as_array().unwrap();
         assert!(

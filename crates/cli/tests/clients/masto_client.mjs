@@ -96,6 +96,10 @@ console.log(
     lists: (await client.v1.lists.list()).map((it) => [it.id, it.title]),
     one_list: (await client.v1.lists.$select(listId).fetch()).title,
     status: (await anonymous.v1.statuses.$select(down.at(-1)).fetch()).id,
+    thread: await anonymous.v1.statuses
+      .$select(down.at(-1))
+      .context.fetch()
+      .then((it) => [ids(it.ancestors), ids(it.descendants)]),
     versions: (await anonymous.v1.statuses.$select(editedId).history.list()).length,
     instances: [
       (await anonymous.v1.instance.fetch()).title,

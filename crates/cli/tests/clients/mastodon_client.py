@@ -124,6 +124,10 @@ def main():
         "lists": [[str(it.id), it.title] for it in client.lists()],
         "one_list": client.list(list_id).title,
         "status": str(anonymous.status(lowest).id),
+        "thread": [
+            ids(anonymous.status_context(lowest).ancestors),
+            ids(anonymous.status_context(lowest).descendants),
+        ],
         "versions": len(anonymous.status_history(edited_id)),
         "instances": [
             anonymous.instance().title,

@@ -110,4 +110,5 @@ async fn toot_reads_timelines_lists_and_posts() {
     let status = toot.json(&["status", newest[0]]);
     assert_eq!(status["id"], newest[0]);
     assert!(toot.run(&["status", newest[0]]).contains(newest[0]));
+    assert!(toot.run(&["thread", newest[0]]).contains(newest[0]));
 }
