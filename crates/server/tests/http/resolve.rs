@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use driftline_core::audience::Audience;
 use driftline_server::testing::wait;
-use driftline_store::{Owner, credential};
+use driftline_store::{Owner, credential, find};
 use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};
 
@@ -132,6 +132,8 @@ async fn a_post_is_found_without_a_token_on_a_server_that_is_read_in_public() {
             .is_empty()
     );
     assert_eq!(scene.paths(), [5, 6, 8].map(looked_up));
+    let stored = scene.store.read(move |tx| find::posts_at(tx, &hidden));
+    assert_eq!(stored.await.unwrap(), [], "it is not even stored");
     scene.close().await;
 }
 
