@@ -57,6 +57,10 @@ pub trait MirrorPort: Send + Sync {
         max_age_ms: i64,
     ) -> BoxFuture<'_, Fetched>;
 
+    /// Fetches the post of an address for a viewer who has an account, from where that viewer's own sources or those
+    /// for the world are; waits for it for a short while.
+    fn fetch_post_at(&self, viewer: Viewer, address: String) -> BoxFuture<'_, Fetched>;
+
     /// The sources that are not read at this time, Unix ms, by name.
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource>;
 

@@ -1,4 +1,6 @@
-//! Fetches what the store lacks of threads, for the requests that show them.
+//! Fetches what the store lacks of threads, and posts by their addresses, for the requests that show them.
+
+mod addresses;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -50,9 +52,19 @@ pub struct ShownThread {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ThreadRequest {
     instance: InstanceId,
-    post: UpstreamId,
+    wanted: Wanted,
     /// The viewer's own source, with whose token it is asked; `None` without a token.
     source: Option<SourceId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Wanted {
+    /// The thread of the post of that ID.
+    Thread(UpstreamId),
+    /// The post of an address, by a search.
+    Search(String),
+    /// The post of an address, by its ID.
+    LookUp(String, UpstreamId),
 }
 
 struct Shared {
@@ -113,6 +125,10 @@ impl Threads {
                 return Fetched::NotNow;
             }
         };
+        self.wait_for(request, max_age_ms, wait).await
+    }
+
+    async fn wait_for(&self, request: ThreadRequest, max_age_ms: i64, wait: Duration) -> Fetched {
         let mut running = match self.join_or_start(request, max_age_ms) {
             Known::Running(running) => running,
             Known::Ended { .. } => return Fetched::Recent,
@@ -137,7 +153,7 @@ impl Threads {
         if known.len() >= MAX_KNOWN {
             known.retain(|_, known| known.serves(now, RECENT_MS));
         }
-        if known.len() >= MAX_KNOWN {
+        if known.len() >= MAX_KNOWN || request.is_crowded_out(&known, now) {
             return Known::Running(watch::channel(Some(Fetched::NotNow)).1);
         }
         let (ended, running) = watch::channel(None);
@@ -194,7 +210,7 @@ impl Shared {
         let has_threads = instance.is_some_and(|instance| instance.api == Api::Mastodon);
         Ok(has_threads.then(|| ThreadRequest {
             instance: id,
-            post: shown.post,
+            wanted: Wanted::Thread(shown.post),
             source: own.map(|source| source.id),
         }))
     }
@@ -222,7 +238,7 @@ impl Shared {
         };
         let (allow_private, owner) = match &asker.own {
             Some(own) => (own.allow_private, own.owner),
-            None => (asker.allows_private, Owner::Operator),
+            None => (asker.allows_private, asker.without_token),
         };
         let server = Server::of(&asker.instance, allow_private, owner);
         let token = asker.own.as_ref().and_then(|own| own.token.as_ref());
@@ -243,10 +259,9 @@ impl Shared {
             return Ok(Fetched::NotNow);
         };
         let asked_at_ms = now_ms();
-        match client.thread(&request.post).await {
-            Ok(Some(thread)) => {
-                quota.answered(charge, 1, &thread.headers).await?;
-                let posts = connected(&request.post, thread.ancestors, thread.descendants);
+        match request.wanted.ask(&client).await {
+            Ok(Some((posts, headers))) => {
+                quota.answered(charge, 1, &headers).await?;
                 let whose = match &asker.own {
                     Some(own) => FetchedFor::Owner(own.owner),
                     None => FetchedFor::World,
@@ -259,7 +274,7 @@ impl Shared {
                 Ok(Fetched::Nothing)
             }
             Err(failure) => {
-                tracing::debug!(kind = %failure.kind, "a thread was not fetched");
+                tracing::debug!(kind = %failure.kind, "a thread or a post was not fetched");
                 quota.failed(charge, &failure).await?;
                 Ok(Fetched::NotNow)
             }
@@ -284,10 +299,14 @@ impl Shared {
                     }
                 };
                 let allows_private = source::allows_private(tx, id)?;
+                let owners = source::owners(tx, id)?;
+                let is_operators = owners.iter().any(|(owner, _)| *owner == Owner::Operator);
+                let first = owners.first().filter(|_| !is_operators);
                 Ok(Some(Asker {
                     instance,
                     own,
                     allows_private,
+                    without_token: first.map_or(Owner::Operator, |(owner, _)| *owner),
                 }))
             })
             .await
@@ -348,6 +367,8 @@ struct Asker {
     own: Option<Source>,
     /// Whether the operator lets the instance be in a private network.
     allows_private: bool,
+    /// For whom it is asked without a token: where only accounts' sources are, no further than theirs reach.
+    without_token: Owner,
 }
 
 /// The source of a viewer's own with whose token an instance is asked.

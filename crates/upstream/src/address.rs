@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
+use driftline_core::{api::Api, upstream_id::UpstreamId};
 use url::{Host, Url};
+
+use crate::client::is_post_id;
 
 /// An upstream's address: scheme, host and port, nothing else.
 ///
@@ -50,6 +53,25 @@ impl Address {
                 .map_err(AddressError::NotAnAddress)?;
         }
         Ok(Self(url))
+    }
+
+    /// The server of an address for people or of a name across servers, and the ID there of its post if the path
+    /// is in a form of Mastodon's: `/@user/ID` or `/users/user/statuses/ID`.
+    pub fn of_post(address: &str) -> Option<(Self, Option<UpstreamId>)> {
+        let url = Url::parse(address).ok()?;
+        let is_plain = url.username().is_empty() && url.password().is_none();
+        if !is_plain || !matches!(url.scheme(), "http" | "https") {
+            return None;
+        }
+        let server = Self::parse(&url.origin().ascii_serialization()).ok()?;
+        let segments: Vec<&str> = url.path_segments()?.collect();
+        let id = match segments[..] {
+            [user, id] if user.starts_with('@') => Some(id),
+            ["users", _, "statuses", id] => Some(id),
+            _ => None,
+        };
+        let id = id.filter(|id| is_post_id(Api::Mastodon, id));
+        Some((server, id.map(UpstreamId::new)))
     }
 
     /// The host, without the port; an IPv6 address is in brackets.
@@ -138,6 +160,34 @@ mod tests {
             let address = Address::parse(typed).expect(typed);
             assert_eq!(address.to_string(), normal, "{typed}");
             assert_eq!(Address::parse(normal), Ok(address), "{typed}");
+        }
+    }
+
+    #[test]
+    fn the_server_and_the_id_of_a_post_are_in_its_address() {
+        for (address, server, id) in [
+            ("https://a.example/@u/12", "https://a.example", Some("12")),
+            ("http://127.0.0.1:80/@u/1", "http://127.0.0.1", Some("1")),
+            (
+                "https://a.example:8443/users/u/statuses/1",
+                "https://a.example:8443",
+                Some("1"),
+            ),
+            ("https://a.example/@u/..%2f1", "https://a.example", None),
+            ("https://a.example/objects/1", "https://a.example", None),
+            ("https://a.example/@u/1/", "https://a.example", None),
+        ] {
+            let (found, found_id) = Address::of_post(address).expect(address);
+            let found_id = found_id.as_ref().map(UpstreamId::as_str);
+            assert_eq!((&*found.to_string(), found_id), (server, id), "{address}");
+        }
+        for none in [
+            "",
+            "a.example/@u/1",
+            "file:///@u/1",
+            "https://b@a.example/@u/1",
+        ] {
+            assert_eq!(Address::of_post(none), None, "{none}");
         }
     }
 

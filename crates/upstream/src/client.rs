@@ -139,6 +139,18 @@ impl Upstream {
         }
     }
 
+    /// The posts that the server finds by an address, which it may ask the address's own server for; none of an API
+    /// without such a search.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything but a list of what was found.
+    pub async fn search(&self, address: &str) -> Result<(Vec<Post>, AnswerHeaders), Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => mastodon::search(access, address).await,
+            Client::X(_) | Client::Twitter(_) => Ok(Default::default()),
+        }
+    }
+
     /// Reads one page of a timeline.
     ///
     /// # Errors

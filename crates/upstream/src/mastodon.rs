@@ -4,6 +4,7 @@ use driftline_core::{
     answer::{
         AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest, Thread,
     },
+    post::Post,
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::RawObject;
@@ -74,6 +75,24 @@ pub(crate) async fn thread(access: &Access, id: &UpstreamId) -> Result<Option<Th
     let mut thread = access.read(&answer, parse::thread)?;
     thread.headers = answer.metadata;
     Ok(Some(thread))
+}
+
+/// The posts that the server finds by an address.
+pub(crate) async fn search(
+    access: &Access,
+    address: &str,
+) -> Result<(Vec<Post>, AnswerHeaders), Failure> {
+    let parameters = [("q", address), ("resolve", "true"), ("type", "statuses")];
+    let answer = access
+        .fetch(access.url_with("/api/v2/search", &parameters))
+        .await?;
+    match answer.status.as_u16() {
+        200 => {}
+        404 | 405 | 410 | 422 | 501 => return Ok((Vec::new(), answer.metadata)),
+        _ => return Err(access.look_up_failure(&answer)),
+    }
+    let found = access.read(&answer, parse::found)?;
+    Ok((found, answer.metadata))
 }
 
 /// Looks several different posts up. One ID alone is asked for by its own address,

@@ -134,6 +134,26 @@ pub fn thread(body: &[u8]) -> Result<Thread, Failure> {
 /// The most posts above one, and below it, that are taken. Mastodon shows as many to log-ins.
 pub const MAX_THREAD: usize = 4_096;
 
+/// Reads the posts that a search found, without those that cannot be read.
+///
+/// # Errors
+/// A [`Failure`] without an address if the body is not an object with a list of posts.
+pub fn found(body: &[u8]) -> Result<Vec<Post>, Failure> {
+    let json = body::json(body)?;
+    let object = body::object(json)?;
+    if object
+        .get("statuses")
+        .is_none_or(|list| !list.get().starts_with('['))
+    {
+        return Err(body::not_what_was_asked(json, "what a search found"));
+    }
+    let found = object.list("statuses").into_iter().take(MAX_FOUND);
+    Ok(found.filter_map(|item| read_status(item).ok()).collect())
+}
+
+/// The most posts of a search that are read. Mastodon finds as many.
+pub const MAX_FOUND: usize = 40;
+
 /// Reads one post.
 ///
 /// # Errors

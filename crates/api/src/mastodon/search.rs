@@ -45,6 +45,9 @@ struct Query {
     /// Only accounts whom the account follows.
     #[param(value_type = Option<bool>)]
     following: Option<Value>,
+    /// Whether the post of an address that is not stored is asked of its server. Without a token it is not.
+    #[param(value_type = Option<bool>)]
+    resolve: Option<Value>,
 }
 
 /// The entity `Search`.
@@ -79,7 +82,14 @@ async fn search(
     let is_address = text.starts_with("https://") || text.starts_with("http://");
     if is_address {
         if is_of("statuses") && offset == 0 {
-            found.statuses = post_of(&app, viewer, text).await?;
+            found.statuses = post_of(&app, viewer, text.clone()).await?;
+            let is_asked = is_true(query.resolve.as_ref()) && viewer != Viewer::Anonymous;
+            // By what the viewer sees alone: whether others have the post changes nothing.
+            if is_asked && found.statuses.is_empty() {
+                // What came of it is in the store, or is not known now.
+                let _ = app.mirror.fetch_post_at(viewer, text.clone()).await;
+                found.statuses = post_of(&app, viewer, text).await?;
+            }
         }
         return Ok(Json(found));
     }
@@ -105,10 +115,14 @@ async fn post_of(app: &App, viewer: Viewer, text: String) -> Result<Entities, Ap
 
 fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<(Entities, Unmapped), StoreError> {
     let nothing = (Entities::new(), Unmapped::new());
-    let Some(id) = find::post(tx, text)? else {
-        return Ok(nothing);
-    };
-    let Some(post) = timeline::at_its_place(tx, id, view.viewer)? else {
+    let mut seen = None;
+    for id in find::posts_at(tx, text)? {
+        seen = timeline::at_its_place(tx, id, view.viewer)?;
+        if seen.is_some() {
+            break;
+        }
+    }
+    let Some(post) = seen else {
         return Ok(nothing);
     };
     let Some(instance) = instance::by_id(tx, post.instance)? else {

@@ -20,6 +20,7 @@ mod people;
 mod reading;
 mod references;
 mod requests;
+mod resolve;
 mod returns;
 mod shape;
 mod sign_up;

@@ -10,7 +10,7 @@ use std::{
 use axum::{
     Router,
     extract::{Path, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -45,13 +45,66 @@ type Answers = HashMap<Asked, Value>;
 /// The token of a request, and the post whose thread it asked for.
 type Asked = (Option<String>, u64);
 
+/// The token of a request for anything else, and its path and query.
+pub(crate) type AskedPath = (Option<String>, String);
+
 /// A server whose answers wait for the test.
 #[derive(Clone)]
-struct Upstream {
+pub(crate) struct Upstream {
     answers: Arc<Mutex<Answers>>,
-    fails_with: Arc<Mutex<Option<StatusCode>>>,
+    pub(crate) pages: Arc<Mutex<HashMap<AskedPath, Value>>>,
+    pub(crate) fails_with: Arc<Mutex<Option<StatusCode>>>,
     asked: Arc<Mutex<Vec<Asked>>>,
-    may_answer: Arc<Semaphore>,
+    pub(crate) asked_paths: Arc<Mutex<Vec<AskedPath>>>,
+    pub(crate) may_answer: Arc<Semaphore>,
+}
+
+impl Upstream {
+    fn new(answers: usize) -> Upstream {
+        Upstream {
+            answers: Arc::default(),
+            pages: Arc::default(),
+            fails_with: Arc::default(),
+            asked: Arc::default(),
+            asked_paths: Arc::default(),
+            may_answer: Arc::new(Semaphore::new(answers)),
+        }
+    }
+
+    /// Serves it; its origin.
+    async fn serve(&self) -> (String, JoinHandle<()>) {
+        let routes = Router::new()
+            .route("/api/v1/statuses/{id}/context", get(context))
+            .fallback(page)
+            .with_state(self.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        (origin, serving)
+    }
+
+    async fn answer(&self, answer: impl FnOnce() -> Option<Value>) -> Response {
+        self.may_answer.acquire().await.unwrap().forget();
+        if let Some(failure) = *self.fails_with.lock() {
+            return failure.into_response();
+        }
+        match answer() {
+            Some(answer) => answer.to_string().into_response(),
+            None => StatusCode::NOT_FOUND.into_response(),
+        }
+    }
+}
+
+fn token_of(headers: &HeaderMap) -> Option<String> {
+    let token = headers.get("authorization")?;
+    Some(token.to_str().unwrap().to_owned())
+}
+
+async fn page(State(upstream): State<Upstream>, uri: Uri, headers: HeaderMap) -> Response {
+    let asked = (token_of(&headers), uri.to_string());
+    upstream.asked_paths.lock().push(asked.clone());
+    let answer = || upstream.pages.lock().get(&asked).cloned();
+    upstream.answer(answer).await
 }
 
 async fn context(
@@ -59,28 +112,20 @@ async fn context(
     Path(id): Path<u64>,
     headers: HeaderMap,
 ) -> Response {
-    let token = headers
-        .get("authorization")
-        .map(|it| it.to_str().unwrap().to_owned());
-    upstream.asked.lock().push((token.clone(), id));
-    upstream.may_answer.acquire().await.unwrap().forget();
-    if let Some(failure) = *upstream.fails_with.lock() {
-        return failure.into_response();
-    }
-    match upstream.answers.lock().get(&(token, id)) {
-        Some(answer) => answer.to_string().into_response(),
-        None => StatusCode::NOT_FOUND.into_response(),
-    }
+    let asked = (token_of(&headers), id);
+    upstream.asked.lock().push(asked.clone());
+    let answer = || upstream.answers.lock().get(&asked).cloned();
+    upstream.answer(answer).await
 }
 
 /// A post as its server answers it; of a reply with what it replies to.
-fn json_of(n: u64, to: Option<u64>) -> Value {
+pub(crate) fn json_of(n: u64, to: Option<u64>) -> Value {
     let mut json: Value = serde_json::from_str(&status(n).to_json()).unwrap();
     json["in_reply_to_id"] = json!(to.map(|to| to.to_string()));
     json
 }
 
-fn private(mut json: Value) -> Value {
+pub(crate) fn private(mut json: Value) -> Value {
     json["visibility"] = json!("private");
     json
 }
@@ -90,10 +135,10 @@ fn thread(ancestors: &[Value], descendants: &[Value]) -> Value {
 }
 
 /// A server of people that reads one upstream.
-struct Scene {
+pub(crate) struct Scene {
     world: World,
-    upstream: Upstream,
-    origin: String,
+    pub(crate) upstream: Upstream,
+    pub(crate) origin: String,
     serving: JoinHandle<()>,
     folder: tempfile::TempDir,
 }
@@ -108,22 +153,17 @@ impl Deref for Scene {
 
 impl Scene {
     /// Requests without a token are strangers'.
-    async fn new(answers: usize) -> Scene {
-        let upstream = Upstream {
-            answers: Arc::default(),
-            fails_with: Arc::default(),
-            asked: Arc::default(),
-            may_answer: Arc::new(Semaphore::new(answers)),
-        };
-        let routes = Router::new()
-            .route("/api/v1/statuses/{id}/context", get(context))
-            .with_state(upstream.clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let origin = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+    pub(crate) async fn new(answers: usize) -> Scene {
+        Scene::reaching(answers, true).await
+    }
+
+    /// Where accounts' sources may be in private networks or not.
+    pub(crate) async fn reaching(answers: usize, accounts_reach_private: bool) -> Scene {
+        let upstream = Upstream::new(answers);
+        let (origin, serving) = upstream.serve().await;
         let change = |app: &mut App| {
             let access = UpstreamAccess {
-                accounts_reach_private: true,
+                accounts_reach_private,
                 ..UpstreamAccess::new(&app.store, http_client())
             };
             let operator = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
@@ -147,7 +187,24 @@ impl Scene {
         }
     }
 
-    async fn source(&self, owner: Owner, audience: Audience, token: Option<&str>) -> SourceKey {
+    /// The same with another server, next to the first.
+    pub(crate) async fn moved(self) -> Scene {
+        let upstream = Upstream::new(MANY);
+        let (origin, serving) = upstream.serve().await;
+        Scene {
+            upstream,
+            origin,
+            serving,
+            ..self
+        }
+    }
+
+    pub(crate) async fn source(
+        &self,
+        owner: Owner,
+        audience: Audience,
+        token: Option<&str>,
+    ) -> SourceKey {
         let token = token.map(|token| {
             let path = self.folder.path().join(token);
             std::fs::write(&path, token).unwrap();
@@ -155,7 +212,7 @@ impl Scene {
         });
         let name = match owner {
             Owner::Operator => "public".to_owned(),
-            Owner::Account(account) => format!("account{account}/home"),
+            Owner::Account(account) => format!("account{account}/{audience:?}"),
         };
         let new = NewSource {
             owner,
@@ -175,14 +232,14 @@ impl Scene {
     }
 
     /// The operator's public source.
-    async fn public(&self) -> Feed {
+    pub(crate) async fn public(&self) -> Feed {
         let key = self.source(Owner::Operator, Audience::Public, None).await;
         let mut feed = self.feed_of(key);
         feed.poll(&[]).await;
         feed
     }
 
-    async fn home_of(&self, account: LocalAccountId, token: &str) {
+    pub(crate) async fn home_of(&self, account: LocalAccountId, token: &str) {
         let owner = Owner::Account(account);
         self.source(owner, Audience::Private, Some(token)).await;
     }
@@ -210,13 +267,13 @@ impl Scene {
         shape(&self.json(&context_of(local_id)).await)
     }
 
-    async fn close(self) {
+    pub(crate) async fn close(self) {
         self.serving.abort();
         self.world.close().await;
     }
 }
 
-const MANY: usize = 1_000;
+pub(crate) const MANY: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_is_whole_and_in_no_timeline() {

@@ -19,28 +19,49 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     if let Ok(id) = text.parse::<u64>() {
         return by_local_id(tx, LocalId::new(id));
     }
-    let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
-        return Ok(None);
-    };
-    for instance in instances_of(tx, instance)? {
-        let found = tx.query_opt(
-            "select post_id from upstream_post
-             where upstream_id = $1 and instance_id = $2 and post_id > 0",
-            &[&upstream_id, &sql(instance.id)],
-            |row| from_sql(row.i64("post_id")?),
-        )?;
-        if found.is_some() {
-            return Ok(found);
-        }
+    if let Some(found) = by_last_segment(tx, &text)?.first() {
+        return Ok(Some(*found));
     }
     if !text.contains("://") {
         return Ok(None);
     }
-    let mut found: Vec<LocalId> = Vec::new();
-    for sql in BY_ADDRESS {
-        found.extend(tx.query(sql, &[&&*text], |row| from_sql(row.i64("id")?))?);
+    Ok(by_address(tx, &text)?.into_iter().min())
+}
+
+/// Every post that an address identifies as in [`post`], in that order: each instance that shows it may have it
+/// for other viewers.
+pub fn posts_at(tx: &mut Tx<'_>, address: &str) -> Result<Vec<LocalId>, StoreError> {
+    let address = crate::text::without_nul(address.trim());
+    let mut found = by_last_segment(tx, &address)?;
+    let mut whole = by_address(tx, &address)?;
+    whole.sort_unstable();
+    whole.retain(|id| !found.contains(id));
+    found.extend(whole);
+    Ok(found)
+}
+
+fn by_last_segment(tx: &mut Tx<'_>, text: &str) -> Result<Vec<LocalId>, StoreError> {
+    let mut found = Vec::new();
+    let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
+        return Ok(found);
+    };
+    for instance in instances_of(tx, instance)? {
+        found.extend(tx.query_opt(
+            "select post_id from upstream_post
+             where upstream_id = $1 and instance_id = $2 and post_id > 0",
+            &[&upstream_id, &sql(instance.id)],
+            |row| from_sql(row.i64("post_id")?),
+        )?);
     }
-    Ok(found.into_iter().min())
+    Ok(found)
+}
+
+fn by_address(tx: &mut Tx<'_>, address: &str) -> Result<Vec<LocalId>, StoreError> {
+    let mut found = Vec::new();
+    for sql in BY_ADDRESS {
+        found.extend(tx.query(sql, &[&address], |row| from_sql(row.i64("id")?))?);
+    }
+    Ok(found)
 }
 
 /// How posts are found by an address for people or a name across servers; public so that tests can

@@ -1,0 +1,148 @@
+//! Posts that are fetched by their addresses.
+
+use driftline_core::{
+    answer::{AnswerHeaders, Failure, FailureKind, LookUp},
+    audience::Audience,
+};
+use driftline_upstream::{Address, Upstream};
+use tokio::time::Instant;
+
+use super::{
+    Api, Duration, Fetched, HashMap, Known, Post, RECENT_MS, Source, StoreError, ThreadRequest,
+    Threads, Viewer, Wanted, connected, serves, source,
+};
+
+impl Threads {
+    /// Fetches the post of an address for a viewer, unless that was tried a short while ago; waits for it for at most
+    /// `wait`. A source of the viewer's own is asked first, with its token, then the server of the address, if a
+    /// source that is for the world is there. Nothing is asked for whoever has no account.
+    pub async fn fetch_post_at(&self, viewer: Viewer, address: &str, wait: Duration) -> Fetched {
+        let end = Instant::now() + wait;
+        let requests = match self.requests_of(viewer, address).await {
+            Ok(requests) => requests,
+            Err(error) => {
+                tracing::warn!(%error, "a post was not fetched: the store failed");
+                return Fetched::NotNow;
+            }
+        };
+        let mut fetched = Fetched::Nothing;
+        for request in requests {
+            let left = end.saturating_duration_since(Instant::now());
+            fetched = self.wait_for(request, RECENT_MS, left).await;
+            if matches!(fetched, Fetched::Stored(1..) | Fetched::Continues) {
+                break;
+            }
+        }
+        fetched
+    }
+
+    /// Whom to ask for an address, by what the viewer sees alone.
+    async fn requests_of(
+        &self,
+        viewer: Viewer,
+        address: &str,
+    ) -> Result<Vec<ThreadRequest>, StoreError> {
+        let (Some(owner), Some((server, id))) = (viewer.owner(), Address::of_post(address)) else {
+            return Ok(Vec::new());
+        };
+        if address.len() > MAX_ADDRESS {
+            return Ok(Vec::new());
+        }
+        let server = server.to_string();
+        let store = &self.shared.store;
+        let mut sources = store.read(move |tx| source::readable(tx, viewer)).await?;
+        sources.retain(|source| source.instance.api == Api::Mastodon);
+        let is_there = |source: &Source| source.instance.origin == server;
+        let own = sources
+            .iter()
+            .filter(|source| source.owner == owner && serves(source, source.instance.id));
+        let own = own.min_by_key(|source| !is_there(source));
+        let searched = own.map(|source| ThreadRequest {
+            instance: source.instance.id,
+            wanted: Wanted::Search(address.to_owned()),
+            source: Some(source.id),
+        });
+        let mut public = sources
+            .iter()
+            .filter(|source| source.audience == Audience::Public && is_there(source));
+        let looked_up = public.next().zip(id).map(|(source, id)| ThreadRequest {
+            instance: source.instance.id,
+            wanted: Wanted::LookUp(address.to_owned(), id),
+            source: None,
+        });
+        Ok(searched.into_iter().chain(looked_up).collect())
+    }
+}
+
+impl Wanted {
+    /// Asks for it: what is to be stored; `None` if the upstream has no answer.
+    pub(super) async fn ask(
+        &self,
+        client: &Upstream,
+    ) -> Result<Option<(Vec<Post>, AnswerHeaders)>, Failure> {
+        let (address, found) = match self {
+            Wanted::Thread(post) => {
+                let thread = client.thread(post).await?;
+                return Ok(thread.map(|thread| {
+                    let posts = connected(post, thread.ancestors, thread.descendants);
+                    (posts, thread.headers)
+                }));
+            }
+            Wanted::Search(address) => (address, client.search(address).await),
+            Wanted::LookUp(address, id) => {
+                let found = client.look_up(id).await;
+                let posts = found.map(|(found, headers)| match found {
+                    LookUp::Found(post) => (vec![*post], headers),
+                    LookUp::Gone | LookUp::Hidden => (Vec::new(), headers),
+                });
+                (address, posts)
+            }
+        };
+        let (mut posts, headers) = found.map_err(of_one_address)?;
+        posts.retain(|post| [&post.uri, &post.url].contains(&&Some(address.clone())));
+        posts.truncate(1);
+        Ok(Some((posts, headers)))
+    }
+}
+
+impl ThreadRequest {
+    /// Whether so many addresses are asked for with the same credential that there is no room for this one: anybody
+    /// can make up as many as they like, and threads share the room.
+    pub(super) fn is_crowded_out(
+        &self,
+        known: &HashMap<ThreadRequest, Known>,
+        now_ms: i64,
+    ) -> bool {
+        let is_like_it = |other: &ThreadRequest| {
+            let is_address = !matches!(other.wanted, Wanted::Thread(_));
+            is_address && (other.instance, other.source) == (self.instance, self.source)
+        };
+        if !is_like_it(self) {
+            return false;
+        }
+        let (mut running, mut all) = (0, 0);
+        for (_, known) in known.iter().filter(|(other, _)| is_like_it(other)) {
+            running += usize::from(matches!(known, Known::Running(_)));
+            all += usize::from(known.serves(now_ms, RECENT_MS));
+        }
+        running >= MAX_RUNNING || all >= MAX_ADDRESSES
+    }
+}
+
+/// A refusal of an address, which anybody may ask for, proves nothing about the credential elsewhere.
+fn of_one_address(failure: Failure) -> Failure {
+    match failure.kind {
+        FailureKind::Unauthorized => Failure {
+            kind: FailureKind::Forbidden,
+            ..failure
+        },
+        _ => failure,
+    }
+}
+
+/// Addresses that are asked for with one credential at a time.
+const MAX_RUNNING: usize = 2;
+/// Addresses that are remembered of one credential.
+const MAX_ADDRESSES: usize = 100;
+/// No post has a longer one.
+const MAX_ADDRESS: usize = 2_000;
