@@ -64,7 +64,7 @@ impl SealingKey {
         Ok(BASE64.encode(tag))
     }
 
-    /// Makes the key if there is none.
+    /// Makes the key if it is missing.
     ///
     /// # Errors
     /// [`SealingError::Key`] if it cannot be made, or what is there is no key.
@@ -72,7 +72,7 @@ impl SealingKey {
         self.bytes(true).map(|_| ())
     }
 
-    /// Seals a text, for that purpose alone: for another it is not unsealed. Makes the key if there is none.
+    /// Seals a text, for that purpose alone: for another it is not unsealed. Makes the key if it is missing.
     ///
     /// # Errors
     /// [`SealingError::Key`].

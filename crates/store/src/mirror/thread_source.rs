@@ -79,7 +79,7 @@ impl FetchedFor {
     }
 }
 
-/// The hidden source of an instance for those, added if there is none. To be written below
+/// The hidden source of an instance for those, added if it is missing. To be written below
 /// [`crate::local_ids::root`].
 pub fn find_or_add(
     tx: &mut Tx<'_>,
