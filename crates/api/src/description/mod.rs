@@ -3,7 +3,7 @@
 //! # Adding a route
 //! Its handler has `#[utoipa::path]`, and `routes!` adds both to an `OpenApiRouter`:
 //!
-//! ```ignore
+//! ```text
 //! /// The posts that the account has marked.      (the summary)
 //! #[utoipa::path(
 //!     get, path = "/api/v1/bookmarks", tag = "statuses", params(PageParams),
