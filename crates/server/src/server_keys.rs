@@ -21,12 +21,12 @@ use tokio::sync::watch;
 pub enum ServerKeysError {
     /// The key is another one than the store's.
     #[error(
-        "the key in {0} is not the one that other processes of this store use: copy {KEY_FILE} from the data folder of one of them; if it is lost, `driftline credential forget-key` lets the next start bring another"
+        "the key in {0} is not the one that this store's tokens are sealed with: put that one there, from a backup or from the data folder of another process on this store; if it is lost, `driftline credential forget-key` lets the next start bring another"
     )]
     OtherKey(PathBuf),
     /// There is no key, and the store has one.
     #[error(
-        "{0} is missing, and other processes of this store have one: copy it from the data folder of one of them; if it is lost, `driftline credential forget-key` lets the next start make another"
+        "{0} is missing, and this store's tokens are sealed with it: put it back, from a backup or from the data folder of another process on this store; if it is lost, `driftline credential forget-key` lets the next start make another"
     )]
     NoKey(PathBuf),
     /// The key cannot be used.

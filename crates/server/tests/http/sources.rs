@@ -127,7 +127,7 @@ async fn accounts_add_see_change_and_remove_their_own_sources_alone() {
         (&changed["audience"], &changed["paused"], &changed["name"]),
         (&json!("members"), &json!(true), &json!("other"))
     );
-    // Another's shared source is none of one's own.
+    // Another's shared source is not one's own.
     let (_, all) = send(&world, Method::GET, PATH, bob, None).await;
     assert_eq!(all.as_array().unwrap().len(), 1, "{all}");
 

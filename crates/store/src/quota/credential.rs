@@ -93,8 +93,8 @@ pub fn add(
     Ok(Ok(key))
 }
 
-/// The credential that an owner's sources are read with: the one of its instance with the same token. Added if
-/// there is none, so that the requests count. To be written below [`local_ids::root`].
+/// The credential that an owner's sources are read with: the one of its instance with the same token. Added if it is
+/// missing, so that the requests count. To be written below [`local_ids::root`].
 pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: InstanceId,

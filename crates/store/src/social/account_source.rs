@@ -24,7 +24,7 @@ pub enum SourceRefused {
     /// The operator lets no account add any.
     #[error("this server lets accounts add no sources of their own")]
     NoneAllowed,
-    /// The account is frozen, or there is none.
+    /// The account is frozen, or does not exist.
     #[error("the account is frozen, or is not there any more")]
     NoAccount,
     /// Only the operator says which servers in private networks are read.
