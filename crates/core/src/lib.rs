@@ -10,6 +10,7 @@ pub mod api;
 pub mod audience;
 pub mod feed;
 pub mod filter_matcher;
+pub mod object_uri;
 pub mod post;
 pub mod quota;
 pub mod refresh;

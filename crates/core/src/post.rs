@@ -51,6 +51,8 @@ pub struct Author {
     pub display_name: String,
     /// The account's address for people.
     pub url: Option<String>,
+    /// Its name across servers (ActivityPub's `id`).
+    pub uri: Option<String>,
     /// The account object as received, JSON.
     pub raw: String,
 }

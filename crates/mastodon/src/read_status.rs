@@ -162,6 +162,7 @@ fn author(account: Option<&RawValue>) -> Author {
             .unwrap_or_default()
             .into_owned(),
         url: account.text("url").map(Cow::into_owned),
+        uri: account.text("uri").map(Cow::into_owned),
         raw: raw.to_owned(),
     }
 }

@@ -180,6 +180,7 @@ fn unread(json: &str) -> Post {
             acct: String::new(),
             display_name: String::new(),
             url: None,
+            uri: None,
             raw: "{}".to_owned(),
         },
         boost_of: None,

@@ -67,6 +67,7 @@ impl Status {
                 acct: self.author.acct(),
                 display_name: self.author.display_name(),
                 url: Some(self.author.url()),
+                uri: Some(self.author.uri()),
                 raw: wire::account_json(&self.author).to_string(),
             },
             boost_of: self
@@ -154,6 +155,11 @@ impl SimAuthor {
     /// The account's address for people.
     pub fn url(&self) -> String {
         format!("https://{}/@{}", self.host(), self.name)
+    }
+
+    /// The account's name across servers.
+    pub fn uri(&self) -> String {
+        format!("https://{}/users/{}", self.host(), self.name)
     }
 
     pub(crate) fn display_name(&self) -> String {

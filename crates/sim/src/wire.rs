@@ -56,7 +56,7 @@ pub(crate) fn account_json(author: &SimAuthor) -> Value {
         "created_at": "2022-11-05T00:00:00.000Z",
         "note": "",
         "url": author.url(),
-        "uri": format!("https://{host}/users/{}", author.name),
+        "uri": author.uri(),
         "avatar": picture("avatars"),
         "avatar_static": picture("avatars"),
         "header": picture("headers"),

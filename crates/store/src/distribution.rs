@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 51] = [
+pub const PLACEMENTS: [(&str, Placement); 52] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -31,6 +31,7 @@ pub const PLACEMENTS: [(&str, Placement); 51] = [
     ("entry_alias", WithInstance("instance_id")),
     ("upstream_post", WithInstance("instance_id")),
     ("post", WithInstance("instance_id")),
+    ("object_uri", WithInstance("instance_id")),
     ("post_history", WithInstance("instance_id")),
     ("count_history", WithInstance("instance_id")),
     ("account", WithInstance("instance_id")),

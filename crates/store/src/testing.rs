@@ -160,6 +160,7 @@ pub fn post(id: impl Display, text: &str) -> Post {
             acct: "ann".to_owned(),
             display_name: "Ann".to_owned(),
             url: None,
+            uri: None,
             raw: r#"{"id":"7"}"#.to_owned(),
         },
         boost_of: None,

@@ -1,6 +1,6 @@
 //! Who asks, and whose things are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
     audience::{Audience, Reader},
@@ -138,6 +138,12 @@ impl ReadableSources {
         let mut all: Vec<_> = self.0.values().copied().collect();
         all.sort_by_key(|source| source.key.id);
         all
+    }
+
+    /// The instances that they are of.
+    pub(crate) fn instances(&self) -> HashSet<i64> {
+        let instances = self.0.values().map(|source| source.key.instance_id());
+        instances.collect()
     }
 
     /// Those of which timelines are made, by their IDs.

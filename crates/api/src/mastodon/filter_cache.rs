@@ -116,11 +116,13 @@ impl AccountFilters {
                 let mut posts = filter.posts.iter();
                 posts.any(|known| Some(known.key.post) == of.post)
             };
-            let statuses: Vec<String> = posts
+            let mut statuses: Vec<String> = posts
                 .iter()
                 .filter(named)
                 .map(|of| of.shown_as.to_string())
                 .collect();
+            // More than one copy of a post may be named.
+            statuses.dedup();
             if keywords.is_empty() && statuses.is_empty() {
                 return None;
             }

@@ -8,7 +8,7 @@ use driftline_core::social::Mark;
 use driftline_store::{
     LocalAccountId, LocalId, StoreError, Tx, account_id,
     social::{local_account, marked_post, marked_timeline},
-    timeline::{self, PostKey, TimelinePost, Viewer},
+    timeline::{self, TimelinePost, Viewer},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -108,17 +108,23 @@ async fn set(
         let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
             return Ok(None);
         };
-        Ok::<_, StoreError>(Some((boosted(tx, &post, viewer)?, post.key())))
+        Ok::<_, StoreError>(Some((boosted(tx, &post, viewer)?, post)))
     };
     let (boosted, own) = app.store.read(read).await?.ok_or(ApiError::NotFound)?;
     let now_ms = app.people.now_ms();
     let write = move |tx: &mut Tx<'_>| {
         if is_set {
-            return marked_post::set(tx, account, mark, boosted.unwrap_or(own), now_ms);
+            let post = boosted.as_ref().unwrap_or(&own);
+            return match is_marked(tx, account, mark, post)? {
+                true => Ok(()),
+                false => marked_post::set(tx, account, mark, post.key(), now_ms),
+            };
         }
         // A boost was marked itself if the boosted post was not stored then.
-        for key in boosted.into_iter().chain([own]) {
-            marked_post::remove(tx, account, mark, key.post)?;
+        for post in boosted.iter().chain([&own]) {
+            for id in ids(post) {
+                marked_post::remove(tx, account, mark, id)?;
+            }
         }
         Ok(())
     };
@@ -126,20 +132,35 @@ async fn set(
     statuses::entity(app, viewer, id).await
 }
 
+/// The IDs that the store knows a post and its copies by: what marks one of them marks the post.
+fn ids(post: &TimelinePost) -> Vec<LocalId> {
+    let copies = post.copies.iter().map(|key| key.post);
+    [post.post_id].into_iter().chain(copies).collect()
+}
+
+fn is_marked(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    post: &TimelinePost,
+) -> Result<bool, StoreError> {
+    let marks = marked_post::of(tx, account, &ids(post))?;
+    Ok(marks.iter().any(|(_, of)| *of == mark))
+}
+
 /// The post that a post boosts, if it is stored and the viewer may see it.
 fn boosted(
     tx: &mut Tx<'_>,
     post: &TimelinePost,
     viewer: Viewer,
-) -> Result<Option<PostKey>, StoreError> {
+) -> Result<Option<TimelinePost>, StoreError> {
     let Some(name) = post.boost_of.as_deref() else {
         return Ok(None);
     };
     let Some(key) = timeline::keys(tx, post.instance, &[name])?.remove(name) else {
         return Ok(None);
     };
-    let seen = timeline::by_post_ids(tx, &[key], viewer)?;
-    Ok(seen.contains_key(&key.post).then_some(key))
+    Ok(timeline::by_post_ids(tx, &[key], viewer)?.remove(&key.post))
 }
 
 /// The posts that the account bookmarked, the latest bookmark first.
@@ -213,9 +234,8 @@ async fn favourited_by(
         let Some(account) = account else {
             return Ok(Some(None));
         };
-        let post = boosted(tx, &post, viewer)?.unwrap_or(post.key()).post;
-        let marks = marked_post::of(tx, account, &[post])?;
-        let is_favourite = marks.contains(&(post, Mark::Favourite));
+        let post = boosted(tx, &post, viewer)?.unwrap_or(post);
+        let is_favourite = is_marked(tx, account, Mark::Favourite, &post)?;
         Ok::<_, StoreError>(Some(is_favourite.then_some(account)))
     };
     let found = app.store.read(read).await?.ok_or(ApiError::NotFound)?;

@@ -191,6 +191,7 @@ mod tests {
             visibility: Visibility::Public,
             boost_of: None,
             raw: json!({ "id": "7", "bookmarked": true, "reblog": boosted }).to_string(),
+            copies: Vec::new(),
         };
         let members = "favourited reblogged muted bookmarked pinned filtered";
         let overlay_of = |status: &Value| -> Vec<Value> {

@@ -96,7 +96,7 @@ fn nested_keys(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<NestedKeys, StoreErro
     Ok(keys)
 }
 
-/// Which posts an account has marked, and how.
+/// Which posts an account has marked, and how: a mark of one copy is of all of them.
 struct Marks(HashMap<LocalId, Vec<Mark>>);
 
 impl Marks {
@@ -106,16 +106,25 @@ impl Marks {
         posts: &[&TimelinePost],
         nested: &NestedKeys,
     ) -> Result<Self, StoreError> {
-        let mut ids: Vec<LocalId> = posts.iter().map(|post| post.post_id).collect();
-        ids.extend(
-            nested
-                .values()
-                .flat_map(HashMap::values)
-                .map(|key| key.post),
-        );
+        let within = nested.values().flat_map(HashMap::values).copied();
+        let within: Vec<PostKey> = within.collect();
+        // Each ID that may be marked, with that of the post in the answer.
+        let mut copies: Vec<(LocalId, LocalId)> = Vec::new();
+        for post in posts {
+            copies.push((post.post_id, post.post_id));
+            copies.extend(post.copies.iter().map(|copy| (copy.post, post.post_id)));
+        }
+        copies.extend(within.iter().map(|key| (key.post, key.post)));
+        for (post, of) in timeline::copies_of(tx, &within, Viewer::Account(account))? {
+            copies.extend(of.iter().map(|copy| (copy.post, post)));
+        }
+        let ids: Vec<LocalId> = copies.iter().map(|(id, _)| *id).collect();
+        let marked = marked_post::of(tx, account, &ids)?;
         let mut marks = HashMap::<_, Vec<_>>::new();
-        for (post, mark) in marked_post::of(tx, account, &ids)? {
-            marks.entry(post).or_default().push(mark);
+        for (id, mark) in marked {
+            for (_, post) in copies.iter().filter(|(copy, _)| *copy == id) {
+                marks.entry(*post).or_default().push(mark);
+            }
         }
         Ok(Self(marks))
     }
@@ -147,10 +156,14 @@ impl OfPost<'_> {
         let boosted = post.boost_of.as_deref();
         let local_id = |name: &str| local.id(instance, Referent::Post, name).map(LocalId::new);
         // A boost is filtered as what it boosts.
-        let mut named = vec![FilteredPost {
-            post: Some(post.post_id),
-            shown_as: post.id,
-        }];
+        let copies = post.copies.iter().map(|copy| copy.post);
+        let ids = [post.post_id].into_iter().chain(copies);
+        let mut named: Vec<FilteredPost> = ids
+            .map(|id| FilteredPost {
+                post: Some(id),
+                shown_as: post.id,
+            })
+            .collect();
         named.extend(boosted.and_then(|name| {
             Some(FilteredPost {
                 post: key_of(name),

@@ -121,6 +121,7 @@ fn what_does_not_hang_on_the_post_is_not_taken() {
             acct: "ann".to_owned(),
             display_name: String::new(),
             url: None,
+            uri: None,
             raw: "{}".to_owned(),
         },
         boost_of: None,

@@ -381,6 +381,7 @@ pub(crate) fn listed_at(position: UpstreamId) -> Listed {
                 acct: "a".into(),
                 display_name: String::new(),
                 url: None,
+                uri: None,
                 raw: "{}".into(),
             },
             boost_of: None,

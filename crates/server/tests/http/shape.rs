@@ -29,6 +29,7 @@ async fn every_key_is_there_with_a_value_of_its_kind() {
         acct: String::new(),
         display_name: String::new(),
         url: None,
+        uri: None,
         raw: "{}".to_owned(),
     };
     let bare = Post {

@@ -91,11 +91,8 @@ fn hide(tx: &mut Tx<'_>, source: SourceKey, post_ids: &[i64]) -> Result<(), DbEr
              and (e.id {in $1} or e.post_id {in $1} and e.id <> e.post_id)",
         &[&stay, &source.id(), &source.instance_id()],
         |row| {
-            let standing = Standing::of(
-                (row.i64("id")?, row.i64("post_id")?),
-                row.i64("place")?,
-                row.opt_i64("arrival_id")?,
-            );
+            let (id, place) = (row.i64("id")?, row.i64("place")?);
+            let standing = Standing::of(id, place, row.opt_i64("arrival_id")?);
             let is_shown = row.i64("visibility")? == Visibility::Public.narrowness();
             Ok((row.i64("post_id")?, standing, is_shown, row.bool("is_own")?))
         },
@@ -108,7 +105,7 @@ fn hide(tx: &mut Tx<'_>, source: SourceKey, post_ids: &[i64]) -> Result<(), DbEr
             continue;
         }
         let first = first.entry(post_id).or_default();
-        let is_first = first.is_none_or(|first| standing.arrival < first.arrival);
+        let is_first = first.is_none_or(|first| standing.came < first.came);
         if is_shown && is_first {
             *first = Some(standing);
         }

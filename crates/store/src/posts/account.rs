@@ -11,6 +11,8 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 use crate::{
     error::StoreError,
     id_types::{AccountId, InstanceId, MIN_COPY_ID, from_sql, sql},
+    new_ids::TakenIds,
+    posts::object_uri::{self, NamedKind},
     text::without_nul,
 };
 
@@ -90,7 +92,11 @@ pub(crate) struct Known {
 
 /// The IDs of stored accounts, by upstream ID.
 #[derive(Default)]
-pub(crate) struct StoredIds(HashMap<String, StoredId>);
+pub(crate) struct StoredIds {
+    ids: HashMap<String, StoredId>,
+    /// The origin of their instance.
+    pub(crate) origin: String,
+}
 
 /// The IDs of a stored account.
 #[derive(Clone, Copy)]
@@ -105,7 +111,7 @@ pub(crate) struct StoredId {
 impl StoredIds {
     /// Those of an author; `None` if the upstream left the author out.
     pub(crate) fn of(&self, author: &Author) -> Option<StoredId> {
-        self.0.get(&*without_nul(author.id.as_str())).copied()
+        self.ids.get(&*without_nul(author.id.as_str())).copied()
     }
 }
 
@@ -121,6 +127,7 @@ struct Names {
     acct: String,
     display_name: String,
     url: Option<String>,
+    uri: Option<String>,
 }
 
 impl Known {
@@ -148,7 +155,7 @@ impl Known {
             |row| row.text("origin"),
         )?;
         let names = tx.query_each_later(
-            "select upstream_id, id, acct_id, acct, display_name, url from account
+            "select upstream_id, id, acct_id, acct, display_name, url, uri from account
              where upstream_id = {row 1} and instance_id = $1",
             &[&instance_id],
             &[Column::text(ids.iter().map(|id| &**id))],
@@ -159,6 +166,7 @@ impl Known {
                     acct: row.text("acct")?,
                     display_name: row.text("display_name")?,
                     url: row.opt_text("url")?,
+                    uri: row.opt_text("uri")?,
                 };
                 Ok((row.text("upstream_id")?, names))
             },
@@ -224,7 +232,8 @@ pub(crate) fn store<'a>(
             && !fields.acct.is_empty()
             && (fields.acct != names.acct
                 || fields.display_name != names.display_name
-                || fields.url.as_deref() != names.url.as_deref())
+                || fields.url.as_deref() != names.url.as_deref()
+                || fields.uri.as_deref() != names.uri.as_deref())
         {
             let stored = StoredId {
                 id: names.id,
@@ -240,13 +249,27 @@ pub(crate) fn store<'a>(
     update(tx, instance_id, &changed, &origin)?;
     let new: Vec<(String, Fields<'a>)> = unstored.into_iter().collect();
     insert(tx, instance_id, &new, &origin, &mut ids)?;
-    Ok(StoredIds(ids))
+    let changed = changed.iter().map(|(stored, fields)| (*stored, fields));
+    let new = new
+        .iter()
+        .filter_map(|(upstream_id, fields)| Some((*ids.get(upstream_id)?, fields)));
+    let named = changed.chain(new);
+    let named = named.filter_map(|(stored, fields)| Some((stored.id, fields.uri.as_deref()?)));
+    object_uri::add(
+        tx,
+        (instance_id, &origin),
+        NamedKind::Account,
+        named,
+        &TakenIds::NONE,
+    )?;
+    Ok(StoredIds { ids, origin })
 }
 
 struct Fields<'a> {
     acct: Cow<'a, str>,
     display_name: Cow<'a, str>,
     url: Option<Cow<'a, str>>,
+    uri: Option<Cow<'a, str>>,
     raw: Cow<'a, str>,
 }
 
@@ -267,6 +290,7 @@ impl<'a> Fields<'a> {
         acct: Cow::Borrowed(""),
         display_name: Cow::Borrowed(""),
         url: None,
+        uri: None,
         raw: Cow::Borrowed("{}"),
     };
 
@@ -275,6 +299,7 @@ impl<'a> Fields<'a> {
             acct: without_nul(&author.acct),
             display_name: without_nul(&author.display_name),
             url: author.url.as_deref().map(without_nul),
+            uri: author.uri.as_deref().map(without_nul),
             raw: without_nul(&author.raw),
         }
     }
@@ -293,8 +318,8 @@ fn update(
     let fields = || changed.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "update account set acct_id = r.acct_id, acct_key = r.acct_key, acct = r.acct,
-             display_name = r.display_name, url = r.url, raw = r.raw
-         from {rows as r(id, acct_id, acct_key, acct, display_name, url, raw)}
+             display_name = r.display_name, url = r.url, uri = r.uri, raw = r.raw
+         from {rows as r(id, acct_id, acct_key, acct, display_name, url, uri, raw)}
          where account.id = r.id and account.instance_id = $1",
         &[&instance_id],
         &[
@@ -304,6 +329,7 @@ fn update(
             Column::text(fields().map(|f| &*f.acct)),
             Column::text(fields().map(|f| &*f.display_name)),
             Column::text(fields().map(|f| f.url.as_deref())),
+            Column::text(fields().map(|f| f.uri.as_deref())),
             Column::text(fields().map(|f| &*f.raw)),
         ],
     )
@@ -330,9 +356,9 @@ fn insert(
     let stored: Vec<StoredId> = stored.collect();
     tx.execute_many_later(
         "insert into account
-             (id, instance_id, acct_id, acct_key, upstream_id, acct, display_name, url, raw)
-         select r.id, $1, r.acct_id, r.acct_key, r.upstream_id, r.acct, r.display_name, r.url, r.raw
-         from {rows as r(id, acct_id, acct_key, upstream_id, acct, display_name, url, raw)}",
+             (id, instance_id, acct_id, acct_key, upstream_id, acct, display_name, url, uri, raw)
+         select r.id, $1, r.acct_id, r.acct_key, r.upstream_id, r.acct, r.display_name, r.url, r.uri, r.raw
+         from {rows as r(id, acct_id, acct_key, upstream_id, acct, display_name, url, uri, raw)}",
         &[&instance_id],
         &[
             Column::i64(stored.iter().map(|stored| stored.id)),
@@ -342,6 +368,7 @@ fn insert(
             Column::text(fields().map(|f| &*f.acct)),
             Column::text(fields().map(|f| &*f.display_name)),
             Column::text(fields().map(|f| f.url.as_deref())),
+            Column::text(fields().map(|f| f.uri.as_deref())),
             Column::text(fields().map(|f| &*f.raw)),
         ],
     )?;

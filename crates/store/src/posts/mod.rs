@@ -7,6 +7,7 @@ pub mod find;
 pub mod history;
 pub mod instance;
 pub mod instance_removal;
+pub(crate) mod object_uri;
 pub(crate) mod post;
 pub(crate) mod post_removal;
 pub mod reference;

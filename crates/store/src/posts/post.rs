@@ -7,7 +7,10 @@ use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::{
     new_ids::TakenIds,
-    posts::{account, alias},
+    posts::{
+        account, alias,
+        object_uri::{self, NamedKind},
+    },
     text::without_nul,
 };
 
@@ -262,13 +265,25 @@ pub(crate) fn insert(
             ids.column(new.iter().map(|version| version.id)),
             Column::text(texts.iter().map(|t| t.reply_to.as_deref())),
         ],
-    )
+    )?;
+    name(tx, (instance_id, &accounts.origin), new.iter(), ids)
+}
+
+/// Records the names of posts that were stored or replaced.
+fn name<'v, 'p: 'v>(
+    tx: &mut Tx<'_>,
+    (instance_id, origin): (i64, &str),
+    versions: impl Iterator<Item = &'v PostVersion<'p>>,
+    ids: &TakenIds,
+) -> Result<(), DbError> {
+    let named = versions.filter_map(|version| Some((version.id, version.post.uri.as_deref()?)));
+    object_uri::add(tx, (instance_id, origin), NamedKind::Post, named, ids)
 }
 
 /// Replaces stored versions by newer ones, which are not deleted. The instance must be held.
 pub(crate) fn replace(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    (instance_id, origin): (i64, &str),
     versions: &[PostVersion<'_>],
 ) -> Result<(), DbError> {
     // All writes lock posts in one order.
@@ -296,6 +311,9 @@ pub(crate) fn replace(
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
+    // An edit may give it another name.
+    let named = versions.iter().copied();
+    name(tx, (instance_id, origin), named, &TakenIds::NONE)?;
     set_replies(tx, instance_id, posts())
 }
 

@@ -2,12 +2,13 @@
 
 use driftline_db::{Column, DbError, Tx};
 
-use crate::refresh;
+use crate::{posts::object_uri, refresh};
 
 /// Removes posts with their names, states and histories. Their IDs are never given again: what of
 /// `entry_alias` names the posts is the caller's. The instance must be held.
 pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Result<u64, DbError> {
     let column = || Column::i64(post_ids.iter().copied());
+    object_uri::forget_posts(tx, instance_id, post_ids)?;
     // A post that others name keeps the ID by which they do.
     for sql in [
         "update upstream_post set post_id = 0, reply_to_id = null

@@ -1,5 +1,7 @@
 //! The timelines of bookmarks and of favourites.
 
+use std::collections::HashSet;
+
 use driftline_core::social::Mark;
 use driftline_db::Tx;
 
@@ -21,6 +23,7 @@ pub fn page(
 ) -> Result<Vec<(LocalId, TimelinePost)>, StoreError> {
     let limit = usize::from(range.limit);
     let mut shown = Vec::with_capacity(limit);
+    let mut once = HashSet::new();
     let mut rest = *range;
     rest.limit = rest.limit.max(MIN_READ);
     while shown.len() < limit {
@@ -38,11 +41,14 @@ pub fn page(
                 None => rest.max = Some(last.id),
             }
         }
-        let found = marks.into_iter().filter_map(|MarkedPost { id, key }| {
-            let post = posts.remove(&key.post)?;
-            Some((id, post))
-        });
-        shown.extend(found);
+        for MarkedPost { id, key } in marks {
+            // Copies of one post may have been marked before they were known to be.
+            if let Some(post) = posts.remove(&key.post)
+                && once.insert(post.id)
+            {
+                shown.push((id, post));
+            }
+        }
         if is_last {
             break;
         }

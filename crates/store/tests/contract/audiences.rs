@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
+    answer::Event,
     audience::Audience,
     post::{Post, Visibility},
     timeline::Backfill,
@@ -35,10 +36,18 @@ fn bob() -> LocalAccountId {
 
 const OPERATOR: Owner = Owner::Operator;
 
+/// The instance of all authors, and another one that shows copies of their posts.
+const ORIGINS: [&str; 2] = ["https://sim.example", "https://other.example"];
+
 fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
+    add_of(store, name, owner, audience, ORIGINS[0])
+}
+
+fn add_of(store: &Store, name: &str, owner: Owner, audience: Audience, origin: &str) -> World {
     let new = source::NewSource {
         owner,
         audience,
+        origin: origin.to_owned(),
         ..match owner {
             Owner::Operator => new_source(name),
             Owner::Account(account) => new_source(&format!("account{account}/{name}")),
@@ -220,6 +229,8 @@ struct Case {
     visibilities: HashMap<u64, Visibility>,
     newest: u64,
     oldest: Vec<u64>,
+    /// How many entries had come when a post was deleted at an instance.
+    deleted: HashMap<(usize, u64), usize>,
     seen: HashMap<Viewer, HashMap<String, LocalId>>,
 }
 
@@ -245,7 +256,8 @@ impl Case {
             let all = [OPERATOR, Owner::Account(ann()), Owner::Account(bob())];
             let owner = *all.choose(&mut rng).expect("one");
             let audience = any_audience(&mut rng);
-            worlds.push(add(store, &format!("source{seed}-{n}"), owner, audience));
+            let (name, origin) = (format!("source{seed}-{n}"), ORIGINS[instance_of(n)]);
+            worlds.push(add_of(store, &name, owner, audience, origin));
             owners.push(owner);
             audiences.push(audience);
         }
@@ -259,11 +271,12 @@ impl Case {
             visibilities: HashMap::new(),
             newest: 500,
             oldest,
+            deleted: HashMap::new(),
             seen: HashMap::new(),
         }
     }
 
-    fn post(&mut self, id: u64) -> Post {
+    fn post(&mut self, at: usize, id: u64) -> Post {
         let all = [
             Visibility::Public,
             Visibility::Public,
@@ -272,13 +285,26 @@ impl Case {
             Visibility::Private,
         ];
         let drawn = *all.choose(&mut self.rng).expect("one");
-        of(id, *self.visibilities.entry(id).or_insert(drawn))
+        let visibility = *self.visibilities.entry(id).or_insert(drawn);
+        Post {
+            visibility,
+            ..post(id, ORIGINS[instance_of(at)])
+        }
     }
 
     fn step(&mut self) -> Step {
         let at = self.rng.random_range(0..self.worlds.len());
         let is_new = self.oldest[at] == 0;
-        match self.rng.random_range(0..10) {
+        match self.rng.random_range(0..11) {
+            10 if !self.came.is_empty() => {
+                let Came { source, post } = *self.came.choose(&mut self.rng).expect("one");
+                let instance = instance_of(source);
+                self.worlds[source].stream(vec![Event::Deleted(post.to_string().as_str().into())]);
+                let came = self.came.len();
+                self.deleted.entry((instance, post)).or_insert(came);
+                self.note(source, &[]);
+                Step::Page
+            }
             0 => {
                 let audience = any_audience(&mut self.rng);
                 set_audience(&self.worlds[at], audience);
@@ -287,7 +313,7 @@ impl Case {
             }
             1..=3 if !is_new && self.oldest[at] > 40 => {
                 let ids = self.below(at);
-                let posts = ids.iter().map(|id| self.post(*id)).collect();
+                let posts = ids.iter().map(|id| self.post(at, *id)).collect();
                 fill(&mut self.worlds[at], posts);
                 self.note(at, &ids);
                 Step::Page
@@ -296,7 +322,7 @@ impl Case {
             _ if is_new => {
                 self.oldest[at] = self.newest + 1;
                 let ids = self.below(at);
-                let posts = ids.iter().map(|id| self.post(*id)).collect();
+                let posts = ids.iter().map(|id| self.post(at, *id)).collect();
                 self.worlds[at].poll(posts);
                 self.note(at, &ids);
                 Step::Page
@@ -305,7 +331,11 @@ impl Case {
                 self.newest += self.rng.random_range(0..4);
                 let span = self.newest.saturating_sub(6)..=self.newest;
                 let ids: Vec<u64> = span.filter(|_| self.rng.random_bool(0.7)).rev().collect();
-                let posts = ids.iter().map(|id| self.post(*id)).collect();
+                let ids: Vec<u64> = ids
+                    .into_iter()
+                    .filter(|id| self.is_alive(at, *id))
+                    .collect();
+                let posts = ids.iter().map(|id| self.post(at, *id)).collect();
                 let new: Vec<u64> = ids
                     .iter()
                     .copied()
@@ -323,7 +353,13 @@ impl Case {
         let end = self.oldest[at];
         let span = end.saturating_sub(8).max(1)..end;
         let ids: Vec<u64> = span.filter(|_| self.rng.random_bool(0.7)).rev().collect();
-        ids.into_iter().filter(|id| !self.has(at, *id)).collect()
+        let new = ids.into_iter().filter(|id| !self.has(at, *id));
+        new.filter(|id| self.is_alive(at, *id)).collect()
+    }
+
+    /// Whether a post is not deleted at the instance of a source.
+    fn is_alive(&self, at: usize, id: u64) -> bool {
+        !self.deleted.contains_key(&(instance_of(at), id))
     }
 
     fn has(&self, at: usize, id: u64) -> bool {
@@ -347,13 +383,16 @@ impl Case {
         self.audiences[source].shows(viewer.reader(self.owners[source]))
     }
 
-    /// What a viewer's public timeline has, of which source's entry each.
+    /// What a viewer's public timeline has, and which instance's copy of each it shows.
     fn expected(&self, viewer: Viewer) -> HashMap<String, usize> {
         let mut expected = HashMap::new();
         for came in &self.came {
             let is_public = self.visibilities[&came.post] == Visibility::Public;
-            if is_public && self.shows(came.source, viewer).is_some() {
-                expected.entry(came.post.to_string()).or_insert(came.source);
+            let is_there = is_public && self.is_alive(came.source, came.post);
+            if is_there && self.shows(came.source, viewer).is_some() {
+                let instance = instance_of(came.source);
+                let best = expected.entry(came.post.to_string()).or_insert(instance);
+                *best = instance.min(*best);
             }
         }
         expected
@@ -381,8 +420,11 @@ impl Case {
                 .map(|post| (post.upstream_id.clone(), post.id))
                 .collect();
             let expected = self.expected(viewer);
-            let shown_posts: HashSet<&String> = now.keys().collect();
-            assert_eq!(shown_posts, expected.keys().collect(), "{viewer:?}");
+            let copies = shown.iter().map(|post| {
+                let instance = ORIGINS.iter().position(|origin| post.raw.contains(origin));
+                (post.upstream_id.clone(), instance.expect("an instance"))
+            });
+            assert_eq!(copies.collect::<HashMap<_, _>>(), expected, "{viewer:?}");
             let before = self.seen.insert(viewer, now.clone()).unwrap_or_default();
             if step != Step::Audience {
                 let (low, high) = (before.values().min(), before.values().max());
@@ -417,6 +459,11 @@ impl Case {
             }
         }
     }
+}
+
+/// Every other source is of the instance that shows copies.
+fn instance_of(source: usize) -> usize {
+    source % ORIGINS.len()
 }
 
 fn any_audience(rng: &mut impl rand::Rng) -> Audience {

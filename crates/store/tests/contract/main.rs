@@ -6,6 +6,7 @@ mod audiences;
 mod broken_links;
 mod change_feed;
 mod control_posts;
+mod copies;
 mod deletions;
 mod departures;
 mod distribution;

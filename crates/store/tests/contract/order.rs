@@ -185,6 +185,14 @@ fn added(store: &Store, name: &str, instances: Instances) -> SourceKey {
     added.expect("a write").expect("a source")
 }
 
+/// A post of a source's instance, of which no other has a copy.
+fn own(source: SourceKey, id: u64, text: &str) -> Post {
+    Post {
+        uri: Some(format!("https://{}.example/{id}", source.instance)),
+        ..post(id, text)
+    }
+}
+
 /// Polls a source whose pages overlap with those of the others and among themselves, and edits and
 /// deletes posts on the way, of which some return; each writer's clock is seconds away from the others'.
 fn write(store: &Store, source: SourceKey, number: u64) {
@@ -206,7 +214,7 @@ fn write(store: &Store, source: SourceKey, number: u64) {
                 let edited = id % 5 == 0 && turn > id / 4 + 1;
                 Post {
                     edited_at_ms: edited.then_some(START_MS),
-                    ..post(id, if edited { "edited" } else { "text" })
+                    ..own(source, id, if edited { "edited" } else { "text" })
                 }
             })
             .collect();
@@ -228,7 +236,7 @@ fn import(store: &Store, source: SourceKey, number: u64) {
         let at = |id: u64| START_MS - (20_000 - id as i64 % 10_000 + id as i64 % 7 * 30) * 60_000;
         let dated = |id| Post {
             created_at_ms: Some(at(id)),
-            ..post(id, "text")
+            ..own(source, id, "text")
         };
         ids.rev().map(dated).collect()
     };
@@ -247,10 +255,11 @@ fn import(store: &Store, source: SourceKey, number: u64) {
 /// Each source shows everything at the end, what was deleted too.
 fn settle(store: &Store, sources: &[SourceKey]) {
     for turn in 0..2 {
-        for source in sources.iter().copied() {
-            let mut world = World::of(store, source);
+        for source in sources {
+            let mut world = World::of(store, *source);
             world.now_ms = START_MS + (turn + 1) * 3_600_000;
-            world.poll((1..=PAGES * 4).rev().map(|id| post(id, "text")).collect());
+            let all = (1..=PAGES * 4).rev();
+            world.poll(all.map(|id| own(*source, id, "text")).collect());
         }
     }
 }

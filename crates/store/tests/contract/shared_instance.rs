@@ -129,7 +129,11 @@ fn import(store: &Store, source: SourceKey) {
         newest -= POSTS;
         (newest + 1..=newest + POSTS)
             .rev()
-            .map(|id| post(id, "text"))
+            .map(|id| Post {
+                // No other instance has a copy.
+                uri: Some(format!("https://{}.example/{id}", source.instance)),
+                ..post(id, "text")
+            })
             .collect::<Vec<_>>()
     };
     world.poll(below());

@@ -4,7 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use driftline_db::{Column, Tx};
 
-use super::{Rule, TimelinePost, entries::FirstPlaces, stored};
+use super::{
+    Rule, TimelinePost,
+    copies::Copies,
+    entries::{self, FirstPlaces},
+    stored::{self, StoredPost},
+};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
@@ -30,12 +35,30 @@ impl TimelinePost {
     }
 }
 
-/// Those of some posts that a viewer may see now, by [`PostKey::post`]: each at the place that it took first
-/// among all that the viewer may read.
+/// Those of some posts that a viewer may see now, by the [`PostKey::post`] that was asked for: each at the place that
+/// it took first among all that the viewer may read, as the best of its copies has it.
 pub fn by_post_ids(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
     viewer: Viewer,
+) -> Result<HashMap<LocalId, TimelinePost>, StoreError> {
+    by_post_ids_as(tx, keys, viewer, ShownCopy::Best)
+}
+
+/// Which copy of a post is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShownCopy {
+    /// The best that the viewer may read.
+    Best,
+    /// The one that was asked for.
+    Itself,
+}
+
+pub(super) fn by_post_ids_as(
+    tx: &mut Tx<'_>,
+    keys: &[PostKey],
+    viewer: Viewer,
+    shown_copy: ShownCopy,
 ) -> Result<HashMap<LocalId, TimelinePost>, StoreError> {
     if keys.is_empty() {
         return Ok(HashMap::new());
@@ -43,23 +66,59 @@ pub fn by_post_ids(
     let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
     let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
     let instances: Vec<i64> = instances.into_iter().collect();
-    let posts = stored::by_ids(tx, &ids, Some(&instances))?;
+    let mut posts = stored::by_ids(tx, &ids, Some(&instances))?;
     let readable = ReadableSources::load(tx, viewer)?;
-    let places = FirstPlaces::load(tx, &posts, &Rule::Readable(&readable))?;
+    let copies = Copies::load(tx, &mut posts, &readable)?;
+    let rule = Rule::Readable(&readable);
+    let entries = entries::entries(tx, &posts.values())?;
+    let places = FirstPlaces::of(&entries, &posts, &copies, &rule);
+    let is_seen = |id: i64, found: &StoredPost| {
+        let mut own = entries.iter().filter(|entry| entry.post_id == id);
+        found.listed || own.any(|entry| entry.is_shown(&readable, found))
+    };
     let mut shown = HashMap::new();
-    for (id, found) in posts {
-        let place = places.of(id).map(from_sql).transpose()?;
-        // A post that its source no longer lists is still where it was listed in public.
-        let place = place.or(found.listed.then_some(found.post.public_id));
-        if let Some(place) = place {
-            let post = TimelinePost {
-                id: place,
-                ..found.post
-            };
-            shown.insert(post.post_id, post);
+    for id in ids {
+        let Some(first) = places.of_post(id) else {
+            continue;
+        };
+        let content = match shown_copy {
+            ShownCopy::Best => posts.get(&first.content),
+            ShownCopy::Itself => posts.get(&id).filter(|found| is_seen(id, found)),
+        };
+        if let Some(found) = content {
+            let post = stored::at_place(found, first.place, &posts, &copies)?;
+            shown.insert(from_sql(id)?, post);
         }
     }
     Ok(shown)
+}
+
+/// The other copies of posts, of instances of which a viewer may read a source, by [`PostKey::post`]; posts without
+/// copies are missing.
+pub fn copies_of(
+    tx: &mut Tx<'_>,
+    keys: &[PostKey],
+    viewer: Viewer,
+) -> Result<HashMap<LocalId, Vec<PostKey>>, StoreError> {
+    let readable = match keys {
+        [] => return Ok(HashMap::new()),
+        _ => ReadableSources::load(tx, viewer)?,
+    };
+    if readable.instances().len() < 2 {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
+    let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
+    let instances: Vec<i64> = instances.into_iter().collect();
+    let mut posts = stored::by_ids(tx, &ids, Some(&instances))?;
+    let copies = Copies::load(tx, &mut posts, &readable)?;
+    let mut found = HashMap::new();
+    for id in ids.into_iter().filter(|id| copies.has(*id)) {
+        let others = copies.others_of(id).into_iter();
+        let others = others.filter_map(|other| Some(posts.get(&other)?.post.key()));
+        found.insert(from_sql(id)?, others.collect());
+    }
+    Ok(found)
 }
 
 /// The stored posts of an instance that have those IDs there, whoever may see them.

@@ -5,108 +5,246 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use driftline_core::post::Visibility;
+use driftline_core::{object_uri::UriEvidence, post::Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
-use super::{Rule, places::Place, stored::StoredPost};
+use super::{Rule, copies::Copies, places::Place, stored::StoredPost};
 use crate::{error::StoreError, id_types::sql, viewer::ReadableSources};
 
-/// The place that each post took first in a timeline of several sources, at which alone it is shown: what
-/// is taken of it later never moves it.
-pub(super) struct FirstPlaces(Option<HashMap<i64, i64>>);
+/// Where a timeline of several sources shows posts: each at the place that it took first, copies as one post. What
+/// is taken of it later never moves it, and neither does the end of the copy that was first: its place stays with
+/// the others, if they were there before it ended.
+pub(super) struct FirstPlaces(HashMap<i64, FirstPlace>);
+
+/// Where a timeline shows a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FirstPlace {
+    pub(super) place: i64,
+    /// The copy that took it.
+    taken_by: i64,
+    /// The copy whose content is shown.
+    pub(super) content: i64,
+}
 
 impl FirstPlaces {
-    /// Of those posts, as far as a timeline takes their entries.
+    /// Of those posts, as far as a timeline takes their entries; `posts` has their copies too.
     pub(super) fn load(
         tx: &mut Tx<'_>,
         posts: &HashMap<i64, StoredPost>,
+        copies: &Copies,
         rule: &Rule<'_>,
     ) -> Result<FirstPlaces, StoreError> {
-        let entries = match rule {
-            Rule::Source(_) => return Ok(FirstPlaces(None)),
-            Rule::Public(hidden) if hidden.is_empty() => {
-                let listed = posts.iter().filter(|(_, found)| found.listed);
-                let places = listed.map(|(id, found)| (*id, sql(found.post.public_id)));
-                return Ok(FirstPlaces(Some(places.collect())));
-            }
-            _ => entries(tx, &posts.values())?,
+        // Where the world finds a post is stored with it.
+        let is_asked = |found: &&StoredPost| match rule {
+            Rule::Source(_) => false,
+            Rule::World(_) => copies.has(sql(found.post.post_id)),
+            Rule::Public(..) | Rule::Home(..) | Rule::Readable(_) => true,
         };
-        let mut first: HashMap<i64, (bool, Standing)> = HashMap::new();
-        let mut public: HashSet<i64> = HashSet::new();
-        // A place in a timeline comes before one in a thread.
-        let mut stands = |id: i64, is_of_threads: bool, standing: Standing| {
-            let first = first.entry(id).or_insert((is_of_threads, standing));
-            if (is_of_threads, standing.arrival) < (first.0, first.1.arrival) {
-                *first = (is_of_threads, standing);
+        let entries = entries(tx, &posts.values().filter(is_asked))?;
+        Ok(FirstPlaces::of(&entries, posts, copies, rule))
+    }
+
+    /// [`FirstPlaces::load`], where the entries of the posts have been read.
+    pub(super) fn of(
+        entries: &[PostEntry],
+        posts: &HashMap<i64, StoredPost>,
+        copies: &Copies,
+        rule: &Rule<'_>,
+    ) -> FirstPlaces {
+        let mut groups: HashMap<i64, Group> = HashMap::new();
+        let mut at_public: HashSet<i64> = HashSet::new();
+        for entry in entries {
+            let Some(found) = posts.get(&entry.post_id) else {
+                continue;
+            };
+            if entry.returns != found.returns {
+                continue;
             }
-        };
-        for entry in &entries {
-            if let Some(found) = posts.get(&entry.post_id)
-                && entry.returns == found.returns
-            {
-                let is_public = rule.takes_public(entry, found);
-                if is_public || rule.takes_entry(entry, found) {
-                    stands(
-                        entry.post_id,
-                        rule.finds_in_threads(entry),
-                        entry.standing(),
-                    );
-                }
-                if is_public {
-                    public.insert(entry.post_id);
-                }
+            let group = groups.entry(copies.first_of(entry.post_id)).or_default();
+            let is_public = rule.takes_public(entry, found);
+            if is_public || rule.takes_entry(entry, found) {
+                group.stays.push(Stay::of(entry, found, is_public, rule));
+            }
+            if is_public {
+                at_public.insert(entry.post_id);
+            }
+            if rule.shows(entry, found) {
+                group.candidate(entry, found, copies, rule);
             }
         }
-        if let Rule::Public(_) = rule {
+        for (id, found) in posts.iter().filter(|(_, found)| found.has_public_place) {
+            let group = groups.entry(copies.first_of(*id)).or_default();
             // An entry may have left its source since, which changes no place.
-            let listed = posts.iter().filter(|(_, found)| found.listed);
-            for (id, found) in listed.filter(|(id, _)| !public.contains(id)) {
-                stands(*id, false, Standing::at(sql(found.post.public_id)));
+            if matches!(rule, Rule::Public(..) | Rule::World(_)) && !at_public.contains(id) {
+                group.stays.push(Stay::at_public_place(found));
+            }
+            if found.listed && !matches!(rule, Rule::Source(_)) {
+                group.listed(found, copies);
             }
         }
-        let places = first.into_iter();
-        let places = places.map(|(id, (_, standing))| (id, standing.place));
-        Ok(FirstPlaces(Some(places.collect())))
+        let mut places = HashMap::with_capacity(posts.len());
+        for id in posts.keys() {
+            if let Some(group) = groups.get(&copies.first_of(*id))
+                && let Some(place) = group.place(rule)
+            {
+                places.insert(*id, place);
+            }
+        }
+        FirstPlaces(places)
     }
 
-    /// That of a post, if the timeline has it.
-    pub(super) fn of(&self, post_id: i64) -> Option<i64> {
-        self.0.as_ref()?.get(&post_id).copied()
+    /// Where a post is shown, if the timeline has it.
+    pub(super) fn of_post(&self, post_id: i64) -> Option<FirstPlace> {
+        self.0.get(&post_id).copied()
     }
 
-    /// Whether a post is shown at a place of its.
-    pub(super) fn has(&self, place: &Place) -> bool {
-        let first = self.0.as_ref();
-        first.is_none_or(|first| first.get(&place.post_id) == Some(&place.id))
+    /// The copy whose content is shown at a place; `None` if its post stands elsewhere.
+    pub(super) fn content_at(&self, place: &Place) -> Option<i64> {
+        let first = self.of_post(place.post_id)?;
+        let is_there = first.place == place.id && first.taken_by == place.post_id;
+        is_there.then_some(first.content)
     }
+}
+
+/// The copies of a post, as a timeline takes them.
+#[derive(Default)]
+struct Group {
+    stays: Vec<Stay>,
+    /// The copy whose content is best, and what makes it so.
+    best: Option<(Quality, i64)>,
+    /// The copy that the world's public timeline lists, and where.
+    listed: Option<(i64, i64)>,
+}
+
+/// What makes the content of one copy better than that of another: it is refreshed, since a timeline has it;
+/// its author's own server said so; it came first.
+type Quality = (bool, UriEvidence, Reverse<(i64, Reverse<i64>)>);
+
+impl Group {
+    fn candidate(
+        &mut self,
+        entry: &PostEntry,
+        found: &StoredPost,
+        copies: &Copies,
+        rule: &Rule<'_>,
+    ) {
+        let id = sql(found.post.post_id);
+        let is_of_timeline = !rule.is_of_threads(entry);
+        let came = Reverse(entry.standing().came);
+        self.offer((is_of_timeline, copies.evidence(id), came), id);
+    }
+
+    fn listed(&mut self, found: &StoredPost, copies: &Copies) {
+        let (id, place) = (sql(found.post.post_id), sql(found.post.public_id));
+        self.offer(
+            (true, copies.evidence(id), Reverse((place, Reverse(place)))),
+            id,
+        );
+        let is_first = self.listed.is_none_or(|(_, first)| place < first);
+        if is_first {
+            self.listed = Some((id, place));
+        }
+    }
+
+    fn offer(&mut self, quality: Quality, id: i64) {
+        if self.best.is_none_or(|best| (quality, id) > best) {
+            self.best = Some((quality, id));
+        }
+    }
+
+    fn place(&self, rule: &Rule<'_>) -> Option<FirstPlace> {
+        let content = self.best.map(|(_, id)| id)?;
+        let of_timelines = self.stays.iter().filter(|stay| !stay.is_of_threads);
+        // A place in a timeline comes before one in a thread.
+        let held = held_place(of_timelines).or_else(|| held_place(self.stays.iter()));
+        let held = held.or(match rule {
+            // What no source lists any more is still where the world's public timeline has it.
+            Rule::Readable(_) => self.listed,
+            _ => None,
+        });
+        held.map(|(taken_by, place)| FirstPlace {
+            place,
+            taken_by,
+            content,
+        })
+    }
+}
+
+/// The time that a copy spent at a place.
+struct Stay {
+    post_id: i64,
+    place: i64,
+    came: (i64, Reverse<i64>),
+    from_ms: i64,
+    /// `None` while it is there.
+    until_ms: Option<i64>,
+    is_of_threads: bool,
+}
+
+impl Stay {
+    fn of(entry: &PostEntry, found: &StoredPost, is_public: bool, rule: &Rule<'_>) -> Stay {
+        let until_ms = match entry.gone && !is_public {
+            // When it ended is not known of what left before a deletion.
+            true => Some(entry.left_at_ms.or(found.deleted_at_ms).unwrap_or(i64::MIN)),
+            false => found.deleted_at_ms,
+        };
+        Stay {
+            post_id: entry.post_id,
+            place: entry.place,
+            came: entry.standing().came,
+            from_ms: entry.arrived_at_ms,
+            until_ms,
+            is_of_threads: rule.finds_in_threads(entry),
+        }
+    }
+
+    /// Where the world's public timeline has a post that no source has there any more.
+    fn at_public_place(found: &StoredPost) -> Stay {
+        let place = sql(found.post.public_id);
+        Stay {
+            post_id: sql(found.post.post_id),
+            place,
+            came: (place, Reverse(place)),
+            from_ms: i64::MIN,
+            until_ms: found.deleted_at_ms,
+            is_of_threads: false,
+        }
+    }
+}
+
+/// The place that a post has now, and which copy took it: the first one since which some copy was always there. A
+/// copy that came after all others had ended has a place of its own, since readers were told of the end.
+fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<(i64, i64)> {
+    let mut stays: Vec<&Stay> = stays.collect();
+    if stays.iter().all(|stay| stay.until_ms.is_some()) {
+        return None;
+    }
+    stays.sort_unstable_by_key(|stay| stay.came);
+    let mut held = None;
+    let mut until_ms = i64::MIN;
+    for stay in stays {
+        if held.is_none() || until_ms < stay.from_ms {
+            held = Some((stay.post_id, stay.place));
+        }
+        until_ms = until_ms.max(stay.until_ms.unwrap_or(i64::MAX));
+    }
+    held
 }
 
 /// Where a post stands, and what tells which of its places it took first.
 #[derive(Clone, Copy)]
 pub(crate) struct Standing {
     pub(crate) place: i64,
-    pub(crate) arrival: (i64, Reverse<i64>),
+    /// In the order in which entries came.
+    pub(crate) came: (i64, Reverse<i64>),
 }
 
 impl Standing {
-    /// Of an entry with its ID and its post's. A post's first entry has its ID; history that came with one
-    /// ID was given ever lower places.
-    pub(crate) fn of((id, post_id): (i64, i64), place: i64, arrival_id: Option<i64>) -> Standing {
-        let came = match id == post_id {
-            true => i64::MIN,
-            false => arrival_id.unwrap_or(id),
-        };
+    /// Of an entry with its ID. What came with one ID is history, and was given ever lower places.
+    pub(crate) fn of(id: i64, place: i64, arrival_id: Option<i64>) -> Standing {
         Standing {
             place,
-            arrival: (came, Reverse(place)),
-        }
-    }
-
-    /// Of what came when it was given this ID.
-    fn at(id: i64) -> Standing {
-        Standing {
-            place: id,
-            arrival: (id, Reverse(id)),
+            came: (arrival_id.unwrap_or(id), Reverse(place)),
         }
     }
 }
@@ -114,13 +252,17 @@ impl Standing {
 /// An entry of a post.
 pub(super) struct PostEntry {
     pub(super) source_id: i64,
-    post_id: i64,
+    pub(super) post_id: i64,
     pub(super) id: i64,
     pub(super) place: i64,
     pub(super) visibility: i64,
     pub(super) author_id: Option<i64>,
     returns: i64,
     arrival_id: Option<i64>,
+    arrived_at_ms: i64,
+    /// Its source lists it no more, or it is deleted.
+    gone: bool,
+    left_at_ms: Option<i64>,
 }
 
 impl PostEntry {
@@ -134,26 +276,32 @@ impl PostEntry {
             author_id: row.opt_i64("account_id")?,
             returns: row.i64("returns")?,
             arrival_id: row.opt_i64("arrival_id")?,
+            arrived_at_ms: row.i64("arrived_at_ms")?,
+            gone: row.bool("gone")?,
+            left_at_ms: row.opt_i64("left_at_ms")?,
         })
     }
 }
 
-/// The entries of posts in all sources, but those that have left.
+/// The entries of posts in all sources, also those that have left.
 pub(super) fn entries<'p>(
     tx: &mut Tx<'_>,
     posts: &(impl Iterator<Item = &'p StoredPost> + Clone),
 ) -> Result<Vec<PostEntry>, DbError> {
+    if posts.clone().next().is_none() {
+        return Ok(Vec::new());
+    }
     let ids = || posts.clone().map(|found| sql(found.post.post_id));
     let instance_ids = posts.clone().map(|found| sql(found.post.instance));
     let instance_ids: HashSet<i64> = instance_ids.collect();
     let columns = "source_id, post_id, id, coalesce(place_id, id) as place, visibility, account_id,
-        returns, arrival_id";
+        returns, arrival_id, arrived_at_ms, gone, left_at_ms";
     let instance_ids = Column::i64(instance_ids);
     let sources: HashSet<i64> = posts.clone().map(|found| found.first_source_id).collect();
     let first = tx.query_later(
         &format!(
             "select {columns} from entry
-             where source_id {{in $3}} and instance_id {{in $2}} and id {{in $1}} and not gone"
+             where source_id {{in $3}} and instance_id {{in $2}} and id {{in $1}}"
         ),
         &[&Column::i64(ids()), &instance_ids, &Column::i64(sources)],
         PostEntry::from_row,
@@ -161,7 +309,7 @@ pub(super) fn entries<'p>(
     let others = tx.query_later(
         &format!(
             "select {columns} from entry
-             where post_id {{in $1}} and instance_id {{in $2}} and id <> post_id and not gone"
+             where post_id {{in $1}} and instance_id {{in $2}} and id <> post_id"
         ),
         &[&Column::i64(ids()), &instance_ids],
         PostEntry::from_row,
@@ -172,11 +320,13 @@ pub(super) fn entries<'p>(
 }
 
 impl Rule<'_> {
-    /// Whether the timeline takes an entry, as narrow as its post ever was since, or is now.
+    /// Whether the timeline takes an entry, as narrow as its post ever was since, or is now; also one that has
+    /// ended.
     fn takes_entry(&self, entry: &PostEntry, found: &StoredPost) -> bool {
         let visibility = entry.narrowness(found);
         match self {
-            Rule::Public(hidden) => {
+            Rule::World(_) => false,
+            Rule::Public(hidden, _) => {
                 let public = Visibility::Public.narrowness();
                 visibility == public && hidden.iter().any(|id| sql(*id) == entry.source_id)
             }
@@ -188,30 +338,51 @@ impl Rule<'_> {
                         .author_id
                         .is_some_and(|author| authors.any(|id| sql(*id) == author))
                 };
-                let is_of_thread = readable
-                    .of_raw(entry.source_id)
-                    .is_some_and(|source| source.is_of_threads);
-                !is_of_thread && entry.is_shown(readable, found) && (is_chosen || is_followed())
+                !self.is_of_threads(entry)
+                    && entry.is_readable(readable, found)
+                    && (is_chosen || is_followed())
             }
             Rule::Source(shows) => visibility <= shows.narrowness(),
-            Rule::Readable(readable) => entry.is_shown(readable, found),
+            Rule::Readable(readable) => entry.is_readable(readable, found),
         }
     }
-}
 
-impl Rule<'_> {
+    /// Whether a viewer of the timeline may read a post by an entry, now.
+    fn shows(&self, entry: &PostEntry, found: &StoredPost) -> bool {
+        let readable = self.readable();
+        readable.is_some_and(|readable| entry.is_shown(readable, found))
+    }
+
+    /// What the timeline's viewer may read; `None` of a source's own timeline, which takes no others.
+    pub(super) fn readable(&self) -> Option<&ReadableSources> {
+        match self {
+            Rule::World(readable)
+            | Rule::Public(_, readable)
+            | Rule::Home(_, readable)
+            | Rule::Readable(readable) => Some(readable),
+            Rule::Source(_) => None,
+        }
+    }
+
     /// Whether an entry is of a thread, where the rule takes such.
     fn finds_in_threads(&self, entry: &PostEntry) -> bool {
-        let Rule::Readable(readable) = self else {
-            return false;
-        };
-        let source = readable.of_raw(entry.source_id);
+        matches!(self, Rule::Readable(_)) && self.is_of_threads(entry)
+    }
+
+    /// Whether an entry is of a thread.
+    fn is_of_threads(&self, entry: &PostEntry) -> bool {
+        let source = self
+            .readable()
+            .and_then(|readable| readable.of_raw(entry.source_id));
         source.is_some_and(|source| source.is_of_threads)
     }
 
-    /// Whether it is the entry at which the public timeline of the world lists its post.
+    /// Whether it is the entry at which the public timeline of the world lists its post, or did until that
+    /// was deleted.
     fn takes_public(&self, entry: &PostEntry, found: &StoredPost) -> bool {
-        matches!(self, Rule::Public(_)) && found.listed && entry.place == sql(found.post.public_id)
+        matches!(self, Rule::Public(..) | Rule::World(_))
+            && found.has_public_place
+            && entry.place == sql(found.post.public_id)
     }
 }
 
@@ -221,12 +392,17 @@ impl PostEntry {
     }
 
     fn standing(&self) -> Standing {
-        Standing::of((self.id, self.post_id), self.place, self.arrival_id)
+        Standing::of(self.id, self.place, self.arrival_id)
+    }
+
+    /// Whether a viewer may read its source, as far as that showed it; also of one that has ended.
+    pub(super) fn is_readable(&self, readable: &ReadableSources, found: &StoredPost) -> bool {
+        let source = readable.of_raw(self.source_id);
+        source.is_some_and(|source| self.narrowness(found) <= source.shows.narrowness())
     }
 
     /// Whether its source shows it to a viewer.
     pub(super) fn is_shown(&self, readable: &ReadableSources, found: &StoredPost) -> bool {
-        let source = readable.of_raw(self.source_id);
-        source.is_some_and(|source| self.narrowness(found) <= source.shows.narrowness())
+        !self.gone && found.is_alive() && self.is_readable(readable, found)
     }
 }

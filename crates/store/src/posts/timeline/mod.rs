@@ -1,9 +1,13 @@
 //! Reads timelines.
 //!
-//! A timeline is a rule over entries, and a post's place in it is its lowest entry that the rule takes.
-//! Each instance's copy of a post is a post of its own. A rule names sources and authors, so that what it
-//! takes of a new entry never changes; so no place is below one that a reader has passed, as long as the rule
-//! is the same.
+//! A timeline is a rule over entries, and a post's place in it is the entry that came first of those that the rule
+//! takes. A rule names sources and authors, so that what it takes of a new entry never changes; so no place is
+//! below one that a reader has passed, as long as the rule is the same.
+//!
+//! Each instance's copy of a post is stored as a post of its own. Timelines of several sources show copies (by their
+//! `uri`) as one post: at the place of the first, with the content of the best, which is the one that
+//! its author's own instance shows, if the viewer may read that. A copy that returns after it was deleted has a new
+//! place; others then stand where the next of them came.
 //!
 //! - The public timeline of the world takes public posts of sources that are for the world. That is
 //!   decided when a post is stored (`post.listed`).
@@ -13,6 +17,7 @@
 //! - A source's own timeline lists each of its entries, at the entry's ID.
 
 mod by_post_id;
+mod copies;
 mod entries;
 mod named;
 mod places;
@@ -35,7 +40,7 @@ use crate::{
 use places::{PlaceStream, read};
 
 pub use crate::viewer::Viewer;
-pub use by_post_id::{PostKey, by_post_ids, keys};
+pub use by_post_id::{PostKey, by_post_ids, copies_of, keys};
 pub(crate) use entries::Standing;
 pub use named::named;
 pub use status::{at_its_place, status};
@@ -97,6 +102,9 @@ pub struct TimelinePost {
     pub boost_of: Option<String>,
     /// The post as it came, JSON.
     pub raw: String,
+    /// The other copies of it, of other instances, whether or not the viewer may read them; empty in a source's own
+    /// timeline.
+    pub copies: Vec<PostKey>,
 }
 
 /// What a home timeline takes.
@@ -138,21 +146,21 @@ fn read_public(
     picks: Option<Picks<'_>>,
 ) -> Result<Stretch, StoreError> {
     let bound = Bound::read(tx)?;
-    let mut rule = Rule::Public(Vec::new());
+    let readable = ReadableSources::load(tx, viewer)?;
     let mut streams = vec![PlaceStream::World];
-    if viewer != Viewer::Anonymous {
-        let readable = ReadableSources::load(tx, viewer)?
-            .of_timelines()
-            .into_iter();
-        let hidden = readable.filter(|source| !source.is_public);
-        let hidden: Vec<SourceKey> = hidden.map(|source| source.key).collect();
-        streams.extend(
-            hidden
-                .iter()
-                .map(|key| PlaceStream::Source(*key, Visibility::Public)),
-        );
-        rule = Rule::Public(hidden.iter().map(|key| key.id).collect());
+    if viewer == Viewer::Anonymous {
+        return read(tx, range, bound, &streams, &Rule::World(&readable), picks);
     }
+    let hidden = readable.of_timelines().into_iter();
+    let hidden = hidden.filter(|source| !source.is_public);
+    let hidden: Vec<SourceKey> = hidden.map(|source| source.key).collect();
+    streams.extend(
+        hidden
+            .iter()
+            .map(|key| PlaceStream::Source(*key, Visibility::Public)),
+    );
+    let hidden = hidden.iter().map(|key| key.id).collect();
+    let rule = Rule::Public(hidden, &readable);
     read(tx, range, bound, &streams, &rule, picks)
 }
 
@@ -249,8 +257,10 @@ fn read_source(
 
 /// What a timeline takes.
 enum Rule<'a> {
-    /// What the world's public timeline lists, and public posts of these sources.
-    Public(Vec<SourceId>),
+    /// What the world's public timeline lists.
+    World(&'a ReadableSources),
+    /// That, and public posts of these hidden sources, of all that its viewer may read.
+    Public(Vec<SourceId>, &'a ReadableSources),
     /// What a home timeline takes, of these sources.
     Home(&'a HomeRule, &'a ReadableSources),
     /// Each entry of one source, up to this visibility.

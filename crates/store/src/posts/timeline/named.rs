@@ -4,30 +4,31 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, Tx};
 
-use super::{Rule, entries::FirstPlaces, stored};
+use super::{Rule, copies::Copies, entries::FirstPlaces, stored};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
     viewer::{ReadableSources, Viewer},
 };
 
-/// The IDs at which a viewer first found posts of an instance, by their IDs there, as far as sources have
-/// them that this viewer may read and the world may not. All others go by the IDs by which posts name
-/// them ([`crate::reference`]).
+/// The IDs at which a viewer first found posts of an instance, by their IDs there: as far as sources have them that
+/// this viewer may read and the world may not, or the viewer may read copies of theirs. All others go by the IDs by
+/// which posts name them ([`crate::reference`]).
 pub fn named(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     upstream_ids: &[&str],
     viewer: Viewer,
 ) -> Result<HashMap<String, LocalId>, StoreError> {
-    if viewer == Viewer::Anonymous || upstream_ids.is_empty() {
+    if upstream_ids.is_empty() {
         return Ok(HashMap::new());
     }
     let readable = ReadableSources::load(tx, viewer)?;
-    let hidden = |source: &crate::viewer::ReadableSource| {
-        !source.is_public && source.key.instance == instance
-    };
-    if !readable.all().iter().any(hidden) {
+    let has_hidden = readable
+        .all()
+        .iter()
+        .any(|source| !source.is_public && source.key.instance == instance);
+    if !has_hidden && readable.instances().len() < 2 {
         return Ok(HashMap::new());
     }
     let found = tx.query_each(
@@ -38,12 +39,16 @@ pub fn named(
         |row| Ok((row.text("upstream_id")?, row.i64("post_id")?)),
     )?;
     let ids: Vec<i64> = found.iter().map(|(_, id)| *id).collect();
-    let posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
-    let places = FirstPlaces::load(tx, &posts, &Rule::Readable(&readable))?;
+    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
+    let copies = Copies::load(tx, &mut posts, &readable)?;
+    if !has_hidden {
+        posts.retain(|id, _| copies.has(*id));
+    }
+    let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
     let mut named = HashMap::new();
     for (upstream_id, post_id) in found {
-        if let Some(place) = places.of(post_id) {
-            named.insert(upstream_id, from_sql(place)?);
+        if let Some(first) = places.of_post(post_id) {
+            named.insert(upstream_id, from_sql(first.place)?);
         }
     }
     Ok(named)

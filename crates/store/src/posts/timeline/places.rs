@@ -1,10 +1,13 @@
 //! The places of a timeline, read from one stream or merged from several.
 
+use std::collections::HashMap;
+
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Row, ToValue, Tx};
 
 use super::{
     Picks, Range, Rule, Stretch, TimelinePost,
+    copies::Copies,
     entries::FirstPlaces,
     stored::{self, StoredPost},
 };
@@ -68,7 +71,8 @@ impl PlaceStream<'_> {
                     "select coalesce(public_id, id) as place, id as post_id, instance_id,
                          cast(null as {{i64}}) as returns
                      from post
-                     where listed and coalesce(public_id, id) > $1 and coalesce(public_id, id) < $2
+                     where (listed or deleted_at_ms is not null and in_public and visibility = 'public')
+                         and coalesce(public_id, id) > $1 and coalesce(public_id, id) < $2
                      order by coalesce(public_id, id) {order} limit $3"
                 ),
                 &[&above, &below, &count],
@@ -77,7 +81,7 @@ impl PlaceStream<'_> {
             PlaceStream::Source(key, shows) => tx.query(
                 &format!(
                     "select coalesce(place_id, id) as place, post_id, instance_id, returns from entry
-                     where source_id = $4 and instance_id = $5 and not gone and visibility <= $6
+                     where source_id = $4 and instance_id = $5 and visibility <= $6
                          and coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2
                      order by coalesce(place_id, id) {order} limit $3"
                 ),
@@ -172,14 +176,14 @@ pub(super) fn authors_of(
     let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
     if tx.is_distributed() {
         let entries = AUTHOR_ENTRIES.replace("= AUTHOR", "{in $6}");
-        let sql = format!("select distinct account_id from ({entries}) written");
+        let sql = format!("select distinct account_id from ({entries} and not gone) written");
         let mut params = sources.params(&window).to_vec();
         params.push(&authors);
         return tx.query(&sql, &params, |row| row.i64("account_id"));
     }
     let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
     tx.query_each(
-        &format!("{sql} {}", window.by_place()),
+        &format!("{sql} and not gone {}", window.by_place()),
         &sources.params(&window),
         &[authors],
         |row| row.i64("account_id"),
@@ -222,7 +226,7 @@ impl SourcesByVisibility {
 
 const AUTHOR_ENTRIES: &str =
     "select account_id, coalesce(place_id, id) as place, post_id, instance_id, returns from entry
-     where account_id = AUTHOR and not gone
+     where account_id = AUTHOR
          and coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2
          and (visibility = 0 and source_id {in $3} or visibility = 1 and source_id {in $4}
              or visibility > 1 and source_id {in $5})";
@@ -270,10 +274,10 @@ fn merged(
     Ok(all)
 }
 
-/// Reads places and their posts, until there are enough that may be shown: a source need not have
-/// noticed yet that a post of its was deleted, and a page that is short for that reason would look
-/// like the timeline's end. Where posts are picked, it stops after many places, since whoever waits
-/// may be gone, and others wait for the connection.
+/// Reads places and their posts, until there are enough that may be shown: many places may be of posts that
+/// are gone or stand elsewhere, and a page that is short for that reason would look like the timeline's end.
+/// Where posts are picked, it stops after many places, since whoever waits may be gone, and others wait for
+/// the connection.
 pub(super) fn read(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -292,12 +296,18 @@ pub(super) fn read(
     let mut shown = Vec::with_capacity(limit);
     let mut places_left = picks.map(|_| MAX_PICKED_FROM);
     let mut rest = None;
+    let mut at_once = match picks {
+        Some(_) => PLACES_AT_ONCE,
+        None => 0,
+    };
     while shown.len() < limit {
         let missing = (limit - shown.len()) as i64;
         let count = match places_left {
-            Some(left) => left.min(PICKED_FROM_AT_ONCE).max(missing),
-            None => missing,
+            Some(left) => left.min(at_once).max(missing),
+            None => missing.max(at_once),
         };
+        // Where many posts are gone, the next look reads more.
+        at_once = PLACES_AT_ONCE.min(count * 2);
         let places = merged(tx, streams, window, count)?;
         let Some(last) = places.last() else { break };
         *(if window.is_upward {
@@ -305,23 +315,13 @@ pub(super) fn read(
         } else {
             &mut window.below
         }) = last.id;
-        let post_ids: Vec<i64> = places.iter().map(|place| place.post_id).collect();
-        let mut instance_ids: Vec<i64> = places.iter().map(|place| place.instance_id).collect();
-        instance_ids.sort_unstable();
-        instance_ids.dedup();
-        let posts = stored::by_ids(tx, &post_ids, Some(&instance_ids))?;
-        let first = FirstPlaces::load(tx, &posts, rule)?;
+        let at_places = AtPlaces::load(tx, &places, rule)?;
         for place in &places {
             if shown.len() < limit
-                && let Some(found) = posts.get(&place.post_id)
-                && place.returns.is_none_or(|returns| returns == found.returns)
-                && rule.takes(found)
-                && first.has(place)
+                && let Some(post) = at_places.at(place)?
+                && picks.is_none_or(|picks| picks(&post))
             {
-                let post = placed(&found.post, place.id)?;
-                if picks.is_none_or(|picks| picks(&post)) {
-                    shown.push(post);
-                }
+                shown.push(post);
             }
         }
         if (places.len() as i64) < count {
@@ -346,29 +346,57 @@ pub(super) fn read(
     Ok(Stretch { posts: shown, rest })
 }
 
-impl Rule<'_> {
-    /// Whether a post may be in the timeline as it is now: entries may be behind their posts.
-    fn takes(&self, found: &StoredPost) -> bool {
-        match self {
-            Rule::Public(hidden) => {
-                found.post.visibility == Visibility::Public && (found.listed || !hidden.is_empty())
+/// What stands at some places of a timeline.
+struct AtPlaces<'r> {
+    rule: &'r Rule<'r>,
+    posts: HashMap<i64, StoredPost>,
+    copies: Copies,
+    first: FirstPlaces,
+}
+
+impl<'r> AtPlaces<'r> {
+    fn load(
+        tx: &mut Tx<'_>,
+        places: &[Place],
+        rule: &'r Rule<'r>,
+    ) -> Result<AtPlaces<'r>, StoreError> {
+        let post_ids: Vec<i64> = places.iter().map(|place| place.post_id).collect();
+        let mut instance_ids: Vec<i64> = places.iter().map(|place| place.instance_id).collect();
+        instance_ids.sort_unstable();
+        instance_ids.dedup();
+        let mut posts = stored::by_ids(tx, &post_ids, Some(&instance_ids))?;
+        let copies = match rule.readable() {
+            Some(readable) => Copies::load(tx, &mut posts, readable)?,
+            None => Copies::default(),
+        };
+        let first = FirstPlaces::load(tx, &posts, &copies, rule)?;
+        Ok(AtPlaces {
+            rule,
+            posts,
+            copies,
+            first,
+        })
+    }
+
+    /// The post that the timeline shows at a place.
+    fn at(&self, place: &Place) -> Result<Option<TimelinePost>, DbError> {
+        let content = match self.rule {
+            Rule::Source(shows) => self.posts.get(&place.post_id).filter(|found| {
+                let is_there = place.returns == Some(found.returns) && found.is_alive();
+                is_there && found.post.visibility.narrowness() <= shows.narrowness()
+            }),
+            _ => {
+                let content = self.first.content_at(place);
+                content.and_then(|id| self.posts.get(&id))
             }
-            Rule::Source(shows) => found.post.visibility.narrowness() <= shows.narrowness(),
-            // Whoever owns a source sees all; others of the readers see what both are for.
-            Rule::Home(..) | Rule::Readable(_) => true,
-        }
+        };
+        content
+            .map(|found| stored::at_place(found, place.id, &self.posts, &self.copies))
+            .transpose()
     }
 }
 
 /// How many places a transaction picks from.
 const MAX_PICKED_FROM: i64 = 2_000;
-/// How many of them are read at once.
-const PICKED_FROM_AT_ONCE: i64 = 200;
-
-/// A post at a place.
-fn placed(post: &TimelinePost, place: i64) -> Result<TimelinePost, DbError> {
-    Ok(TimelinePost {
-        id: from_sql(place)?,
-        ..post.clone()
-    })
-}
+/// How many places are read at once, where more are looked at than shown.
+const PLACES_AT_ONCE: i64 = 200;

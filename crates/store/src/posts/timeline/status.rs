@@ -1,21 +1,24 @@
 //! A single post, by any of the IDs that its viewer may know it by.
 
-use driftline_db::{DbError, Tx};
+use driftline_db::Tx;
 
 use super::{
-    Rule, TimelinePost,
+    PostKey, Rule, TimelinePost, by_post_ids,
+    copies::Copies,
     entries::{self, FirstPlaces, PostEntry},
     stored::{self, StoredPost},
 };
 use crate::{
     error::StoreError,
-    id_types::{LocalId, from_sql, sql},
+    id_types::{LocalId, sql},
+    posts::find,
     viewer::{ReadableSources, Viewer},
 };
 
 /// A post by its ID in the public timeline, by that of an entry in a source that this viewer may read, or by
-/// the one by which other posts name it; `None` if it is deleted or this viewer may not see it. Under the ID
-/// of an entry that the viewer may not read there is nothing: it would tell that the entry exists.
+/// the one by which other posts name it, as the best of its copies has it; `None` if it is deleted or this viewer
+/// may not see it. Under the ID of an entry that the viewer may not read there is nothing: it would tell that the
+/// entry exists.
 pub fn status(
     tx: &mut Tx<'_>,
     id: LocalId,
@@ -23,24 +26,38 @@ pub fn status(
 ) -> Result<Option<TimelinePost>, StoreError> {
     let raw_id = sql(id);
     let mut alias_source = None;
-    let mut found = stored::by_ids(tx, &[raw_id], None)?.remove(&raw_id);
-    if found.is_none() {
+    let mut post_id = raw_id;
+    let mut posts = stored::by_ids(tx, &[raw_id], None)?;
+    if posts.is_empty() {
         let alias = tx.query_opt(
             "select post_id, source_id from entry_alias where id = $1",
             &[&raw_id],
             |row| Ok((row.opt_i64("post_id")?, row.opt_i64("source_id")?)),
         )?;
-        if let Some((Some(post_id), source_id)) = alias {
-            alias_source = source_id;
-            found = stored::by_ids(tx, &[post_id], None)?.remove(&post_id);
+        if let Some((Some(of_alias), source_id)) = alias {
+            (post_id, alias_source) = (of_alias, source_id);
+            posts = stored::by_ids(tx, &[of_alias], None)?;
         }
     }
-    let Some(found) = found else {
+    if posts.is_empty() {
+        return Ok(None);
+    }
+    let readable = ReadableSources::load(tx, viewer)?;
+    let copies = Copies::load(tx, &mut posts, &readable)?;
+    let entries = entries::entries(tx, &posts.values())?;
+    let rule = Rule::Readable(&readable);
+    let places = FirstPlaces::of(&entries, &posts, &copies, &rule);
+    let Some(found) = posts.get(&post_id) else {
         return Ok(None);
     };
-    let readable = ReadableSources::load(tx, viewer)?;
-    let is_shown = is_shown(tx, raw_id, alias_source, &found, &readable)?;
-    Ok(is_shown.then_some(TimelinePost { id, ..found.post }))
+    let content = places.of_post(post_id);
+    let content = content.and_then(|first| posts.get(&first.content));
+    Ok(match content {
+        Some(content) if may_know(raw_id, alias_source, found, &entries, &readable) => {
+            Some(stored::at_place(content, raw_id, &posts, &copies)?)
+        }
+        _ => None,
+    })
 }
 
 /// A post at the place that it took first in all that a viewer may read, by the ID that the store knows it
@@ -50,46 +67,29 @@ pub fn at_its_place(
     post: LocalId,
     viewer: Viewer,
 ) -> Result<Option<TimelinePost>, StoreError> {
-    let post_id = sql(post);
-    let posts = stored::by_ids(tx, &[post_id], None)?;
-    let Some(found) = posts.get(&post_id) else {
+    let Some(instance) = find::instance_of(tx, post)? else {
         return Ok(None);
     };
-    let public_id = found.post.public_id;
-    let readable = ReadableSources::load(tx, viewer)?;
-    let places = FirstPlaces::load(tx, &posts, &Rule::Readable(&readable))?;
-    match places.of(post_id) {
-        Some(place) => status(tx, from_sql(place)?, viewer),
-        None => status(tx, public_id, viewer),
-    }
+    let key = PostKey { post, instance };
+    Ok(by_post_ids(tx, &[key], viewer)?.remove(&post))
 }
 
-fn is_shown(
-    tx: &mut Tx<'_>,
+/// Whether a viewer who may see a post may know that ID of it.
+fn may_know(
     id: i64,
     alias_source: Option<i64>,
     found: &StoredPost,
+    entries: &[PostEntry],
     readable: &ReadableSources,
-) -> Result<bool, DbError> {
-    if found.listed && sql(found.post.public_id) == id {
-        return Ok(true);
+) -> bool {
+    if found.has_public_place && sql(found.post.public_id) == id {
+        return true;
     }
     let post_id = sql(found.post.post_id);
-    let entries = entries::entries(tx, &std::iter::once(found))?;
-    let shown: Vec<&PostEntry> = entries
-        .iter()
-        .filter(|entry| entry.is_shown(readable, found))
-        .collect();
-    // A post that its source no longer lists is still found by its ID, where it was listed in public.
-    if shown.is_empty() && !found.listed {
-        return Ok(false);
-    }
-    let of_entry = entries
-        .iter()
-        .find(|entry| entry.id == id || entry.place == id);
-    Ok(match of_entry {
-        Some(entry) => entry.is_shown(readable, found),
+    let mut own = entries.iter().filter(|entry| entry.post_id == post_id);
+    match own.find(|entry| entry.id == id || entry.place == id) {
+        Some(entry) => entry.is_readable(readable, found),
         None if id == post_id => readable.of_raw(found.first_source_id).is_some(),
         None => alias_source.is_none_or(|source| readable.of_raw(source).is_some()),
-    })
+    }
 }

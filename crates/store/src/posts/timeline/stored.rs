@@ -2,23 +2,39 @@
 
 use std::collections::HashMap;
 
-use driftline_core::post::Visibility;
+use driftline_core::{object_uri::UriKey, post::Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
-use super::TimelinePost;
-use crate::id_types::from_sql;
+use super::{TimelinePost, copies::Copies};
+use crate::id_types::{from_sql, sql};
 
-/// A post that is not deleted.
+/// A post, which may be deleted.
 pub(super) struct StoredPost {
     pub(super) post: TimelinePost,
+    /// When it was found to be deleted, Unix ms: its content is gone then.
+    pub(super) deleted_at_ms: Option<i64>,
     /// Whether the world's public timeline lists it.
     pub(super) listed: bool,
+    /// Whether it does, or did until the post was deleted.
+    pub(super) has_public_place: bool,
     pub(super) returns: i64,
     /// A source that has it; the one that had it first, unless that was removed.
     pub(super) first_source_id: i64,
 }
 
-/// Posts that are not deleted, by the IDs that the store knows them by; of these instances, if they are
+impl StoredPost {
+    /// Whether it is not deleted.
+    pub(super) fn is_alive(&self) -> bool {
+        self.deleted_at_ms.is_none()
+    }
+
+    /// Its name, as it is looked up.
+    pub(super) fn uri_key(&self) -> Option<UriKey> {
+        UriKey::of(self.post.uri.as_deref()?)
+    }
+}
+
+/// Posts, also deleted ones, by the IDs that the store knows them by; of these instances, if they are
 /// known, so that a distributed database asks no other nodes.
 pub(super) fn by_ids(
     tx: &mut Tx<'_>,
@@ -26,8 +42,7 @@ pub(super) fn by_ids(
     instance_ids: Option<&[i64]>,
 ) -> Result<HashMap<i64, StoredPost>, DbError> {
     let ids = Column::i64(ids.iter().copied());
-    let mut sql =
-        format!("select {COLUMNS} from post p where id {{in $1}} and deleted_at_ms is null");
+    let mut sql = format!("select {COLUMNS} from post p where id {{in $1}}");
     let found = match instance_ids {
         Some(instance_ids) => {
             sql.push_str(" and instance_id {in $2}");
@@ -39,9 +54,26 @@ pub(super) fn by_ids(
     Ok(found.into_iter().collect())
 }
 
+/// A post as it is shown at a place, with its copies, which are among `posts`.
+pub(super) fn at_place(
+    found: &StoredPost,
+    place: i64,
+    posts: &HashMap<i64, StoredPost>,
+    copies: &Copies,
+) -> Result<TimelinePost, DbError> {
+    let others = copies.others_of(sql(found.post.post_id)).into_iter();
+    let others = others.filter_map(|id| Some(posts.get(&id)?.post.key()));
+    Ok(TimelinePost {
+        id: from_sql(place)?,
+        copies: others.collect(),
+        ..found.post.clone()
+    })
+}
+
 /// The columns of `post p` that [`from_row`] reads.
 const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.created_at_ms,
-    p.edited_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.raw, p.first_source_id,
+    p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.raw,
+    p.first_source_id,
     coalesce(p.public_id, p.id) as listed_id, p.returns,
     (select a.acct_id from account a
      where a.id = p.account_id and a.instance_id = p.instance_id) as author_id";
@@ -61,11 +93,18 @@ fn from_row(row: &Row<'_>) -> Result<(i64, StoredPost), DbError> {
         edited_at_ms: row.opt_i64("edited_at_ms")?,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         boost_of: row.opt_text("boost_of_upstream_id")?,
-        raw: row.text("raw")?,
+        raw: row.opt_text("raw")?.unwrap_or_default(),
+        copies: Vec::new(),
     };
+    let deleted_at_ms = row.opt_i64("deleted_at_ms")?;
+    let listed = row.bool("listed")?;
+    let was_listed =
+        deleted_at_ms.is_some() && row.bool("in_public")? && post.visibility == Visibility::Public;
     let found = StoredPost {
         post,
-        listed: row.bool("listed")?,
+        deleted_at_ms,
+        listed,
+        has_public_place: listed || was_listed,
         returns: row.i64("returns")?,
         first_source_id: row.i64("first_source_id")?,
     };

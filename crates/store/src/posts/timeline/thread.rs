@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 use driftline_core::thread::{Descent, Reply, ThreadLimits, depth_first};
 use driftline_db::{DbError, Row, Tx};
 
-use super::{PostKey, TimelinePost, by_post_ids};
+use super::{
+    PostKey, TimelinePost,
+    by_post_id::{ShownCopy, by_post_ids_as},
+};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
@@ -61,7 +64,7 @@ fn ancestors(
         if !near.contains_key(&name) {
             // A post of before schema 27 ends the chain that the store knows, and goes on here.
             let chain = chain(tx, post.instance, &name, limit - found.len())?;
-            let seen = by_post_ids(tx, &chain, viewer)?.into_values();
+            let seen = by_post_ids_as(tx, &chain, viewer, ShownCopy::Itself)?.into_values();
             near = seen.map(|post| (post.upstream_id.clone(), post)).collect();
         }
         let Some(above) = near.remove(&name) else {
@@ -149,7 +152,7 @@ fn descendants(
                 instance,
             })
             .collect();
-        let mut seen = by_post_ids(tx, &keys, viewer)?;
+        let mut seen = by_post_ids_as(tx, &keys, viewer, ShownCopy::Itself)?;
         for reply in chunk {
             if let Some(post) = seen.remove(&reply.post)
                 && descent.take(&reply.upstream_id, &reply.reply_to)

@@ -55,6 +55,7 @@ fn author(id: u64) -> Author {
         display_name: acct.clone(),
         raw: format!(r#"{{"id":"{acct}","acct":"{acct}"}}"#),
         url: None,
+        uri: None,
         acct,
     }
 }

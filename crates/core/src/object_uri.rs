@@ -1,0 +1,111 @@
+//! The names of posts and accounts across servers, their URIs (ActivityPub's `id`), and what is known of them.
+
+use sha2::{Digest as _, Sha256};
+use strum::{EnumString, IntoStaticStr};
+
+/// A URI as it is looked up: of a bounded size, whatever an upstream sends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UriKey {
+    /// Its last [`UriKey::TAIL_CHARS`] characters, or all of it. Most end with an ID that rises with time, so that
+    /// new ones lie close to each other in an index.
+    pub tail: String,
+    /// The number in the first 60 bits of its SHA-256.
+    pub hash: i64,
+}
+
+impl UriKey {
+    /// How long [`UriKey::tail`] is at the most, in Unicode scalar values.
+    pub const TAIL_CHARS: usize = 18;
+
+    /// Of a URI; `None` of an empty one.
+    pub fn of(uri: &str) -> Option<Self> {
+        if uri.is_empty() {
+            return None;
+        }
+        let tail = uri.char_indices().rev().take(Self::TAIL_CHARS);
+        let start = tail.last().map_or(0, |(at, _)| at);
+        let digest = Sha256::digest(uri.as_bytes());
+        let mut first = [0; 8];
+        first.copy_from_slice(&digest[..8]);
+        Some(Self {
+            tail: uri[start..].to_owned(),
+            hash: (u64::from_be_bytes(first) >> 4).cast_signed(),
+        })
+    }
+}
+
+/// How it is known that an object has its URI, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum UriEvidence {
+    /// An instance says so that is not the URI's own.
+    Claimed,
+    /// The URI's own host said so when it was asked.
+    Fetched,
+    /// The URI's own host sent it, with a signature.
+    Delivered,
+}
+
+impl UriEvidence {
+    /// Of a URI that the server at an origin shows: only its own are known to be right.
+    pub fn of(uri: &str, origin: &str) -> Self {
+        let (own, rest) = uri.split_at_checked(origin.len()).unwrap_or(("", ""));
+        match own.eq_ignore_ascii_case(origin) && rest.starts_with('/') {
+            true => Self::Fetched,
+            false => Self::Claimed,
+        }
+    }
+
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_stays_as_it_is_stored() {
+        let key = UriKey::of("https://a.example/users/ann/statuses/109876543210987654");
+        let key = key.expect("a URI");
+        assert_eq!(key.tail, "109876543210987654");
+        assert_eq!(key.hash, 653_494_476_028_393_125);
+        assert_eq!(UriKey::of(""), None);
+        assert_eq!(UriKey::of("ab").expect("a URI").tail, "ab");
+    }
+
+    #[test]
+    fn only_the_own_host_of_a_uri_is_believed() {
+        let of = |uri| UriEvidence::of(uri, "https://a.example");
+        assert_eq!(of("https://a.example/users/ann"), UriEvidence::Fetched);
+        assert_eq!(of("https://A.EXAMPLE/users/ann"), UriEvidence::Fetched);
+        for foreign in [
+            "https://a.example",
+            "https://a.example.org/users/ann",
+            "https://a.example:8080/users/ann",
+            "http://a.example/users/ann",
+            "https://a.example@b.example/users/ann",
+            "https://b.example/https://a.example/",
+            "",
+        ] {
+            assert_eq!(of(foreign), UriEvidence::Claimed, "{foreign}");
+        }
+        assert!(UriEvidence::Claimed < UriEvidence::Fetched);
+        assert!(UriEvidence::Fetched < UriEvidence::Delivered);
+    }
+
+    proptest! {
+        #[test]
+        fn a_tail_is_the_end_of_its_uri(uri in ".{1,40}") {
+            let key = UriKey::of(&uri).expect("a URI");
+            prop_assert!(uri.ends_with(&key.tail));
+            let chars = uri.chars().count();
+            prop_assert_eq!(key.tail.chars().count(), chars.min(UriKey::TAIL_CHARS));
+            prop_assert!(key.hash >= 0);
+        }
+    }
+}

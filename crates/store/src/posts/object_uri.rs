@@ -1,0 +1,116 @@
+//! The names of posts and accounts across servers. Each instance has its own copy of an object, and of its
+//! objects of one name the first counts, so that nobody can give one name to many.
+
+use std::collections::HashMap;
+
+use driftline_core::object_uri::{UriEvidence, UriKey};
+use driftline_db::{Column, DbError, PendingRows, Tx};
+
+use crate::{new_ids::TakenIds, text::without_nul};
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NamedKind {
+    Post,
+    Account,
+}
+
+impl NamedKind {
+    const fn name(self) -> &'static str {
+        match self {
+            NamedKind::Post => "post",
+            NamedKind::Account => "account",
+        }
+    }
+}
+
+/// A post that has a name, by its instance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedPost {
+    pub(crate) post_id: i64,
+    pub(crate) instance_id: i64,
+    /// How it is known that the post has that name.
+    pub(crate) evidence: UriEvidence,
+}
+
+/// Records the names of an instance's objects, each with its ID, which may be of `ids`. The instance must be
+/// held.
+pub(crate) fn add<'u>(
+    tx: &mut Tx<'_>,
+    (instance_id, origin): (i64, &str),
+    kind: NamedKind,
+    named: impl Iterator<Item = (i64, &'u str)>,
+    ids: &TakenIds,
+) -> Result<(), DbError> {
+    let mut rows: HashMap<UriKey, (i64, UriEvidence)> = HashMap::new();
+    for (id, uri) in named {
+        let uri = without_nul(uri);
+        if let Some(key) = UriKey::of(&uri) {
+            let evidence = UriEvidence::of(&uri, origin);
+            rows.entry(key).or_insert((id, evidence));
+        }
+    }
+    let mut rows: Vec<(UriKey, (i64, UriEvidence))> = rows.into_iter().collect();
+    // Rows that follow each other in the index are written faster.
+    rows.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    let row = || rows.iter();
+    tx.execute_many_later(
+        "insert into object_uri (tail, hash, instance_id, kind, object_id, known) {rows}
+         on conflict (tail, hash, instance_id, kind) do nothing",
+        &[],
+        &[
+            Column::text(row().map(|(key, _)| key.tail.as_str())),
+            Column::i64(row().map(|(key, _)| key.hash)),
+            Column::i64(row().map(|_| instance_id)),
+            Column::text(row().map(|_| kind.name())),
+            ids.column(row().map(|(_, (id, _))| *id)),
+            Column::text(row().map(|(_, (_, evidence))| evidence.name())),
+        ],
+    )
+}
+
+/// The posts of all instances that have those names, along with what is asked next.
+pub(crate) fn posts_named_later(
+    tx: &mut Tx<'_>,
+    names: &[&UriKey],
+) -> Result<PendingRows<'static, (UriKey, NamedPost)>, DbError> {
+    tx.query_later(
+        "select tail, hash, instance_id, object_id, known from object_uri
+         where tail {in $1} and hash {in $2} and kind = 'post'",
+        &[
+            &Column::text(names.iter().map(|key| key.tail.as_str())),
+            &Column::i64(names.iter().map(|key| key.hash)),
+        ],
+        |row| {
+            let key = UriKey {
+                tail: row.text("tail")?,
+                hash: row.i64("hash")?,
+            };
+            let known = row.str("known")?;
+            let named = NamedPost {
+                post_id: row.i64("object_id")?,
+                instance_id: row.i64("instance_id")?,
+                evidence: known
+                    .parse()
+                    .map_err(|_| DbError::invalid("a name that is known in an unknown way"))?,
+            };
+            Ok((key, named))
+        },
+    )
+}
+
+/// Forgets the names of posts that are still stored. The instance must be held.
+pub(crate) fn forget_posts(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    post_ids: &[i64],
+) -> Result<(), DbError> {
+    let ids = Column::i64(post_ids.iter().copied());
+    tx.execute(
+        "delete from object_uri where kind = 'post' and instance_id = $2 and object_id {in $1} and tail in
+             (select case when length(uri) > 18 then substr(uri, length(uri) - 17) else uri end
+              from post where id {in $1} and instance_id = $2)",
+        &[&ids, &instance_id],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The copies of posts: each instance that shows a post has one of its own, and they have one name, the post's `uri`.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::object_uri::{UriEvidence, UriKey};
+use driftline_db::{PendingRows, Tx};
+
+use super::stored::{self, StoredPost};
+use crate::{
+    error::StoreError,
+    posts::object_uri::{self, NamedPost},
+    viewer::ReadableSources,
+};
+
+/// Which of some posts are copies of one.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// The lowest ID among a post's copies, by the ID of each: of those that have other copies.
+    first: HashMap<i64, i64>,
+    /// How it is known that a post has its name.
+    evidence: HashMap<i64, UriEvidence>,
+}
+
+/// The names of posts that are looked up.
+pub(super) struct PendingCopies(Option<PendingRows<'static, (UriKey, NamedPost)>>);
+
+impl Copies {
+    /// Asks for the copies of those posts, along with what is asked next; for none where all that a viewer may
+    /// read is of one instance.
+    pub(super) fn ask(
+        tx: &mut Tx<'_>,
+        posts: &HashMap<i64, StoredPost>,
+        readable: &ReadableSources,
+    ) -> Result<PendingCopies, StoreError> {
+        if readable.instances().len() < 2 {
+            return Ok(PendingCopies(None));
+        }
+        let mut names: Vec<UriKey> = posts.values().filter_map(StoredPost::uri_key).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return Ok(PendingCopies(None));
+        }
+        let names: Vec<&UriKey> = names.iter().collect();
+        let pending = object_uri::posts_named_later(tx, &names)?;
+        Ok(PendingCopies(Some(pending)))
+    }
+
+    /// The copies that were asked for, and adds to `posts` those which are of instances whose sources the viewer
+    /// may read.
+    pub(super) fn read(
+        tx: &mut Tx<'_>,
+        pending: PendingCopies,
+        posts: &mut HashMap<i64, StoredPost>,
+        readable: &ReadableSources,
+    ) -> Result<Copies, StoreError> {
+        let Some(pending) = pending.0 else {
+            return Ok(Copies::default());
+        };
+        let instances = readable.instances();
+        let mut named = tx.rows(pending)?;
+        named.retain(|(_, named)| instances.contains(&named.instance_id));
+        let others = named.iter().map(|(_, named)| named);
+        let others = others.filter(|named| !posts.contains_key(&named.post_id));
+        let (ids, instance_ids): (Vec<i64>, HashSet<i64>) = others
+            .map(|named| (named.post_id, named.instance_id))
+            .unzip();
+        if !ids.is_empty() {
+            let instance_ids: Vec<i64> = instance_ids.into_iter().collect();
+            posts.extend(stored::by_ids(tx, &ids, Some(&instance_ids))?);
+        }
+        let mut copies = Copies::default();
+        let mut groups: HashMap<UriKey, Vec<i64>> = HashMap::new();
+        for (key, named) in named {
+            let found = posts.get(&named.post_id);
+            // A post may have been edited to another name.
+            if found.and_then(StoredPost::uri_key).as_ref() == Some(&key) {
+                copies.evidence.insert(named.post_id, named.evidence);
+                groups.entry(key).or_default().push(named.post_id);
+            }
+        }
+        for group in groups.into_values().filter(|group| group.len() > 1) {
+            let first = group.iter().copied().min().unwrap_or_default();
+            copies.first.extend(group.into_iter().map(|id| (id, first)));
+        }
+        Ok(copies)
+    }
+
+    /// [`Copies::ask`] and [`Copies::read`] at once.
+    pub(super) fn load(
+        tx: &mut Tx<'_>,
+        posts: &mut HashMap<i64, StoredPost>,
+        readable: &ReadableSources,
+    ) -> Result<Copies, StoreError> {
+        let pending = Copies::ask(tx, posts, readable)?;
+        Copies::read(tx, pending, posts, readable)
+    }
+
+    /// What a post and its copies have in common: the lowest ID of theirs.
+    pub(super) fn first_of(&self, post_id: i64) -> i64 {
+        self.first.get(&post_id).copied().unwrap_or(post_id)
+    }
+
+    /// Whether a post has other copies.
+    pub(super) fn has(&self, post_id: i64) -> bool {
+        self.first.contains_key(&post_id)
+    }
+
+    /// The other copies of a post, in order of their IDs.
+    pub(super) fn others_of(&self, post_id: i64) -> Vec<i64> {
+        let Some(first) = self.first.get(&post_id) else {
+            return Vec::new();
+        };
+        let same = self.first.iter().filter(|(_, of)| *of == first);
+        let mut others: Vec<i64> = same.map(|(id, _)| *id).collect();
+        others.retain(|id| *id != post_id);
+        others.sort_unstable();
+        others
+    }
+
+    /// How it is known that a post has its name.
+    pub(super) fn evidence(&self, post_id: i64) -> UriEvidence {
+        let known = self.evidence.get(&post_id).copied();
+        known.unwrap_or(UriEvidence::Claimed)
+    }
+}
