@@ -99,18 +99,20 @@ pub(crate) fn posts_named_later(
     )
 }
 
-/// Forgets the names of posts that are still stored. The instance must be held.
+/// Forgets the names of posts, which must still be stored with them. The instance must be held.
 pub(crate) fn forget_posts(
     tx: &mut Tx<'_>,
     instance_id: i64,
     post_ids: &[i64],
 ) -> Result<(), DbError> {
+    if post_ids.is_empty() {
+        return Ok(());
+    }
     let ids = Column::i64(post_ids.iter().copied());
-    tx.execute(
+    tx.execute_later(
         "delete from object_uri where kind = 'post' and instance_id = $2 and object_id {in $1} and tail in
              (select case when length(uri) > 18 then substr(uri, length(uri) - 17) else uri end
               from post where id {in $1} and instance_id = $2)",
         &[&ids, &instance_id],
-    )?;
-    Ok(())
+    )
 }

@@ -291,6 +291,9 @@ pub(crate) fn replace(
     versions.sort_unstable_by_key(|version| version.id);
     let texts: Vec<Texts<'_>> = versions.iter().map(|version| Texts::of(version)).collect();
     let posts = || versions.iter().map(|version| version.post);
+    // An edit may give it another name.
+    let ids: Vec<i64> = versions.iter().map(|version| version.id).collect();
+    object_uri::forget_posts(tx, instance_id, &ids)?;
     tx.execute_many_later(
         "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms,
              read_at_ms = r.read_at_ms, visibility = r.visibility, content_hash = r.content_hash,
@@ -311,7 +314,6 @@ pub(crate) fn replace(
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
-    // An edit may give it another name.
     let named = versions.iter().copied();
     name(tx, (instance_id, origin), named, &TakenIds::NONE)?;
     set_replies(tx, instance_id, posts())
