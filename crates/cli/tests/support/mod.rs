@@ -14,6 +14,7 @@ use std::{
 
 use serde_json::Value;
 
+pub mod browser;
 pub mod exported;
 pub mod moody_server;
 pub mod postgres;
