@@ -89,7 +89,9 @@ impl Follower {
                 Ok(Some(event)) => Happening::Event(event),
                 Ok(None) => Happening::End,
                 Err(error) => {
-                    tracing::warn!(%error, "a stream ends: the store cannot be read");
+                    if !self.app.store_fault.takes(&error) {
+                        tracing::warn!(%error, "a stream ends: the store cannot be read");
+                    }
                     Happening::End
                 }
             },

@@ -5,6 +5,7 @@ mod bodies;
 mod callers;
 mod forms;
 mod operation;
+mod outage;
 
 use std::collections::BTreeSet;
 
