@@ -112,10 +112,8 @@ impl Scene {
 
     /// Follows the link of a mail, and logs in.
     async fn confirm_and_log_in(&self, name: &str, text: &str) {
-        let links = text.split_whitespace();
-        let link = links
-            .filter(|word| word.starts_with(&self.base))
-            .next_back();
+        let mut links = text.split_whitespace();
+        let link = links.rfind(|word| word.starts_with(&self.base));
         let link = link.unwrap_or_else(|| panic!("no link in {text}"));
         let mut browser = Browser::new(&self.base, "en");
         let path = link.strip_prefix(&self.base).unwrap();
