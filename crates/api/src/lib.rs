@@ -35,8 +35,14 @@ pub mod transport;
 
 use std::sync::Arc;
 
-use axum::{Extension, Router, extract::Request, http::header::LINK};
-use driftline_runtime::StoreProbe;
+use axum::{
+    Extension, Router,
+    extract::{Request, State},
+    http::header::LINK,
+    middleware::map_response_with_state,
+    response::Response,
+};
+use driftline_runtime::{StoreFault, StoreProbe};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
@@ -61,7 +67,7 @@ pub use port::MirrorPort;
 use auth::Authorization;
 use feed::Feed;
 use people::People;
-use transport::ApiError;
+use transport::{ApiError, StoreFailure};
 
 /// What is served.
 #[derive(Clone)]
@@ -83,6 +89,8 @@ pub struct App {
     pub authorization: Authorization,
     /// What people's accounts, tokens and pages need.
     pub people: People,
+    /// Outages of the store, which the process logs once.
+    pub store_fault: StoreFault,
     /// Whether the process has begun its work; `/readyz` asks.
     pub ready: watch::Receiver<bool>,
 }
@@ -111,6 +119,7 @@ pub fn router(app: App) -> Router {
                 .expose_headers([LINK]),
         )
         .merge(router(groups.own))
+        .layer(map_response_with_state(Arc::clone(&app), record_outage))
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         // Not logged: probes come every second, and the answer says what is wrong.
         .merge(router(groups.ready).layer(Extension(probe)))
@@ -142,6 +151,14 @@ impl Groups {
             ready: OpenApiRouter::new().routes(routes!(native::health::ready)),
         }
     }
+}
+
+/// Of one outage all requests fail that need the store.
+async fn record_outage(State(app): State<Arc<App>>, mut answer: Response) -> Response {
+    if let Some(StoreFailure(failure)) = answer.extensions_mut().remove() {
+        app.store_fault.failed(&failure);
+    }
+    answer
 }
 
 /// Without the query, which may hold a token, a code or what a mail confirms.

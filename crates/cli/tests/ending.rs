@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use driftline_db::testing::Outage;
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
@@ -15,7 +16,6 @@ use driftline_sim::{
 use support::{
     DataDir, Ended,
     moody_server::{Mood, MoodyServer},
-    postgres::Outage,
     wait_for,
 };
 

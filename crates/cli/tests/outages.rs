@@ -13,12 +13,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+use driftline_db::testing::Outage;
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer, Timeline},
 };
 use driftline_store::{Root, SecretUrl, Store, StoreError, Target, Tx, touch};
-use support::{DataDir, Running, get, postgres::Outage, small_disk::SmallDisk, wait_for};
+use serde_json::{Value, json};
+use support::{
+    DataDir, Running,
+    browser::{Browser, client},
+    get,
+    small_disk::SmallDisk,
+    wait_for,
+};
 
 /// A server that reads a simulated upstream.
 struct Scene {
@@ -180,6 +188,167 @@ async fn a_source_goes_on_after_the_disk_was_full() {
     disk.give_room(&scene.server);
     scene.catches_up("the disk was full");
     scene.end(1);
+}
+
+/// What people do while the disk is full is done or refused (503), and never half.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_told_of_a_full_disk_and_go_on_after_it() {
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DISK_RESERVE", "0");
+    data_dir.file("driftline.toml", "[accounts]\nsign_up = \"open\"\n");
+    let disk = SmallDisk::mount(&data_dir.data());
+    let passphrase = data_dir.file("passphrase", PASSPHRASE);
+    for name in ["ann", "ben"] {
+        let mail = format!("{name}@mail.example");
+        let create = ["account", "create", name, "--mail", &mail];
+        data_dir.json(&[&create[..], &["--passphrase-file", &passphrase]].concat());
+    }
+    let scene = Scene::begin(data_dir).await;
+    let people = People::log_in(&scene).await;
+    let (ben, post) = (people.ben().await, people.newest().await);
+    let follow = |on: bool| {
+        format!(
+            "/api/v1/accounts/{ben}/{}follow",
+            if on { "" } else { "un" }
+        )
+    };
+    let mark = |on: bool| {
+        format!(
+            "/api/v1/statuses/{post}/{}bookmark",
+            if on { "" } else { "un" }
+        )
+    };
+
+    disk.fill(&scene.server);
+    let (mut follows, mut marks, mut names, mut log_ins) = (false, false, Vec::new(), 1);
+    let mut refused = [0; 5];
+    let mut took = |at: usize, status: u16| {
+        assert!(matches!(status, 200 | 303 | 503), "{at}: {status}");
+        refused[at] += usize::from(status == 503);
+        status != 503
+    };
+    let begun = Instant::now();
+    let mut turn = 0;
+    // What fits into what is allotted already is still stored.
+    while turn < 3 || !scene.readiness().1.contains("The store cannot be") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is full");
+        turn += 1;
+        if took(0, people.post(&follow(!follows), json!({})).await.0) {
+            follows = !follows;
+        }
+        if took(1, people.post(&mark(!marks), json!({})).await.0) {
+            marks = !marks;
+        }
+        let name = format!("new{turn}");
+        let mut browser = Browser::new(&scene.base, "en");
+        let (status, page) = browser.sign_up(&name, PASSPHRASE).await;
+        if took(2, status) {
+            names.push(name);
+        } else {
+            assert!(page.contains("The server cannot use its data"), "{page}");
+        }
+        let (status, _) = browser.log_in("ann", PASSPHRASE).await;
+        log_ins += i32::from(took(3, status));
+        let app = json!({ "client_name": "another", "redirect_uris": "urn:ietf:wg:oauth:2.0:oob" });
+        took(4, people.post("/api/v1/apps", app).await.0);
+        // Who reads is served.
+        let (status, page) = people.get("/api/v1/timelines/home").await;
+        assert_eq!(status, 200, "{page}");
+    }
+    assert!(refused.iter().all(|times| *times > 0), "{refused:?}");
+
+    disk.give_room(&scene.server);
+    scene.catches_up("the disk was full");
+    let relations = people
+        .get(&format!("/api/v1/accounts/relationships?id[]={ben}"))
+        .await
+        .1;
+    assert_eq!(relations[0]["following"], follows, "{relations}");
+    let bookmarks = people.get("/api/v1/bookmarks").await.1;
+    assert_eq!(bookmarks.as_array().unwrap().len(), usize::from(marks));
+    let tokens = scene.data_dir.json(&["account", "tokens", "ann"]);
+    let browsers = tokens.as_array().unwrap().iter();
+    let browsers = browsers.filter(|row| row["kind"] == "browser").count();
+    assert_eq!(browsers + 1, usize::try_from(log_ins).unwrap(), "{tokens}");
+    // A name is held by who was told that a mail is on its way, and by nobody else.
+    for turn in 1..=turn {
+        let name = format!("new{turn}");
+        let (status, _) = Browser::new(&scene.base, "en")
+            .sign_up(&name, PASSPHRASE)
+            .await;
+        let expected = if names.contains(&name) { 422 } else { 200 };
+        assert_eq!(status, expected, "{name}");
+    }
+    for (path, on) in [(follow(!follows), !follows), (follow(true), true)] {
+        let (status, relation) = people.post(&path, json!({})).await;
+        assert_eq!((status, &relation["following"]), (200, &json!(on)));
+    }
+    scene.end(1);
+}
+
+const PASSPHRASE: &str = "correct horse battery";
+
+/// Ann, logged in with an app.
+struct People {
+    client: reqwest::Client,
+    base: String,
+    token: String,
+}
+
+impl People {
+    async fn log_in(scene: &Scene) -> Self {
+        let mut people = Self {
+            client: client(),
+            base: scene.base.clone(),
+            token: "none".to_owned(),
+        };
+        let all = "read write follow";
+        let oob = "urn:ietf:wg:oauth:2.0:oob";
+        let app = json!({ "client_name": "app", "redirect_uris": oob, "scopes": all });
+        let app = people.unknown("/api/v1/apps", app).await;
+        let grant = json!({
+            "grant_type": "password", "client_id": app["client_id"], "scope": all,
+            "client_secret": app["client_secret"], "username": "ann", "password": PASSPHRASE,
+        });
+        let token = people.unknown("/oauth/token", grant).await;
+        people.token = token["access_token"].as_str().unwrap().to_owned();
+        people
+    }
+
+    async fn unknown(&self, path: &str, body: Value) -> Value {
+        let request = self.client.post(format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json");
+        let (status, answer) = answered(request.body(body.to_string())).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        let request = self.client.get(format!("{}{path}", self.base));
+        answered(request.bearer_auth(&self.token)).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        let request = self.client.post(format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json");
+        answered(request.bearer_auth(&self.token).body(body.to_string())).await
+    }
+
+    async fn ben(&self) -> String {
+        let found = self.get("/api/v1/accounts/lookup?acct=ben").await.1;
+        found["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn newest(&self) -> String {
+        let page = self.get("/api/v1/timelines/public?limit=1").await.1;
+        page[0]["id"].as_str().unwrap().to_owned()
+    }
+}
+
+async fn answered(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let answer = request.send().await.unwrap();
+    let status = answer.status().as_u16();
+    let text = answer.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap())
 }
 
 /// Intake pauses before anything fails, readers are served on, and it goes on by itself.

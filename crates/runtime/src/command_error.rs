@@ -16,6 +16,9 @@ pub struct CommandError {
     /// Whether the database refused the log-in, or the system access to its file.
     #[serde(default)]
     pub denied: bool,
+    /// Whether the store as a whole fails, so that retrying later may help.
+    #[serde(default)]
+    pub outage: bool,
 }
 
 impl CommandError {
@@ -25,6 +28,7 @@ impl CommandError {
             message: error.to_string(),
             usage: true,
             denied: false,
+            outage: false,
         }
     }
 
@@ -34,15 +38,17 @@ impl CommandError {
             message: error.to_string(),
             usage: false,
             denied: false,
+            outage: false,
         }
     }
 }
 
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        let denied = error.is_denied();
+        let (denied, outage) = (error.is_denied(), error.is_outage());
         Self {
             denied,
+            outage,
             ..Self::failed(error)
         }
     }

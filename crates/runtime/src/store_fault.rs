@@ -1,6 +1,6 @@
 //! Outages of the store, logged once for the whole process.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use driftline_store::{Store, StoreError};
 use parking_lot::Mutex;
@@ -38,7 +38,7 @@ impl StoreFault {
     }
 
     /// Records an outage of the store.
-    pub fn failed(&self, error: &StoreError) {
+    pub fn failed(&self, error: &dyn Display) {
         let mut seen = self.seen.lock();
         let now = now_ms();
         seen.failed_at_ms = now;

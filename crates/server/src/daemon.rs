@@ -133,6 +133,7 @@ impl Daemon {
             public_base: options.public_base,
             authorization: authorization.clone(),
             people,
+            store_fault: self.access.store_fault.clone(),
             ready: self.ready.subscribe(),
         };
         let router = router(app);

@@ -13,7 +13,7 @@ use driftline_api::{
     transport::{Limits, serve},
 };
 use driftline_mirror::{Policies, Pollers, PollersOptions, SourceHealth, UpstreamAccess};
-use driftline_runtime::StoreDisk;
+use driftline_runtime::{StoreDisk, StoreFault};
 use driftline_store::Store;
 use tokio::{
     net::TcpListener,
@@ -51,6 +51,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         public_base: None,
         authorization: Authorization::ThisMachine,
         people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "test"),
+        store_fault: StoreFault::new(store.clone()),
         ready: watch::channel(true).1,
     }
 }

@@ -56,7 +56,7 @@ pub const EVERYTHING: Range = Range {
 pub fn open(fresh: &Fresh) -> Store {
     let opened = Store::open(fresh.target.clone());
     let store = opened.unwrap_or_else(|error| panic!("{} does not open: {error}", fresh.name));
-    if is_distributed() && fresh.name != "SQLite" {
+    if is_distributed() && fresh.is_on_shared_server {
         distribution::distribute(&store, SHARDS, |_| ())
             .unwrap_or_else(|error| panic!("{} is not distributed: {error}", fresh.name));
     }

@@ -72,9 +72,9 @@ fn make(workspace: &Workspace, folder: &str, requirements: &[&str]) -> Result<()
 
 const FOLDER: &str = "target/python";
 /// The newest of each: Mastodon.py, which reads Driftline and the simulated upstream, toot, which reads
-/// the former, tweepy, which reads the latter, two clients of Thrift that know nothing of each other, and three readers of
-/// exports.
-const REQUIREMENTS: [&str; 8] = [
+/// the former, tweepy, which reads the latter, two clients of Thrift that know nothing of each other, three readers of
+/// exports, and an SMTP server that takes Driftline's mail.
+const REQUIREMENTS: [&str; 9] = [
     "Mastodon.py[websocket-streaming]==2.3.3",
     TOOT,
     "tweepy==4.17.0",
@@ -83,6 +83,7 @@ const REQUIREMENTS: [&str; 8] = [
     "pyarrow==26.0.1",
     "duckdb==2.0.0",
     "pandas==3.1.1",
+    "aiosmtpd==1.4.6",
 ];
 const TOOT_FOLDER: &str = "target/toot";
 const DUCKDB_FOLDER: &str = "target/duckdb";

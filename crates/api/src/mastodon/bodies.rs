@@ -56,6 +56,32 @@ pub(super) struct FilterChange {
     keywords_attributes: Option<Vec<KeywordAttributes>>,
 }
 
+/// A filter of version 1 to make.
+#[derive(ToSchema)]
+pub(super) struct NewFilterV1 {
+    phrase: String,
+    context: Vec<FilterContext>,
+    /// False without it.
+    irreversible: Option<bool>,
+    /// True without it.
+    whole_word: Option<bool>,
+    /// In how many seconds it expires; never without it.
+    #[schema(minimum = 1)]
+    expires_in: Option<u64>,
+}
+
+/// What changes of a filter of version 1.
+#[derive(ToSchema)]
+pub(super) struct FilterV1Change {
+    phrase: Option<String>,
+    context: Option<Vec<FilterContext>>,
+    irreversible: Option<bool>,
+    whole_word: Option<bool>,
+    /// In how many seconds it expires; never if it is null.
+    #[schema(minimum = 1)]
+    expires_in: Option<u64>,
+}
+
 /// A keyword that is added to a filter, changed or removed.
 #[derive(ToSchema)]
 struct KeywordAttributes {

@@ -337,6 +337,20 @@ pub(crate) struct Filter {
     statuses: Vec<FilterStatus>,
 }
 
+/// A keyword of a filter, as apps see it that know version 1 of filters alone.
+#[derive(ToSchema)]
+#[schema(as = V1Filter)]
+pub(crate) struct FilterV1 {
+    id: FilterKeywordId,
+    phrase: String,
+    context: Vec<FilterContext>,
+    whole_word: bool,
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    /// Whether what matches is left out: version 2's action `hide`.
+    irreversible: bool,
+}
+
 /// Where a filter counts.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]

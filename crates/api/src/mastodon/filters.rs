@@ -132,17 +132,22 @@ async fn one(
 
 /// What a filter is created or changed with.
 #[derive(Deserialize)]
-struct FilterParams {
-    title: Option<String>,
-    context: Option<Value>,
-    filter_action: Option<String>,
+pub(super) struct FilterParams {
+    pub(super) title: Option<String>,
+    pub(super) context: Option<Value>,
+    pub(super) filter_action: Option<String>,
     /// `expires_in`, of which null says something, and keywords.
     #[serde(flatten)]
-    rest: Map<String, Value>,
+    pub(super) rest: Map<String, Value>,
 }
 
 impl FilterParams {
-    fn over(&self, known: FilterSettings, now_ms: i64) -> Result<FilterSettings, ApiError> {
+    /// What they make of what was known.
+    pub(super) fn over(
+        &self,
+        known: FilterSettings,
+        now_ms: i64,
+    ) -> Result<FilterSettings, ApiError> {
         let invalid = |what: &str| ApiError::Unprocessable(format!("Validation failed: {what}"));
         let contexts = match &self.context {
             None => known.contexts,
@@ -189,6 +194,16 @@ impl FilterParams {
     }
 }
 
+/// Those of a filter of which nothing is said.
+pub(super) fn new_settings() -> FilterSettings {
+    FilterSettings {
+        title: String::new(),
+        contexts: Vec::new(),
+        action: FilterAction::Warn,
+        expires_at_ms: None,
+    }
+}
+
 /// Makes a filter.
 #[utoipa::path(
     post, path = "/api/v2/filters", tag = "filters",
@@ -202,13 +217,7 @@ async fn create(
     Params(params): Params<FilterParams>,
 ) -> Result<Json<Value>, ApiError> {
     let (account, now_ms) = (caller.account.id, app.people.now_ms());
-    let known = FilterSettings {
-        title: String::new(),
-        contexts: Vec::new(),
-        action: FilterAction::Warn,
-        expires_at_ms: None,
-    };
-    let settings = params.over(known, now_ms)?;
+    let settings = params.over(new_settings(), now_ms)?;
     let changes = keyword_changes(&params.rest, &[])?;
     let keywords: Vec<_> = changes
         .into_iter()
@@ -264,7 +273,7 @@ async fn written(
     written.map(Json).map_err(refused)
 }
 
-fn refused(refused: FilterRefused) -> ApiError {
+pub(super) fn refused(refused: FilterRefused) -> ApiError {
     match refused {
         FilterRefused::NotFound => ApiError::NotFound,
         refused => ApiError::Unprocessable(format!("Validation failed: {refused}")),
@@ -358,7 +367,7 @@ async fn change(
 }
 
 /// The filter of a keyword, and the keyword.
-async fn of_keyword(
+pub(super) async fn of_keyword(
     app: &App,
     account: LocalAccountId,
     id: u64,

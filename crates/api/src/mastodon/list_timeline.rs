@@ -38,7 +38,7 @@ pub(super) async fn page(
 }
 
 /// `None` if the account has no such list.
-fn stretch(
+pub(super) fn stretch(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     id: LocalId,

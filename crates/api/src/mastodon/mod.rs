@@ -8,6 +8,7 @@ pub(crate) mod entities;
 mod filter_cache;
 mod filter_params;
 mod filters;
+mod filters_v1;
 mod home;
 mod instance;
 mod list_timeline;
@@ -60,6 +61,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .merge(marks::routes())
         .merge(markers::routes())
         .merge(filters::routes())
+        .merge(filters_v1::routes())
         .merge(relations::routes())
         .merge(notifications::routes())
         .merge(search::routes())

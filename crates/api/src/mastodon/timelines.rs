@@ -53,7 +53,8 @@ pub(super) async fn public(
     Ok(page.answer(&address, "/api/v1/timelines/public", &query))
 }
 
-fn public_stretch(
+/// A part of a viewer's public timeline, without what the viewer does not want to see.
+pub(super) fn public_stretch(
     tx: &mut Tx<'_>,
     range: &Range,
     viewer: Viewer,

@@ -221,13 +221,11 @@ fn unreadable(rejection: JsonRejection) -> ApiError {
 
 /// A server that does not answer is no fault of this one.
 fn refused(error: driftline_runtime::CommandError) -> ApiError {
-    match error.usage {
-        true => ApiError::BadParameter(error.message),
-        false => {
-            tracing::info!(%error, "an account's source could not be read");
-            ApiError::Refused("The source's server gave no answer with its timeline".into())
-        }
+    if error.usage || error.outage {
+        return error.into();
     }
+    tracing::info!(%error, "an account's source could not be read");
+    ApiError::Refused("The source's server gave no answer with its timeline".into())
 }
 
 const MAX_BODY_BYTES: usize = 16 * 1024;

@@ -14,6 +14,7 @@ use axum::{
     },
 };
 use driftline_core::feed::{FeedPosition, FeedPositionError};
+use driftline_runtime::StoreFault;
 use driftline_store::Viewer;
 use futures_util::{Stream, stream};
 use serde::Deserialize;
@@ -83,7 +84,7 @@ pub(crate) async fn posts(
         },
     };
     let reader = app.feed.follow(selection(&query)?, start).await?;
-    let events = Sse::new(events(reader)).into_response();
+    let events = Sse::new(events(reader, app.store_fault.clone())).into_response();
     // nginx would keep events back.
     let headers = [(ACCEL_BUFFERING, "no"), (CACHE_CONTROL, "no-store")];
     Ok((headers, events).into_response())
@@ -118,17 +119,22 @@ fn position(text: &str) -> Result<FeedPosition, ApiError> {
 /// A client that is told events.
 struct Client {
     reader: FeedReader,
+    store_fault: StoreFault,
     /// The position that it was told last.
     told: Option<String>,
     silence: Interval,
 }
 
-fn events(reader: FeedReader) -> impl Stream<Item = Result<Event, Infallible>> {
+fn events(
+    reader: FeedReader,
+    store_fault: StoreFault,
+) -> impl Stream<Item = Result<Event, Infallible>> {
     let mut silence = interval(SILENCE);
     silence.set_missed_tick_behavior(MissedTickBehavior::Delay);
     silence.reset();
     let client = Client {
         reader,
+        store_fault,
         told: None,
         silence,
     };
@@ -158,7 +164,9 @@ impl Client {
                 }
                 Ok(None) => None,
                 Err(error) => {
-                    tracing::warn!(%error, "a stream of events ends: the store cannot be read");
+                    if !self.store_fault.takes(&error) {
+                        tracing::warn!(%error, "a stream of events ends: the store cannot be read");
+                    }
                     None
                 }
             },

@@ -134,6 +134,9 @@ impl From<CommandError> for ApiError {
         if error.usage {
             return Self::BadParameter(error.message);
         }
+        if error.outage {
+            return Self::StoreAway(error.message);
+        }
         tracing::error!(%error, "a command failed");
         Self::Internal
     }

@@ -302,7 +302,7 @@ fn consent(
     let website = checked.app.website.as_deref();
     let body = html! {
         p {
-            strong { (checked.app.name) } " " (texts.wants_access) " "
+            strong { bdi { (checked.app.name) } } " " (texts.wants_access) " "
             strong { "@" (holder.name.as_str()) } (texts.wants_access_end)
         }
         @if let Some(website) = website {
@@ -311,7 +311,7 @@ fn consent(
         h2 { (texts.may) }
         (scopes_in_words(language, checked.scopes))
         @if checked.redirect_uri != OUT_OF_BAND {
-            p.hint { (texts.leads_to) " " (checked.redirect_uri) }
+            p.hint { (texts.leads_to) " " bdi { (checked.redirect_uri) } }
         }
         form method="post" action={ "/oauth/authorize?lang=" (language.tag()) } {
             (browser.hidden_token())
@@ -354,7 +354,7 @@ fn scopes_in_words(language: Language, scopes: ScopeSet) -> Markup {
 fn shown_code(language: Language, app: &str, code: &str) -> Page {
     let texts = language.texts();
     let body = html! {
-        p { (texts.copy_code) " " strong { (app) } (texts.copy_code_end) }
+        p { (texts.copy_code) " " strong { bdi { (app) } } (texts.copy_code_end) }
         code.copy { (code) }
         p.hint { (texts.code_lasts) }
     };

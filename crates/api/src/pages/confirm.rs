@@ -16,7 +16,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Browser, Language, layout::Page};
 use crate::{
-    App, sign_up,
+    App,
+    people::SignUpMode,
+    sign_up,
     transport::{ApiError, Params},
 };
 
@@ -49,13 +51,14 @@ pub(super) struct Link {
     responses((status = 200, body = String, content_type = "text/html")),
 )]
 pub(super) async fn show(
+    State(app): State<Arc<App>>,
     language: Language,
     browser: Browser,
     uri: Uri,
     params: Result<Params<Link>, ApiError>,
 ) -> Response {
     let Ok(Params(link)) = params else {
-        return invalid(language).into_response();
+        return invalid(&app, language).into_response();
     };
     let texts = language.texts();
     let body = html! {
@@ -91,12 +94,12 @@ pub(super) async fn submit(
             return Ok(expired.into_response());
         }
         let Ok(id) = link.id.parse::<u64>() else {
-            return Ok(invalid(language).into_response());
+            return Ok(invalid(&app, language).into_response());
         };
         let confirmed = sign_up::confirm(&app, LocalId::new(id), link.state).await?;
         // Which of the reasons it was would tell of other people's addresses.
         let Ok(account) = confirmed else {
-            return Ok(invalid(language).into_response());
+            return Ok(invalid(&app, language).into_response());
         };
         let waits = account.awaits_approval;
         let body = html! {
@@ -113,10 +116,12 @@ pub(super) async fn submit(
     answer.unwrap_or_else(|error| Page::of_error(language, error))
 }
 
-fn invalid(language: Language) -> Page {
-    Page::error(
-        language,
-        StatusCode::NOT_FOUND,
-        language.texts().link_invalid,
-    )
+fn invalid(app: &App, language: Language) -> Page {
+    let texts = language.texts();
+    let mut page = Page::error(language, StatusCode::NOT_FOUND, texts.link_invalid);
+    if app.people.sign_up.mode != SignUpMode::Closed {
+        let to = format!("/sign-up?lang={}", language.tag());
+        page.body = html! { (page.body) p { a href=(to) { (texts.sign_up) } } };
+    }
+    page
 }

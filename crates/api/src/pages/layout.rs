@@ -15,7 +15,7 @@ use super::{
     language::Language,
     style::{STYLE, STYLE_SOURCE},
 };
-use crate::transport::ApiError;
+use crate::transport::{ApiError, StoreFailure};
 
 /// A page to answer with.
 pub(crate) struct Page {
@@ -58,12 +58,16 @@ impl Page {
             ApiError::TooManyRequests { .. } => texts.too_often,
             ApiError::BadParameter(_) | ApiError::TooLarge(_) => texts.bad_request,
             ApiError::Forbidden(_) | ApiError::LogInDisabled(_) => texts.not_allowed,
+            ApiError::StoreAway(_) => texts.store_away,
             _ => texts.internal,
         };
-        let answer = error.into_response();
+        let mut answer = error.into_response();
         let mut page = Self::error(language, answer.status(), text).into_response();
         if let Some(after) = answer.headers().get("retry-after") {
             page.headers_mut().insert("retry-after", after.clone());
+        }
+        if let Some(failure) = answer.extensions_mut().remove::<StoreFailure>() {
+            page.extensions_mut().insert(failure);
         }
         page
     }

@@ -18,7 +18,7 @@ use driftline_store::{
 };
 use maud::{Markup, html};
 
-use super::{cookies::Cookie, form_token};
+use super::{Language, cookies::Cookie, form_token, layout::Page};
 use crate::{
     App,
     auth::opaque_secret::{OpaqueSecret, SecretKind, random_text},
@@ -111,10 +111,20 @@ impl Browser {
     }
 }
 
+/// What goes wrong is told as a page, in the reader's language.
 impl FromRequestParts<Arc<App>> for Browser {
-    type Rejection = ApiError;
+    type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
+        let language = Language::from_request_parts(parts, app).await;
+        let language = language.unwrap_or_else(|never| match never {});
+        let known = Self::of(parts, app).await;
+        known.map_err(|error| Page::of_error(language, error))
+    }
+}
+
+impl Browser {
+    async fn of(parts: &Parts, app: &Arc<App>) -> Result<Self, ApiError> {
         let headers = &parts.headers;
         let form = Cookie::Form
             .read(app, headers)

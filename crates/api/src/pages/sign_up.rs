@@ -168,6 +168,15 @@ fn form(
         PassphraseError::Short => texts.short_passphrase,
         PassphraseError::Long => texts.long_passphrase,
     });
+    // The first that is wrong is where to go on.
+    let wrong = [
+        name_fault.is_some(),
+        faults.mail,
+        passphrase_fault.is_some(),
+        faults.reason,
+    ];
+    let first = wrong.iter().position(|is_wrong| *is_wrong);
+    let invalid = |at: usize| wrong[at].then_some("true");
     let body = html! {
         @if let Some(error) = error {
             p.error role="alert" { (error) }
@@ -177,25 +186,29 @@ fn form(
             div.field {
                 label for="name" { (texts.name) }
                 input #name type="text" name="name" value=(sent.name) required autocomplete="username"
-                    autocapitalize="none" spellcheck="false" maxlength="64" aria-describedby="name-hint";
+                    autocapitalize="none" spellcheck="false" maxlength="64" aria-describedby="name-hint"
+                    aria-invalid=[invalid(0)] autofocus[first == Some(0)];
                 (below("name-hint", texts.name_hint, name_fault))
             }
             div.field {
                 label for="mail" { (texts.mail) }
                 input #mail type="email" name="mail" value=(sent.mail) required autocomplete="email"
-                    maxlength="319" aria-describedby="mail-hint";
+                    maxlength="319" aria-describedby="mail-hint"
+                    aria-invalid=[invalid(1)] autofocus[first == Some(1)];
                 (below("mail-hint", texts.mail_hint, faults.mail.then_some(texts.bad_mail)))
             }
             div.field {
                 label for="passphrase" { (texts.passphrase) }
                 input #passphrase type="password" name="passphrase" required autocomplete="new-password"
-                    maxlength="2048" aria-describedby="passphrase-hint";
+                    maxlength="2048" aria-describedby="passphrase-hint"
+                    aria-invalid=[invalid(2)] autofocus[first == Some(2)];
                 (below("passphrase-hint", texts.passphrase_hint, passphrase_fault))
             }
             @if app.people.sign_up.mode == SignUpMode::Approval {
                 div.field {
                     label for="reason" { (texts.reason) }
-                    textarea #reason name="reason" required maxlength="500" aria-describedby="reason-hint" {
+                    textarea #reason name="reason" required maxlength="500" aria-describedby="reason-hint"
+                    aria-invalid=[invalid(3)] autofocus[first == Some(3)] {
                         (sent.reason)
                     }
                     (below("reason-hint", texts.reason_hint, faults.reason.then_some(texts.reason_needed)))
@@ -203,6 +216,7 @@ fn form(
             }
             button type="submit" { (texts.sign_up) }
         }
+        p.after { (texts.have_account) " " a href={ "/log-in?lang=" (language.tag()) } { (texts.log_in) } }
     };
     Page::new(language, texts.sign_up, body)
 }

@@ -1,5 +1,5 @@
 use axum::{
-    Json,
+    Extension, Json,
     http::{
         StatusCode,
         header::{RETRY_AFTER, WWW_AUTHENTICATE},
@@ -58,16 +58,26 @@ pub enum ApiError {
     Refused(String),
     /// The server is not ready.
     NotReady(&'static str),
+    /// The store as a whole fails: it is away, full or read-only.
+    StoreAway(String),
     /// An error whose details are only in the log.
     Internal,
 }
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        if error.is_outage() {
+            return Self::StoreAway(error.to_string());
+        }
         tracing::error!(%error, "a request failed with a store error");
         Self::Internal
     }
 }
+
+/// An extension of an answer: why the store could not be used. Many requests fail of one outage, so it is
+/// logged where all of them pass, and not here.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreFailure(pub(crate) String);
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
@@ -99,6 +109,7 @@ impl IntoResponse for ApiError {
             Self::NotAcceptable(forms) => (StatusCode::NOT_ACCEPTABLE, *forms),
             Self::Refused(why) => (StatusCode::SERVICE_UNAVAILABLE, why.as_str()),
             Self::NotReady(why) => (StatusCode::SERVICE_UNAVAILABLE, *why),
+            Self::StoreAway(_) => (StatusCode::SERVICE_UNAVAILABLE, STORE_AWAY),
             Self::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Internal error; see the server's log",
@@ -108,6 +119,11 @@ impl IntoResponse for ApiError {
             error: error.to_owned(),
         });
         let challenge = match &self {
+            Self::StoreAway(failure) => {
+                let after = [(RETRY_AFTER, STORE_RETRY_S)];
+                let failure = Extension(StoreFailure(failure.clone()));
+                return (status, after, failure, body).into_response();
+            }
             Self::TooManyRequests { retry_after_s } => {
                 let after = [(RETRY_AFTER, retry_after_s.to_string())];
                 return (status, after, body).into_response();
@@ -124,3 +140,7 @@ impl IntoResponse for ApiError {
         (status, [(WWW_AUTHENTICATE, challenge)], body).into_response()
     }
 }
+
+const STORE_AWAY: &str = "The server's store does not work at the moment; try again in a while";
+/// How soon work goes on after an outage, s.
+const STORE_RETRY_S: &str = "5";

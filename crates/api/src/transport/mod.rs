@@ -16,5 +16,6 @@ pub use serve::{Limits, serve};
 
 pub(crate) use address::Address;
 pub(crate) use client_address::{ClientAddress, PeerAddress};
+pub(crate) use error::StoreFailure;
 pub(crate) use params::Params;
 pub(crate) use path_id::PathId;

@@ -92,8 +92,15 @@ fn gone(of: &ForgottenInstance) -> String {
             names.join(", ")
         ),
     };
+    let private = match of.private_sources {
+        0 => String::new(),
+        some => format!(
+            "{} that accounts keep to themselves, ",
+            text::count(some, "source")
+        ),
+    };
     format!(
-        "with {}, {}, {} and {}",
+        "with {}, {private}{}, {} and {}",
         named(&of.sources, "source"),
         named(&of.credentials, "credential"),
         text::count(of.posts, "post"),

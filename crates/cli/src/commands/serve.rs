@@ -222,6 +222,7 @@ async fn people(
         mode: config.accounts.sign_up,
         without_mail: false,
     };
+    tokio::spawn(mailer.clone().check());
     people.mail = Arc::new(mailer);
     Ok(people)
 }

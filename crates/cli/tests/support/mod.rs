@@ -14,9 +14,9 @@ use std::{
 
 use serde_json::Value;
 
+pub mod browser;
 pub mod exported;
 pub mod moody_server;
-pub mod postgres;
 pub mod quiet;
 pub mod small_disk;
 

@@ -14,6 +14,7 @@ use std::{env, fs, io, thread};
 #[derive(Debug)]
 pub struct Cluster {
     url: String,
+    folder: PathBuf,
     keeper: Child,
 }
 
@@ -98,6 +99,11 @@ impl Cluster {
         &self.url
     }
 
+    /// Where its files are; its data in `data`.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn start_in(
         programs: &Path,
         folder: &Path,
@@ -116,7 +122,11 @@ impl Cluster {
         server.push(port.to_string().into());
         let keeper = keep(folder, server, "QUIT")?;
         let url = format!("postgres://{SUPERUSER}@127.0.0.1:{port}/postgres");
-        let mut cluster = Cluster { url, keeper };
+        let mut cluster = Cluster {
+            url,
+            folder: folder.to_owned(),
+            keeper,
+        };
         cluster.wait_until_ready(folder)?;
         // Only now may dropping the cluster remove the folder, which a second try would need.
         fs::write(folder.join("ready"), "")?;

@@ -24,6 +24,8 @@ pub struct Fresh {
     pub name: &'static str,
     /// Where it is; a SQLite file goes when this value is dropped.
     pub target: Target,
+    /// Whether it is on the server that tests share, which may be a distributed one.
+    pub is_on_shared_server: bool,
     _folder: Option<TempDir>,
 }
 
@@ -35,6 +37,7 @@ impl Fresh {
         Fresh {
             name: "SQLite",
             target: Target::Sqlite { path },
+            is_on_shared_server: false,
             _folder: Some(folder),
         }
     }
@@ -50,6 +53,21 @@ impl Fresh {
         Fresh {
             name: "PostgreSQL",
             target,
+            is_on_shared_server: true,
+            _folder: None,
+        }
+    }
+
+    /// A new schema in a cluster that a test has of its own.
+    pub(super) fn in_cluster(url: &str) -> Fresh {
+        let target = Target::Postgres {
+            url: SecretUrl::new(url),
+            schema: Some(unused_name()),
+        };
+        Fresh {
+            name: "a PostgreSQL of its own",
+            target,
+            is_on_shared_server: false,
             _folder: None,
         }
     }
@@ -67,6 +85,7 @@ impl Fresh {
         Fresh {
             name: "PgBouncer",
             target,
+            is_on_shared_server: true,
             _folder: None,
         }
     }

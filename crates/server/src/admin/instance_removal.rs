@@ -2,16 +2,16 @@
 
 use driftline_runtime::CommandError;
 use driftline_store::{
-    Instance, Store, StoreError, Tx, credential, instance,
+    Instance, Store, StoreError, Tx, Viewer, credential, instance,
     instance_removal::{self, Part, Step},
     local_ids,
-    source::{self, LastPosts},
+    source::{self, LastPosts, Source},
     thread_source,
 };
 use driftline_upstream::Address;
 
 use super::{
-    ForgetInstance, ForgottenInstance, Host, PlanForgetting, RemoveSource, source_removal,
+    ForgetInstance, ForgottenInstance, Host, PlanForgetting, source_removal,
     space::give_back_after_removal,
 };
 
@@ -32,11 +32,13 @@ pub(super) async fn forget(
     let store = &host.store;
     let known = find(store, &request.address).await?;
     let forgotten = contents(store, &known).await?;
-    for name in &forgotten.sources {
-        let (name, keep_posts) = (name.clone(), false);
-        source_removal::remove(host, RemoveSource { name, keep_posts }).await?;
-    }
     let id = known.id;
+    // Those that are private to accounts, too.
+    for source in store.read(source::list).await? {
+        if source.instance.id == id {
+            source_removal::remove_source(host, &source, LastPosts::Remove).await?;
+        }
+    }
     let hidden = store.read(move |tx| thread_source::of_instance(tx, id));
     for key in hidden.await? {
         let remove = move |tx: &mut Tx<'_>| source::remove(tx, key, LastPosts::Remove);
@@ -77,18 +79,23 @@ pub(super) async fn forget(
 
 async fn contents(store: &Store, known: &Instance) -> Result<ForgottenInstance, CommandError> {
     let id = known.id;
-    let (sources, credentials, stored) = store
+    let (sources, all, credentials, stored) = store
         .read(move |tx| {
             let credentials = credential::of_instance(tx, id)?;
             let stored = instance_removal::contents(tx, id)?;
-            Ok::<_, StoreError>((source::list(tx)?, credentials, stored))
+            let readable = source::readable(tx, Viewer::Operator)?;
+            Ok::<_, StoreError>((readable, source::list(tx)?, credentials, stored))
         })
         .await?;
-    let sources = sources.into_iter().filter(|it| it.instance.id == id);
+    let of_instance = |source: &Source| source.instance.id == id;
+    let all = all.into_iter().filter(of_instance).count();
+    let sources = sources.into_iter().filter(of_instance);
+    let sources: Vec<String> = sources.map(|source| source.name).collect();
     let credentials = credentials.into_iter();
     Ok(ForgottenInstance {
         address: known.origin.clone(),
-        sources: sources.map(|source| source.name).collect(),
+        private_sources: all.saturating_sub(sources.len()) as u64,
+        sources,
         credentials: credentials.map(|credential| credential.name).collect(),
         posts: stored.posts,
         accounts: stored.accounts,

@@ -272,21 +272,22 @@ fn stored_machine(tx: &mut Tx<'_>, source: &Source, now_ms: i64) -> Result<Machi
 async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, CommandError> {
     let PauseSource { name, paused } = request;
     let source = changeable(host, &name).await?;
-    let (key, name) = (source.key(), source.name);
-    let changed = host
-        .store
-        .write(source::root(key), move |tx| {
-            source::set_paused(tx, key, paused)
-        })
-        .await?;
-    if paused && let Some(pollers) = &host.pollers {
-        pollers.release(key.id).await;
-    }
+    let changed = set_paused(host, source.key(), paused).await?;
     Ok(PausedSource {
-        name,
+        name: source.name,
         paused,
         changed,
     })
+}
+
+/// Pauses a source, which this process then reads no more, or lets it go on; `false` if it was so already.
+async fn set_paused(host: &Host, key: SourceKey, paused: bool) -> Result<bool, StoreError> {
+    let set = move |tx: &mut Tx<'_>| source::set_paused(tx, key, paused);
+    let changed = host.store.write(source::root(key), set).await?;
+    if paused && let Some(pollers) = &host.pollers {
+        pollers.release(key.id).await;
+    }
+    Ok(changed)
 }
 
 async fn verify(host: &Host, request: VerifySource) -> Result<CompletenessReport, CommandError> {

@@ -2,12 +2,12 @@
 
 use driftline_runtime::CommandError;
 use driftline_store::{
-    Owner, Tx, credential, local_ids,
-    source::{self, LastPosts, Removed},
+    Owner, StoreError, Tx, credential, local_ids,
+    source::{self, LastPosts, Removed, Source},
 };
 
 use super::{
-    Host, PauseSource, PlanRemoval, RemoveSource, RemovedSource, SourceContents, changeable, pause,
+    Host, PlanRemoval, RemoveSource, RemovedSource, SourceContents, changeable, set_paused,
     space::give_back_after_removal,
 };
 
@@ -29,25 +29,32 @@ pub(super) async fn remove(
 ) -> Result<RemovedSource, CommandError> {
     let RemoveSource { name, keep_posts } = request;
     let source = changeable(host, &name).await?;
-    let (key, name) = (source.key(), source.name);
     if keep_posts && source.owner != Owner::Operator {
         return Err(CommandError::usage(
             "what only an account's source has goes with it; leave --keep-posts out",
         ));
     }
-    let paused = true;
-    pause(
-        host,
-        PauseSource {
-            name: name.clone(),
-            paused,
-        },
-    )
-    .await?;
     let last_posts = match keep_posts {
         true => LastPosts::Keep,
         false => LastPosts::Remove,
     };
+    let removed = remove_source(host, &source, last_posts).await?;
+    give_back_after_removal(host).await;
+    Ok(RemovedSource {
+        name: source.name,
+        keep_posts,
+        contents: contents(removed),
+    })
+}
+
+/// Removes a source, whoever owns it.
+pub(super) async fn remove_source(
+    host: &Host,
+    source: &Source,
+    last_posts: LastPosts,
+) -> Result<Removed, StoreError> {
+    let key = source.key();
+    set_paused(host, key, true).await?;
     let removed = host
         .store
         .write(source::root(key), move |tx| {
@@ -59,12 +66,7 @@ pub(super) async fn remove(
         let unused = move |tx: &mut Tx<'_>| credential::remove_unused(tx, instance, account);
         host.store.write(local_ids::root(), unused).await?;
     }
-    give_back_after_removal(host).await;
-    Ok(RemovedSource {
-        name,
-        keep_posts,
-        contents: contents(removed),
-    })
+    Ok(removed)
 }
 
 fn contents(removed: Removed) -> SourceContents {

@@ -6,16 +6,40 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use driftline_runtime::now_ms;
+use driftline_runtime::{FaultLog, Weight, now_ms};
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
-/// Writes a mail into a file of its own, which only its owner reads.
-pub(super) async fn write(folder: PathBuf, mail: Vec<u8>) {
-    let written = spawn_blocking(move || write_now(&folder, &mail)).await;
-    match written {
-        Ok(Ok(file)) => tracing::info!(file = %file.display(), "a mail is in its folder"),
-        Ok(Err(error)) => tracing::warn!(%error, "a mail could not be written"),
-        Err(_) => tracing::warn!("a mail was not written: the process ends"),
+/// Writes each mail into a file of its own, which only its owner reads.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    faults: Mutex<FaultLog>,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            faults: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn deliver(&self, mail: Vec<u8>) {
+        let path = self.path.clone();
+        let written = spawn_blocking(move || write_now(&path, &mail)).await;
+        match written {
+            Ok(Ok(file)) => {
+                tracing::info!(file = %file.display(), "a mail is in its folder");
+                self.faults.lock().succeeded(now_ms());
+            }
+            Ok(Err(error)) => {
+                if self.faults.lock().failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "no mail can be written");
+                }
+            }
+            Err(_) => tracing::warn!("a mail was not written: the process ends"),
+        }
     }
 }
 

@@ -1,20 +1,24 @@
 //! Mail to people: through SMTP, or into a folder.
 //!
 //! Whoever causes a mail does not wait for it, and learns nothing of it: what fails is in the log, without
-//! addresses and texts.
+//! addresses and texts. A mail that a server may take later is sent again for some hours, as long as the process runs.
 
 mod folder;
+mod outbox;
 
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 use driftline_api::people::{Mail, MailPort};
 use futures_util::future::BoxFuture;
 use lettre::{
-    AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor,
+    AsyncSmtpTransport, Message, Tokio1Executor,
     message::{Mailbox, header::ContentType},
 };
 use secrecy::{ExposeSecret as _, SecretString};
-use url::{Host, Url};
+use url::Url;
+
+use folder::Folder;
+use outbox::Outbox;
 
 /// How mail is sent.
 #[derive(Clone, Debug)]
@@ -64,8 +68,8 @@ pub struct Mailer {
 
 #[derive(Clone, Debug)]
 enum By {
-    Folder(PathBuf),
-    Smtp(AsyncSmtpTransport<Tokio1Executor>),
+    Folder(Arc<Folder>),
+    Smtp(Arc<Outbox>),
 }
 
 impl Mailer {
@@ -78,10 +82,19 @@ impl Mailer {
         Ok(Self {
             from: from.map_err(|_| MailOptionsError::Sender)?,
             by: match options.by {
-                MailTransport::Folder(folder) => By::Folder(folder),
-                MailTransport::Smtp { url, passphrase } => By::Smtp(smtp(url, passphrase)?),
+                MailTransport::Folder(folder) => By::Folder(Arc::new(Folder::new(folder))),
+                MailTransport::Smtp { url, passphrase } => {
+                    By::Smtp(Arc::new(Outbox::new(smtp(url, passphrase)?)))
+                }
             },
         })
+    }
+
+    /// Connects to the SMTP server, if there is one, and logs what is wrong.
+    pub async fn check(self) {
+        if let By::Smtp(outbox) = self.by {
+            outbox.check().await;
+        }
     }
 
     async fn deliver(self, mail: Mail) {
@@ -100,14 +113,8 @@ impl Mailer {
             Err(_) => return tracing::error!("a mail could not be made"),
         };
         match self.by {
-            By::Folder(folder) => folder::write(folder, message.formatted()).await,
-            By::Smtp(server) => {
-                if let Err(error) = server.send(message).await {
-                    // What the server says may quote the address.
-                    let (status, is_permanent) = (error.status(), error.is_permanent());
-                    tracing::warn!(?status, is_permanent, "a mail was not sent");
-                }
-            }
+            By::Folder(folder) => folder.deliver(message.formatted()).await,
+            By::Smtp(outbox) => outbox.deliver(message).await,
         }
     }
 }
@@ -122,12 +129,8 @@ fn smtp(
     mut url: Url,
     passphrase: Option<SecretString>,
 ) -> Result<AsyncSmtpTransport<Tokio1Executor>, MailOptionsError> {
-    let is_here = match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => return Err(MailOptionsError::Server),
-    };
+    let host = url.host_str().filter(|host| !host.is_empty());
+    let is_here = is_this_machine(host.ok_or(MailOptionsError::Server)?);
     let tls = match url.scheme() {
         "smtps" => None,
         "smtp" if is_here => Some("tls=opportunistic"),
@@ -145,6 +148,13 @@ fn smtp(
     Ok(AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str())?.build())
 }
 
+/// Whether a host of a URL is this machine. In a URL of such a scheme also an IP address is a name.
+fn is_this_machine(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let address: Result<IpAddr, _> = address.parse();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +168,21 @@ mod tests {
                 passphrase: Some("s3cret passphrase".to_owned().into()),
             },
         })
+    }
+
+    #[test]
+    fn only_this_machine_may_be_spoken_to_without_tls() {
+        for (url, is_here) in [
+            ("smtp://127.0.0.1:1025", true),
+            ("smtp://ann@[::1]", true),
+            ("smtp://LocalHost", true),
+            ("smtp://192.0.2.1", false),
+            ("smtp://[2001:db8::1]", false),
+            ("smtp://127.0.0.1.mail.example", false),
+        ] {
+            let url = Url::parse(url).unwrap();
+            assert_eq!(is_this_machine(url.host_str().unwrap()), is_here, "{url}");
+        }
     }
 
     #[test]

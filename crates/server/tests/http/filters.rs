@@ -206,3 +206,120 @@ async fn filters_say_on_the_way_out_what_they_match() {
     );
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_keyword_is_a_filter_of_version_1() {
+    let (clock, now_ms) = test_clock!();
+    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let mut feed = world.feed("feed").await;
+    feed.poll(&[status(1)]).await;
+    let (ann, ben) = (
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    );
+    let (old, new) = ("/api/v1/filters", "/api/v2/filters");
+    assert_eq!(ann.get(old).await, json!([]));
+    for bad in [
+        json!({ "context": ["home"] }),
+        json!({ "phrase": "", "context": ["home"] }),
+        json!({ "phrase": "post" }),
+        json!({ "phrase": "post", "context": ["nowhere"] }),
+        json!({ "phrase": "post", "context": ["home"], "expires_in": "soon" }),
+    ] {
+        let (status, _) = ann.send(Method::POST, old, &bad).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{bad}");
+    }
+    let body = json!({
+        "phrase": "Post", "context": ["home", "public"], "irreversible": true, "expires_in": 3600,
+    });
+    let made = ann.post(old, &body).await;
+    let id = made["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        made,
+        json!({
+            "id": id, "phrase": "Post", "context": ["home", "public"], "whole_word": true,
+            "expires_at": made["expires_at"], "irreversible": true,
+        })
+    );
+    assert!(made["expires_at"].is_string());
+    // It is one of version 2, and counts as such.
+    let filter = ann.page(new).await.remove(0);
+    assert_eq!(
+        (&filter["title"], &filter["filter_action"]),
+        (&json!("Post"), &json!("hide"))
+    );
+    assert_eq!(
+        filter["keywords"],
+        json!([{ "id": id, "keyword": "Post", "whole_word": true }])
+    );
+    let page = ann.page(PUBLIC).await;
+    assert_eq!(matched(&page[0]), [("Post", &json!(["Post"]))]);
+
+    let path = format!("{old}/{id}");
+    let changed = json!({ "phrase": "posts", "irreversible": "false", "whole_word": "0" });
+    let changed = ann.ok(Method::PUT, &path, &changed).await;
+    let expected = json!({
+        "id": id, "phrase": "posts", "context": ["home", "public"], "whole_word": false,
+        "expires_at": made["expires_at"], "irreversible": false,
+    });
+    assert_eq!(changed, expected);
+    assert_eq!(ann.get(&path).await, expected);
+    assert_eq!(ann.get(old).await, json!([expected]));
+    let filter_path = format!("{new}/{}", filter["id"].as_str().unwrap());
+    assert_eq!(ann.get(&filter_path).await["title"], "posts");
+    assert_eq!(ann.get(&filter_path).await["filter_action"], "warn");
+
+    // With another keyword, what both have in common cannot be changed for one alone.
+    let other = json!({ "keyword": "tree" });
+    let other = ann.post(&format!("{filter_path}/keywords"), &other).await;
+    let other = format!("{old}/{}", other["id"].as_str().unwrap());
+    for shared in [
+        json!({ "context": ["home"] }),
+        json!({ "irreversible": true }),
+        json!({ "expires_in": null }),
+        json!({ "expires_in": 86_400 }),
+    ] {
+        let (status, answer) = ann.send(Method::PUT, &other, &shared).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
+    }
+    pass(now_ms, 1_000);
+    let all = json!({
+        "phrase": "trees", "context": ["public", "home"], "irreversible": false, "expires_in": 3_600,
+    });
+    let changed = ann.ok(Method::PUT, &other, &all).await;
+    assert_eq!(changed["phrase"], "trees");
+    assert_eq!(changed["expires_at"], made["expires_at"]);
+    assert_eq!(ann.get(&filter_path).await["title"], "posts");
+    assert_eq!(ann.page(old).await.len(), 2);
+
+    for (method, body) in [
+        (Method::GET, Value::Null),
+        (Method::PUT, json!({ "phrase": "mine" })),
+        (Method::DELETE, Value::Null),
+    ] {
+        let (status, _) = ben.send(method, &path, &body).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(ben.get(old).await, json!([]));
+
+    // The last one takes the filter with it, unless that names posts.
+    assert_eq!(
+        ann.ok(Method::DELETE, &other, &Value::Null).await,
+        json!({})
+    );
+    let (status, _) = ann.send(Method::GET, &other, &Value::Null).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(ann.page(new).await.len(), 1);
+    ann.ok(Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(ann.get(new).await, json!([]));
+    let made = ann.post(old, &body).await;
+    let filter = ann.page(new).await.remove(0);
+    let statuses = format!("{new}/{}/statuses", filter["id"].as_str().unwrap());
+    ann.post(&statuses, &json!({ "status_id": page[0]["id"] }))
+        .await;
+    let path = format!("{old}/{}", made["id"].as_str().unwrap());
+    ann.ok(Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(ann.get(old).await, json!([]));
+    assert_eq!(ann.page(new).await.len(), 1);
+    world.close().await;
+}

@@ -15,12 +15,17 @@ use crate::{
 /// A person with a token.
 pub(crate) struct Person<'w> {
     world: &'w World,
-    token: String,
+    pub(crate) token: String,
 }
 
 impl<'w> Person<'w> {
     pub(crate) async fn new(world: &'w World, name: &str) -> Person<'w> {
         world.account(name).await;
+        Person::known(world, name).await
+    }
+
+    /// One whose account is there.
+    pub(crate) async fn known(world: &'w World, name: &str) -> Person<'w> {
         let token = token(world, name, "read write follow").await;
         Person { world, token }
     }
@@ -53,7 +58,7 @@ impl<'w> Person<'w> {
         body.as_array().cloned().unwrap_or_else(|| panic!("{body}"))
     }
 
-    async fn follow(&self, acct: &str) -> String {
+    pub(crate) async fn follow(&self, acct: &str) -> String {
         let found = self
             .get(&format!("/api/v1/accounts/lookup?acct={acct}"))
             .await;

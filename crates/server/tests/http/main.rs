@@ -19,6 +19,7 @@ mod paging;
 mod people;
 mod reading;
 mod references;
+mod removals;
 mod requests;
 mod resolve;
 mod returns;

@@ -61,9 +61,17 @@ impl Mailbox {
 
 /// A server with people, whose mail is kept and whose passphrases cost nothing.
 pub(crate) async fn people_world(change: impl FnOnce(&mut App)) -> (World, Mailbox) {
+    people_world_on(Fresh::sqlite(), change).await
+}
+
+/// The same, on a database.
+pub(crate) async fn people_world_on(
+    fresh: Fresh,
+    change: impl FnOnce(&mut App),
+) -> (World, Mailbox) {
     let mailbox = Mailbox::default();
     let mail = Arc::new(mailbox.clone());
-    let world = World::on(Fresh::sqlite(), |app| {
+    let world = World::on(fresh, |app| {
         app.people.hasher = PassphraseHasher::new(CHEAP, 4);
         app.people.mail = mail;
         change(app);

@@ -220,8 +220,8 @@ async fn an_error_inside_stays_inside() {
         "/api/v1/lists",
         "/api/v1/statuses/1",
     ] {
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        check_error(&world, path, status, "Internal error").await;
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        check_error(&world, path, status, "The server's store does not work").await;
     }
     let ready = world.answer("/readyz").await;
     assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);

@@ -6,7 +6,7 @@ use driftline_api::auth::{Authorization, OperatorToken};
 use driftline_core::{audience::Audience, post::Visibility, social::AccountState};
 use driftline_db::testing::Fresh;
 use futures_util::{SinkExt as _, StreamExt as _};
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{
@@ -15,6 +15,7 @@ use tokio_tungstenite::{
 };
 
 use crate::{
+    library,
     people::{OOB, people_world},
     reading::{Person, show},
     stream::Events,
@@ -196,7 +197,7 @@ async fn a_web_socket_ends_with_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_accounts_token_opens_public_streams_and_no_list() {
+async fn an_accounts_token_opens_public_streams_and_no_list_that_it_has_not() {
     let (world, _) = crate::people::people_world(|app| {
         let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
         app.authorization = Authorization::Operator(token);
@@ -211,7 +212,8 @@ async fn an_accounts_token_opens_public_streams_and_no_list() {
         (public, &*reads, None),
         (public, &writes, Some(403)),
         (public, "unknown", Some(401)),
-        ("?stream=list&list=1", &reads, Some(401)),
+        ("?stream=list&list=1", &reads, Some(404)),
+        ("?stream=list&list=1", "unknown", Some(401)),
     ] {
         let opened = Socket::open(&world, query, Some(token)).await;
         assert_eq!(opened.err(), status, "{query} as a protocol");
@@ -275,4 +277,157 @@ async fn a_home_timeline_and_its_notifications_are_told() {
     // Whoever is frozen is told nothing more.
     world.set_state(ann.id, AccountState::Frozen).await;
     while socket.next().await.is_some() {}
+}
+
+/// The last part of a status' URI.
+fn number(status: &Value) -> &str {
+    status["uri"].as_str().unwrap().rsplit('/').next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_told_to_its_owner_alone_and_as_it_is_at_that_time() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = library::Person::new(&world, "ann").await;
+    let ben = library::Person::new(&world, "ben").await;
+    let mut feed = world.feed("public").await;
+    feed.poll(&[status(1), status(2), status(3)]).await;
+    let two = ann.follow("drifter2@sim.example").await;
+    let three = ann.follow("drifter3@far.example").await;
+    let list = ann.post("/api/v1/lists", &json!({ "title": "L" })).await;
+    let list = list["id"].as_str().unwrap().to_owned();
+    let accounts = format!("/api/v1/lists/{list}/accounts");
+    let in_list = |id: &str| json!({ "account_ids": [id] });
+    ann.post(&accounts, &in_list(&two)).await;
+
+    let query = |token: &str| format!("?stream=list&list={list}&access_token={token}");
+    let mut socket = Socket::open(&world, &query(&ann.token), None)
+        .await
+        .unwrap();
+    let path = format!("/api/v1/streaming/list?list={list}");
+    let mut events = Events::open_with(&world, &path, &ann.token).await;
+    // Nobody else's, in none of the ways to ask for it; as if it were not there.
+    let refused = Socket::open(&world, &query(&ben.token), None).await;
+    assert_eq!(refused.err(), Some(404));
+    let answer = world.get_with(&path, &ben.token).await;
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    let bens = format!("?access_token={}", ben.token);
+    let mut bens = Socket::open(&world, &bens, None).await.unwrap();
+    for id in [&*list, "77", &feed.source.id.to_string()] {
+        bens.send(&json!({ "type": "subscribe", "stream": "list", "list": id }))
+            .await;
+        let refused = bens.next().await.unwrap();
+        assert_eq!((&refused["status"]), &json!(404), "{id}");
+    }
+    let app = world.app("Reader", OOB, "read:statuses").await;
+    let narrow = world.token(&app, "ann", "read:statuses").await;
+    let refused = Socket::open(&world, &query(&narrow), None).await;
+    assert_eq!(refused.err(), Some(403));
+
+    feed.poll(&[status(6), status(7), status(8)]).await;
+    let (stream, event, told) = socket.told().await;
+    assert_eq!((stream, event), (json!(["list", list]), json!("update")));
+    assert_eq!(number(&told), "7");
+    assert_eq!(
+        told,
+        ann.page(&format!("/api/v1/timelines/list/{list}")).await[0]
+    );
+    assert_eq!(number(&events.next().await.unwrap().data), "7");
+    // Who is added is told of from then on, and who is removed no more.
+    ann.post(&accounts, &in_list(&three)).await;
+    feed.poll(&[status(11), status(13)]).await;
+    assert_eq!(number(&socket.told().await.2), "13");
+    ann.ok(Method::DELETE, &accounts, &in_list(&two)).await;
+    feed.poll(&[status(12), status(18)]).await;
+    assert_eq!(number(&socket.told().await.2), "18");
+    feed.poll(&[edited(18)]).await;
+    assert_eq!(socket.told().await.1, "status.update");
+    // Who is followed no more leaves the list, too.
+    ann.post(&accounts, &in_list(&two)).await;
+    let unfollow = format!("/api/v1/accounts/{three}/unfollow");
+    ann.post(&unfollow, &Value::Null).await;
+    feed.poll(&[status(23), status(22)]).await;
+    assert_eq!(number(&socket.told().await.2), "22");
+    for expected in ["13", "18"] {
+        assert_eq!(number(&events.next().await.unwrap().data), expected);
+    }
+    assert_eq!(events.next().await.unwrap().name, "status.update");
+    assert_eq!(number(&events.next().await.unwrap().data), "22");
+
+    // A list that is gone tells nothing, and the home timeline goes on in the same socket.
+    ann.ok(
+        Method::DELETE,
+        &format!("/api/v1/lists/{list}"),
+        &Value::Null,
+    )
+    .await;
+    socket
+        .send(&json!({ "type": "subscribe", "stream": "user" }))
+        .await;
+    socket
+        .send(&json!({ "type": "subscribe", "stream": "weather" }))
+        .await;
+    assert_eq!(socket.next().await.unwrap()["status"], 400);
+    feed.poll(&[status(27)]).await;
+    let (stream, _, told) = socket.told().await;
+    assert_eq!((stream, number(&told)), (json!(["user"]), "27"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_say_what_the_accounts_filters_match_at_that_time() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = library::Person::new(&world, "ann").await;
+    let ben = library::Person::new(&world, "ben").await;
+    let mut feed = world.feed("public").await;
+    feed.poll(&[status(1), status(2)]).await;
+    let two = ann.follow("drifter2@sim.example").await;
+    let list = ann.post("/api/v1/lists", &json!({ "title": "L" })).await;
+    let list = list["id"].as_str().unwrap().to_owned();
+    let accounts = format!("/api/v1/lists/{list}/accounts");
+    ann.post(&accounts, &json!({ "account_ids": [two] })).await;
+
+    let all = [
+        ("user".to_owned(), &ann),
+        ("public".to_owned(), &ann),
+        (format!("list&list={list}"), &ann),
+        ("public".to_owned(), &ben),
+    ];
+    let mut sockets = Vec::new();
+    for (stream, person) in &all {
+        let query = format!("?stream={stream}&access_token={}", person.token);
+        sockets.push(Socket::open(&world, &query, None).await.unwrap());
+    }
+    let mut events = Events::open_with(&world, "/api/v1/streaming/public", &ann.token).await;
+    let mut stranger = Socket::open(&world, "?stream=public", None).await.unwrap();
+    let mut titles = async |id: u64| {
+        feed.poll(&[status(id)]).await;
+        let mut titles = Vec::new();
+        for ((stream, person), socket) in all.iter().zip(&mut sockets) {
+            let told = socket.told().await.2;
+            assert_eq!(number(&told), id.to_string(), "{stream}");
+            let page = person.page("/api/v1/timelines/public").await;
+            assert_eq!(told["filtered"], page[0]["filtered"], "{stream}");
+            let filtered = told["filtered"].as_array().unwrap();
+            let title = filtered.first().map(|of| of["filter"]["title"].clone());
+            titles.push(title.unwrap_or_default());
+        }
+        let told = events.next().await.unwrap().data;
+        assert_eq!(told["filtered"][0]["filter"]["title"], titles[1]);
+        let told = stranger.told().await.2;
+        assert!(
+            told.get("filtered").is_none_or(|of| *of == json!([])),
+            "{told}"
+        );
+        titles
+    };
+    let (nothing, cats) = (Value::Null, json!("posts"));
+    assert_eq!(titles(7).await, vec![nothing.clone(); 4]);
+    let filter = json!({
+        "title": "posts", "context": ["home"], "keywords_attributes": [{ "keyword": "post" }],
+    });
+    let filter = ann.post("/api/v2/filters", &filter).await;
+    let matched = [&cats, &cats, &cats, &nothing].map(Value::clone);
+    assert_eq!(titles(12).await, matched);
+    let filter = format!("/api/v2/filters/{}", filter["id"].as_str().unwrap());
+    ann.ok(Method::DELETE, &filter, &Value::Null).await;
+    assert_eq!(titles(17).await, vec![nothing; 4]);
 }

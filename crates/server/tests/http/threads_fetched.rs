@@ -130,7 +130,7 @@ pub(crate) fn private(mut json: Value) -> Value {
     json
 }
 
-fn thread(ancestors: &[Value], descendants: &[Value]) -> Value {
+pub(crate) fn thread(ancestors: &[Value], descendants: &[Value]) -> Value {
     json!({ "ancestors": ancestors, "descendants": descendants })
 }
 
@@ -244,7 +244,7 @@ impl Scene {
         self.source(owner, Audience::Private, Some(token)).await;
     }
 
-    fn answers(&self, token: Option<&str>, n: u64, answer: Value) {
+    pub(crate) fn answers(&self, token: Option<&str>, n: u64, answer: Value) {
         let token = token.map(|token| format!("Bearer {token}"));
         self.upstream.answers.lock().insert((token, n), answer);
     }
@@ -254,7 +254,7 @@ impl Scene {
     }
 
     /// The ID of a public post.
-    async fn local_id(&self, n: u64) -> u64 {
+    pub(crate) async fn local_id(&self, n: u64) -> u64 {
         let page = self.page("/api/v1/timelines/public?limit=40").await;
         let named = format!("/{n}");
         id(page
@@ -263,7 +263,7 @@ impl Scene {
             .expect("a post"))
     }
 
-    async fn shape(&self, local_id: u64) -> (Vec<u64>, Vec<u64>) {
+    pub(crate) async fn shape(&self, local_id: u64) -> (Vec<u64>, Vec<u64>) {
         shape(&self.json(&context_of(local_id)).await)
     }
 

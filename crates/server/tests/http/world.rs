@@ -31,7 +31,7 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) ready: watch::Sender<bool>,
     _served: Served,
-    _fresh: Fresh,
+    pub(crate) fresh: Fresh,
 }
 
 impl World {
@@ -55,7 +55,7 @@ impl World {
             client: client(),
             ready,
             _served: served,
-            _fresh: fresh,
+            fresh,
         }
     }
 

@@ -1,5 +1,5 @@
 use driftline_core::{feed::ChangeKind, post::Visibility};
-use driftline_store::{LocalId, SourceId, timeline::Viewer};
+use driftline_store::{LocalId, timeline::Viewer};
 
 use crate::feed::FeedEvent;
 
@@ -21,7 +21,8 @@ pub(super) enum Timeline {
     Remote,
     /// Nothing is written here.
     Local,
-    List(SourceId),
+    /// A source for the operator, and a list of its own for an account.
+    List(LocalId),
     /// The home timeline, and notifications.
     User,
     /// Notifications alone.
@@ -39,10 +40,7 @@ impl Channel {
             "public" => Timeline::Public,
             "public:remote" => Timeline::Remote,
             "public:local" => Timeline::Local,
-            "list" if !only_media => {
-                let id: LocalId = list?.parse().ok()?;
-                Timeline::List(SourceId::new(id.raw()))
-            }
+            "list" if !only_media => Timeline::List(list?.parse().ok()?),
             "user" if !only_media => Timeline::User,
             "user:notification" if !only_media => Timeline::Notifications,
             _ => return None,
@@ -78,17 +76,18 @@ impl Channel {
             Timeline::Local | Timeline::Notifications => false,
             // Only the store tells.
             Timeline::User => true,
-            Timeline::List(source) => source == event.source,
+            // Only the store tells of an account's lists.
+            Timeline::List(list) => viewer.account().is_some() || list.raw() == event.source.raw(),
             // It is told of one entry alone, which only the status tells, if there still is one.
             Timeline::Public | Timeline::Remote => {
-                (event.is_public || viewer == Viewer::Operator)
+                (event.is_public || viewer != Viewer::Anonymous)
                     && change.row.post.visibility == Visibility::Public
                     && change.kind != ChangeKind::Left
             }
         }
     }
 
-    /// Whether a status is told there.
+    /// Whether a status is told there to a viewer without an account.
     pub(super) fn tells(self, viewer: Viewer, status: &StatusJson) -> bool {
         let is_there = match self.timeline {
             Timeline::Public | Timeline::Remote if viewer == Viewer::Operator => {

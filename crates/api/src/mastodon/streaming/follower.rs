@@ -2,8 +2,12 @@ use std::{sync::Arc, time::Duration};
 
 use axum::http::HeaderMap;
 use driftline_store::{
-    LocalAccountId, LocalId, StoreError, Tx,
-    social::notification::{self, NotificationFilter},
+    LocalAccountId, LocalId, SourceId, StoreError, Tx,
+    social::{
+        list,
+        notification::{self, NotificationFilter},
+    },
+    source,
     timeline::{Range, Viewer},
 };
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -15,15 +19,19 @@ use super::{
 };
 use crate::{
     App,
-    auth::{caller::authenticate, needs},
+    auth::{
+        caller::{Caller, authenticate},
+        needs,
+    },
     feed::{FeedEvent, FeedReader, Start},
-    mastodon::notifications,
+    mastodon::{lists::is_the_operators, notifications},
     transport::{Address, ApiError},
 };
 
 /// A client of streams: what it subscribes to, and what it was told.
 pub(super) struct Follower {
     app: Arc<App>,
+    caller: Caller,
     viewer: Viewer,
     /// With the token, which may be revoked meanwhile.
     headers: HeaderMap,
@@ -65,13 +73,15 @@ impl Follower {
             Viewer::Account(account) => last_notification(&app, account).await?,
             Viewer::Anonymous | Viewer::Operator => LocalId::new(0),
         };
+        let is_notified = caller.check::<needs::ReadNotifications>().is_ok();
         Ok(Self {
             app,
+            caller,
             viewer,
             headers,
             address,
             reader,
-            is_notified: caller.check::<needs::ReadNotifications>().is_ok(),
+            is_notified,
             channels,
             notified,
             looks: every(LOOK),
@@ -89,7 +99,9 @@ impl Follower {
                 Ok(Some(event)) => Happening::Event(event),
                 Ok(None) => Happening::End,
                 Err(error) => {
-                    tracing::warn!(%error, "a stream ends: the store cannot be read");
+                    if !self.app.store_fault.takes(&error) {
+                        tracing::warn!(%error, "a stream ends: the store cannot be read");
+                    }
                     Happening::End
                 }
             },
@@ -134,19 +146,34 @@ impl Follower {
         Some(told)
     }
 
-    /// Whether a viewer may subscribe to a channel.
-    pub(super) fn may_follow(&self, channel: Channel) -> bool {
-        is_allowed(channel, self.viewer)
+    /// As [`check`].
+    pub(super) async fn check(&self, channel: Channel) -> Result<(), ApiError> {
+        check(&self.app, channel, &self.caller).await
     }
 }
 
-/// Whether a viewer may subscribe to a channel.
-pub(super) fn is_allowed(channel: Channel, viewer: Viewer) -> bool {
-    match channel.timeline {
-        Timeline::Public | Timeline::Remote | Timeline::Local => true,
-        Timeline::List(_) => viewer == Viewer::Operator,
-        Timeline::User | Timeline::Notifications => viewer.account().is_some(),
-    }
+/// Whether a caller may subscribe to a channel.
+///
+/// # Errors
+/// Why not: without a token it is refused, and another account's list is as if it were not there.
+pub(super) async fn check(app: &App, channel: Channel, caller: &Caller) -> Result<(), ApiError> {
+    let viewer = caller.viewer();
+    let is_there = match (channel.timeline, viewer) {
+        (Timeline::Public | Timeline::Remote | Timeline::Local, _) => true,
+        (Timeline::User | Timeline::Notifications, _) if viewer.account().is_some() => true,
+        (Timeline::List(id), Viewer::Account(account)) => {
+            caller.check::<needs::ReadLists>()?;
+            let read = move |tx: &mut Tx<'_>| list::by_id(tx, account, id);
+            app.store.read(read).await?.is_some()
+        }
+        (Timeline::List(id), Viewer::Operator) => {
+            let read = move |tx: &mut Tx<'_>| source::by_id(tx, SourceId::new(id.raw()));
+            let found = app.store.read(read).await?;
+            found.is_some_and(|source| is_the_operators(&source))
+        }
+        _ => return Err(ApiError::Unauthorized { presented: false }),
+    };
+    is_there.then_some(()).ok_or(ApiError::NotFound)
 }
 
 async fn last_notification(app: &App, account: LocalAccountId) -> Result<LocalId, StoreError> {

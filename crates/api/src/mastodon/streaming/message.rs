@@ -4,7 +4,7 @@ use driftline_core::feed::ChangeKind;
 use driftline_mastodon::has_media;
 use driftline_store::{
     LocalAccountId, LocalId, StoreError, Tx, instance,
-    timeline::{self, Range, Viewer},
+    timeline::{self, Range, Stretch, Viewer},
     viewer::ReadableSources,
 };
 
@@ -13,9 +13,10 @@ use crate::{
     App,
     feed::FeedEvent,
     mastodon::{
-        answer, home,
+        answer, home, list_timeline,
         local_references::{LocalReferences, Unmapped},
         status::Shown,
+        timelines,
         view::View,
     },
     transport::ApiError,
@@ -52,8 +53,8 @@ pub(super) async fn message(
         return Ok(None);
     }
     let id = event.change.row.id;
-    if let (Timeline::User, Some(account)) = (channel.timeline, viewer.account()) {
-        return in_home(app, account, event).await;
+    if let Some(account) = viewer.account() {
+        return to_account(app, account, channel, event).await;
     }
     let name = match event.change.kind {
         ChangeKind::New => "update",
@@ -76,11 +77,12 @@ pub(super) async fn message(
         }))
 }
 
-/// What a home timeline tells of a change: of a new post or an edit, if it shows the post at this entry; of what
-/// is gone, if its reader may read the source.
-async fn in_home(
+/// What a timeline of an account tells of a change: of a new post or an edit, if it shows the post at this entry,
+/// as it shows it; of what is gone, if the account may read the source.
+async fn to_account(
     app: &App,
     account: LocalAccountId,
+    channel: Channel,
     event: &FeedEvent,
 ) -> Result<Option<Message>, ApiError> {
     let (id, source, now_ms) = (event.change.row.id, event.source, app.people.now_ms());
@@ -102,7 +104,7 @@ async fn in_home(
         if ReadableSources::load(tx, viewer)?.of(source).is_none() {
             return Ok((None, Unmapped::new()));
         }
-        let posts = home::stretch(tx, account, &only(id), false, now_ms)?.posts;
+        let posts = stretch(tx, account, channel, &only(id), now_ms)?.posts;
         let Some(post) = posts.first() else {
             return Ok((None, Unmapped::new()));
         };
@@ -116,6 +118,33 @@ async fn in_home(
         event: name,
         payload: one_line(&json),
     }))
+}
+
+/// A part of the timeline of an account's channel, as pages have it.
+fn stretch(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    channel: Channel,
+    range: &Range,
+    now_ms: i64,
+) -> Result<Stretch, StoreError> {
+    let nothing = || Stretch {
+        posts: Vec::new(),
+        rest: None,
+    };
+    let only_media = channel.only_media;
+    match channel.timeline {
+        Timeline::Public | Timeline::Remote => {
+            timelines::public_stretch(tx, range, Viewer::Account(account), only_media, now_ms)
+        }
+        Timeline::User => home::stretch(tx, account, range, only_media, now_ms),
+        Timeline::List(list) => {
+            let found = list_timeline::stretch(tx, account, list, range, only_media, now_ms)?;
+            // It may be gone since the stream began.
+            Ok(found.unwrap_or_else(nothing))
+        }
+        Timeline::Local | Timeline::Notifications => Ok(nothing()),
+    }
 }
 
 /// An event is one line.

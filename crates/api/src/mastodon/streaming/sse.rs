@@ -9,22 +9,21 @@ use axum::{
     },
 };
 use driftline_core::feed::ChangeKinds;
-use driftline_store::{source, timeline::Viewer};
+use driftline_store::timeline::Viewer;
 use futures_util::stream;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{
     channel::{Channel, Timeline},
-    follower::Follower,
+    follower::{Follower, check},
     message::Message,
 };
 use crate::{
     App,
-    auth::{LoggedIn, MayRead, OperatorOrAccount, needs},
+    auth::{LoggedIn, MayRead, OperatorOrAccount, caller::authenticate, needs},
     description::ids::ListId,
     feed::Selection,
-    mastodon::lists::is_the_operators,
     transport::{Address, ApiError, Problem},
 };
 
@@ -126,7 +125,7 @@ pub(super) async fn user_notifications(
     client.answer(app, viewer, channel).await
 }
 
-/// What comes into a list.
+/// What comes into a list of the account's own; into a source for the operator.
 #[utoipa::path(
     get, path = "/api/v1/streaming/list", tag = "streaming", params(("list" = ListId, Query)),
     security(("operator" = []), ("account" = ["read:lists"])),
@@ -137,23 +136,16 @@ pub(super) async fn user_notifications(
     ),
 )]
 pub(super) async fn list(
-    reader: OperatorOrAccount<needs::ReadLists>,
+    _: OperatorOrAccount<needs::ReadLists>,
     State(app): State<Arc<App>>,
     Query(query): Query<StreamQuery>,
     client: Client,
 ) -> Result<Response, ApiError> {
-    let OperatorOrAccount::Operator = reader else {
-        return Err(ApiError::NotFound);
-    };
     let channel = Channel::named("list", query.list.as_deref()).ok_or(ApiError::NotFound)?;
-    if let Timeline::List(id) = channel.timeline {
-        let source = app.store.read(move |tx| source::by_id(tx, id)).await?;
-        if !source.is_some_and(|source| is_the_operators(&source)) {
-            return Err(ApiError::NotFound);
-        }
-    }
+    let caller = authenticate(&client.headers, &app).await?;
+    check(&app, channel, &caller).await?;
     let channel = (channel.timeline, false);
-    client.answer(app, Viewer::Operator, channel).await
+    client.answer(app, caller.viewer(), channel).await
 }
 
 /// Who asks for a stream, and where.

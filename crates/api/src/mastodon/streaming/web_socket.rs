@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 
 use super::{
     channel::Channel,
-    follower::{Follower, is_allowed},
+    follower::{Follower, check},
     sse::SILENCE,
 };
 use crate::{
@@ -76,7 +76,7 @@ struct Refused {
 
 /// Opens a WebSocket, over which a client subscribes to streams.
 ///
-/// `list` needs the operator's token.
+/// `list` is one of the account's own lists, or a source for the operator.
 #[utoipa::path(
     get, path = "/api/v1/streaming", tag = "streaming", params(ConnectQuery),
     security((), ("account" = ["read:statuses"])),
@@ -93,7 +93,7 @@ pub(super) async fn connect(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let with_token = with_token(headers.clone(), query.access_token.as_deref());
-    let viewer = caller(&app, &with_token).await?.viewer();
+    let caller = caller(&app, &with_token).await?;
     let upgrade = upgrade.map_err(|_| {
         ApiError::BadParameter(
             "This is a WebSocket; server-sent events are at /api/v1/streaming/public and /api/v1/streaming/list".to_owned(),
@@ -101,14 +101,16 @@ pub(super) async fn connect(
     })?;
     let first = match query.stream.as_deref() {
         None | Some("") => None,
-        Some(name) => Some(match Channel::named(name, query.list.as_deref()) {
-            Some(channel) if is_allowed(channel, viewer) => channel,
-            Some(_) => return Err(ApiError::Unauthorized { presented: false }),
-            None => return Err(ApiError::BadParameter(UNKNOWN_STREAM.to_owned())),
-        }),
+        Some(name) => {
+            let channel = Channel::named(name, query.list.as_deref());
+            let unknown = || ApiError::BadParameter(UNKNOWN_STREAM.to_owned());
+            let channel = channel.ok_or_else(unknown)?;
+            check(&app, channel, &caller).await?;
+            Some(channel)
+        }
     };
     let channels = first.into_iter().collect();
-    let client = Client(Follower::new(app, viewer, with_token, address, channels).await?);
+    let client = Client(Follower::new(app, caller.viewer(), with_token, address, channels).await?);
     // Browsers send the token as a protocol, and want it back.
     let protocol = headers.get(SEC_WEBSOCKET_PROTOCOL);
     let protocols = protocol.and_then(|protocol| protocol.to_str().ok());
@@ -176,7 +178,7 @@ impl Client {
                     None => return,
                 },
                 received = socket.recv() => match received {
-                    Some(Ok(Frame::Text(text))) => self.request(&text).into_iter().collect(),
+                    Some(Ok(Frame::Text(text))) => self.request(&text).await.into_iter().collect(),
                     // It answers pings itself.
                     Some(Ok(_)) => Vec::new(),
                     Some(Err(_)) | None => return,
@@ -193,7 +195,7 @@ impl Client {
     }
 
     /// Returns what it is answered, which is nothing if all is well.
-    fn request(&mut self, text: &str) -> Option<Frame> {
+    async fn request(&mut self, text: &str) -> Option<Frame> {
         let refused = |error, status| frame(&Refused { error, status });
         let Ok(request) = serde_json::from_str::<Request>(text) else {
             return refused("Invalid message", 400);
@@ -205,8 +207,12 @@ impl Client {
         if request.kind == RequestKind::Unsubscribe {
             return None;
         }
-        if !self.0.may_follow(channel) {
-            return refused("Missing access token", 401);
+        match self.0.check(channel).await {
+            Ok(()) => {}
+            Err(ApiError::Unauthorized { .. }) => return refused("Missing access token", 401),
+            Err(ApiError::OutsideScopes) => return refused("Outside the authorized scopes", 403),
+            Err(ApiError::NotFound) => return refused("Record not found", 404),
+            Err(_) => return refused("The server's store does not work", 503),
         }
         if self.0.channels.len() >= MAX_CHANNELS {
             return refused("Too many streams", 400);

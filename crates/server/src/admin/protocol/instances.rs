@@ -59,8 +59,11 @@ pub struct ForgetInstance {
 pub struct ForgottenInstance {
     /// Its address.
     pub address: String,
-    /// Its sources.
+    /// Its sources, but for those that are private to accounts.
     pub sources: Vec<String>,
+    /// The number of its sources that are private to accounts.
+    #[serde(default)]
+    pub private_sources: u64,
     /// Its credentials.
     pub credentials: Vec<String>,
     /// The number of its posts.

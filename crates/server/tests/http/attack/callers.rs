@@ -5,6 +5,7 @@ use driftline_api::{
     people::SignUpMode,
 };
 use driftline_core::{audience::Audience, social::AccountState};
+use driftline_db::testing::Fresh;
 use driftline_mastodon::post_hashes;
 use driftline_store::{
     LocalAccountId, Owner, local_ids,
@@ -16,7 +17,7 @@ use reqwest::{RequestBuilder, StatusCode};
 use serde_json::json;
 
 use crate::{
-    people::{OOB, Registered, people_world},
+    people::{OOB, Registered, people_world_on},
     world::{TOKEN, World, parsed, post_of, status},
 };
 
@@ -132,12 +133,16 @@ impl Kept {
 
 impl Scene {
     pub(super) async fn new() -> Self {
+        Self::on(Fresh::sqlite()).await
+    }
+
+    pub(super) async fn on(fresh: Fresh) -> Self {
         let operator = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
         let change = |app: &mut driftline_api::App| {
             app.authorization = Authorization::Operator(operator);
             app.people.sign_up.mode = SignUpMode::Open;
         };
-        let (world, _) = people_world(change).await;
+        let (world, _) = people_world_on(fresh, change).await;
         let ann = world.account("ann").await;
         world.account("bob").await;
         let carl = world.account("carl").await;

@@ -5,6 +5,7 @@ mod bodies;
 mod callers;
 mod forms;
 mod operation;
+mod outage;
 
 use std::collections::BTreeSet;
 
@@ -160,6 +161,7 @@ async fn what_nobody_else_finds_is_there_for_its_owner() {
         format!("/api/v1/lists/{}", scene.kept.list),
         format!("/api/v2/filters/{}", scene.kept.filter),
         format!("/api/v2/filters/keywords/{}", scene.kept.keyword),
+        format!("/api/v1/filters/{}", scene.kept.keyword),
     ] {
         let answer = scene.world.get_with(&path, &scene.ann).await;
         assert_eq!(answer.status(), StatusCode::OK, "{path}");

@@ -1,22 +1,16 @@
 //! A PostgreSQL cluster that really goes away and comes back.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test file uses a part of this"
-)]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Instant;
 
-use driftline_db::testing::Cluster;
-use driftline_store::{SecretUrl, Store, Target};
-
-use super::wait_for;
+use super::cluster::{Cluster, POLL, START_TIMEOUT};
+use super::fresh::Fresh;
 
 /// A cluster whose server can be stopped and started again on the same data and port.
+#[derive(Debug)]
 pub struct Outage {
     /// Ends by itself when its server is first stopped; the folder is ours from then on.
     cluster: Cluster,
@@ -27,16 +21,24 @@ pub struct Outage {
 }
 
 impl Outage {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If PostgreSQL cannot be started, saying why.
     pub fn start() -> Self {
         let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-        let data = data_directory(cluster.url());
-        let folder = data.parent().unwrap().to_owned();
-        let process = format!("/proc/{}", postmaster(&data).unwrap());
-        let line = fs::read_to_string(format!("{process}/cmdline")).unwrap();
-        let status = fs::read_to_string(format!("{process}/status")).unwrap();
+        let folder = cluster.folder().to_owned();
+        let data = folder.join("data");
+        let process = format!("/proc/{}", postmaster(&data).expect(EXPECTED));
+        let line = fs::read_to_string(format!("{process}/cmdline")).expect(EXPECTED);
+        let status = fs::read_to_string(format!("{process}/status")).expect(EXPECTED);
         let id = |key: &str| {
             let line = status.lines().find(|line| line.starts_with(key));
-            line.unwrap().split_whitespace().nth(1).unwrap().to_owned()
+            line.expect(EXPECTED)
+                .split_whitespace()
+                .nth(1)
+                .expect(EXPECTED)
+                .to_owned()
         };
         let mut server = vec!["setpriv".to_owned()];
         // PostgreSQL refuses to run as root, and the cluster found another account then.
@@ -56,16 +58,25 @@ impl Outage {
         }
     }
 
+    /// As [`Cluster::url`]. The server has it again when it is back.
     pub fn url(&self) -> &str {
         self.cluster.url()
     }
 
+    /// A new schema in it.
+    pub fn fresh(&self) -> Fresh {
+        Fresh::in_cluster(self.url())
+    }
+
     /// Stops the server at once, as a crash would. All connections break.
+    ///
+    /// # Panics
+    /// If it does not end.
     pub fn stop(&mut self) {
         // Without this mark the cluster's keeper leaves the folder.
         let _ = fs::remove_file(self.folder.join("ready"));
         let data = self.folder.join("data");
-        signal("QUIT", &[postmaster(&data).unwrap()]);
+        signal("QUIT", &[postmaster(&data).expect(EXPECTED)]);
         match &mut self.restarted {
             Some(server) => drop(server.wait()),
             None => wait_for("the server ends", || postmaster(&data).is_none()),
@@ -74,8 +85,11 @@ impl Outage {
     }
 
     /// Starts it again and waits until it takes connections.
+    ///
+    /// # Panics
+    /// If it does not come back.
     pub fn start_again(&mut self) {
-        let (program, rest) = self.server.split_first().unwrap();
+        let (program, rest) = self.server.split_first().expect(EXPECTED);
         let server = Command::new(program)
             .args(rest)
             .current_dir("/")
@@ -83,7 +97,7 @@ impl Outage {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let server = self.restarted.insert(server.unwrap());
+        let server = self.restarted.insert(server.expect(EXPECTED));
         let (file, id) = (
             self.folder.join("data/postmaster.pid"),
             server.id().to_string(),
@@ -95,19 +109,25 @@ impl Outage {
     }
 
     /// Lets every process of the server stand still: connections stay open and nothing answers.
+    ///
+    /// # Panics
+    /// If a signal cannot be sent.
     pub fn freeze(&self) {
         signal("STOP", &self.processes());
     }
 
     /// Lets them go on.
+    ///
+    /// # Panics
+    /// If a signal cannot be sent.
     pub fn thaw(&self) {
         signal("CONT", &self.processes());
     }
 
     fn processes(&self) -> Vec<u32> {
-        let postmaster = postmaster(&self.folder.join("data")).unwrap();
+        let postmaster = postmaster(&self.folder.join("data")).expect(EXPECTED);
         let mut all = vec![postmaster];
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
+        for entry in fs::read_dir("/proc").expect(EXPECTED).flatten() {
             let Some(id) = entry
                 .file_name()
                 .to_str()
@@ -142,23 +162,6 @@ impl Drop for Outage {
     }
 }
 
-fn data_directory(url: &str) -> PathBuf {
-    let target = Target::Postgres {
-        url: SecretUrl::new(url),
-        schema: Some("probe".into()),
-    };
-    let asked = std::thread::spawn(move || {
-        let store = Store::open(target).unwrap();
-        let asked = store.read_blocking(|tx| {
-            let asked = tx.query_one("show data_directory", &[], |row| row.text(0));
-            asked.map_err(driftline_store::StoreError::from)
-        });
-        store.close_blocking();
-        asked.unwrap()
-    });
-    asked.join().unwrap().into()
-}
-
 fn postmaster(data: &Path) -> Option<u32> {
     let file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let id = file.lines().next()?.parse().ok()?;
@@ -169,8 +172,11 @@ fn postmaster(data: &Path) -> Option<u32> {
 }
 
 fn own_user() -> String {
-    let output = Command::new("id").arg("-u").output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    let output = Command::new("id").arg("-u").output().expect(EXPECTED);
+    String::from_utf8(output.stdout)
+        .expect(EXPECTED)
+        .trim()
+        .to_owned()
 }
 
 fn signal(name: &str, processes: &[u32]) {
@@ -180,5 +186,15 @@ fn signal(name: &str, processes: &[u32]) {
         .args(processes.iter().map(u32::to_string))
         .stderr(Stdio::null())
         .status()
-        .unwrap();
+        .expect(EXPECTED);
 }
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited for: {what}");
+        thread::sleep(POLL);
+    }
+}
+
+const EXPECTED: &str = "a server of PostgreSQL that runs, and `kill` and `setpriv`";
