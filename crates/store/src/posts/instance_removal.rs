@@ -105,7 +105,7 @@ pub fn remove(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError>
             return Ok(false);
         }
     }
-    for table in ["claim_lease", "outbox", "learned_state"] {
+    for table in ["claim_lease", "outbox", "learned_state", "instance_info"] {
         let rows = format!("delete from {table} where instance_id = $1");
         tx.execute(&rows, &[&id])?;
     }
