@@ -23,14 +23,16 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
+/// The token of a request for anything but a timeline, and its path with its query.
+type Asked = (Option<String>, String);
+
 /// A server whose timelines are empty, and what it was asked besides.
 #[derive(Clone, Default)]
 struct Upstream {
     /// By path; what is not here is answered with `otherwise`.
     answers: Arc<Mutex<Vec<(&'static str, Value)>>>,
     otherwise: Arc<Mutex<StatusCode>>,
-    /// The token and the path of each request for anything but a timeline.
-    asked: Arc<Mutex<Vec<(Option<String>, String)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 async fn answer(State(upstream): State<Upstream>, uri: Uri, headers: HeaderMap) -> Response {
@@ -41,7 +43,7 @@ async fn answer(State(upstream): State<Upstream>, uri: Uri, headers: HeaderMap) 
     let token = token.map(|token| token.to_str().unwrap().to_owned());
     upstream.asked.lock().push((token, uri.to_string()));
     let answers = upstream.answers.lock();
-    match answers.iter().find(|(path, _)| *path == uri.to_string()) {
+    match answers.iter().find(|(path, _)| uri == *path) {
         Some((_, answer)) => answer.to_string().into_response(),
         None => upstream.otherwise.lock().into_response(),
     }
@@ -117,7 +119,7 @@ impl Scene {
         Some(Duration::from_millis(pause_ms.try_into().unwrap()))
     }
 
-    fn asked(&self) -> Vec<(Option<String>, String)> {
+    fn asked(&self) -> Vec<Asked> {
         self.upstream.asked.lock().clone()
     }
 
@@ -128,7 +130,7 @@ impl Scene {
     }
 }
 
-fn without_token(paths: &[&str]) -> Vec<(Option<String>, String)> {
+fn without_token(paths: &[&str]) -> Vec<Asked> {
     let paths = paths.iter();
     paths.map(|path| (None, (*path).to_owned())).collect()
 }
