@@ -20,7 +20,7 @@ use axum::{
     routing::get,
 };
 use driftline_api::{
-    App,
+    App, OwnInstance,
     auth::{Authorization, TokenKeys},
     feed::Feed,
     people::People,
@@ -227,6 +227,7 @@ fn ours(store: &Store) -> Router {
         description: api_description(),
         metrics: None,
         public_base: None,
+        own: OwnInstance::default(),
         authorization: Authorization::ThisMachine,
         people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
         ready,

@@ -10,7 +10,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
 use driftline_api::{
-    App,
+    App, OwnInstance,
     auth::{Authorization, TokenKeys},
     feed::Feed,
     people::People,
@@ -123,6 +123,7 @@ impl Site {
             description: api_description(),
             metrics: None,
             public_base: None,
+            own: OwnInstance::default(),
             authorization: Authorization::ThisMachine,
             people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
             ready,

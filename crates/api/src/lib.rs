@@ -27,11 +27,13 @@ mod mastodon;
 mod native;
 mod node_info;
 mod oauth;
+mod own_instance;
 mod pages;
 pub mod people;
 mod port;
 mod sign_up;
 pub mod transport;
+mod web_finger;
 
 use std::sync::Arc;
 
@@ -62,6 +64,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use description::api_description;
 pub use native::sources;
+pub use own_instance::{ConfiguredInstance, OwnInstance};
 pub use port::MirrorPort;
 
 use auth::Authorization;
@@ -85,6 +88,8 @@ pub struct App {
     /// The address that clients use. Without it links begin with `http` and the host that the
     /// client named, so behind a proxy that speaks TLS it has to be set.
     pub public_base: Option<Url>,
+    /// What this server says of itself.
+    pub own: OwnInstance,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
     /// What people's accounts, tokens and pages need.
@@ -143,6 +148,7 @@ impl Groups {
                 .merge(native::routes())
                 .merge(description::routes())
                 .merge(node_info::routes())
+                .merge(web_finger::routes())
                 .merge(oauth::routes()),
             own: native::track::routes()
                 .merge(native::session::routes())

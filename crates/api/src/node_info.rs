@@ -13,12 +13,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{
-    App,
-    mastodon::{DESCRIPTION, TITLE},
-    people::SignUpMode,
-    transport::Address,
-};
+use crate::{App, OwnInstance, people::SignUpMode, transport::Address};
 
 /// Its routes.
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -54,7 +49,7 @@ struct NodeInfo {
     open_registrations: bool,
     /// Nothing is counted: counts would tell of people.
     usage: NodeInfoUsage,
-    /// `nodeName` and `nodeDescription`.
+    /// `nodeName`, `nodeDescription`, `features`, and `maintainer` with its `name` and `email`, where there is one.
     #[schema(value_type = Object)]
     metadata: Value,
 }
@@ -112,9 +107,30 @@ async fn node_info(State(app): State<Arc<App>>) -> Response {
         },
         open_registrations: app.people.sign_up.mode != SignUpMode::Closed,
         usage: NodeInfoUsage { users: Map::new() },
-        metadata: json!({ "nodeName": TITLE, "nodeDescription": DESCRIPTION }),
+        metadata: metadata(&app.own),
     };
     ([(CONTENT_TYPE, PROFILED_JSON)], Json(node_info)).into_response()
+}
+
+fn metadata(own: &OwnInstance) -> Value {
+    let mut metadata = json!({
+        "nodeName": own.info.name(),
+        "nodeDescription": own.info.description(),
+        "features": own.info.extensions(),
+    });
+    let maintainer = [
+        ("name", own.info.maintainer_name()),
+        ("email", &own.maintainer_mail),
+    ];
+    let known: Map<String, Value> = maintainer
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| (name.to_owned(), json!(text)))
+        .collect();
+    if !known.is_empty() {
+        metadata["maintainer"] = Value::Object(known);
+    }
+    metadata
 }
 
 const SCHEMA: &str = "http://nodeinfo.diaspora.software/ns/schema/2.1";

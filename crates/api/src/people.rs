@@ -11,7 +11,7 @@ use crate::{
         CallerCache, NativeTokens, PassphraseHasher, Throttle, ThrottleRule, TokenKeys, TooEarly,
         network,
     },
-    mastodon::FilterCache,
+    mastodon::{FilterCache, PeerCache},
     transport::ApiError,
 };
 
@@ -23,6 +23,8 @@ pub struct People {
     pub callers: CallerCache,
     /// The filters of accounts that read lately.
     pub(crate) filters: FilterCache,
+    /// The servers of which viewers were told lately.
+    pub(crate) peers: PeerCache,
     /// Gives and verifies native tokens.
     pub native: NativeTokens,
     /// Hashes passphrases.
@@ -144,6 +146,7 @@ impl People {
         Self {
             callers: CallerCache::default(),
             filters: FilterCache::default(),
+            peers: PeerCache::default(),
             native: NativeTokens::new(keys, store_nonce),
             hasher: PassphraseHasher::default(),
             sign_up: SignUp {

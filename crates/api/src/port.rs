@@ -61,6 +61,10 @@ pub trait MirrorPort: Send + Sync {
     /// for the world are; waits for it for a short while.
     fn fetch_post_at(&self, viewer: Viewer, address: String) -> BoxFuture<'_, Fetched>;
 
+    /// Fetches the account of a name with a host for a viewer who has an account, from where that viewer's own sources
+    /// or those for the world are; waits for it for a short while.
+    fn fetch_account(&self, viewer: Viewer, name: String) -> BoxFuture<'_, Fetched>;
+
     /// The sources that are not read at this time, Unix ms, by name.
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource>;
 

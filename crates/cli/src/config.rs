@@ -84,6 +84,14 @@ pub struct ServerSection {
     pub token_file: Option<PathBuf>,
     /// The weight of this process among those that share the work.
     pub share: Option<u32>,
+    /// The server's name for people.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Who runs it.
+    pub maintainer: Option<String>,
+    /// Their mail address, which everybody sees.
+    pub maintainer_mail: Option<String>,
 }
 
 /// `[store]`.

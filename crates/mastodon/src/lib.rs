@@ -41,7 +41,9 @@ pub use object_writer::ObjectWriter;
 pub use overlay::ViewerOverlay;
 pub use post_hashes::{post_hashes, stored_hashes};
 pub use raw_object::{RawObject, id, text, whole};
-pub use read_status::{StatusError, read_made_status, read_parsed, read_status, required_id};
+pub use read_status::{
+    StatusError, read_account, read_made_status, read_parsed, read_status, required_id,
+};
 pub use references::references;
 pub use repeated_keys::TooDeep;
 pub use searchable_text::{ReplyTo, plain_text, reply_to, searchable_text};

@@ -144,6 +144,13 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
     Ok(post)
 }
 
+/// Reads an account alone, as a search or a look-up of its name shows it; `None` if it has no ID that can be kept,
+/// or no name.
+pub fn read_account(account: &RawValue) -> Option<Author> {
+    let account = author(Some(account));
+    (!account.id.as_str().is_empty() && !account.acct.is_empty()).then_some(account)
+}
+
 /// The author; one that the server leaves out, or whose ID is too long, has an empty ID, because a post without an author is
 /// still a post.
 fn author(account: Option<&RawValue>) -> Author {

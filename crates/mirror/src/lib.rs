@@ -4,11 +4,13 @@
 //! [`refresh`] looks posts up again; [`UpstreamAccess`] is what both share.
 
 mod absence_proof;
+mod anonymous_access;
 mod cache_invalidations;
 mod client;
 mod completeness;
 mod follower;
 mod instance_api;
+mod instance_watch;
 mod look_up_abilities;
 mod month;
 mod policies;
@@ -36,6 +38,7 @@ pub use completeness::{
 };
 pub use follower::Following;
 pub use instance_api::same_api;
+pub use instance_watch::InstanceWatch;
 pub use look_up_abilities::LookUpAbilities;
 pub use policies::Policies;
 pub use pollers::{Pollers, PollersOptions, Progress};

@@ -1,20 +1,23 @@
-//! Fetches what the store lacks of threads, and posts by their addresses, for the requests that show them.
+//! Fetches what the store lacks of threads, posts by their addresses and accounts by their names, for the requests
+//! that show them.
 
+mod account_names;
 mod addresses;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use driftline_core::{
+    answer::AnswerHeaders,
     api::Api,
-    post::Post,
+    post::{Author, Post},
     quota::QuotaPurpose,
     thread::{Fetched, connected},
     upstream_id::UpstreamId,
 };
 use driftline_runtime::now_ms;
 use driftline_store::{
-    InstanceId, Owner, SourceId, Store, StoreError, Tx, Viewer,
-    credential::{self, Credential},
+    InstanceId, SourceId, Store, StoreError, Tx, Viewer,
+    credential::Credential,
     instance::{self, Instance},
     local_ids,
     source::{self, Source},
@@ -25,11 +28,11 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    client::Server, quotas::Permit, refresh::ANONYMOUS, source_credential::credential_of,
-    upstream_access::UpstreamAccess,
+    anonymous_access::AnonymousAccess, client::Server, quotas::Permit,
+    source_credential::credential_of, upstream_access::UpstreamAccess,
 };
 
-/// The threads that this process fetches. Clones share them.
+/// The threads, posts and accounts that this process fetches. Clones share them.
 #[derive(Clone)]
 pub struct Threads {
     shared: Arc<Shared>,
@@ -65,6 +68,18 @@ enum Wanted {
     Search(String),
     /// The post of an address, by its ID.
     LookUp(String, UpstreamId),
+    /// The account of a name with a host, by a search.
+    SearchAccount(String),
+    /// The account of a name with a host, which is the server's own.
+    LookUpAccount(String),
+}
+
+/// What an upstream answered.
+#[derive(Default)]
+struct Answered {
+    posts: Vec<Post>,
+    account: Option<Author>,
+    headers: AnswerHeaders,
 }
 
 struct Shared {
@@ -236,11 +251,11 @@ impl Shared {
         let Some(asker) = self.asker(request).await? else {
             return Ok(Fetched::Nothing);
         };
-        let (allow_private, owner) = match &asker.own {
-            Some(own) => (own.allow_private, own.owner),
-            None => (asker.allows_private, asker.without_token),
+        let instance = &asker.anonymous.instance;
+        let server = match &asker.own {
+            Some(own) => Server::of(instance, own.allow_private, own.owner),
+            None => asker.anonymous.server(),
         };
-        let server = Server::of(&asker.instance, allow_private, owner);
         let token = asker.own.as_ref().and_then(|own| own.token.as_ref());
         let client = match self.access.client(server, token) {
             Ok(client) => client,
@@ -259,14 +274,15 @@ impl Shared {
             return Ok(Fetched::NotNow);
         };
         let asked_at_ms = now_ms();
-        match request.wanted.ask(&client).await {
-            Ok(Some((posts, headers))) => {
-                quota.answered(charge, 1, &headers).await?;
+        match request.wanted.ask(&client, &instance.origin).await {
+            Ok(Some(answered)) => {
+                quota.answered(charge, 1, &answered.headers).await?;
                 let whose = match &asker.own {
                     Some(own) => FetchedFor::Owner(own.owner),
                     None => FetchedFor::World,
                 };
-                let new = self.keep(asker.instance, whose, posts, asked_at_ms).await?;
+                let instance = asker.anonymous.instance;
+                let new = self.keep(instance, whose, answered, asked_at_ms).await?;
                 Ok(Fetched::Stored(new))
             }
             Ok(None) => {
@@ -274,7 +290,7 @@ impl Shared {
                 Ok(Fetched::Nothing)
             }
             Err(failure) => {
-                tracing::debug!(kind = %failure.kind, "a thread or a post was not fetched");
+                tracing::debug!(kind = %failure.kind, "a thread, a post or an account was not fetched");
                 quota.failed(charge, &failure).await?;
                 Ok(Fetched::NotNow)
             }
@@ -286,7 +302,7 @@ impl Shared {
         let (id, source) = (request.instance, request.source);
         self.store
             .read(move |tx| {
-                let Some(instance) = instance::by_id(tx, id)? else {
+                let Some(anonymous) = AnonymousAccess::load(tx, id)? else {
                     return Ok(None);
                 };
                 let own = match source {
@@ -298,46 +314,27 @@ impl Shared {
                         }
                     }
                 };
-                let allows_private = source::allows_private(tx, id)?;
-                let owners = source::owners(tx, id)?;
-                let is_operators = owners.iter().any(|(owner, _)| *owner == Owner::Operator);
-                let first = owners.first().filter(|_| !is_operators);
-                Ok(Some(Asker {
-                    instance,
-                    own,
-                    allows_private,
-                    without_token: first.map_or(Owner::Operator, |(owner, _)| *owner),
-                }))
+                Ok(Some(Asker { anonymous, own }))
             })
             .await
     }
 
     async fn credential(&self, asker: &Asker) -> Result<Credential, StoreError> {
-        if let Some(own) = &asker.own {
-            return credential_of(&self.store, own).await;
+        match &asker.own {
+            Some(own) => credential_of(&self.store, own).await,
+            None => asker.anonymous.credential(&self.store).await,
         }
-        let id = asker.instance.id;
-        let known = self
-            .store
-            .read(move |tx| credential::find(tx, id, (Owner::Operator, None)));
-        if let Some(known) = known.await? {
-            return Ok(known);
-        }
-        let add = move |tx: &mut Tx<'_>| {
-            credential::find_or_add(tx, id, (Owner::Operator, None), ANONYMOUS, now_ms())
-        };
-        self.store.write(local_ids::root(), add).await
     }
 
-    /// Stores posts for those alone, in transactions of a page's size.
+    /// Stores an answer for those alone, posts in transactions of a page's size.
     async fn keep(
         &self,
         instance: Instance,
         whose: FetchedFor,
-        posts: Vec<Post>,
+        Answered { posts, account, .. }: Answered,
         asked_at_ms: i64,
     ) -> Result<usize, StoreError> {
-        if posts.is_empty() {
+        if posts.is_empty() && account.is_none() {
             return Ok(0);
         }
         let find =
@@ -357,18 +354,19 @@ impl Shared {
             };
             stored += self.store.write(source::root(key), store).await?;
         }
+        if let Some(account) = account {
+            let store = move |tx: &mut Tx<'_>| thread_source::store_account(tx, key, &account);
+            stored += u64::from(self.store.write(source::root(key), store).await?);
+        }
         Ok(usize::try_from(stored).unwrap_or(usize::MAX))
     }
 }
 
 /// What a request is sent with.
 struct Asker {
-    instance: Instance,
+    /// Without a token, where no own source is.
+    anonymous: AnonymousAccess,
     own: Option<Source>,
-    /// Whether the operator lets the instance be in a private network.
-    allows_private: bool,
-    /// For whom it is asked without a token: where only accounts' sources are, no further than theirs reach.
-    without_token: Owner,
 }
 
 /// The source of a viewer's own with whose token an instance is asked.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use driftline_api::{
-    App,
+    App, OwnInstance,
     auth::{Authorization, CallerCache, refuse_other_sites},
     feed::Feed,
     people::People,
@@ -11,7 +11,7 @@ use driftline_api::{
 };
 use driftline_id_service::{RunningIdService, routes};
 use driftline_mirror::{
-    Pollers, PollersOptions, Threads, UpstreamAccess,
+    InstanceWatch, Pollers, PollersOptions, Threads, UpstreamAccess,
     refresh::{RefreshOptions, Refreshers},
 };
 use driftline_store::{Store, Viewer};
@@ -32,6 +32,7 @@ pub struct Daemon {
     callers: CallerCache,
     access: UpstreamAccess,
     pollers: Pollers,
+    instances: InstanceWatch,
     refreshers: Option<Refreshers>,
     ids: Option<RunningIdService>,
     ready: watch::Sender<bool>,
@@ -46,6 +47,8 @@ pub struct HttpOptions {
     pub metrics: Option<PrometheusHandle>,
     /// The address that clients use.
     pub public_base: Option<Url>,
+    /// What the server says of itself.
+    pub own: OwnInstance,
     /// Who may do more than read public posts.
     pub authorization: Authorization,
     /// What people's accounts, tokens and pages need.
@@ -68,6 +71,7 @@ impl Daemon {
             ..ProcessStatus::started("serve")
         };
         let pollers = Pollers::start(store.clone(), access.clone(), pollers);
+        let instances = InstanceWatch::start(store.clone(), access.clone(), pollers.clone());
         let refreshers = refresh.map(|mut options| {
             options.sharing = Some(pollers.sharing());
             Refreshers::start(store.clone(), access.clone(), options)
@@ -78,6 +82,7 @@ impl Daemon {
             store,
             access,
             pollers,
+            instances,
             refreshers,
             ids,
             ready: watch::channel(true).0,
@@ -131,6 +136,7 @@ impl Daemon {
             description: api_description(),
             metrics: options.metrics,
             public_base: options.public_base,
+            own: options.own,
             authorization: authorization.clone(),
             people,
             store_fault: self.access.store_fault.clone(),
@@ -164,7 +170,7 @@ impl Daemon {
                 refreshers.stop().await;
             }
         };
-        tokio::join!(self.pollers.stop(), refreshers_stop);
+        tokio::join!(self.pollers.stop(), self.instances.stop(), refreshers_stop);
     }
 
     /// Stops all parts. The store stays open.

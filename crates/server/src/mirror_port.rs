@@ -29,7 +29,7 @@ pub struct LocalMirror {
     pub sources: SourceHealth,
     /// Whether there is room for what would be fetched.
     pub store_disk: StoreDisk,
-    /// Fetches threads, and posts by their addresses; `None` where upstreams are out of reach.
+    /// Fetches threads, posts by their addresses and accounts by their names; `None` where upstreams are out of reach.
     pub threads: Option<Threads>,
 }
 
@@ -103,6 +103,15 @@ impl MirrorPort for LocalMirror {
         })
     }
 
+    fn fetch_account(&self, viewer: Viewer, name: String) -> BoxFuture<'_, Fetched> {
+        Box::pin(async move {
+            let Some(threads) = &self.threads else {
+                return Fetched::NotNow;
+            };
+            threads.fetch_account(viewer, &name, MAX_WAIT).await
+        })
+    }
+
     fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
         self.sources.stalled_sources(now_ms)
     }
@@ -120,5 +129,5 @@ impl MirrorPort for LocalMirror {
     }
 }
 
-/// How long whoever looks at a thread or searches an address waits for what its server has.
+/// How long whoever looks at a thread, or searches an address or a name, waits for what its server has.
 const MAX_WAIT: Duration = Duration::from_secs(2);

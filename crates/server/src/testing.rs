@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driftline_api::{
-    App,
+    App, OwnInstance,
     auth::{Authorization, TokenKeys},
     feed::Feed,
     people::People,
@@ -49,6 +49,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         description: api_description(),
         metrics: None,
         public_base: None,
+        own: OwnInstance::default(),
         authorization: Authorization::ThisMachine,
         people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "test"),
         store_fault: StoreFault::new(store.clone()),

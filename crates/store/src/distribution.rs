@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 52] = [
+pub const PLACEMENTS: [(&str, Placement); 54] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -44,6 +44,8 @@ pub const PLACEMENTS: [(&str, Placement); 52] = [
     ("credential", WithInstance("instance_id")),
     ("quota", WithInstance("instance_id")),
     ("look_up_ability", WithInstance("instance_id")),
+    ("instance_info", WithInstance("instance_id")),
+    ("fetched_account", WithInstance("instance_id")),
     ("store_identity", Coordinator),
     ("server_keys", Coordinator),
     ("local_clock", Coordinator),

@@ -56,9 +56,9 @@ pub use mirror::{
 };
 pub use nodes::node_lease;
 pub use posts::{
-    account, export, find, history, instance,
+    account, author_hosts, export, find, history, instance,
     instance::Instance,
-    instance_removal, reference,
+    instance_info, instance_removal, reference,
     rehash::HashStored,
     timeline,
     visible::{is_visible, visible},

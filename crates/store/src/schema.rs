@@ -35,6 +35,8 @@ pub static MIGRATIONS: &[Migration] = &[
     step(26, "server keys", 25, include_str!("../migrations/0026_server_keys.sql")),
     // An older program would read the hidden sources of threads as any others.
     step(27, "threads", 27, include_str!("../migrations/0027_threads.sql")),
+    // An older program that forgets an instance, or deletes an account, would leave what these say of them.
+    step(28, "instance info", 28, include_str!("../migrations/0028_instance_info.sql")),
     // An older program would store posts without their names.
     step(29, "object uris", 29, include_str!("../migrations/0029_object_uris.sql")),
 ];

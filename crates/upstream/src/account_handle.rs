@@ -21,6 +21,16 @@ impl AccountHandle {
         handle.contains('@').then(|| handle.parse())
     }
 
+    /// The name on its host.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The host, with its port if it has one; `None` of a server's own.
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
     /// Whether a server calls an account so, in its member `acct`. Names of hosts and users have no
     /// case.
     pub(crate) fn is(&self, acct: &str) -> bool {

@@ -5,16 +5,17 @@ use driftline_core::{
         Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest, Thread,
     },
     api::Api,
-    post::Post,
+    post::{Author, Post},
     timeline::Streaming,
     upstream_id::UpstreamId,
 };
 use driftline_net::Http;
 
 use crate::{
-    AccountHandle, Address, Credential, Stream, StreamEndpoint, Timeline, TokenError,
+    AccountHandle, Address, Credential, InstanceInquiry, Stream, StreamEndpoint, Timeline,
+    TokenError,
     access::Access,
-    headers, mastodon, parse, segment, stream, tweet, twitter,
+    headers, instance_inquiry, mastodon, parse, segment, stream, tweet, twitter,
     x::{self, X},
 };
 
@@ -148,6 +149,51 @@ impl Upstream {
         match &self.0 {
             Client::Mastodon(access) => mastodon::search(access, address).await,
             Client::X(_) | Client::Twitter(_) => Ok(Default::default()),
+        }
+    }
+
+    /// The accounts that the server finds by a name with its host, which it may ask that host for; none of an API
+    /// without such a search.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything but a list of what was found.
+    pub async fn search_accounts(
+        &self,
+        handle: &AccountHandle,
+    ) -> Result<(Vec<Author>, AnswerHeaders), Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => mastodon::search_accounts(access, handle).await,
+            Client::X(_) | Client::Twitter(_) => Ok(Default::default()),
+        }
+    }
+
+    /// The server's own account of a name without a host; `None` if it shows none, or the API has no look-up of
+    /// names here.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything but an account or the word that there is none.
+    pub async fn look_up_account(
+        &self,
+        name: &str,
+    ) -> Result<(Option<Author>, AnswerHeaders), Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => mastodon::look_up_account(access, name).await,
+            Client::X(_) | Client::Twitter(_) => Ok(Default::default()),
+        }
+    }
+
+    /// Asks the next question of an inquiry into what the server is: one request. Servers of X and Twitter say
+    /// nothing of themselves.
+    ///
+    /// # Errors
+    /// A [`Failure`] of whatever teaches nothing: throttles, servers that fail, connections that break.
+    pub async fn inquire(&self, inquiry: &mut InstanceInquiry) -> Result<AnswerHeaders, Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => instance_inquiry::inquire(access, inquiry).await,
+            Client::X(_) | Client::Twitter(_) => {
+                inquiry.end();
+                Ok(AnswerHeaders::default())
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use driftline_core::{
     answer::{
         AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest, Thread,
     },
-    post::Post,
+    post::{Author, Post},
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::RawObject;
@@ -93,6 +93,41 @@ pub(crate) async fn search(
     }
     let found = access.read(&answer, parse::found)?;
     Ok((found, answer.metadata))
+}
+
+/// The accounts that the server finds by a name with its host.
+pub(crate) async fn search_accounts(
+    access: &Access,
+    handle: &AccountHandle,
+) -> Result<(Vec<Author>, AnswerHeaders), Failure> {
+    let name = format!("@{handle}");
+    let parameters = [("q", &*name), ("resolve", "true"), ("type", "accounts")];
+    let answer = access
+        .fetch(access.url_with("/api/v2/search", &parameters))
+        .await?;
+    match answer.status.as_u16() {
+        200 => {}
+        404 | 405 | 410 | 422 | 501 => return Ok((Vec::new(), answer.metadata)),
+        _ => return Err(access.look_up_failure(&answer)),
+    }
+    let found = access.read(&answer, parse::found_accounts)?;
+    Ok((found, answer.metadata))
+}
+
+/// The server's own account of that name; `None` if it has none, or no such look-up.
+pub(crate) async fn look_up_account(
+    access: &Access,
+    name: &str,
+) -> Result<(Option<Author>, AnswerHeaders), Failure> {
+    let url = access.url_with("/api/v1/accounts/lookup", &[("acct", name)]);
+    let answer = access.fetch(url).await?;
+    match answer.status.as_u16() {
+        200 => {}
+        400 | 404 | 405 | 410 | 422 | 501 => return Ok((None, answer.metadata)),
+        _ => return Err(access.look_up_failure(&answer)),
+    }
+    let found = access.read(&answer, parse::account)?;
+    Ok((Some(found), answer.metadata))
 }
 
 /// Looks several different posts up. One ID alone is asked for by its own address,

@@ -8,11 +8,11 @@ use std::{collections::HashMap, fmt};
 
 use driftline_core::{
     answer::{Failure, Finding, Thread},
-    post::Post,
+    post::{Author, Post},
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::{
-    Notification, RawObject, StatusError, read_parsed, read_status, required_id,
+    Notification, RawObject, StatusError, read_account, read_parsed, read_status, required_id,
 };
 use serde::{
     Deserializer as _,
@@ -151,7 +151,38 @@ pub fn found(body: &[u8]) -> Result<Vec<Post>, Failure> {
     Ok(found.filter_map(|item| read_status(item).ok()).collect())
 }
 
-/// The most posts of a search that are read. Mastodon finds as many.
+/// Reads the accounts that a search found, without those that cannot be read.
+///
+/// # Errors
+/// A [`Failure`] without an address if the body is not an object with a list of accounts.
+pub fn found_accounts(body: &[u8]) -> Result<Vec<Author>, Failure> {
+    let json = body::json(body)?;
+    let object = body::object(json)?;
+    if object
+        .get("accounts")
+        .is_none_or(|list| !list.get().starts_with('['))
+    {
+        return Err(body::not_what_was_asked(json, "what a search found"));
+    }
+    let found = object.list("accounts").into_iter().take(MAX_FOUND);
+    Ok(found.filter_map(read_account).collect())
+}
+
+/// Reads one account.
+///
+/// # Errors
+/// A [`Failure`] without an address if the body is not an account with an ID and a name.
+pub fn account(body: &[u8]) -> Result<Author, Failure> {
+    let body = body::json(body)?;
+    if !body.starts_with(b"{") {
+        return Err(body::not_what_was_asked(body, "an account"));
+    }
+    let raw: &RawValue =
+        serde_json::from_slice(body).map_err(|error| body::unreadable(body, &error))?;
+    read_account(raw).ok_or_else(|| body::not_what_was_asked(body, "an account"))
+}
+
+/// The most posts or accounts of a search that are read. Mastodon finds as many.
 pub const MAX_FOUND: usize = 40;
 
 /// Reads one post.

@@ -1,11 +1,11 @@
 //! Accounts as Mastodon shows them: those of this server, and authors of posts that were read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use driftline_core::social::Profile;
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    AccountId, Instance, LocalAccountId, StoreError, Tx, account, account_id, instance,
+    AccountId, Instance, InstanceId, LocalAccountId, StoreError, Tx, account, account_id, instance,
     local_account_id,
     social::{
         local_account::{self, LocalAccount},
@@ -13,6 +13,7 @@ use driftline_store::{
         relation::{self, FollowCounts},
     },
     timeline::{self, Viewer},
+    viewer::ReadableSources,
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -90,18 +91,25 @@ impl AccountEntities {
             .into_iter()
             .map(|instance| (instance.id, instance))
             .collect();
+        // What only others read says nothing to this viewer, who may know of the account by a server that made it up.
+        let readable = ReadableSources::load(tx, viewer)?.all();
+        let readable: HashSet<InstanceId> = readable.iter().map(|of| of.key.instance).collect();
+        let rank = |copy: &account::Account| {
+            let is_readable = readable.contains(&copy.instance);
+            // Its own instance knows it best.
+            (is_readable, copy.is_of_instance())
+        };
         let mut best: HashMap<AccountId, account::Account> = HashMap::new();
         for copy in account::by_ids(tx, &ids)? {
             // One that posts only name says nothing of itself.
             if copy.acct.is_empty() {
                 continue;
             }
-            // Its own instance knows it best.
-            match best.get(&copy.id) {
-                Some(other) if other.is_of_instance() || !copy.is_of_instance() => {}
-                _ => {
-                    best.insert(copy.id, copy);
-                }
+            if best
+                .get(&copy.id)
+                .is_none_or(|other| rank(other) < rank(&copy))
+            {
+                best.insert(copy.id, copy);
             }
         }
         let shown = best.values().filter_map(|account| {

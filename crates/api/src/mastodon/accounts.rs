@@ -155,6 +155,10 @@ struct Search {
     #[serde(default)]
     #[param(value_type = Option<bool>)]
     following: Option<Value>,
+    /// Whether the account of a name with a host of which the account does not know is asked of a server.
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    resolve: Option<Value>,
 }
 
 /// Accounts whose names begin with a text.
@@ -169,19 +173,42 @@ async fn search(
     address: Address,
     Params(search): Params<Search>,
 ) -> Result<Json<Entities>, ApiError> {
-    let account = caller.account.id;
+    let viewer = Viewer::Account(caller.account.id);
     let limit = number(search.limit.as_ref(), 40, 80)?;
     let offset = number(search.offset.as_ref(), 0, 10_000)?;
     let only_followed = is_true(search.following.as_ref());
-    let found = found(
-        &app,
-        Viewer::Account(account),
-        address,
-        search.q,
-        only_followed,
-    )
-    .await?;
+    if is_true(search.resolve.as_ref()) && offset == 0 {
+        resolve(&app, viewer, &address, &search.q).await?;
+    }
+    let found = found(&app, viewer, address, search.q, only_followed).await?;
     Ok(Json(found.into_iter().skip(offset).take(limit).collect()))
+}
+
+/// Fetches the account of a name with a host of which a viewer with an account does not know. What came of it is in the
+/// store, or is not known now.
+pub(super) async fn resolve(
+    app: &App,
+    viewer: Viewer,
+    address: &Address,
+    text: &str,
+) -> Result<(), ApiError> {
+    let name = text.trim().trim_start_matches('@');
+    let Some((_, host)) = name.split_once('@') else {
+        return Ok(());
+    };
+    if viewer == Viewer::Anonymous || host.eq_ignore_ascii_case(address.domain()) {
+        return Ok(());
+    }
+    let Some(key) = AcctKey::of(name, "") else {
+        return Ok(());
+    };
+    let id = AccountId::new(key.account_id());
+    // By what the viewer sees alone: whether others know of the account changes nothing.
+    let known = entities(app, viewer, address.clone(), move |_| Ok(vec![id])).await?;
+    if known.is_empty() {
+        let _ = app.mirror.fetch_account(viewer, name.to_owned()).await;
+    }
+    Ok(())
 }
 
 /// The accounts whose names begin so.

@@ -1,21 +1,23 @@
 //! The instance entities.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse as _, Response},
 };
-use driftline_core::audience::Audience;
-use driftline_mastodon::instance::{
-    AccountLimits, ActiveUsers, ApiVersions, Configuration, Contact, Instance, InstanceV1,
-    MediaLimits, Offers, PollLimits, Registrations, Stats, StatusLimits, Thumbnail, Translation,
-    Urls, UrlsV1, Usage, Vapid,
+use driftline_mastodon::{
+    escape_html,
+    instance::{
+        AccountLimits, ActiveUsers, ApiVersions, Configuration, Contact, Instance, InstanceV1,
+        MediaLimits, Offers, PollLimits, Registrations, Stats, StatusLimits, Thumbnail,
+        Translation, Urls, UrlsV1, Usage, Vapid,
+    },
 };
-use driftline_store::{InstanceId, source};
+use driftline_store::timeline::Viewer;
 
-use super::entities;
+use super::{entities, peers};
 use crate::{
     App,
     people::SignUpMode,
@@ -33,19 +35,19 @@ pub(super) async fn v1(
     State(app): State<Arc<App>>,
     address: Address,
 ) -> Result<Response, ApiError> {
-    let sources = app.store.read(source::list).await?;
     // Servers of hidden sources must not be told by the count.
-    let public = sources
-        .iter()
-        .filter(|source| source.audience == Audience::Public);
-    let instances: HashSet<InstanceId> = public.map(|source| source.instance.id).collect();
+    let known = app
+        .store
+        .read(|tx| peers::hosts_of_sources(tx, Viewer::Anonymous));
+    let known = known.await?;
+    let own = &app.own;
     let sign_up = app.people.sign_up.mode;
     let instance = InstanceV1 {
         uri: address.domain(),
-        title: TITLE,
-        short_description: DESCRIPTION,
-        description: DESCRIPTION,
-        email: "",
+        title: own.info.name(),
+        short_description: own.info.description(),
+        description: &escape_html(own.info.description()),
+        email: &own.maintainer_mail,
         version: VERSION,
         urls: UrlsV1 {
             streaming_api: &address.streaming(),
@@ -53,7 +55,7 @@ pub(super) async fn v1(
         stats: Stats {
             user_count: 0,
             status_count: 0,
-            domain_count: instances.len(),
+            domain_count: known.len(),
         },
         thumbnail: None,
         languages: &[],
@@ -78,10 +80,10 @@ pub(super) async fn v2(State(app): State<Arc<App>>, address: Address) -> Respons
     let streaming = address.streaming();
     let instance = Instance {
         domain: address.domain(),
-        title: TITLE,
+        title: app.own.info.name(),
         version: VERSION,
         source_url: env!("CARGO_PKG_REPOSITORY"),
-        description: DESCRIPTION,
+        description: app.own.info.description(),
         usage: Usage {
             users: ActiveUsers { active_month: 0 },
         },
@@ -109,7 +111,7 @@ pub(super) async fn v2(State(app): State<Arc<App>>, address: Address) -> Respons
         },
         api_versions: ApiVersions { mastodon: 2 },
         contact: Contact {
-            email: "",
+            email: &app.own.maintainer_mail,
             account: None,
         },
         rules: &[],
@@ -145,10 +147,6 @@ const LIMITS: Configuration<'static> = Configuration {
     },
     offers: None,
 };
-
-pub(crate) const TITLE: &str = "Driftline";
-pub(crate) const DESCRIPTION: &str =
-    "A complete, fresh copy of the timelines that its people care about.";
 
 /// Begins with the Mastodon version whose API this is: clients derive the supported requests from it.
 const VERSION: &str = concat!(

@@ -16,10 +16,12 @@ mod lists;
 mod local_references;
 mod markers;
 mod marks;
+mod nothing;
 mod notifications;
 mod own_account;
 mod page;
 mod page_query;
+mod peers;
 mod relations;
 mod search;
 mod status;
@@ -36,7 +38,7 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use filter_cache::FilterCache;
-pub(crate) use instance::{DESCRIPTION, TITLE};
+pub(crate) use peers::{PeerCache, known_hosts};
 pub(crate) use streaming::StatusJson;
 
 use crate::App;
@@ -55,6 +57,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(statuses::history))
         .routes(routes!(instance::v1))
         .routes(routes!(instance::v2))
+        .merge(peers::routes())
+        .merge(nothing::routes())
         .merge(own_account::routes())
         .merge(accounts::routes())
         .merge(lists::routes())

@@ -45,7 +45,8 @@ struct Query {
     /// Only accounts whom the account follows.
     #[param(value_type = Option<bool>)]
     following: Option<Value>,
-    /// Whether the post of an address that is not stored is asked of its server. Without a token it is not.
+    /// Whether the post of an address, or the account of a name with its host, of which the caller does not know is
+    /// asked of a server. Without a token it is not.
     #[param(value_type = Option<bool>)]
     resolve: Option<Value>,
 }
@@ -95,6 +96,9 @@ async fn search(
     }
     if is_of("accounts") && !text.starts_with('#') {
         let only_followed = is_true(query.following.as_ref());
+        if is_true(query.resolve.as_ref()) && offset == 0 {
+            accounts::resolve(&app, viewer, &address, &text).await?;
+        }
         let all = accounts::found(&app, viewer, address.clone(), text.clone(), only_followed);
         found.accounts = all.await?.into_iter().skip(offset).take(limit).collect();
     }

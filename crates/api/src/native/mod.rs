@@ -1,6 +1,7 @@
 //! Driftline's own routes.
 
 pub(crate) mod health;
+mod instances;
 pub(crate) mod session;
 pub mod sources;
 pub(crate) mod stream;
@@ -17,5 +18,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::metrics))
+        .merge(instances::routes())
         .merge(stream::routes())
 }

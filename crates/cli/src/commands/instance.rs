@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
-    ForgetInstance, ForgottenInstance, KnownInstance, ListInstances, LookUpsSeen, PlanForgetting,
-    ShowInstance, ShownInstance,
+    ForgetInstance, ForgottenInstance, KnownInstance, KnownInstanceInfo, ListInstances,
+    LookUpsSeen, PlanForgetting, ShowInstance, ShownInstance,
 };
 
 use crate::{
@@ -20,8 +20,10 @@ use crate::{
 pub enum Instance {
     /// List the servers that the store knows, with their posts, sources and credentials.
     List,
-    /// Show what a server honours of requests for its timelines, and which look-ups of single posts
-    /// it answers, as its answers have shown it.
+    /// Show what a server says of itself, what it honours of requests for its timelines, and which look-ups
+    /// of single posts it answers, as its answers have shown it.
+    ///
+    /// Of an author's host that no source reads, only that it is known is shown.
     Show(InstanceAddress),
     /// Forget a server: remove its sources, its credentials and its posts.
     Forget(Forget),
@@ -120,6 +122,20 @@ fn listed(instances: &Vec<KnownInstance>) -> Vec<String> {
     table::lines(instances.iter().map(|instance| {
         [
             left("SERVER", &instance.address),
+            left(
+                "NAME",
+                instance
+                    .info
+                    .as_ref()
+                    .map_or("-", |of| or_dash(of.said.name())),
+            ),
+            left(
+                "SOFTWARE",
+                instance
+                    .info
+                    .as_ref()
+                    .map_or_else(|| "-".to_owned(), software),
+            ),
             left("API", instance.api),
             right("POSTS", instance.posts),
             left("SOURCES", names(&instance.sources)),
@@ -128,8 +144,46 @@ fn listed(instances: &Vec<KnownInstance>) -> Vec<String> {
     }))
 }
 
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+fn software(of: &KnownInstanceInfo) -> String {
+    let words = [of.said.software_name(), of.said.version()];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    or_dash(&words.join(" ")).to_owned()
+}
+
+/// What a server says of itself: a line of each.
+fn described(of: &KnownInstanceInfo) -> Vec<String> {
+    let mut lines = vec![
+        format!("name: {}", or_dash(of.said.name())),
+        format!("software: {}", software(of)),
+        format!("maintainer: {}", or_dash(of.said.maintainer_name())),
+        format!("extensions: {}", or_dash(&of.said.extensions().join(", "))),
+    ];
+    lines.extend(
+        of.said
+            .description()
+            .lines()
+            .map(|line| format!("| {line}")),
+    );
+    lines
+}
+
 fn shown(of: &ShownInstance) -> Vec<String> {
-    let mut lines = table::lines(of.timelines.iter().map(|of| {
+    if !of.is_read {
+        let address = &of.address;
+        return vec![format!(
+            "{address}: no source reads it; it is known by its authors in what other servers showed"
+        )];
+    }
+    let mut lines = match &of.info {
+        Some(info) => described(info),
+        None => vec!["it has not said what it is yet".to_owned()],
+    };
+    lines.push(String::new());
+    lines.extend(table::lines(of.timelines.iter().map(|of| {
         let order = match (&of.order, &of.layout) {
             (Some(order), Some(layout)) => format!("{order}, {layout}"),
             (Some(order), None) => order.clone(),
@@ -145,7 +199,7 @@ fn shown(of: &ShownInstance) -> Vec<String> {
             right("LONGEST PAGE", of.longest_page),
             left("ORDER", order),
         ]
-    }));
+    })));
     for of in &of.timelines {
         if of.stable_ids == Some(false) {
             lines.push(format!(

@@ -9,9 +9,11 @@ use std::{
 
 use clap::Args;
 use driftline_api::{
+    ConfiguredInstance, OwnInstance,
     auth::Authorization,
     people::{People, SignUp, SignUpMode},
 };
+use driftline_core::social::MailAddress;
 use driftline_mirror::{Membership, PollersOptions};
 use driftline_net::Http;
 use driftline_runtime::{
@@ -31,7 +33,7 @@ use url::Url;
 
 use crate::{
     backup_record,
-    config::Config,
+    config::{Config, ServerSection},
     data_dir::{DataDir, holder_name},
     error::CliError,
     id_options::{IdOptions, start_id_service, thrift_address},
@@ -138,6 +140,7 @@ impl Serve {
         let http = HttpOptions {
             metrics,
             public_base,
+            own: own_instance(&config.server)?,
             authorization,
             people,
             ids_for_anyone: config.id.allow_remote,
@@ -290,6 +293,39 @@ pub fn check_share(share: Option<u32>) -> Result<(), CliError> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// What the server says of itself.
+///
+/// # Errors
+/// [`CliError::Usage`] if a text is too long, or holds what would be taken out of it.
+pub fn own_instance(server: &ServerSection) -> Result<OwnInstance, CliError> {
+    let mail = server.maintainer_mail.as_deref();
+    let mail = mail.map(|mail| {
+        let checked = MailAddress::new(mail);
+        checked.map_err(|error| CliError::usage(format!("server.maintainer_mail: {error}")))
+    });
+    let own = OwnInstance::new(ConfiguredInstance {
+        name: server.name.clone(),
+        description: server.description.clone(),
+        maintainer: server.maintainer.clone(),
+        maintainer_mail: mail.transpose()?.map(|mail| mail.as_str().to_owned()),
+    });
+    for (key, configured, shown) in [
+        ("name", &server.name, own.info.name()),
+        ("description", &server.description, own.info.description()),
+        ("maintainer", &server.maintainer, own.info.maintainer_name()),
+    ] {
+        if configured
+            .as_deref()
+            .is_some_and(|text| text.trim() != shown)
+        {
+            return Err(CliError::usage(format!(
+                "invalid server.{key}: it is too long, or holds control characters or such as turn the direction of text"
+            )));
+        }
+    }
+    Ok(own)
 }
 
 fn announce(listener: &TcpListener, json: bool) -> Result<(), CliError> {

@@ -33,6 +33,7 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
             .map(|_| ())
             .map_err(|error| named(config, &["server", "public_url"], &error)),
         serve::check_share(server.share),
+        serve::own_instance(server).map(|_| ()),
         DataDir::check(&config.store),
         config.http_options(false).map(|_| ()),
         refresh.plan().map(|_| ()),

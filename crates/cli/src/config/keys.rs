@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use driftline_api::OwnInstance;
 use driftline_core::{refresh::AgeTable, timeline::Settings};
 use driftline_mirror::{POLLING_SHARE, refresh::RefreshOptions};
 use driftline_net::Options;
@@ -51,6 +52,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             Key { path, default }
         }));
     };
+    let own = OwnInstance::default();
     section(
         "server",
         vec![
@@ -59,6 +61,10 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             ("server.token_env", Value::Null),
             ("server.token_file", Value::Null),
             ("server.share", json!(1)),
+            ("server.name", json!(own.info.name())),
+            ("server.description", json!(own.info.description())),
+            ("server.maintainer", Value::Null),
+            ("server.maintainer_mail", Value::Null),
         ],
     );
     section(

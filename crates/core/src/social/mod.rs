@@ -8,6 +8,7 @@ mod account_name;
 mod account_state;
 mod bidi;
 mod filter_settings;
+mod instance_info;
 mod list_settings;
 mod mail_address;
 mod mark;
@@ -28,6 +29,7 @@ pub use filter_settings::{
     FilterAction, FilterContext, FilterError, FilterKeyword, FilterSettings, MAX_FILTERS,
     MAX_KEYWORDS_PER_FILTER, MAX_POSTS_PER_FILTER,
 };
+pub use instance_info::{InstanceInfo, InstanceSelfDescription};
 pub use list_settings::{
     ListSettings, MAX_LIST_MEMBERS, MAX_LIST_TITLE_CHARS, MAX_LISTS, RepliesPolicy, TextError,
 };

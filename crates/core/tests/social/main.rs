@@ -1,6 +1,7 @@
 //! People: their names and secrets, and the machines of accounts and relations.
 
 mod diagrams;
+mod instance_info;
 mod machines;
 mod names;
 mod passphrases;

@@ -1,14 +1,15 @@
 //! Posts that are fetched by their addresses.
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind, LookUp},
+    answer::{Failure, FailureKind, LookUp},
     audience::Audience,
 };
+use driftline_store::Owner;
 use driftline_upstream::{Address, Upstream};
 use tokio::time::Instant;
 
 use super::{
-    Api, Duration, Fetched, HashMap, Known, Post, RECENT_MS, Source, StoreError, ThreadRequest,
+    Answered, Api, Duration, Fetched, HashMap, Known, RECENT_MS, Source, StoreError, ThreadRequest,
     Threads, Viewer, Wanted, connected, serves, source,
 };
 
@@ -17,14 +18,22 @@ impl Threads {
     /// `wait`. A source of the viewer's own is asked first, with its token, then the server of the address, if a
     /// source that is for the world is there. Nothing is asked for whoever has no account.
     pub async fn fetch_post_at(&self, viewer: Viewer, address: &str, wait: Duration) -> Fetched {
-        let end = Instant::now() + wait;
-        let requests = match self.requests_of(viewer, address).await {
-            Ok(requests) => requests,
+        match self.requests_of(viewer, address).await {
+            Ok(requests) => self.wait_for_first(requests, wait).await,
             Err(error) => {
                 tracing::warn!(%error, "a post was not fetched: the store failed");
-                return Fetched::NotNow;
+                Fetched::NotNow
             }
-        };
+        }
+    }
+
+    /// Sends requests in their order until one finds something; waits for all of them for at most `wait`.
+    pub(super) async fn wait_for_first(
+        &self,
+        requests: Vec<ThreadRequest>,
+        wait: Duration,
+    ) -> Fetched {
+        let end = Instant::now() + wait;
         let mut fetched = Fetched::Nothing;
         for request in requests {
             let left = end.saturating_duration_since(Instant::now());
@@ -49,44 +58,69 @@ impl Threads {
             return Ok(Vec::new());
         }
         let server = server.to_string();
+        let address = || address.to_owned();
+        let searched = Wanted::Search(address());
+        let looked_up = id.map(|id| Wanted::LookUp(address(), id));
+        let is_there = |source: &Source| source.instance.origin == server;
+        self.requests(viewer, owner, is_there, (searched, looked_up))
+            .await
+    }
+
+    /// What to send for a viewer: the search with the token of an own source, best one that is where it is looked
+    /// for, then the look-up there without one, if a source for the world is there.
+    pub(super) async fn requests(
+        &self,
+        viewer: Viewer,
+        owner: Owner,
+        is_there: impl Fn(&Source) -> bool,
+        (searched, looked_up): (Wanted, Option<Wanted>),
+    ) -> Result<Vec<ThreadRequest>, StoreError> {
         let store = &self.shared.store;
         let mut sources = store.read(move |tx| source::readable(tx, viewer)).await?;
         sources.retain(|source| source.instance.api == Api::Mastodon);
-        let is_there = |source: &Source| source.instance.origin == server;
         let own = sources
             .iter()
             .filter(|source| source.owner == owner && serves(source, source.instance.id));
         let own = own.min_by_key(|source| !is_there(source));
         let searched = own.map(|source| ThreadRequest {
             instance: source.instance.id,
-            wanted: Wanted::Search(address.to_owned()),
+            wanted: searched,
             source: Some(source.id),
         });
         let mut public = sources
             .iter()
             .filter(|source| source.audience == Audience::Public && is_there(source));
-        let looked_up = public.next().zip(id).map(|(source, id)| ThreadRequest {
-            instance: source.instance.id,
-            wanted: Wanted::LookUp(address.to_owned(), id),
-            source: None,
-        });
+        let looked_up = public
+            .next()
+            .zip(looked_up)
+            .map(|(source, wanted)| ThreadRequest {
+                instance: source.instance.id,
+                wanted,
+                source: None,
+            });
         Ok(searched.into_iter().chain(looked_up).collect())
     }
 }
 
 impl Wanted {
-    /// Asks for it: what is to be stored; `None` if the upstream has no answer.
+    /// Asks the server of that origin for it: what is to be stored; `None` if the upstream has no answer.
     pub(super) async fn ask(
         &self,
         client: &Upstream,
-    ) -> Result<Option<(Vec<Post>, AnswerHeaders)>, Failure> {
+        origin: &str,
+    ) -> Result<Option<Answered>, Failure> {
         let (address, found) = match self {
             Wanted::Thread(post) => {
                 let thread = client.thread(post).await?;
-                return Ok(thread.map(|thread| {
-                    let posts = connected(post, thread.ancestors, thread.descendants);
-                    (posts, thread.headers)
+                return Ok(thread.map(|thread| Answered {
+                    posts: connected(post, thread.ancestors, thread.descendants),
+                    account: None,
+                    headers: thread.headers,
                 }));
+            }
+            Wanted::SearchAccount(name) | Wanted::LookUpAccount(name) => {
+                let found = self.ask_for_account(client, name, origin).await;
+                return found.map(Some).map_err(of_one_address);
             }
             Wanted::Search(address) => (address, client.search(address).await),
             Wanted::LookUp(address, id) => {
@@ -101,7 +135,11 @@ impl Wanted {
         let (mut posts, headers) = found.map_err(of_one_address)?;
         posts.retain(|post| [&post.uri, &post.url].contains(&&Some(address.clone())));
         posts.truncate(1);
-        Ok(Some((posts, headers)))
+        Ok(Some(Answered {
+            posts,
+            account: None,
+            headers,
+        }))
     }
 }
 
@@ -140,9 +178,9 @@ fn of_one_address(failure: Failure) -> Failure {
     }
 }
 
-/// Addresses that are asked for with one credential at a time.
+/// Addresses and names that are asked for with one credential at a time.
 const MAX_RUNNING: usize = 2;
-/// Addresses that are remembered of one credential.
+/// Addresses and names that are remembered of one credential.
 const MAX_ADDRESSES: usize = 100;
 /// No post has a longer one.
 const MAX_ADDRESS: usize = 2_000;

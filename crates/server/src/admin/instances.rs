@@ -5,16 +5,17 @@ use std::collections::HashMap;
 use driftline_core::{post::PostKind, timeline::Machine};
 use driftline_runtime::CommandError;
 use driftline_store::{
-    InstanceId, SourceId, StoreError, Tx, Viewer, credential,
+    InstanceId, SourceId, StoreError, Tx, Viewer, author_hosts, credential,
     instance::{self, Instance},
+    instance_info::{self, StoredInstanceInfo},
     look_up_ability, machine,
     source::{self, Source},
 };
 use driftline_upstream::Address;
 
 use super::{
-    CredentialLookUps, Host, KnownInstance, ListInstances, LookUpsSeen, ShowInstance,
-    ShownInstance, TimelineAbilities, credentials::owned,
+    CredentialLookUps, Host, KnownInstance, KnownInstanceInfo, ListInstances, LookUpsSeen,
+    ShowInstance, ShownInstance, TimelineAbilities, credentials::owned,
 };
 
 /// The instances that a viewer may know of: those that only private sources of others read are left out.
@@ -43,12 +44,13 @@ pub(super) async fn list(
     _: ListInstances,
 ) -> Result<Vec<KnownInstance>, CommandError> {
     let viewer = host.viewer;
-    let (instances, posts, sources, credentials) = host
+    let (instances, posts, sources, credentials, mut said) = host
         .store
         .read(move |tx| {
             let (sources, credentials) = (source::readable(tx, viewer)?, owned(tx, viewer)?);
-            let posts = instance::post_counts(tx)?;
-            Ok::<_, StoreError>((readable(tx, viewer)?, posts, sources, credentials))
+            let (posts, said) = (instance::post_counts(tx)?, instance_info::all(tx)?);
+            let instances = readable(tx, viewer)?;
+            Ok::<_, StoreError>((instances, posts, sources, credentials, said))
         })
         .await?;
     let rows = instances.into_iter().map(|instance| {
@@ -60,18 +62,51 @@ pub(super) async fn list(
             posts: posts.get(&instance.id).copied().unwrap_or(0),
             sources: sources.map(|source| source.name.clone()).collect(),
             credentials: credentials.map(|it| it.name.clone()).collect(),
+            info: said.remove(&instance.id).map(known_info),
         }
     });
     Ok(rows.collect())
 }
 
-/// What an instance honours of the requests for its timelines.
+fn known_info(said: StoredInstanceInfo) -> KnownInstanceInfo {
+    KnownInstanceInfo {
+        said: said.info,
+        fetched_at_ms: said.fetched_at_ms,
+    }
+}
+
+/// An author's host that no source reads which the viewer may read.
+async fn show_author_host(host: &Host, address: &Address) -> Result<ShownInstance, CommandError> {
+    let viewer = host.viewer;
+    let known = host
+        .store
+        .read(move |tx| author_hosts::known_to(tx, viewer))
+        .await?;
+    let name = match address.port() {
+        Some(port) => format!("{}:{port}", address.host()),
+        None => address.host().to_owned(),
+    };
+    if !known.contains(&name) {
+        return Err(CommandError::usage(format!(
+            "no source reads {address}; `driftline source list` shows the servers that are read"
+        )));
+    }
+    Ok(ShownInstance {
+        address: address.to_string(),
+        info: None,
+        is_read: false,
+        timelines: Vec::new(),
+        look_ups: Vec::new(),
+    })
+}
+
+/// What an instance says of itself, and what it honours of the requests for its timelines.
 pub(super) async fn show(
     host: &Host,
     request: ShowInstance,
 ) -> Result<ShownInstance, CommandError> {
-    let address = Address::parse(&request.address).map_err(CommandError::usage)?;
-    let address = address.to_string();
+    let parsed = Address::parse(&request.address).map_err(CommandError::usage)?;
+    let address = parsed.to_string();
     let (origin, viewer) = (address.clone(), host.viewer);
     let sources = host
         .store
@@ -85,14 +120,15 @@ pub(super) async fn show(
         })
         .await?;
     let Some((_, first)) = sources.first() else {
-        return Err(CommandError::usage(format!(
-            "no source reads {address}; `driftline source list` shows the servers that are read"
-        )));
+        return show_author_host(host, &parsed).await;
     };
     let instance = first.instance.id;
-    let look_ups = host
+    let (look_ups, said) = host
         .store
-        .read(move |tx| look_ups(tx, instance, viewer))
+        .read(move |tx| {
+            let said = instance_info::all(tx)?.remove(&instance);
+            Ok::<_, StoreError>((look_ups(tx, instance, viewer)?, said))
+        })
         .await?;
     let running = match &host.pollers {
         Some(pollers) => pollers.progress().await,
@@ -109,6 +145,8 @@ pub(super) async fn show(
     timelines.sort_by(|a, b| (&a.timeline, &a.source).cmp(&(&b.timeline, &b.source)));
     Ok(ShownInstance {
         address,
+        info: said.map(known_info),
+        is_read: true,
         timelines,
         look_ups,
     })

@@ -32,11 +32,25 @@ fn searched_with(token: &str, address: &str) -> AskedPath {
     (Some(format!("Bearer {token}")), path)
 }
 
+/// The request for an account by its name with a host.
+pub(crate) fn searched_account(token: &str, name: &str) -> AskedPath {
+    let path = resolve(&format!("@{name}"));
+    (
+        Some(format!("Bearer {token}")),
+        format!("{path}&type=accounts"),
+    )
+}
+
+/// The request for a server's own account by its name.
+pub(crate) fn looked_up_account(name: &str) -> AskedPath {
+    (None, format!("/api/v1/accounts/lookup?acct={name}"))
+}
+
 fn looked_up(id: u64) -> AskedPath {
     (None, format!("/api/v1/statuses/{id}"))
 }
 
-fn found(posts: &[Value]) -> Value {
+pub(crate) fn found(posts: &[Value]) -> Value {
     json!({ "accounts": [], "statuses": posts, "hashtags": [] })
 }
 
@@ -49,11 +63,11 @@ fn at(address: &str, n: u64) -> Value {
 }
 
 impl Scene {
-    fn answers_page(&self, asked: AskedPath, answer: Value) {
+    pub(crate) fn answers_page(&self, asked: AskedPath, answer: Value) {
         self.upstream.pages.lock().insert(asked, answer);
     }
 
-    fn paths(&self) -> Vec<AskedPath> {
+    pub(crate) fn paths(&self) -> Vec<AskedPath> {
         self.upstream.asked_paths.lock().clone()
     }
 

@@ -34,6 +34,8 @@ pub(crate) fn routes() -> Router<Arc<Sim>> {
         .route("/api/v1/apps/verify_credentials", get(application))
         .route("/api/v1/instance", get(instance::first))
         .route("/api/v2/instance", get(instance::second))
+        .route("/.well-known/nodeinfo", get(instance::node_info_links))
+        .route("/nodeinfo/2.0", get(instance::node_info))
 }
 
 async fn timeline(Path(name): Path<String>, request: ApiRequest) -> Response {

@@ -96,6 +96,7 @@ pub fn remove(
         "delete from entry where source_id = $1 and instance_id = $2",
         "delete from gap where source_id = $1 and instance_id = $2",
         "delete from quarantine where source_id = $1 and instance_id = $2",
+        "delete from fetched_account where source_id = $1 and instance_id = $2",
         "delete from source where id = $1 and instance_id = $2",
     ] {
         tx.execute(sql, &[&held.id, &held.instance_id])?;

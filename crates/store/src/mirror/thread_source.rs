@@ -1,4 +1,5 @@
-//! The hidden sources of threads: posts that were fetched for whoever looked at a thread, or at an address.
+//! The hidden sources of threads: posts that were fetched for whoever looked at a thread, or at an address, and
+//! accounts that were fetched by their names.
 //!
 //! Each instance has one for the world, with what it shows to anybody, and one for each owner, with what it
 //! shows to that owner alone. They are polled by nobody, listed nowhere, and in no timeline: what is in them is found
@@ -8,7 +9,7 @@ use std::collections::HashSet;
 
 use driftline_core::{
     audience::Audience,
-    post::{Post, Visibility},
+    post::{Author, Post, Visibility},
     refresh::Policy,
     timeline::Settings,
 };
@@ -24,6 +25,7 @@ use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, SourceKey, from_sql, sql},
     posts::{
+        account,
         instance::{self, Instance},
         post,
         rehash::HashStored,
@@ -204,4 +206,31 @@ pub fn store(
     // Those that are stored since before the store knew what they reply to.
     post::set_replies(tx, instance_id, posts.into_iter())?;
     Ok(new)
+}
+
+/// Stores an account that was fetched by its name for those, so that they know of it without a post. To be written
+/// below [`source::root`] of their hidden source. Returns whether it had not been fetched for them; `false` for one
+/// without a name.
+pub fn store_account(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    account: &Author,
+) -> Result<bool, StoreError> {
+    let held = LockedSource::load(tx, source, None)?;
+    if account.acct.is_empty() {
+        return Ok(false);
+    }
+    let instance_id = held.instance_id;
+    instance::hold(tx, instance_id)?;
+    let known = account::Known::load(tx, instance_id, [&account.id])?;
+    let stored = account::store(tx, instance_id, known, [account], [])?;
+    let Some(stored) = stored.of(account) else {
+        return Ok(false);
+    };
+    let added = tx.execute(
+        "insert into fetched_account (source_id, acct_id, instance_id) values ($1, $2, $3)
+         on conflict ({key source_id, acct_id + instance_id}) do nothing",
+        &[&source.id(), &stored.acct_id, &instance_id],
+    )?;
+    Ok(added == 1)
 }

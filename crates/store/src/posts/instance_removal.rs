@@ -105,7 +105,13 @@ pub fn remove(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError>
             return Ok(false);
         }
     }
-    for table in ["claim_lease", "outbox", "learned_state", "object_uri"] {
+    for table in [
+        "claim_lease",
+        "outbox",
+        "learned_state",
+        "instance_info",
+        "object_uri",
+    ] {
         let rows = format!("delete from {table} where instance_id = $1");
         tx.execute(&rows, &[&id])?;
     }

@@ -2,10 +2,12 @@
 
 pub mod account;
 pub(crate) mod alias;
+pub mod author_hosts;
 pub mod export;
 pub mod find;
 pub mod history;
 pub mod instance;
+pub mod instance_info;
 pub mod instance_removal;
 pub(crate) mod object_uri;
 pub(crate) mod post;

@@ -116,15 +116,17 @@ fn an_instance_is_forgotten_with_all_that_hangs_from_it() {
     });
 }
 
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 20] = [
     "account",
     "claim_lease",
     "count_history",
     "credential",
     "entry",
     "entry_alias",
+    "fetched_account",
     "freshness",
     "gap",
+    "instance_info",
     "learned_state",
     "library",
     "look_up_ability",

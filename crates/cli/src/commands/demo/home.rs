@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::Router;
 use driftline_api::{
+    OwnInstance,
     auth::{Authorization, PassphraseHasher, TokenKeys},
     people::People,
 };
@@ -101,6 +102,7 @@ pub(super) async fn read(
     let router = daemon.router(HttpOptions {
         metrics: None,
         public_base: None,
+        own: OwnInstance::default(),
         authorization: Authorization::Closed,
         people,
         ids_for_anyone: false,

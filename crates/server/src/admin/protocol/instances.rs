@@ -1,6 +1,6 @@
 //! Requests about instances.
 
-use driftline_core::{api::Api, timeline::Honoured};
+use driftline_core::{api::Api, social::InstanceInfo, timeline::Honoured};
 use serde::{Deserialize, Serialize};
 
 /// List the instances that the store knows.
@@ -20,6 +20,19 @@ pub struct KnownInstance {
     pub sources: Vec<String>,
     /// The credentials that its posts are refreshed with.
     pub credentials: Vec<String>,
+    /// What it says of itself, once it did.
+    #[serde(default)]
+    pub info: Option<KnownInstanceInfo>,
+}
+
+/// What an instance says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownInstanceInfo {
+    /// What it says.
+    #[serde(flatten)]
+    pub said: InstanceInfo,
+    /// When it said so, Unix ms.
+    pub fetched_at_ms: i64,
 }
 
 /// Show what an instance honours of the requests for its timelines.
@@ -32,8 +45,14 @@ pub struct ShowInstance {
 /// What an instance honours, as the answers to its sources have shown it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownInstance {
-    /// Its address.
+    /// Its address; of an author's host, which no source reads, the one that it most likely has.
     pub address: String,
+    /// What it says of itself, once it did.
+    #[serde(default)]
+    pub info: Option<KnownInstanceInfo>,
+    /// Whether a source reads it; else it is known by its authors alone.
+    #[serde(default)]
+    pub is_read: bool,
     /// The timelines that are mirrored, by name.
     pub timelines: Vec<TimelineAbilities>,
     /// What look-ups of single posts found, by credential.

@@ -50,6 +50,26 @@ pub(super) async fn second(request: ApiRequest) -> Response {
     }))
 }
 
+pub(super) async fn node_info_links(request: ApiRequest) -> Response {
+    let host = request.host();
+    ok(&json!({ "links": [{
+        "rel": "http://nodeinfo.diaspora.software/ns/schema/2.0",
+        "href": format!("http://{host}/nodeinfo/2.0"),
+    }] }))
+}
+
+pub(super) async fn node_info(_: ApiRequest) -> Response {
+    ok(&json!({
+        "version": "2.0",
+        "software": { "name": "driftline-sim", "version": env!("CARGO_PKG_VERSION") },
+        "protocols": ["activitypub"],
+        "services": { "inbound": [], "outbound": [] },
+        "openRegistrations": false,
+        "usage": { "users": {} },
+        "metadata": { "maintainer": { "name": MAINTAINER } },
+    }))
+}
+
 fn configuration(request: &ApiRequest) -> serde_json::Value {
     json!({
         "urls": { "streaming": streaming(request) },
@@ -68,4 +88,5 @@ fn streaming(request: &ApiRequest) -> String {
 }
 
 const TITLE: &str = "A simulated server";
+const MAINTAINER: &str = "Nobody";
 const VERSION: &str = "4.4.0";

@@ -28,13 +28,13 @@ mod thread;
 use std::collections::HashSet;
 
 use driftline_core::post::Visibility;
-use driftline_db::Tx;
+use driftline_db::{Column, DbError, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{AccountId, InstanceId, LocalId, SourceId, SourceKey, from_sql},
+    id_types::{AccountId, InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
     reservation::Bound,
-    viewer::ReadableSources,
+    viewer::{ReadableSource, ReadableSources},
 };
 
 use places::{PlaceStream, read};
@@ -201,7 +201,8 @@ pub fn by_author(
     home(tx, range, viewer, &takes, picks)
 }
 
-/// Which of those accounts a viewer may know of: the authors of posts that it may read.
+/// Which of those accounts a viewer may know of: the authors of posts that it may read, and those that were
+/// fetched for it by their names.
 pub fn known_authors(
     tx: &mut Tx<'_>,
     authors: &[AccountId],
@@ -211,8 +212,31 @@ pub fn known_authors(
     if authors.is_empty() || sources.is_empty() {
         return Ok(HashSet::new());
     }
-    let known = places::authors_of(tx, authors, &sources)?;
+    let mut known = places::authors_of(tx, authors, &sources)?;
+    known.extend(fetched(tx, authors, &sources)?);
     Ok(known.into_iter().map(from_sql).collect::<Result<_, _>>()?)
+}
+
+/// Those of these accounts that were fetched by their names for hidden sources among these.
+fn fetched(
+    tx: &mut Tx<'_>,
+    accounts: &[AccountId],
+    sources: &[ReadableSource],
+) -> Result<Vec<i64>, DbError> {
+    let hidden = || sources.iter().filter(|source| source.is_of_threads);
+    if hidden().next().is_none() {
+        return Ok(Vec::new());
+    }
+    tx.query(
+        "select distinct acct_id from fetched_account
+         where acct_id {in $1} and source_id {in $2} and instance_id {in $3}",
+        &[
+            &Column::i64(accounts.iter().map(|id| sql(*id))),
+            &Column::i64(hidden().map(|source| source.key.id())),
+            &Column::i64(hidden().map(|source| source.key.instance_id())),
+        ],
+        |row| row.i64("acct_id"),
+    )
 }
 
 /// The timeline of a source; empty if there is none that this viewer may read.

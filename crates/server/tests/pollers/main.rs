@@ -23,6 +23,9 @@ use driftline_store::{
     testing,
 };
 
+/// What servers say of themselves.
+mod instance_watch;
+
 struct World {
     _sim: SimServer,
     _fresh: Fresh,

@@ -1,0 +1,46 @@
+//! The hosts of authors: they have no rows, but are in the authors' names.
+
+use std::collections::{BTreeSet, HashMap};
+
+use driftline_db::Tx;
+
+use super::timeline;
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, from_sql},
+    viewer::Viewer,
+};
+
+/// The hosts of the authors whom a viewer may know of, in order, with their ports where the names have them; at
+/// most [`MAX_HOSTS`]. Reads the names of all accounts.
+pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<BTreeSet<String>, StoreError> {
+    let mut known = BTreeSet::new();
+    let mut after = String::new();
+    while known.len() < MAX_HOSTS {
+        let page = tx.query(
+            "select distinct acct_key, acct_id from account
+             where acct_key > $1 order by acct_key limit $2",
+            &[&after, &BATCH],
+            |row| Ok((row.text("acct_key")?, from_sql(row.i64("acct_id")?)?)),
+        )?;
+        let Some((last, _)) = page.last() else { break };
+        after.clone_from(last);
+        let with_host = page.iter().filter_map(|(key, id)| {
+            let (_, host) = key.rsplit_once('@')?;
+            Some((*id, host))
+        });
+        // One author of a host is enough.
+        let hosts: HashMap<AccountId, &str> = with_host
+            .filter(|(_, host)| !host.is_empty() && !known.contains(*host))
+            .collect();
+        let authors: Vec<AccountId> = hosts.keys().copied().collect();
+        for author in timeline::known_authors(tx, &authors, viewer)? {
+            known.extend(hosts.get(&author).map(|host| (*host).to_owned()));
+        }
+    }
+    Ok(known)
+}
+
+/// The most hosts that are looked for.
+pub const MAX_HOSTS: usize = 10_000;
+const BATCH: i64 = 1_000;
