@@ -2,20 +2,21 @@ use std::sync::{Arc, OnceLock};
 
 use driftline_core::{audience::Audience, feed::ChangeKind, post::Visibility};
 use driftline_store::{
-    Owner, SourceId, Viewer,
+    InstanceId, Owner, SourceId, Viewer,
     change_feed::{Change, FeedSource},
 };
 use serde::Serialize;
-use tokio::sync::OnceCell;
 
 use super::PostRecord;
-use crate::mastodon::StatusJson;
+use crate::mastodon::SharedMessages;
 
 /// A change of a source's post.
 #[derive(Debug)]
 pub struct FeedEvent {
     /// The source.
     pub source: SourceId,
+    /// The source's instance.
+    pub instance: InstanceId,
     /// The source's name.
     pub source_name: Arc<str>,
     /// Whether the world may read the source.
@@ -25,8 +26,8 @@ pub struct FeedEvent {
     /// What changed.
     pub change: Change,
     json: OnceLock<String>,
-    /// Its status as Mastodon's streams tell it.
-    pub(crate) status: OnceCell<Option<StatusJson>>,
+    /// What Mastodon's streams tell of it, the same to all who have no account.
+    pub(crate) shared: SharedMessages,
 }
 
 /// Who may read a source.
@@ -69,12 +70,13 @@ impl FeedEvent {
     pub(super) fn new(source: &FeedSource, source_name: Arc<str>, change: Change) -> Self {
         Self {
             source: source.key.id,
+            instance: source.key.instance,
             source_name,
             is_public: source.audience == Audience::Public,
             readers: SourceReaders::of(source),
             change,
             json: OnceLock::new(),
-            status: OnceCell::new(),
+            shared: SharedMessages::default(),
         }
     }
 

@@ -39,7 +39,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use filter_cache::FilterCache;
 pub(crate) use peers::{PeerCache, known_hosts};
-pub(crate) use streaming::StatusJson;
+pub(crate) use streaming::SharedMessages;
 
 use crate::App;
 

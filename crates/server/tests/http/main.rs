@@ -4,6 +4,7 @@
 
 mod attack;
 mod connections;
+mod copies;
 mod description;
 mod filters;
 mod health;

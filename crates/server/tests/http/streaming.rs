@@ -24,10 +24,14 @@ use crate::{
 
 const TOKEN: &str = "an-operators-token-of-some-length-1";
 
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    async fn open(world: &World, query: &str, protocol: Option<&str>) -> Result<Socket, u16> {
+    pub(crate) async fn open(
+        world: &World,
+        query: &str,
+        protocol: Option<&str>,
+    ) -> Result<Socket, u16> {
         let url = world.base.replace("http://", "ws://");
         let mut request = format!("{url}/api/v1/streaming{query}")
             .into_client_request()
@@ -63,7 +67,7 @@ impl Socket {
     }
 
     /// The event and its payload, which may be JSON.
-    async fn told(&mut self) -> (Value, Value, Value) {
+    pub(crate) async fn told(&mut self) -> (Value, Value, Value) {
         let told = self.next().await.expect("a message");
         let payload = told["payload"].as_str().unwrap();
         let status = serde_json::from_str(payload).ok().filter(Value::is_object);

@@ -3,8 +3,6 @@ use driftline_store::{LocalId, timeline::Viewer};
 
 use crate::feed::FeedEvent;
 
-use super::message::StatusJson;
-
 /// What a client subscribes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Channel {
@@ -85,17 +83,5 @@ impl Channel {
                     && change.kind != ChangeKind::Left
             }
         }
-    }
-
-    /// Whether a status is told there to a viewer without an account.
-    pub(super) fn tells(self, viewer: Viewer, status: &StatusJson) -> bool {
-        let is_there = match self.timeline {
-            Timeline::Public | Timeline::Remote if viewer == Viewer::Operator => {
-                status.is_in_operators
-            }
-            Timeline::Public | Timeline::Remote => status.is_in_public,
-            Timeline::Local | Timeline::List(_) | Timeline::User | Timeline::Notifications => true,
-        };
-        is_there && (status.has_media || !self.only_media)
     }
 }

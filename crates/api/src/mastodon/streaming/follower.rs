@@ -14,7 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{
     channel::{Channel, Timeline},
-    message::{Message, message},
+    message::{Message, messages},
     sse::everything,
 };
 use crate::{
@@ -116,9 +116,14 @@ impl Follower {
         match happening {
             Happening::Event(event) => {
                 for channel in &self.channels {
-                    let message = message(&self.app, self.viewer, *channel, &event).await;
+                    let messages = messages(&self.app, self.viewer, *channel, &event).await;
                     // It is logged; the client comes back.
-                    told.extend(message.ok()?.map(|message| (*channel, message)));
+                    told.extend(
+                        messages
+                            .ok()?
+                            .into_iter()
+                            .map(|message| (*channel, message)),
+                    );
                 }
             }
             Happening::Look => {
@@ -130,6 +135,7 @@ impl Follower {
                         let message = Message {
                             event: "notification",
                             payload: payload.clone(),
+                            has_media: false,
                         };
                         told.push((*channel, message));
                     }

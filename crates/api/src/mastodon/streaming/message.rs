@@ -1,187 +1,214 @@
-use std::slice;
-
 use driftline_core::feed::ChangeKind;
 use driftline_mastodon::has_media;
 use driftline_store::{
-    LocalAccountId, LocalId, StoreError, Tx, instance,
-    timeline::{self, Range, Stretch, Viewer},
+    LocalId, SourceKey, StoreError, Tx, instance,
+    timeline::{self, PostKey, Range, Stretch, Viewer},
     viewer::ReadableSources,
 };
+use tokio::sync::OnceCell;
 
 use super::channel::{Channel, Timeline};
 use crate::{
     App,
     feed::FeedEvent,
-    mastodon::{
-        answer, home, list_timeline,
-        local_references::{LocalReferences, Unmapped},
-        status::Shown,
-        timelines,
-        view::View,
-    },
+    mastodon::{answer, home, list_timeline, local_references::Unmapped, timelines, view::View},
     transport::ApiError,
 };
 
 /// A message of a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Message {
     /// Mastodon's name of what happened.
     pub(super) event: &'static str,
     /// A status, or a deleted one's ID.
     pub(super) payload: String,
-}
-
-/// A status as it is told.
-#[derive(Debug)]
-pub(crate) struct StatusJson {
-    json: String,
-    /// Whether the world's public timeline shows it at this ID.
-    pub(super) is_in_public: bool,
-    /// Whether the operator's public timeline does.
-    pub(super) is_in_operators: bool,
+    /// Whether it is a status with media.
     pub(super) has_media: bool,
 }
 
-/// What a channel tells a viewer of a change, if anything.
-pub(super) async fn message(
+/// What streams tell of a change to those who have no account, written once for all of them.
+#[derive(Debug, Default)]
+pub(crate) struct SharedMessages {
+    world: OnceCell<Vec<Message>>,
+    operators: OnceCell<Vec<Message>>,
+    source: OnceCell<Vec<Message>>,
+}
+
+/// What a channel tells a viewer of a change.
+pub(super) async fn messages(
     app: &App,
     viewer: Viewer,
     channel: Channel,
     event: &FeedEvent,
-) -> Result<Option<Message>, ApiError> {
+) -> Result<Vec<Message>, ApiError> {
     if !channel.may_tell(viewer, event) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let id = event.change.row.id;
-    if let Some(account) = viewer.account() {
-        return to_account(app, account, channel, event).await;
+    if viewer.account().is_some() {
+        return told(app, viewer, channel, event).await;
     }
-    let name = match event.change.kind {
-        ChangeKind::New => "update",
-        ChangeKind::Edit => "status.update",
-        ChangeKind::Delete | ChangeKind::Left => {
-            let payload = id.to_string();
-            return Ok(Some(Message {
-                event: "delete",
-                payload,
-            }));
-        }
+    let shared = match channel.timeline {
+        Timeline::List(_) => &event.shared.source,
+        _ if viewer == Viewer::Operator => &event.shared.operators,
+        _ => &event.shared.world,
     };
-    let status = event.status.get_or_try_init(async || status(app, id).await);
-    let status = status.await?.as_ref();
-    Ok(status
-        .filter(|status| channel.tells(viewer, status))
-        .map(|status| Message {
-            event: name,
-            payload: status.json.clone(),
-        }))
+    let all = Channel {
+        only_media: false,
+        ..channel
+    };
+    let messages = shared.get_or_try_init(async || told(app, viewer, all, event).await);
+    let messages = messages.await?.iter();
+    let is_told =
+        |message: &&Message| !channel.only_media || message.has_media || message.event == DELETE;
+    Ok(messages.filter(is_told).cloned().collect())
 }
 
-/// What a timeline of an account tells of a change: of a new post or an edit, if it shows the post at this entry,
-/// as it shows it; of what is gone, if the account may read the source.
-async fn to_account(
+async fn told(
     app: &App,
-    account: LocalAccountId,
+    viewer: Viewer,
     channel: Channel,
     event: &FeedEvent,
-) -> Result<Option<Message>, ApiError> {
-    let (id, source, now_ms) = (event.change.row.id, event.source, app.people.now_ms());
-    let viewer = Viewer::Account(account);
-    let name = match event.change.kind {
-        ChangeKind::New => "update",
-        ChangeKind::Edit => "status.update",
-        ChangeKind::Delete | ChangeKind::Left => {
-            let read = move |tx: &mut Tx<'_>| ReadableSources::load(tx, viewer);
-            let readable = app.store.read(read).await.map_err(StoreError::from)?;
-            return Ok(readable.of(source).map(|_| Message {
-                event: "delete",
-                payload: id.to_string(),
-            }));
-        }
+) -> Result<Vec<Message>, ApiError> {
+    let told = Told {
+        view: View::of(app, viewer),
+        channel,
+        entry: event.change.row.id,
+        source: SourceKey {
+            id: event.source,
+            instance: event.instance,
+        },
+        post: event.change.row.post_id,
+        kind: event.change.kind,
+        now_ms: app.people.now_ms(),
     };
-    let view = View::of(app, viewer);
-    let shown = answer::read(app, move |tx| {
-        if ReadableSources::load(tx, viewer)?.of(source).is_none() {
-            return Ok((None, Unmapped::new()));
-        }
-        let posts = stretch(tx, account, channel, &only(id), now_ms)?.posts;
-        let Some(post) = posts.first() else {
-            return Ok((None, Unmapped::new()));
-        };
-        let Some(instance) = instance::by_id(tx, post.instance)? else {
-            return Ok((None, Unmapped::new()));
-        };
-        let (body, unmapped) = view.status(tx, post, &instance)?;
-        Ok((String::from_utf8(body).ok(), unmapped))
-    });
-    Ok(shown.await?.map(|json| Message {
-        event: name,
-        payload: one_line(&json),
-    }))
+    answer::read(app, move |tx| told.messages(tx)).await
 }
 
-/// A part of the timeline of an account's channel, as pages have it.
-fn stretch(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
+/// A change, as a timeline tells it.
+#[derive(Clone)]
+struct Told {
+    view: View,
     channel: Channel,
-    range: &Range,
+    entry: LocalId,
+    source: SourceKey,
+    post: LocalId,
+    kind: ChangeKind,
     now_ms: i64,
-) -> Result<Stretch, StoreError> {
-    let nothing = || Stretch {
-        posts: Vec::new(),
-        rest: None,
-    };
-    let only_media = channel.only_media;
-    match channel.timeline {
-        Timeline::Public | Timeline::Remote => {
-            timelines::public_stretch(tx, range, Viewer::Account(account), only_media, now_ms)
+}
+
+impl Told {
+    /// Of a new post, or an edit, if the timeline shows the post at this entry; of what else changes of a post that it
+    /// shows at a copy's place; of what is gone. Nothing of what is in a source that its viewer may not read.
+    fn messages(&self, tx: &mut Tx<'_>) -> Result<(Vec<Message>, Unmapped), StoreError> {
+        let mut unmapped = Unmapped::new();
+        let mut messages = Vec::new();
+        let viewer = self.view.viewer;
+        if ReadableSources::load(tx, viewer)?
+            .of(self.source.id)
+            .is_none()
+        {
+            return Ok((messages, unmapped));
         }
-        Timeline::User => home::stretch(tx, account, range, only_media, now_ms),
-        Timeline::List(list) => {
-            let found = list_timeline::stretch(tx, account, list, range, only_media, now_ms)?;
-            // It may be gone since the stream began.
-            Ok(found.unwrap_or_else(nothing))
+        let is_end = matches!(self.kind, ChangeKind::Delete | ChangeKind::Left);
+        let name = match self.kind {
+            ChangeKind::New => "update",
+            ChangeKind::Edit | ChangeKind::Delete | ChangeKind::Left => UPDATE,
+        };
+        let shown = self.at(tx, self.entry, name, &mut unmapped)?;
+        if let Some((message, _)) = shown {
+            messages.push(message);
+            return Ok((messages, unmapped));
         }
-        Timeline::Local | Timeline::Notifications => Ok(nothing()),
+        if is_end {
+            messages.push(deleted(self.entry));
+        }
+        if self.is_of_source() {
+            return Ok((messages, unmapped));
+        }
+        let key = PostKey {
+            post: self.post,
+            instance: self.source.instance,
+        };
+        for place in timeline::places_of_copies(tx, key, viewer)? {
+            match self.at(tx, place, UPDATE, &mut unmapped)? {
+                // If another copy's content is shown, this one changes nothing.
+                Some((message, content)) if is_end || content == self.post => {
+                    messages.push(message);
+                }
+                None if is_end => messages.push(deleted(place)),
+                Some(_) | None => {}
+            }
+        }
+        Ok((messages, unmapped))
+    }
+
+    /// What the timeline shows at a place, with the copy whose content it is.
+    fn at(
+        &self,
+        tx: &mut Tx<'_>,
+        place: LocalId,
+        event: &'static str,
+        unmapped: &mut Unmapped,
+    ) -> Result<Option<(Message, LocalId)>, StoreError> {
+        let posts = self.stretch(tx, &only(place))?.posts;
+        let Some(post) = posts.first() else {
+            return Ok(None);
+        };
+        let Some(instance) = instance::by_id(tx, post.instance)? else {
+            return Ok(None);
+        };
+        let (body, missing) = self.view.status(tx, post, &instance)?;
+        unmapped.extend(missing);
+        let message = String::from_utf8(body).ok().map(|json| Message {
+            event,
+            payload: one_line(&json),
+            has_media: has_media(&post.raw),
+        });
+        Ok(message.map(|message| (message, post.post_id)))
+    }
+
+    /// Whether the channel is a source's own timeline.
+    fn is_of_source(&self) -> bool {
+        self.view.viewer.account().is_none() && matches!(self.channel.timeline, Timeline::List(_))
+    }
+
+    /// A part of the channel's timeline, as pages have it.
+    fn stretch(&self, tx: &mut Tx<'_>, range: &Range) -> Result<Stretch, StoreError> {
+        let (viewer, only_media, now_ms) = (self.view.viewer, self.channel.only_media, self.now_ms);
+        let whole = |posts| Stretch { posts, rest: None };
+        let Some(account) = viewer.account() else {
+            return Ok(whole(match self.channel.timeline {
+                Timeline::Public | Timeline::Remote => timeline::public(tx, range, viewer)?,
+                Timeline::List(_) => timeline::source(tx, self.source, range, viewer)?,
+                _ => Vec::new(),
+            }));
+        };
+        match self.channel.timeline {
+            Timeline::Public | Timeline::Remote => {
+                timelines::public_stretch(tx, range, viewer, only_media, now_ms)
+            }
+            Timeline::User => home::stretch(tx, account, range, only_media, now_ms),
+            Timeline::List(list) => {
+                let found = list_timeline::stretch(tx, account, list, range, only_media, now_ms)?;
+                // It may be gone since the stream began.
+                Ok(found.unwrap_or_else(|| whole(Vec::new())))
+            }
+            Timeline::Local | Timeline::Notifications => Ok(whole(Vec::new())),
+        }
+    }
+}
+
+fn deleted(id: LocalId) -> Message {
+    Message {
+        event: DELETE,
+        payload: id.to_string(),
+        has_media: false,
     }
 }
 
 /// An event is one line.
 fn one_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
-}
-
-/// The status of an entry; `None` if it may not be shown, or no more.
-async fn status(app: &App, id: LocalId) -> Result<Option<StatusJson>, ApiError> {
-    answer::read(app, move |tx| written(tx, id)).await
-}
-
-fn written(tx: &mut Tx<'_>, id: LocalId) -> Result<(Option<StatusJson>, Unmapped), StoreError> {
-    let Some(post) = timeline::status(tx, id, Viewer::Operator)? else {
-        return Ok((None, Vec::new()));
-    };
-    let is_in_public = is_in(tx, id, Viewer::Anonymous)?;
-    let is_in_operators = is_in_public || is_in(tx, id, Viewer::Operator)?;
-    let Some(instance) = instance::by_id(tx, post.instance)? else {
-        return Ok((None, Vec::new()));
-    };
-    let shown = Shown::status(&post, &instance);
-    let (local, unmapped) = LocalReferences::find(tx, slice::from_ref(&shown), Viewer::Anonymous)?;
-    let mut body = Vec::new();
-    shown.write(&mut body, &local, None);
-    let status = String::from_utf8(body).ok().map(|json| StatusJson {
-        json: one_line(&json),
-        is_in_public,
-        is_in_operators,
-        has_media: has_media(&post.raw),
-    });
-    Ok((status, unmapped))
-}
-
-/// Whether a viewer's public timeline shows a post at this ID.
-fn is_in(tx: &mut Tx<'_>, id: LocalId, viewer: Viewer) -> Result<bool, StoreError> {
-    Ok(!timeline::public(tx, &only(id), viewer)?.is_empty())
 }
 
 /// The part of a timeline that has this ID alone.
@@ -193,3 +220,6 @@ fn only(id: LocalId) -> Range {
         ..Range::default()
     }
 }
+
+const UPDATE: &str = "status.update";
+const DELETE: &str = "delete";

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use message::StatusJson;
+pub(crate) use message::SharedMessages;
 
 use crate::App;
 

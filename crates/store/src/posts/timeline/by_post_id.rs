@@ -121,6 +121,33 @@ pub fn copies_of(
     Ok(found)
 }
 
+/// The places at which timelines of several sources may have shown other copies of a post to a viewer, the lowest
+/// first, whether or not they still do.
+pub fn places_of_copies(
+    tx: &mut Tx<'_>,
+    key: PostKey,
+    viewer: Viewer,
+) -> Result<Vec<LocalId>, StoreError> {
+    let readable = ReadableSources::load(tx, viewer)?;
+    if readable.instances().len() < 2 {
+        return Ok(Vec::new());
+    }
+    let mut posts = stored::by_ids(tx, &[sql(key.post)], Some(&[sql(key.instance)]))?;
+    Copies::load(tx, &mut posts, &readable)?;
+    posts.remove(&sql(key.post));
+    let entries = entries::entries(tx, &posts.values())?;
+    let known = entries.iter().filter(|entry| {
+        let found = posts.get(&entry.post_id);
+        found.is_some_and(|found| entry.is_readable(&readable, found))
+    });
+    let public = posts.values().filter(|found| found.has_public_place);
+    let public = public.map(|found| sql(found.post.public_id));
+    let mut places: Vec<i64> = known.map(|entry| entry.place).chain(public).collect();
+    places.sort_unstable();
+    places.dedup();
+    Ok(places.into_iter().map(from_sql).collect::<Result<_, _>>()?)
+}
+
 /// The stored posts of an instance that have those IDs there, whoever may see them.
 pub fn keys(
     tx: &mut Tx<'_>,

@@ -40,7 +40,7 @@ use crate::{
 use places::{PlaceStream, read};
 
 pub use crate::viewer::Viewer;
-pub use by_post_id::{PostKey, by_post_ids, copies_of, keys};
+pub use by_post_id::{PostKey, by_post_ids, copies_of, keys, places_of_copies};
 pub(crate) use entries::Standing;
 pub use named::named;
 pub use status::{at_its_place, status};
