@@ -5,12 +5,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{
-    answer::{Failure, FailureKind},
-    api::Api,
-    quota::QuotaPurpose,
-    social::InstanceInfo,
-};
+use driftline_core::{answer::Failure, api::Api, quota::QuotaPurpose, social::InstanceInfo};
 use driftline_runtime::{FaultLogs, Weight, now_ms, random};
 use driftline_store::{
     InstanceId, Store, StoreError,
@@ -205,9 +200,7 @@ impl Watcher {
             match client.inquire(&mut inquiry).await {
                 Ok(headers) => quota.answered(charge, 0, &headers).await?,
                 Err(failure) => {
-                    quota
-                        .failed(charge, &of_this_request(failure.clone()))
-                        .await?;
+                    quota.failed(charge, &failure).await?;
                     return Ok(Outcome::Failed(failure));
                 }
             }
@@ -216,17 +209,6 @@ impl Watcher {
             Some(info) => Outcome::Said(Box::new(info)),
             None => Outcome::Silent,
         })
-    }
-}
-
-/// A refusal here proves nothing about what may be read without a token elsewhere.
-fn of_this_request(failure: Failure) -> Failure {
-    match failure.kind {
-        FailureKind::Unauthorized => Failure {
-            kind: FailureKind::Forbidden,
-            ..failure
-        },
-        _ => failure,
     }
 }
 
