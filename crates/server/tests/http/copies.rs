@@ -1,5 +1,6 @@
 //! Copies of a post that several instances show: apps see one post.
 
+use driftline_api::auth::{Authorization, OperatorToken};
 use driftline_core::audience::Audience;
 use driftline_sim::Status;
 use driftline_store::{Owner, local_ids, source, testing::new_source};
@@ -10,7 +11,7 @@ use crate::{
     library::Person,
     people::people_world,
     streaming::Socket,
-    world::{Feed, World, post_of, status},
+    world::{Feed, TOKEN, World, post_of, status},
 };
 
 /// A source of another instance than [`World::feed`]'s.
@@ -172,7 +173,12 @@ async fn streams_tell_of_copies_as_of_one_post() {
 
 #[tokio::test]
 async fn strangers_are_not_told_what_a_hidden_copy_says() {
-    let (world, _mail) = people_world(|_| {}).await;
+    // With an operator's token, so that those without one are strangers.
+    let (world, _mail) = people_world(|app| {
+        let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
+        app.authorization = Authorization::Operator(token);
+    })
+    .await;
     let ann = Person::new(&world, "ann").await;
     // The operator reads the author's own copy with a token.
     let mut hidden = world.feed("hidden").await;
