@@ -16,6 +16,7 @@ fn cat() -> Author {
         acct: "cat@far.example".to_owned(),
         display_name: "Cat".to_owned(),
         url: Some("https://far.example/@cat".to_owned()),
+        uri: None,
         raw: r#"{"id":"70","acct":"cat@far.example"}"#.to_owned(),
     }
 }
