@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
-use driftline_core::api::Api;
+use driftline_core::{
+    api::Api,
+    social::{BIDI_CONTROLS, without_bidi_controls},
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -83,6 +86,13 @@ impl Copier<'_> {
             (Some(Part::Account), "acct") => match text(value) {
                 Some(acct) => out.value(&qualified(acct, self.origin)),
                 None => out.json(value.get()),
+            },
+            // It would turn the direction of text that follows, in others' lines too.
+            (Some(Part::Account), "display_name") => match text(value) {
+                Some(name) if name.contains(BIDI_CONTROLS) => {
+                    out.value(&without_bidi_controls(&name));
+                }
+                _ => out.json(value.get()),
             },
             (Some(Part::Card), "html") => write_cleaned(out, Markup::Embed, value),
             (Some(Part::Field), "value") => write_cleaned(out, Markup::Content, value),

@@ -154,3 +154,22 @@ fn what_is_clean_stays_as_it_was_written() {
         );
     }
 }
+
+#[test]
+fn names_of_accounts_do_not_turn_what_stands_beside_them() {
+    let name = "a\u{202e}b\u{2066}c";
+    let account = json!({ "id": "1", "acct": "a", "display_name": name, "moved": { "id": "2", "acct": "b", "display_name": name } });
+    let inner = json!({ "id": "8", "visibility": "public", "content": name, "account": account });
+    let shown = status(&json!({
+        "id": "7", "visibility": "public", "content": name, "account": account, "reblog": inner,
+    }));
+    for path in [
+        "/account/display_name",
+        "/account/moved/display_name",
+        "/reblog/account/display_name",
+    ] {
+        assert_eq!(shown.pointer(path), Some(&json!("abc")), "{path}");
+    }
+    // What people write stays as they wrote it.
+    assert_eq!(shown["content"], name);
+}

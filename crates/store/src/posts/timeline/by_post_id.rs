@@ -7,7 +7,8 @@ use driftline_db::{Column, Tx};
 use super::{
     Rule, TimelinePost,
     copies::Copies,
-    entries::{self, FirstPlaces},
+    entries,
+    first_places::FirstPlaces,
     stored::{self, StoredPost},
 };
 use crate::{

@@ -19,6 +19,7 @@
 mod by_post_id;
 mod copies;
 mod entries;
+mod first_places;
 mod named;
 mod places;
 mod status;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, Tx};
 
-use super::{Rule, copies::Copies, entries::FirstPlaces, stored};
+use super::{Rule, copies::Copies, first_places::FirstPlaces, stored};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},

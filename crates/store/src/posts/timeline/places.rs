@@ -8,7 +8,7 @@ use driftline_db::{Column, DbError, Row, ToValue, Tx};
 use super::{
     Picks, Range, Rule, Stretch, TimelinePost,
     copies::Copies,
-    entries::FirstPlaces,
+    first_places::FirstPlaces,
     stored::{self, StoredPost},
 };
 use crate::{

@@ -5,7 +5,8 @@ use driftline_db::Tx;
 use super::{
     PostKey, Rule, TimelinePost, by_post_ids,
     copies::Copies,
-    entries::{self, FirstPlaces, PostEntry},
+    entries::{self, PostEntry},
+    first_places::FirstPlaces,
     stored::{self, StoredPost},
 };
 use crate::{
