@@ -3,18 +3,14 @@
 use sha2::{Digest as _, Sha256};
 use strum::{EnumString, IntoStaticStr};
 
-/// A URI as it is looked up: of a bounded size, whatever an upstream sends.
+/// A URI as it is looked up: its last [`UriKey::TAIL_CHARS`] characters, or all of it, `#`, and the number in the first
+/// 60 bits of its SHA-256. So it is of a bounded size, whatever an upstream sends, and since most URIs end with an ID
+/// that rises with time, new ones lie close to each other in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct UriKey {
-    /// Its last [`UriKey::TAIL_CHARS`] characters, or all of it. Most end with an ID that rises with time, so that
-    /// new ones lie close to each other in an index.
-    pub tail: String,
-    /// The number in the first 60 bits of its SHA-256.
-    pub hash: i64,
-}
+pub struct UriKey(String);
 
 impl UriKey {
-    /// How long [`UriKey::tail`] is at the most, in Unicode scalar values.
+    /// How much of a URI is in its key at the most, in Unicode scalar values.
     pub const TAIL_CHARS: usize = 18;
 
     /// Of a URI; `None` of an empty one.
@@ -27,10 +23,18 @@ impl UriKey {
         let digest = Sha256::digest(uri.as_bytes());
         let mut first = [0; 8];
         first.copy_from_slice(&digest[..8]);
-        Some(Self {
-            tail: uri[start..].to_owned(),
-            hash: (u64::from_be_bytes(first) >> 4).cast_signed(),
-        })
+        let hash = u64::from_be_bytes(first) >> 4;
+        Some(Self(format!("{}#{hash}", &uri[start..])))
+    }
+
+    /// A key as it is stored.
+    pub const fn stored(key: String) -> Self {
+        Self(key)
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -72,10 +76,9 @@ mod tests {
     fn a_key_stays_as_it_is_stored() {
         let key = UriKey::of("https://a.example/users/ann/statuses/109876543210987654");
         let key = key.expect("a URI");
-        assert_eq!(key.tail, "109876543210987654");
-        assert_eq!(key.hash, 653_494_476_028_393_125);
+        assert_eq!(key.as_str(), "109876543210987654#653494476028393125");
         assert_eq!(UriKey::of(""), None);
-        assert_eq!(UriKey::of("ab").expect("a URI").tail, "ab");
+        assert!(UriKey::of("ab").expect("a URI").as_str().starts_with("ab#"));
     }
 
     #[test]
@@ -100,12 +103,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_tail_is_the_end_of_its_uri(uri in ".{1,40}") {
+        fn a_key_begins_with_the_end_of_its_uri(uri in ".{1,40}") {
             let key = UriKey::of(&uri).expect("a URI");
-            prop_assert!(uri.ends_with(&key.tail));
-            let chars = uri.chars().count();
-            prop_assert_eq!(key.tail.chars().count(), chars.min(UriKey::TAIL_CHARS));
-            prop_assert!(key.hash >= 0);
+            let (tail, hash) = key.as_str().rsplit_once('#').expect("both parts");
+            prop_assert!(uri.ends_with(tail));
+            prop_assert_eq!(tail.chars().count(), uri.chars().count().min(UriKey::TAIL_CHARS));
+            prop_assert!(hash.parse::<u64>().expect("a number") < 1 << 60);
         }
     }
 }

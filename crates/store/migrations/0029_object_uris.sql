@@ -1,23 +1,23 @@
 -- The names of posts and accounts across servers (`core::object_uri`): of an instance's objects of one name the
--- first has the row. `tail` and `hash` are of the name, which the object has itself; `known` says how it is known.
+-- first has the row. `uri_key` is made of the name, which the object has itself; `known` says how it is known.
 create table object_uri (
-    tail text {collate_c} not null,
-    hash {i64} not null,
+    uri_key text {collate_c} not null,
     instance_id {i64} not null,
     kind text {collate_c} not null,
     object_id {i64} not null,
     known text not null,
-    primary key (tail, hash, instance_id, kind)
+    primary key (uri_key, instance_id, kind)
 ) {clustered};
-insert into object_uri (tail, hash, instance_id, kind, object_id, known)
-select case when length(p.uri) > 18 then substr(p.uri, length(p.uri) - 17) else p.uri end,
-    {hash60 p.uri}, p.instance_id, 'post', p.id,
+insert into object_uri (uri_key, instance_id, kind, object_id, known)
+select case when length(p.uri) > 18 then substr(p.uri, length(p.uri) - 17) else p.uri end
+        || '#' || cast({hash60 p.uri} as text),
+    p.instance_id, 'post', p.id,
     case when lower(substr(p.uri, 1, length(i.origin) + 1)) = lower(i.origin) || '/'
         then 'fetched' else 'claimed' end
 from post p join instance i on i.id = p.instance_id
 where p.uri <> ''
 order by p.id
-on conflict (tail, hash, instance_id, kind) do nothing;
+on conflict (uri_key, instance_id, kind) do nothing;
 
 -- An account's name is known once an answer shows it again.
 alter table account add column uri text;

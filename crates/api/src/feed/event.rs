@@ -80,6 +80,11 @@ impl FeedEvent {
         }
     }
 
+    /// Whether its source shows a viewer the post, as it is now.
+    pub(crate) fn is_for(&self, viewer: Viewer) -> bool {
+        self.readers.show(viewer, self.change.row.post.visibility)
+    }
+
     /// One line of JSON: `event`, `history`, `source` and `post`, a [`PostRecord`]. It is written once,
     /// however many follow the feed.
     pub fn json(&self) -> &str {

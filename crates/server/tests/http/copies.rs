@@ -2,7 +2,7 @@
 
 use driftline_api::auth::{Authorization, OperatorToken};
 use driftline_core::audience::Audience;
-use driftline_sim::Status;
+use driftline_sim::{SimAuthor, Status};
 use driftline_store::{Owner, local_ids, source, testing::new_source};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -33,7 +33,10 @@ fn copy(first: u64, id: u64, content: &str) -> Status {
         id: id.to_string().as_str().into(),
         first_id: Some(first.to_string().as_str().into()),
         content: content.to_owned(),
-        author: crate::world::author(first % 5),
+        author: SimAuthor {
+            host: Some("sim.example".to_owned()),
+            ..crate::world::author(first % 5)
+        },
         ..status(id)
     }
 }

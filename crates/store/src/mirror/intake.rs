@@ -510,8 +510,7 @@ impl<'a> Intake<'_, 'a> {
             EndedBy::Edit,
             now_ms,
         )?;
-        let of_instance = (instance_id, accounts.origin.as_str());
-        post::replace(tx, of_instance, &changes.replaced_posts)?;
+        post::replace(tx, instance_id, &changes.replaced_posts)?;
         refresh::revive(tx, instance_id, policy, asked_at_ms, &changes.revived_posts)?;
         if source.refreshing && source.has_unrefreshed {
             let pending = refresh::PendingUnrefreshed::ask(tx, instance_id)?;

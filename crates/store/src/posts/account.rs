@@ -226,6 +226,7 @@ pub(crate) fn store<'a>(
     }
     let mut ids = HashMap::with_capacity(unstored.len());
     let mut changed: Vec<(StoredId, Fields<'a>)> = Vec::new();
+    let mut unnamed: HashSet<i64> = HashSet::new();
     let origin = known.origin;
     for (upstream_id, names) in known.names {
         if let Some(fields) = unstored.remove(&upstream_id)
@@ -233,13 +234,16 @@ pub(crate) fn store<'a>(
             && (fields.acct != names.acct
                 || fields.display_name != names.display_name
                 || fields.url.as_deref() != names.url.as_deref()
-                || fields.uri.as_deref() != names.uri.as_deref())
+                || fields.uri.is_some() && names.uri.is_none())
         {
             let stored = StoredId {
                 id: names.id,
                 acct_id: fields.acct_id(&origin, names.id),
             };
             ids.insert(upstream_id, stored);
+            if names.uri.is_none() {
+                unnamed.insert(stored.id);
+            }
             changed.push((stored, fields));
         } else {
             let (id, acct_id) = (names.id, names.acct_id);
@@ -249,7 +253,9 @@ pub(crate) fn store<'a>(
     update(tx, instance_id, &changed, &origin)?;
     let new: Vec<(String, Fields<'a>)> = unstored.into_iter().collect();
     insert(tx, instance_id, &new, &origin, &mut ids)?;
+    // Like a post's, the name of an account stays.
     let changed = changed.iter().map(|(stored, fields)| (*stored, fields));
+    let changed = changed.filter(|(stored, _)| unnamed.contains(&stored.id));
     let new = new
         .iter()
         .filter_map(|(upstream_id, fields)| Some((*ids.get(upstream_id)?, fields)));
@@ -318,7 +324,7 @@ fn update(
     let fields = || changed.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "update account set acct_id = r.acct_id, acct_key = r.acct_key, acct = r.acct,
-             display_name = r.display_name, url = r.url, uri = r.uri, raw = r.raw
+             display_name = r.display_name, url = r.url, uri = coalesce(account.uri, r.uri), raw = r.raw
          from {rows as r(id, acct_id, acct_key, acct, display_name, url, uri, raw)}
          where account.id = r.id and account.instance_id = $1",
         &[&instance_id],

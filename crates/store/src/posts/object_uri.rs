@@ -55,12 +55,11 @@ pub(crate) fn add<'u>(
     rows.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     let row = || rows.iter();
     tx.execute_many_later(
-        "insert into object_uri (tail, hash, instance_id, kind, object_id, known) {rows}
-         on conflict (tail, hash, instance_id, kind) do nothing",
+        "insert into object_uri (uri_key, instance_id, kind, object_id, known) {rows}
+         on conflict (uri_key, instance_id, kind) do nothing",
         &[],
         &[
-            Column::text(row().map(|(key, _)| key.tail.as_str())),
-            Column::i64(row().map(|(key, _)| key.hash)),
+            Column::text(row().map(|(key, _)| key.as_str())),
             Column::i64(row().map(|_| instance_id)),
             Column::text(row().map(|_| kind.name())),
             ids.column(row().map(|(_, (id, _))| *id)),
@@ -69,23 +68,20 @@ pub(crate) fn add<'u>(
     )
 }
 
-/// The posts of all instances that have those names, along with what is asked next.
+/// The posts of those instances that have those names, along with what is asked next.
 pub(crate) fn posts_named_later(
     tx: &mut Tx<'_>,
-    names: &[&UriKey],
+    names: &[UriKey],
+    instance_ids: &[i64],
 ) -> Result<PendingRows<'static, (UriKey, NamedPost)>, DbError> {
     tx.query_later(
-        "select tail, hash, instance_id, object_id, known from object_uri
-         where tail {in $1} and hash {in $2} and kind = 'post'",
+        "select uri_key, instance_id, object_id, known from object_uri
+         where uri_key {in $1} and instance_id {in $2} and kind = 'post'",
         &[
-            &Column::text(names.iter().map(|key| key.tail.as_str())),
-            &Column::i64(names.iter().map(|key| key.hash)),
+            &Column::text(names.iter().map(UriKey::as_str)),
+            &Column::i64(instance_ids.iter().copied()),
         ],
         |row| {
-            let key = UriKey {
-                tail: row.text("tail")?,
-                hash: row.i64("hash")?,
-            };
             let known = row.str("known")?;
             let named = NamedPost {
                 post_id: row.i64("object_id")?,
@@ -94,25 +90,28 @@ pub(crate) fn posts_named_later(
                     .parse()
                     .map_err(|_| DbError::invalid("a name that is known in an unknown way"))?,
             };
-            Ok((key, named))
+            Ok((UriKey::stored(row.text("uri_key")?), named))
         },
     )
 }
 
-/// Forgets the names of posts, which must still be stored with them. The instance must be held.
+/// Forgets the names of posts that are still stored. The instance must be held.
 pub(crate) fn forget_posts(
     tx: &mut Tx<'_>,
     instance_id: i64,
     post_ids: &[i64],
 ) -> Result<(), DbError> {
-    if post_ids.is_empty() {
-        return Ok(());
-    }
     let ids = Column::i64(post_ids.iter().copied());
-    tx.execute_later(
-        "delete from object_uri where kind = 'post' and instance_id = $2 and object_id {in $1} and tail in
-             (select case when length(uri) > 18 then substr(uri, length(uri) - 17) else uri end
-              from post where id {in $1} and instance_id = $2)",
+    let names = tx.query(
+        "select uri from post where id {in $1} and instance_id = $2 and uri is not null",
         &[&ids, &instance_id],
+        |row| row.text("uri"),
+    )?;
+    let keys: Vec<UriKey> = names.iter().filter_map(|uri| UriKey::of(uri)).collect();
+    let keys = Column::text(keys.iter().map(UriKey::as_str));
+    tx.execute_later(
+        "delete from object_uri
+         where uri_key {in $2} and instance_id = $3 and kind = 'post' and object_id {in $1}",
+        &[&ids, &keys, &instance_id],
     )
 }

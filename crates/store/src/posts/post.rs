@@ -266,24 +266,18 @@ pub(crate) fn insert(
             Column::text(texts.iter().map(|t| t.reply_to.as_deref())),
         ],
     )?;
-    name(tx, (instance_id, &accounts.origin), new.iter(), ids)
+    let named = new
+        .iter()
+        .filter_map(|version| Some((version.id, version.post.uri.as_deref()?)));
+    let of_instance = (instance_id, accounts.origin.as_str());
+    object_uri::add(tx, of_instance, NamedKind::Post, named, ids)
 }
 
-/// Records the names of posts that were stored or replaced.
-fn name<'v, 'p: 'v>(
-    tx: &mut Tx<'_>,
-    (instance_id, origin): (i64, &str),
-    versions: impl Iterator<Item = &'v PostVersion<'p>>,
-    ids: &TakenIds,
-) -> Result<(), DbError> {
-    let named = versions.filter_map(|version| Some((version.id, version.post.uri.as_deref()?)));
-    object_uri::add(tx, (instance_id, origin), NamedKind::Post, named, ids)
-}
-
-/// Replaces stored versions by newer ones, which are not deleted. The instance must be held.
+/// Replaces stored versions by newer ones, which are not deleted. A post keeps the name that it had first, by which
+/// its copies are known: whoever could rename it could take the place of another post. The instance must be held.
 pub(crate) fn replace(
     tx: &mut Tx<'_>,
-    (instance_id, origin): (i64, &str),
+    instance_id: i64,
     versions: &[PostVersion<'_>],
 ) -> Result<(), DbError> {
     // All writes lock posts in one order.
@@ -291,20 +285,16 @@ pub(crate) fn replace(
     versions.sort_unstable_by_key(|version| version.id);
     let texts: Vec<Texts<'_>> = versions.iter().map(|version| Texts::of(version)).collect();
     let posts = || versions.iter().map(|version| version.post);
-    // An edit may give it another name.
-    let ids: Vec<i64> = versions.iter().map(|version| version.id).collect();
-    object_uri::forget_posts(tx, instance_id, &ids)?;
     tx.execute_many_later(
-        "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms,
+        "update post set url = r.url, edited_at_ms = r.edited_at_ms,
              read_at_ms = r.read_at_ms, visibility = r.visibility, content_hash = r.content_hash,
              former_hash = null, hash_form = $1, deleted_at_ms = null, listed = r.listed, raw = r.raw
-         from {rows as r(id, uri, url, edited_at_ms, read_at_ms, visibility, content_hash, listed,
+         from {rows as r(id, url, edited_at_ms, read_at_ms, visibility, content_hash, listed,
              raw)}
          where post.id = r.id and post.instance_id = $2",
         &[&PostHashes::FORM, &instance_id],
         &[
             Column::i64(versions.iter().map(|version| version.id)),
-            Column::text(texts.iter().map(|t| t.uri.as_deref())),
             Column::text(texts.iter().map(|t| t.url.as_deref())),
             Column::i64(posts().map(|post| post.edited_at_ms)),
             Column::i64(versions.iter().map(|version| version.read_at_ms)),
@@ -314,8 +304,6 @@ pub(crate) fn replace(
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
-    let named = versions.iter().copied();
-    name(tx, (instance_id, origin), named, &TakenIds::NONE)?;
     set_replies(tx, instance_id, posts())
 }
 

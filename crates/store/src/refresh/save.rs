@@ -404,7 +404,7 @@ impl<'a> Changes<'a> {
     fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
         let authors = || self.versions.iter().map(|version| &version.post.author);
         let known = account::Known::load(tx, instance_id, authors().map(|author| &author.id))?;
-        let stored = account::store(tx, instance_id, known, authors(), [])?;
+        account::store(tx, instance_id, known, authors(), [])?;
         let named_by = |versions: &[PostVersion<'_>]| {
             reference::together(versions.iter().map(|version| version.post))
         };
@@ -419,7 +419,7 @@ impl<'a> Changes<'a> {
         } else {
             history::erase(tx, instance_id, &deleted)?;
         }
-        post::replace(tx, (instance_id, &stored.origin), &self.versions)?;
+        post::replace(tx, instance_id, &self.versions)?;
         tx.execute_many_later(
             "update post set deleted_at_ms = r.at_ms, listed = false, raw = null
              from {rows as r(id, at_ms)} where post.id = r.id and post.instance_id = $1",

@@ -286,10 +286,10 @@ impl Case {
         ];
         let drawn = *all.choose(&mut self.rng).expect("one");
         let visibility = *self.visibilities.entry(id).or_insert(drawn);
-        Post {
-            visibility,
-            ..post(id, ORIGINS[instance_of(at)])
-        }
+        let mut shown = of(id, visibility);
+        shown.author.acct = "ann@sim.example".to_owned();
+        shown.raw = post(id, ORIGINS[instance_of(at)]).raw;
+        shown
     }
 
     fn step(&mut self) -> Step {

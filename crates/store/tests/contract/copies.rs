@@ -3,7 +3,7 @@
 use driftline_core::{
     answer::{Event, LookUp},
     audience::Audience,
-    post::Post,
+    post::{Author, Post, Visibility},
     timeline::Backfill,
 };
 use driftline_store::{
@@ -46,10 +46,18 @@ fn public_of(store: &Store, name: &str, origin: &str) -> World {
 
 /// The post of that name, as an instance numbers and shows it.
 fn copy(name: u64, id: u64, text: &str) -> Post {
-    let uri = post(name, "").uri;
+    let shown = post(id, text);
     Post {
-        uri,
-        ..post(id, text)
+        uri: post(name, "").uri,
+        author: by("ann@sim.example"),
+        ..shown
+    }
+}
+
+fn by(acct: &str) -> Author {
+    Author {
+        acct: acct.to_owned(),
+        ..post(1, "").author
     }
 }
 
@@ -108,9 +116,8 @@ fn copies_are_one_post_where_the_first_was_with_the_content_of_its_own_instance(
                 for rule in [all.clone(), by_author.clone()] {
                     let home =
                         own.read(move |tx| timeline::home(tx, &EVERYTHING, viewer, &rule, None));
-                    assert!(home.posts.iter().any(|post| post.id == before[0].id));
-                    // By their names they are two authors' here, `ann` of each instance.
-                    assert!(home.posts.len() <= 2);
+                    assert_eq!(home.posts[1].id, before[0].id);
+                    assert_eq!(texts(&home.posts), ["next", "as it is"]);
                 }
             }
         }
@@ -236,39 +243,122 @@ fn the_name_of_one_post_cannot_be_given_to_many() {
 }
 
 #[test]
-fn names_go_with_their_posts_and_follow_their_edits() {
+fn a_name_is_for_good_and_goes_with_its_post() {
     on_both(|store| {
         let mut own = public_of(store, "own", OWN);
         let mut other = public_of(store, "other", OTHER);
-        own.poll(vec![copy(5, 5, "own")]);
         other.poll(vec![copy(4, 51, "other's")]);
-        assert_eq!(public(&own, Viewer::Anonymous).len(), 2);
-        // It claims to be the other post from now on.
+        own.poll(vec![copy(5, 5, "own")]);
+        let before = public(&own, Viewer::Anonymous);
+        // It claims to be the other post from now on, whose place it would take.
         other.now_ms += 1_000;
         let edited = Post {
             edited_at_ms: Some(other.now_ms),
             ..copy(5, 51, "renamed")
         };
         other.look_up("51", LookUp::Found(Box::new(edited)));
-        assert_eq!(texts(&public(&own, Viewer::Anonymous)), ["own"]);
-        // It is no copy any more of what it was one of.
-        let mut third = public_of(store, "third", THIRD);
-        third.poll(vec![copy(4, 61, "third's")]);
-        assert_eq!(texts(&public(&own, Viewer::Anonymous)), ["third's", "own"]);
+        let now = public(&own, Viewer::Anonymous);
+        assert_eq!(texts(&now), ["own", "renamed"]);
+        assert_eq!(ids(&now), ids(&before));
         let rows = |world: &World| {
             world.read(|tx| {
-                let all = tx.query("select tail from object_uri", &[], |row| row.text("tail"));
+                let all = tx.query("select uri_key from object_uri", &[], |row| {
+                    row.text("uri_key")
+                });
                 Ok(all?.len())
             })
         };
-        assert_eq!(rows(&own), 3);
+        assert_eq!(rows(&own), 2);
         let key = other.source;
         let removed = store.write_blocking(source::root(key), move |tx| {
             source::remove(tx, key, source::LastPosts::Remove)
         });
         removed.expect("a write");
-        assert_eq!(texts(&public(&own, Viewer::Anonymous)), ["third's", "own"]);
-        assert_eq!(rows(&own), 2);
+        assert_eq!(texts(&public(&own, Viewer::Anonymous)), ["own"]);
+        assert_eq!(rows(&own), 1);
+    });
+}
+
+#[test]
+fn who_claims_the_name_of_another_authors_post_has_no_copy_of_it() {
+    on_both(|store| {
+        let mut other = public_of(store, "other", OTHER);
+        let mut own = public_of(store, "own", OWN);
+        other.poll(vec![Post {
+            author: by("bob@other.example"),
+            ..copy(5, 51, "bob's")
+        }]);
+        own.poll(vec![copy(5, 5, "own")]);
+        assert_eq!(texts(&public(&own, Viewer::Anonymous)), ["own", "bob's"]);
+    });
+}
+
+#[test]
+fn what_returns_after_all_copies_ended_is_new() {
+    on_both(|store| {
+        let mut other = public_of(store, "other", OTHER);
+        let mut own = public_of(store, "own", OWN);
+        other.poll(vec![copy(5, 51, "other's")]);
+        own.now_ms += 1_000;
+        own.poll(vec![copy(6, 6, "next"), copy(5, 5, "own")]);
+        let before = public(&own, Viewer::Anonymous);
+        other.now_ms += 2_000;
+        delete(&mut other, "51");
+        own.now_ms += 4_000;
+        delete(&mut own, "5");
+        assert_eq!(texts(&public(&own, Viewer::Anonymous)), ["next"]);
+        other.now_ms += 60_000;
+        other.poll(vec![copy(5, 51, "other's")]);
+        let now = public(&own, Viewer::Anonymous);
+        assert_eq!(texts(&now), ["other's", "next"]);
+        assert!(now[0].id > before[0].id);
+    });
+}
+
+#[test]
+fn what_an_edit_made_public_takes_no_place_when_it_is_deleted() {
+    on_both(|store| {
+        let mut other = public_of(store, "other", OTHER);
+        let mut own = public_of(store, "own", OWN);
+        let unlisted = Post {
+            visibility: Visibility::Unlisted,
+            ..copy(5, 51, "other's")
+        };
+        other.poll(vec![unlisted]);
+        own.now_ms += 1_000;
+        own.poll(vec![copy(5, 5, "own")]);
+        let before = public(&own, Viewer::Anonymous);
+        other.now_ms += 2_000;
+        other.poll(vec![copy(5, 51, "for all now")]);
+        assert_eq!(ids(&public(&own, Viewer::Anonymous)), ids(&before));
+        delete(&mut other, "51");
+        assert_eq!(ids(&public(&own, Viewer::Anonymous)), ids(&before));
+    });
+}
+
+#[test]
+fn whether_a_hidden_copy_is_stored_shows_nowhere() {
+    on_both(|store| {
+        let mut open = public_of(store, "open", OWN);
+        let owner = Owner::Account(ann());
+        let mut hidden = add(store, "home", OWN, owner, Audience::Private);
+        let mut other = public_of(store, "other", OTHER);
+        hidden.poll(vec![copy(5, 5, "hidden")]);
+        other.poll(vec![copy(5, 51, "other's"), copy(4, 41, "other's")]);
+        open.poll(Vec::new());
+        let instance = open.source.instance;
+        let seen_by = |viewer| {
+            let named = open.read(move |tx| timeline::named(tx, instance, &["5", "4"], viewer));
+            let keys = open.read(move |tx| timeline::keys(tx, instance, &["5"]));
+            let key = keys["5"];
+            let place = open.read(move |tx| timeline::at_its_place(tx, key.post, viewer));
+            let copies = open.read(move |tx| timeline::copies_of(tx, &[key], viewer));
+            (named.len(), place.is_some(), copies.len())
+        };
+        // As for the post 4, which is not stored there.
+        assert_eq!(seen_by(Viewer::Anonymous), (0, false, 0));
+        assert_eq!(seen_by(Viewer::Operator), (0, false, 0));
+        assert_eq!(seen_by(Viewer::Account(ann())), (1, true, 1));
     });
 }
 

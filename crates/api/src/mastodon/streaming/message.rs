@@ -41,7 +41,8 @@ pub(super) async fn messages(
     channel: Channel,
     event: &FeedEvent,
 ) -> Result<Vec<Message>, ApiError> {
-    if !channel.may_tell(viewer, event) {
+    // Nothing is told of what is in a source for others, and nothing is read for it.
+    if !event.is_for(viewer) || !channel.may_tell(viewer, event) {
         return Ok(Vec::new());
     }
     if viewer.account().is_some() {

@@ -94,8 +94,8 @@ pub(super) fn by_post_ids_as(
     Ok(shown)
 }
 
-/// The other copies of posts, of instances of which a viewer may read a source, by [`PostKey::post`]; posts without
-/// copies are missing.
+/// The other copies of posts that a viewer may read, of instances of which it may read a source, by
+/// [`PostKey::post`]; posts without copies are missing.
 pub fn copies_of(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
@@ -113,8 +113,11 @@ pub fn copies_of(
     let instances: Vec<i64> = instances.into_iter().collect();
     let mut posts = stored::by_ids(tx, &ids, Some(&instances))?;
     let copies = Copies::load(tx, &mut posts, &readable)?;
+    posts.retain(|id, _| copies.has(*id));
+    let known = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
     let mut found = HashMap::new();
-    for id in ids.into_iter().filter(|id| copies.has(*id)) {
+    // What the viewer may not read has no copies, like what is not stored.
+    for id in ids.into_iter().filter(|id| known.of_post(*id).is_some()) {
         let others = copies.others_of(id).into_iter();
         let others = others.filter_map(|other| Some(posts.get(&other)?.post.key()));
         found.insert(from_sql(id)?, others.collect());
@@ -141,7 +144,7 @@ pub fn places_of_copies(
         let found = posts.get(&entry.post_id);
         found.is_some_and(|found| entry.is_readable(&readable, found))
     });
-    let public = posts.values().filter(|found| found.has_public_place);
+    let public = posts.values().filter(|found| found.listed);
     let public = public.map(|found| sql(found.post.public_id));
     let mut places: Vec<i64> = known.map(|entry| entry.place).chain(public).collect();
     places.sort_unstable();

@@ -8,6 +8,7 @@ use driftline_db::{PendingRows, Tx};
 use super::stored::{self, StoredPost};
 use crate::{
     error::StoreError,
+    id_types::AccountId,
     posts::object_uri::{self, NamedPost},
     viewer::ReadableSources,
 };
@@ -41,8 +42,8 @@ impl Copies {
         if names.is_empty() {
             return Ok(PendingCopies(None));
         }
-        let names: Vec<&UriKey> = names.iter().collect();
-        let pending = object_uri::posts_named_later(tx, &names)?;
+        let instances: Vec<i64> = readable.instances().into_iter().collect();
+        let pending = object_uri::posts_named_later(tx, &names, &instances)?;
         Ok(PendingCopies(Some(pending)))
     }
 
@@ -52,14 +53,11 @@ impl Copies {
         tx: &mut Tx<'_>,
         pending: PendingCopies,
         posts: &mut HashMap<i64, StoredPost>,
-        readable: &ReadableSources,
     ) -> Result<Copies, StoreError> {
         let Some(pending) = pending.0 else {
             return Ok(Copies::default());
         };
-        let instances = readable.instances();
-        let mut named = tx.rows(pending)?;
-        named.retain(|(_, named)| instances.contains(&named.instance_id));
+        let named = tx.rows(pending)?;
         let others = named.iter().map(|(_, named)| named);
         let others = others.filter(|named| !posts.contains_key(&named.post_id));
         let (ids, instance_ids): (Vec<i64>, HashSet<i64>) = others
@@ -70,13 +68,13 @@ impl Copies {
             posts.extend(stored::by_ids(tx, &ids, Some(&instance_ids))?);
         }
         let mut copies = Copies::default();
-        let mut groups: HashMap<UriKey, Vec<i64>> = HashMap::new();
+        let mut groups: HashMap<(UriKey, Option<AccountId>), Vec<i64>> = HashMap::new();
         for (key, named) in named {
-            let found = posts.get(&named.post_id);
-            // A post may have been edited to another name.
-            if found.and_then(StoredPost::uri_key).as_ref() == Some(&key) {
+            if let Some(found) = posts.get(&named.post_id) {
                 copies.evidence.insert(named.post_id, named.evidence);
-                groups.entry(key).or_default().push(named.post_id);
+                // Whoever claims the name of another author's post has none of it.
+                let of = (key, found.post.account);
+                groups.entry(of).or_default().push(named.post_id);
             }
         }
         for group in groups.into_values().filter(|group| group.len() > 1) {
@@ -93,7 +91,7 @@ impl Copies {
         readable: &ReadableSources,
     ) -> Result<Copies, StoreError> {
         let pending = Copies::ask(tx, posts, readable)?;
-        Copies::read(tx, pending, posts, readable)
+        Copies::read(tx, pending, posts)
     }
 
     /// What a post and its copies have in common: the lowest ID of theirs.

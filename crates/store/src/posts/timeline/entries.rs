@@ -72,7 +72,7 @@ pub(super) fn entries<'p>(
     let instance_ids = posts.clone().map(|found| sql(found.post.instance));
     let instance_ids: HashSet<i64> = instance_ids.collect();
     let columns = "source_id, post_id, id, coalesce(place_id, id) as place, visibility, account_id,
-        returns, arrival_id, arrived_at_ms, gone, left_at_ms";
+        returns, arrival_id, arrived_at_ms, gone, coalesce(left_at_ms, left_before_ms) as left_at_ms";
     let instance_ids = Column::i64(instance_ids);
     let sources: HashSet<i64> = posts.clone().map(|found| found.first_source_id).collect();
     let first = tx.query_later(
@@ -157,9 +157,16 @@ impl Rule<'_> {
     /// Whether it is the entry at which the public timeline of the world lists its post, or did until that
     /// was deleted.
     pub(super) fn takes_public(&self, entry: &PostEntry, found: &StoredPost) -> bool {
+        // Of a deleted post it is not stored whether it was listed: that follows from the entry.
+        let was_listed = || {
+            let source = self.readable().and_then(|all| all.of_raw(entry.source_id));
+            let is_public = source.is_some_and(|source| source.is_public);
+            is_public && entry.narrowness(found) == Visibility::Public.narrowness()
+        };
         matches!(self, Rule::Public(..) | Rule::World(_))
             && found.has_public_place
             && entry.place == sql(found.post.public_id)
+            && (found.listed || was_listed())
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use driftline_core::object_uri::UriEvidence;
 use driftline_db::Tx;
+use driftline_id::Layout;
 
 use super::{
     Rule,
@@ -69,28 +70,34 @@ impl FirstPlaces {
             let group = groups.entry(copies.first_of(entry.post_id)).or_default();
             let is_public = rule.takes_public(entry, found);
             if is_public || rule.takes_entry(entry, found) {
+                group.known.insert(entry.post_id);
                 group.stays.push(Stay::of(entry, found, is_public, rule));
             }
             if is_public {
                 at_public.insert(entry.post_id);
             }
             if rule.shows(entry, found) {
+                group.known.insert(entry.post_id);
                 group.candidate(entry, found, copies, rule);
             }
         }
-        for (id, found) in posts.iter().filter(|(_, found)| found.has_public_place) {
+        let is_listed = |(_, found): &(&i64, &StoredPost)| found.listed;
+        for (id, found) in posts.iter().filter(is_listed) {
             let group = groups.entry(copies.first_of(*id)).or_default();
+            group.known.insert(*id);
             // An entry may have left its source since, which changes no place.
             if matches!(rule, Rule::Public(..) | Rule::World(_)) && !at_public.contains(id) {
                 group.stays.push(Stay::at_public_place(found));
             }
-            if found.listed && !matches!(rule, Rule::Source(_)) {
+            if !matches!(rule, Rule::Source(_)) {
                 group.listed(found, copies);
             }
         }
         let mut places = HashMap::with_capacity(posts.len());
         for id in posts.keys() {
             if let Some(group) = groups.get(&copies.first_of(*id))
+                // To a viewer who may not read a copy it is not there, whatever others show.
+                && group.known.contains(id)
                 && let Some(place) = group.place(rule)
             {
                 places.insert(*id, place);
@@ -116,6 +123,8 @@ impl FirstPlaces {
 #[derive(Default)]
 struct Group {
     stays: Vec<Stay>,
+    /// The copies that the viewer may read, or might before they ended.
+    known: HashSet<i64>,
     /// The copy whose content is best, and what makes it so.
     best: Option<(Quality, i64)>,
     /// The copy that the world's public timeline lists, and where.
@@ -190,15 +199,16 @@ struct Stay {
 impl Stay {
     fn of(entry: &PostEntry, found: &StoredPost, is_public: bool, rule: &Rule<'_>) -> Stay {
         let until_ms = match entry.gone && !is_public {
-            // When it ended is not known of what left before a deletion.
             true => Some(entry.left_at_ms.or(found.deleted_at_ms).unwrap_or(i64::MIN)),
             false => found.deleted_at_ms,
         };
+        let came = entry.standing().came;
         Stay {
             post_id: entry.post_id,
             place: entry.place,
-            came: entry.standing().came,
-            from_ms: entry.arrived_at_ms,
+            came,
+            // An entry whose post returned has a new ID, and arrived before.
+            from_ms: entry.arrived_at_ms.max(id_time_ms(came.0)),
             until_ms,
             is_of_threads: rule.finds_in_threads(entry),
         }
@@ -211,7 +221,7 @@ impl Stay {
             post_id: sql(found.post.post_id),
             place,
             came: (place, Reverse(place)),
-            from_ms: i64::MIN,
+            from_ms: id_time_ms(place),
             until_ms: found.deleted_at_ms,
             is_of_threads: false,
         }
@@ -235,4 +245,9 @@ fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<(i64, i64)> {
         until_ms = until_ms.max(stay.until_ms.unwrap_or(i64::MAX));
     }
     held
+}
+
+/// When an ID of the local clock was given, about, Unix ms.
+fn id_time_ms(id: i64) -> i64 {
+    Layout::PULSATE.time_ms(id.cast_unsigned().into())
 }

@@ -83,7 +83,7 @@ fn may_know(
     entries: &[PostEntry],
     readable: &ReadableSources,
 ) -> bool {
-    if found.has_public_place && sql(found.post.public_id) == id {
+    if found.listed && sql(found.post.public_id) == id {
         return true;
     }
     let post_id = sql(found.post.post_id);

@@ -15,7 +15,7 @@ pub(super) struct StoredPost {
     pub(super) deleted_at_ms: Option<i64>,
     /// Whether the world's public timeline lists it.
     pub(super) listed: bool,
-    /// Whether it does, or did until the post was deleted.
+    /// Whether it does, or may have until the post was deleted.
     pub(super) has_public_place: bool,
     pub(super) returns: i64,
     /// A source that has it; the one that had it first, unless that was removed.
