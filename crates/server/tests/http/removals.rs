@@ -208,6 +208,11 @@ async fn nothing_is_left_of_an_account_that_is_deleted() {
     let authors = changed.remove("account").unwrap();
     assert_eq!((authors.0.len(), authors.1.len()), (0, 3), "{authors:?}");
     assert!(authors.1.iter().all(|author| author.contains("hidden20")));
+    let names = changed.remove("object_uri").unwrap();
+    assert!(
+        names.0.is_empty() && names.1.iter().all(|name| name.contains("'account'")),
+        "{names:?}"
+    );
     // Of the app that it logged in with, which is nobody's.
     let apps = changed.remove("app").unwrap();
     assert_eq!((apps.0.len(), apps.1.len()), (0, 1), "{apps:?}");
