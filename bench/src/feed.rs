@@ -215,6 +215,7 @@ fn ours(store: &Store) -> Router {
     let (_, ready) = watch::channel(true);
     router(App {
         store: store.clone(),
+        store_fault: driftline_runtime::StoreFault::new(store.clone()),
         feed: Feed::new(store.clone()),
         mirror: Arc::new(LocalMirror {
             store: store.clone(),

@@ -88,7 +88,7 @@ enum Name {
     /// Pages of timelines over HTTP, next to a bare handler
     Read(read::Options),
     /// Pages of home timelines over HTTP, next to a bare handler that finds the same posts
-    Home,
+    Home(read::home::Options),
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
     Feed,
     /// From an answer of an upstream to the lines of `driftline tail`, next to a client of the server's events
@@ -116,6 +116,9 @@ enum Name {
     /// The process that `sources` measures
     #[command(hide = true)]
     PollSources(sources::ChildOptions),
+    /// The process whose memory `home` measures
+    #[command(hide = true)]
+    HomeServe(read::home::ChildOptions),
     /// The process that `stalls` ends
     #[command(hide = true)]
     CommitUntilKilled(stalls::ChildOptions),
@@ -151,6 +154,9 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
     if let Name::RefreshMemory(options) = name {
         return refresh::run_child(options);
     }
+    if let Name::HomeServe(options) = name {
+        return read::home::run_child(options);
+    }
     if let Name::CommitUntilKilled(options) = name {
         return stalls::run_child(options);
     }
@@ -161,7 +167,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Distributed(options) => distributed::run(options, effort)?,
         Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read(options) => read::run(*options, effort)?,
-        Name::Home => read::home::run(effort)?,
+        Name::Home(options) => read::home::run(*options, effort)?,
         Name::Feed => feed::run(effort)?,
         Name::Tail(options) => tail::run(options, effort)?,
         Name::Export(options) => export::run(options, effort)?,
@@ -188,7 +194,10 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
             id::run(&options.id, effort)?;
             refresh::run(&options.refresh, effort)?;
         }
-        Name::PollSources(_) | Name::RefreshMemory(_) | Name::CommitUntilKilled(_) => {}
+        Name::PollSources(_)
+        | Name::RefreshMemory(_)
+        | Name::HomeServe(_)
+        | Name::CommitUntilKilled(_) => {}
     }
     println!(
         "load average: {before} before, {} after; stolen by the host: {:.1} %",

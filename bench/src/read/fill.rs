@@ -5,57 +5,64 @@ use std::{
     sync::Arc,
 };
 
-use driftline_core::answer::PageRequest;
+use driftline_core::{
+    answer::PageRequest,
+    object_uri::{UriEvidence, UriKey},
+};
+use driftline_db::Column;
 use driftline_id::Layout;
 use driftline_sim::{World, WorldConfig};
-use driftline_store::{Store, Target};
-use rusqlite::{Connection, Transaction, params};
+use driftline_store::{Root, Store, StoreError, Target, Tx};
+use rusqlite::Connection;
 
 use crate::{failure::Failure, ingest, pages};
 
-/// A store with one readable source.
+/// A store in a file with one readable source.
 pub(crate) struct Filled {
     pub(crate) path: PathBuf,
     /// The IDs of its posts, which are those of its entries, ascending.
     pub(crate) ids: Arc<Vec<i64>>,
 }
 
-/// A new store whose one source holds this many posts of realistic size, by so many authors in turn.
+/// A new file whose one source holds this many posts of realistic size, by so many authors in turn.
 pub(crate) fn timeline(path: &Path, posts: usize, accounts: i64) -> Result<Filled, Failure> {
-    let store = Store::open(Target::Sqlite {
+    let target = Target::Sqlite {
         path: path.to_owned(),
-    })?;
-    ingest::add_source(&store)?;
-    store.close_blocking();
-    let templates = templates()?;
-    let mut connection = Connection::open(path)?;
-    connection.execute_batch("pragma synchronous = off; pragma temp_store = memory;")?;
-    let mut ids = Vec::with_capacity(posts);
-    while ids.len() < posts {
-        let tx = connection.transaction()?;
-        for number in ids.len()..posts.min(ids.len() + POSTS_PER_COMMIT) {
-            ids.push(insert(
-                &tx,
-                number,
-                &templates[number % templates.len()],
-                accounts,
-            )?);
-        }
-        tx.commit()?;
-    }
-    let last = ids.last().copied().unwrap_or(0);
-    connection.execute("update local_clock set last_id = ?1", [last])?;
-    connection.execute("update source set readable = 1", [])?;
-    connection.execute(
-        "update library set update_count = ?1",
-        [i64::try_from(posts)?],
-    )?;
+    };
+    let ids = fill(target, posts, accounts)?;
+    let connection = Connection::open(path)?;
     let checkpoint = "pragma optimize; pragma wal_checkpoint(truncate)";
     connection.execute_batch(checkpoint)?;
     Ok(Filled {
         path: path.to_owned(),
-        ids: Arc::new(ids),
+        ids,
     })
+}
+
+/// Fills a new store of either database; returns the IDs of its posts, ascending.
+pub(crate) fn fill(target: Target, posts: usize, accounts: i64) -> Result<Arc<Vec<i64>>, Failure> {
+    let store = Store::open(target)?;
+    ingest::add_source(&store)?;
+    let templates = templates()?;
+    let mut ids = Vec::with_capacity(posts);
+    while ids.len() < posts {
+        let numbers = ids.len()..posts.min(ids.len() + POSTS_PER_COMMIT);
+        let rows =
+            numbers.map(|number| Row::of(number, &templates[number % templates.len()], accounts));
+        let rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
+        ids.extend(rows.iter().map(|row| row.id));
+        store.write_blocking(Root::none(), move |tx| insert(tx, &rows, accounts))?;
+    }
+    let last = ids.last().copied().unwrap_or(0);
+    let count = i64::try_from(posts)?;
+    store.write_blocking(Root::none(), move |tx| {
+        tx.execute("update local_clock set last_id = $1", &[&last])?;
+        tx.execute("update source set readable = true", &[])?;
+        tx.execute("update library set update_count = $1", &[&count])?;
+        Ok::<_, StoreError>(())
+    })?;
+    store.close_blocking();
+    Ok(Arc::new(ids))
 }
 
 /// A post's JSON and the ID in it.
@@ -89,55 +96,105 @@ fn templates() -> Result<Vec<Template>, Failure> {
     Ok(templates)
 }
 
-fn insert(
-    tx: &Transaction<'_>,
-    number: usize,
-    template: &Template,
-    accounts: i64,
-) -> Result<i64, Failure> {
-    let number = i64::try_from(number)?;
-    let at_ms = START_MS + number * MS_BETWEEN_POSTS;
-    let id = i64::try_from(Layout::PULSATE.smallest_at(at_ms))?;
-    let upstream_id = Layout::MASTODON.smallest_at(at_ms).to_string();
-    let raw = template.raw.replace(&template.id, &upstream_id);
-    let account = 1 + number % accounts;
-    tx.prepare_cached(
+/// A post, its entry, and what names it.
+struct Row {
+    number: i64,
+    id: i64,
+    upstream_id: String,
+    position: String,
+    uri: String,
+    key: UriKey,
+    account: i64,
+    at_ms: i64,
+    raw: String,
+}
+
+impl Row {
+    fn of(number: usize, template: &Template, accounts: i64) -> Result<Self, Failure> {
+        let number = i64::try_from(number)?;
+        let at_ms = START_MS + number * MS_BETWEEN_POSTS;
+        let upstream_id = Layout::MASTODON.smallest_at(at_ms).to_string();
+        let uri = format!("https://sim.example/statuses/{upstream_id}");
+        Ok(Self {
+            number,
+            id: i64::try_from(Layout::PULSATE.smallest_at(at_ms))?,
+            position: format!("{:03}{upstream_id}", upstream_id.len()),
+            key: UriKey::of(&uri).ok_or_else(|| Failure::new("a post without a name"))?,
+            uri,
+            account: 1 + number % accounts,
+            at_ms,
+            raw: template.raw.replace(&template.id, &upstream_id),
+            upstream_id,
+        })
+    }
+}
+
+fn insert(tx: &mut Tx<'_>, rows: &[Row], accounts: i64) -> Result<(), StoreError> {
+    let row = || rows.iter();
+    let ids = || Column::i64(row().map(|row| row.id));
+    let upstream_ids = || Column::text(row().map(|row| row.upstream_id.as_str()));
+    let of_account = || Column::i64(row().map(|row| row.account));
+    let at = || Column::i64(row().map(|row| row.at_ms));
+    tx.execute_many(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, read_at_ms, visibility, content_hash, listed, in_public, raw)
-         values (?1, 1, ?2, ?3, ?3, ?4, 1, ?5, ?5, 'public', ?1, 1, 1, ?6)",
-    )?
-    .execute(params![
-        id,
-        upstream_id,
-        format!("https://sim.example/statuses/{upstream_id}"),
-        account,
-        at_ms,
-        raw,
-    ])?;
-    tx.prepare_cached(
-        "insert into upstream_post (upstream_id, instance_id, post_id) values (?1, 1, ?2)",
-    )?
-    .execute(params![upstream_id, id])?;
-    tx.prepare_cached(
+         select r.id, 1, r.upstream_id, r.uri, r.uri, r.account, 1, r.at_ms, r.at_ms, 'public',
+             r.id, true, true, r.json
+         from {rows as r(id, upstream_id, uri, account, at_ms, json)}",
+        &[],
+        &[
+            ids(),
+            upstream_ids(),
+            Column::text(row().map(|row| row.uri.as_str())),
+            of_account(),
+            at(),
+            Column::text(row().map(|row| row.raw.as_str())),
+        ],
+    )?;
+    tx.execute_many(
+        "insert into upstream_post (upstream_id, instance_id, post_id)
+         select r.upstream_id, 1, r.id from {rows as r(id, upstream_id)}",
+        &[],
+        &[ids(), upstream_ids()],
+    )?;
+    tx.execute_many(
+        "insert into object_uri (tail, hash, instance_id, kind, object_id, known)
+         select r.tail, r.hash, 1, 'post', r.id, $1 from {rows as r(id, tail, hash)}",
+        &[&UriEvidence::Claimed.name()],
+        &[
+            ids(),
+            Column::text(row().map(|row| row.key.tail.as_str())),
+            Column::i64(row().map(|row| row.key.hash)),
+        ],
+    )?;
+    tx.execute_many(
         "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
              arrived_at_ms, content_hash, gone, visibility, account_id)
-         values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?1, 0, 0, ?5)",
-    )?
-    .execute(params![
-        id,
-        format!("{:03}{upstream_id}", upstream_id.len()),
-        number + 1,
-        at_ms,
-        account,
-    ])?;
-    if number < accounts {
-        tx.execute(
-            "insert into account (id, acct_id, instance_id, upstream_id, acct, display_name, url, raw)
-             values (?1, ?1, 1, ?2, ?2, ?2, null, '{}')",
-            params![account, format!("drifter{account}")],
-        )?;
-    }
-    Ok(id)
+         select 1, 1, r.id, r.id, r.position, r.usn, r.usn, r.at_ms, r.id, false, 0, r.account
+         from {rows as r(id, position, usn, at_ms, account)}",
+        &[],
+        &[
+            ids(),
+            Column::text(row().map(|row| row.position.as_str())),
+            Column::i64(row().map(|row| row.number + 1)),
+            at(),
+            of_account(),
+        ],
+    )?;
+    let first: Vec<(i64, String)> = row()
+        .filter(|row| row.number < accounts)
+        .map(|row| (row.account, format!("drifter{}", row.account)))
+        .collect();
+    tx.execute_many(
+        "insert into account (id, acct_id, instance_id, upstream_id, acct, display_name, url, raw)
+         select r.id, r.id, 1, r.name, r.name, r.name, null, $1 from {rows as r(id, name)}",
+        &[&"{}"],
+        &[
+            Column::i64(first.iter().map(|(id, _)| *id)),
+            Column::text(first.iter().map(|(_, name)| name.as_str())),
+        ],
+    )?;
+    Ok(())
 }
 
 /// October 2025: after the epoch of local IDs, before now.

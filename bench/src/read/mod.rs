@@ -107,34 +107,42 @@ impl Site {
         let target = Target::Sqlite {
             path: filled.path.clone(),
         };
-        let store = tokio::task::spawn_blocking(|| Store::open(target)).await??;
-        let (_, ready) = watch::channel(true);
-        let app = App {
-            store: store.clone(),
-            feed: Feed::new(store.clone()),
-            mirror: Arc::new(LocalMirror {
-                store: store.clone(),
-                host: Host::of(&store),
-                policies: Policies::default(),
-                sources: SourceHealth::default(),
-                store_disk: driftline_runtime::StoreDisk::default(),
-                threads: None,
-            }),
-            description: api_description(),
-            metrics: None,
-            public_base: None,
-            own: OwnInstance::default(),
-            authorization: Authorization::ThisMachine,
-            people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
-            ready,
-        };
+        let (store, ours) = serve_store(target).await?;
         Ok(Self {
-            ours: serve(router(app)).await?,
+            ours,
             peer: serve(bare::router(&filled.path)?).await?,
             store,
             filled,
         })
     }
+}
+
+/// Opens a store and serves it as Driftline does.
+async fn serve_store(target: Target) -> Result<(Store, SocketAddr), Failure> {
+    let store = tokio::task::spawn_blocking(|| Store::open(target)).await??;
+    let (_, ready) = watch::channel(true);
+    let app = App {
+        store: store.clone(),
+        store_fault: driftline_runtime::StoreFault::new(store.clone()),
+        feed: Feed::new(store.clone()),
+        mirror: Arc::new(LocalMirror {
+            store: store.clone(),
+            host: Host::of(&store),
+            policies: Policies::default(),
+            sources: SourceHealth::default(),
+            store_disk: driftline_runtime::StoreDisk::default(),
+            threads: None,
+        }),
+        description: api_description(),
+        metrics: None,
+        public_base: None,
+        own: OwnInstance::default(),
+        authorization: Authorization::ThisMachine,
+        people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
+        ready,
+    };
+    let address = serve(router(app)).await?;
+    Ok((store, address))
 }
 
 async fn serve(router: axum::Router) -> Result<SocketAddr, Failure> {
