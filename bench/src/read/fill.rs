@@ -158,14 +158,10 @@ fn insert(tx: &mut Tx<'_>, rows: &[Row], accounts: i64) -> Result<(), StoreError
         &[ids(), upstream_ids()],
     )?;
     tx.execute_many(
-        "insert into object_uri (tail, hash, instance_id, kind, object_id, known)
-         select r.tail, r.hash, 1, 'post', r.id, $1 from {rows as r(id, tail, hash)}",
+        "insert into object_uri (uri_key, instance_id, kind, object_id, known)
+         select r.uri_key, 1, 'post', r.id, $1 from {rows as r(id, uri_key)}",
         &[&UriEvidence::Claimed.name()],
-        &[
-            ids(),
-            Column::text(row().map(|row| row.key.tail.as_str())),
-            Column::i64(row().map(|row| row.key.hash)),
-        ],
+        &[ids(), Column::text(row().map(|row| row.key.as_str()))],
     )?;
     tx.execute_many(
         "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
