@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use driftline_core::social::Relation;
 use driftline_mastodon::has_media;
 use driftline_store::{
     LocalAccountId, StoreError, Tx,
@@ -52,8 +51,10 @@ pub(super) fn stretch(
     only_media: bool,
     now_ms: i64,
 ) -> Result<Stretch, StoreError> {
-    let followed = relation::all(tx, account, Relation::Following)?;
-    let unwanted = Unwanted::of(tx, account, &followed, now_ms)?;
+    let followed = relation::followed(tx, account)?;
+    let posts_only = followed.iter().filter(|row| !row.show_boosts);
+    let boosters = posts_only.map(|row| row.other).collect();
+    let unwanted = Unwanted::of(tx, account, boosters, now_ms)?;
     let exclusive = list_member::exclusive(tx, account)?;
     let rule = HomeRule {
         sources: home_source::all(tx, account)?,

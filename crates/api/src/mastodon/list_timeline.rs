@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use axum::response::Response;
-use driftline_core::social::{Relation, RepliesPolicy};
+use driftline_core::social::RepliesPolicy;
 use driftline_mastodon::{ReplyTo, has_media, reply_to};
 use driftline_store::{
     InstanceId, LocalAccountId, LocalId, StoreError, Tx,
@@ -51,7 +51,9 @@ pub(super) fn stretch(
     };
     let members = list_member::of(tx, account, id)?;
     let relations = relation::to(tx, account, &members)?;
-    let unwanted = Unwanted::of(tx, account, &relations, now_ms)?;
+    let posts_only = relations.iter().filter(|row| !row.show_boosts);
+    let boosters = posts_only.map(|row| row.other).collect();
+    let unwanted = Unwanted::of(tx, account, boosters, now_ms)?;
     let replies = ShownReplies::load(tx, account, &list)?;
     let rule = HomeRule {
         sources: Vec::new(),
@@ -73,7 +75,7 @@ impl ShownReplies {
             RepliesPolicy::None => Vec::new(),
             RepliesPolicy::List => list_member::of(tx, account, list.id)?,
             RepliesPolicy::Followed => {
-                let followed = relation::all(tx, account, Relation::Following)?;
+                let followed = relation::followed(tx, account)?;
                 followed.into_iter().map(|row| row.other).collect()
             }
         };

@@ -4,10 +4,7 @@ use driftline_core::{acct::AcctKey, social::Relation};
 use driftline_mastodon::RawObject;
 use driftline_store::{
     AccountId, InstanceId, LocalAccountId, StoreError, Tx, instance,
-    social::{
-        mute,
-        relation::{self, RelationRow},
-    },
+    social::{mute, relation},
     timeline::{TimelinePost, Viewer},
 };
 
@@ -24,22 +21,21 @@ impl Unwanted {
     /// Of a viewer; nothing of one without an account.
     pub(super) fn load(tx: &mut Tx<'_>, viewer: Viewer, now_ms: i64) -> Result<Self, StoreError> {
         match viewer {
-            Viewer::Account(account) => Self::of(tx, account, &[], now_ms),
+            Viewer::Account(account) => Self::of(tx, account, HashSet::new(), now_ms),
             Viewer::Anonymous | Viewer::Operator => Ok(Self::default()),
         }
     }
 
-    /// Of an account that follows those.
+    /// Of an account that does not want the boosts of `boosters`.
     pub(super) fn of(
         tx: &mut Tx<'_>,
         account: LocalAccountId,
-        followed: &[RelationRow],
+        boosters: HashSet<AccountId>,
         now_ms: i64,
     ) -> Result<Self, StoreError> {
         let blocked = relation::all(tx, account, Relation::Blocking)?;
         let mut authors: HashSet<AccountId> = blocked.into_iter().map(|row| row.other).collect();
         authors.extend(mute::all(tx, account, now_ms)?);
-        let posts_only = followed.iter().filter(|row| !row.show_boosts);
         let mut origins = HashMap::new();
         if !authors.is_empty() {
             let instances = instance::all(tx)?.into_iter();
@@ -49,7 +45,7 @@ impl Unwanted {
         }
         Ok(Self {
             authors,
-            boosters: posts_only.map(|row| row.other).collect(),
+            boosters,
             origins,
         })
     }

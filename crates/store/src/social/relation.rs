@@ -311,6 +311,30 @@ pub fn all(
     rows.into_iter().collect()
 }
 
+/// An account that another one follows, as far as timelines ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// The one that is followed.
+    pub other: AccountId,
+    /// Whether its boosts are shown.
+    pub show_boosts: bool,
+}
+
+/// All whom an account follows, in no order: the part of [`all`] that each page of a home timeline reads.
+pub fn followed(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Followed>, StoreError> {
+    Ok(tx.query(
+        "select other_id, show_boosts from relation
+         where account_id = $1 and outgoing = 'following'",
+        &[&sql(account)],
+        |row| {
+            Ok(Followed {
+                other: from_sql(row.i64("other_id")?)?,
+                show_boosts: row.bool("show_boosts")?,
+            })
+        },
+    )?)
+}
+
 /// How many there are in [`page`], without a range.
 pub fn count(
     tx: &mut Tx<'_>,

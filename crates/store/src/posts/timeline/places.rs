@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::post::Visibility;
-use driftline_db::{Column, DbError, Row, ToValue, Tx};
+use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
 
 use super::{
     Picks, Range, Rule, Stretch, TimelinePost,
@@ -135,15 +135,14 @@ fn read_authors(
         let sql = format!("{sql} {} limit $7", window.by_place());
         return tx.query(&sql, &params, Place::from_row);
     }
-    let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
-    let mut nearest = tx.query_each(
-        &format!("{sql} {}", window.by_place()),
-        &sources.params(&window),
-        &[Column::i64(authors.iter().map(|id| self::sql(*id)))],
-        |row| Ok((row.i64("place")?, row.i64("account_id")?)),
-    )?;
+    let mut nearest = nearest_of_authors(tx, authors, &sources, window)?;
     sort(&mut nearest, window.is_upward, |(place, _)| *place);
     nearest.truncate(count as usize);
+    // The nearest of so many authors fill the page: nothing beyond them is in it.
+    let window = match nearest.get(count as usize - 1) {
+        Some((last, _)) => window.up_to(*last),
+        None => window,
+    };
     let sql = AUTHOR_ENTRIES.replace("AUTHOR", "$6");
     let sql = format!("{sql} {} limit $7", window.by_place());
     let mut asked = Vec::with_capacity(nearest.len());
@@ -159,6 +158,41 @@ fn read_authors(
     sort(&mut places, window.is_upward, |place| place.id);
     places.truncate(count as usize);
     Ok(places)
+}
+
+/// The nearest place of each author that has one, with the author.
+fn nearest_of_authors(
+    tx: &mut Tx<'_>,
+    authors: &[AccountId],
+    sources: &SourcesByVisibility,
+    window: Window,
+) -> Result<Vec<(i64, i64)>, DbError> {
+    let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
+    let place = |row: &Row<'_>| Ok((row.i64("place")?, row.i64("account_id")?));
+    if tx.dialect() == Dialect::Sqlite {
+        // Running a statement for each author takes several times as long as the look-up of one who is silent. The
+        // limit keeps the look-up from being done once more for the condition on its outcome.
+        let nearest = AUTHOR_ENTRIES
+            .replace(PLACE_COLUMNS, "coalesce(place_id, id)")
+            .replace("AUTHOR", "author.value");
+        let sql = format!(
+            "select account_id, place from (
+                 select author.value as account_id, ({nearest} {} limit 1) as place
+                 from rarray($6) author limit -1
+             ) where place is not null",
+            window.by_place()
+        );
+        let mut params = sources.params(&window).to_vec();
+        params.push(&authors);
+        return tx.query(&sql, &params, place);
+    }
+    let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
+    tx.query_each(
+        &format!("{sql} {}", window.by_place()),
+        &sources.params(&window),
+        &[authors],
+        place,
+    )
 }
 
 /// Which of those authors wrote anything that these sources show.
@@ -224,6 +258,8 @@ impl SourcesByVisibility {
     }
 }
 
+const PLACE_COLUMNS: &str =
+    "account_id, coalesce(place_id, id) as place, post_id, instance_id, returns";
 const AUTHOR_ENTRIES: &str =
     "select account_id, coalesce(place_id, id) as place, post_id, instance_id, returns from entry
      where account_id = AUTHOR
@@ -232,6 +268,20 @@ const AUTHOR_ENTRIES: &str =
              or visibility > 1 and source_id {in $5})";
 
 impl Window {
+    /// Its part up to a place, which is in it.
+    fn up_to(self, place: i64) -> Window {
+        match self.is_upward {
+            true => Window {
+                below: place.saturating_add(1),
+                ..self
+            },
+            false => Window {
+                above: place.saturating_sub(1),
+                ..self
+            },
+        }
+    }
+
     fn by_place(self) -> &'static str {
         match self.is_upward {
             true => "order by coalesce(place_id, id) asc",

@@ -69,6 +69,12 @@ fn follows_are_told_as_long_as_they_last() {
         assert_eq!((counts[&bob].followers, counts[&bob].following), (0, 1));
         let followed = read(store, move |tx| relation::all(tx, bob, Relation::Following));
         assert_eq!(followed.len(), 1);
+        let shown = read(store, move |tx| relation::followed(tx, bob));
+        let shown: Vec<_> = shown
+            .iter()
+            .map(|row| (row.other, row.show_boosts))
+            .collect();
+        assert_eq!(shown, [(account_id(ann), true)]);
         assert!(all(store, bob).is_empty());
         // By pages, by kind and by account.
         let newest = page(store, ann, &NotificationFilter::default(), &range(1));
