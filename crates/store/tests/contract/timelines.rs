@@ -2,8 +2,8 @@
 
 use driftline_core::post::{Post, Visibility};
 use driftline_store::{
-    LocalId,
-    timeline::{self, Range, Viewer},
+    AccountId, LocalId,
+    timeline::{self, HomeRule, Range, TimelinePost, Viewer},
 };
 
 use crate::world::{World, names, on_both, post, posts};
@@ -74,6 +74,72 @@ fn only_public_posts_are_shown_to_anyone() {
             assert_eq!(found.is_some(), post.visibility == Visibility::Public);
             let found = world.read(move |tx| timeline::status(tx, post.id, Viewer::Operator));
             assert_eq!(found, Some(post));
+        }
+    });
+}
+
+#[test]
+fn pages_of_several_authors_have_no_gap_and_no_repeat() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        // Some write in bursts, one wrote long ago.
+        let writers = [5, 1, 1, 1, 2, 3, 2, 2, 4, 4, 1, 3, 3, 3, 2, 1, 4, 2, 2, 1];
+        let by = |(at, writer): (u64, u64)| {
+            let mut post = post(at, "text");
+            post.author.id = writer.to_string().as_str().into();
+            post.author.acct = format!("writer{writer}@far.example");
+            post
+        };
+        let written: Vec<Post> = (1..).zip(writers).map(by).collect();
+        world.poll(written.into_iter().rev().collect());
+        let all = world.timeline();
+        assert_eq!(all.len(), writers.len());
+        let mut followed: Vec<AccountId> = all.iter().filter_map(|post| post.account).collect();
+        followed.sort_unstable();
+        followed.dedup();
+        assert_eq!(followed.len(), 5);
+        let left_out = all[2].account.expect("an author");
+        followed.retain(|author| *author != left_out);
+        followed.extend((1..=9).map(|silent| AccountId::new((1 << 62) + silent)));
+        let expected: Vec<&TimelinePost> = all
+            .iter()
+            .filter(|post| post.account != Some(left_out))
+            .collect();
+        let rule = HomeRule {
+            sources: Vec::new(),
+            authors: followed,
+        };
+        let ids: Vec<Option<LocalId>> =
+            all.iter().map(|post| Some(post.id)).chain([None]).collect();
+        for limit in 1..=7 {
+            for &bound in &ids {
+                let read = |range: Range| {
+                    let rule = rule.clone();
+                    let read = world
+                        .read(move |tx| timeline::home(tx, &range, Viewer::Anonymous, &rule, None));
+                    read.posts.iter().map(|post| post.id).collect::<Vec<_>>()
+                };
+                let limited = Range {
+                    limit,
+                    ..Range::default()
+                };
+                let below = expected.iter().map(|post| post.id);
+                let below = below.filter(|id| bound.is_none_or(|bound| *id < bound));
+                let below: Vec<LocalId> = below.take(usize::from(limit)).collect();
+                assert_eq!(
+                    read(Range {
+                        max: bound,
+                        ..limited
+                    }),
+                    below
+                );
+                let above = expected.iter().rev().map(|post| post.id);
+                let above = above.filter(|id| bound.is_none_or(|bound| *id > bound));
+                let mut above: Vec<LocalId> = above.take(usize::from(limit)).collect();
+                above.reverse();
+                let min = bound.or(Some(LocalId::new(0)));
+                assert_eq!(read(Range { min, ..limited }), above);
+            }
         }
     });
 }
