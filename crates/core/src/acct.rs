@@ -40,6 +40,26 @@ impl AcctKey {
     }
 }
 
+/// The name, with its host, of the account whose profile has this address, by the paths of the servers that people
+/// use: `/@name` and `/@name@host` (Mastodon, Misskey), `/users/name` (Mastodon, Pleroma), `/u/name` (Lemmy). `None`
+/// of other addresses. Only the account itself can confirm that the address is its own.
+pub fn acct_at(address: &str) -> Option<String> {
+    let (scheme, rest) = address.trim().split_once("://")?;
+    if !["https", "http"].contains(&scheme.to_ascii_lowercase().as_str()) {
+        return None;
+    }
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (host, path) = rest[..end].trim_end_matches('/').split_once('/')?;
+    let mut prefixes = ["@", "users/", "u/"].into_iter();
+    let name = prefixes.find_map(|prefix| path.strip_prefix(prefix))?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);
+    let is_host = |c: char| is_plain(c) || c == ':';
+    let (user, of) = name.split_once('@').unwrap_or((name, host));
+    let is_name = !user.is_empty() && user.chars().all(is_plain);
+    let has_host = !of.is_empty() && of.chars().all(is_host);
+    (is_name && has_host).then(|| format!("{user}@{of}"))
+}
+
 /// The smallest ID of an account that was seen in posts.
 pub const MIN_ACCOUNT_ID: u64 = 1 << 62;
 
@@ -71,7 +91,45 @@ mod tests {
         assert_eq!(key.account_id(), 4_871_763_290_244_736_954);
     }
 
+    #[test]
+    fn an_address_of_a_profile_names_its_account() {
+        for (address, acct) in [
+            ("https://a.example/@ann", "ann@a.example"),
+            (" https://a.example/@ann/ ", "ann@a.example"),
+            ("https://a.example/@Ann?x=1#y", "Ann@a.example"),
+            ("https://b.example/@ann@a.example", "ann@a.example"),
+            ("http://a.example:81/users/a.n-n~_", "a.n-n~_@a.example:81"),
+            ("https://a.example/u/ann", "ann@a.example"),
+        ] {
+            assert_eq!(acct_at(address).as_deref(), Some(acct), "{address}");
+        }
+        for address in [
+            "",
+            "ann",
+            "ann@a.example",
+            "https://a.example",
+            "https://a.example/",
+            "https://a.example/@",
+            "https://a.example/@ann/1",
+            "https://a.example/users/ann/statuses/1",
+            "https://a.example/about",
+            "https:///@ann",
+            "https://x:y@a.example/@ann",
+            "https://a.example/@ann@",
+            "https://a.example/@a nn",
+            "ftp://a.example/@ann",
+        ] {
+            assert_eq!(acct_at(address), None, "{address}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn no_text_as_an_address_panics(text in ".{0,60}", path in "[@/:?#a-z.]{0,20}") {
+            let _ = acct_at(&text);
+            let _ = acct_at(&format!("https://{path}"));
+        }
+
         #[test]
         fn ids_have_nineteen_digits_and_fit_a_column(acct in "[a-zA-Z0-9_.]{1,30}") {
             let id = AcctKey::of(&acct, "https://a.example").expect("a name").account_id();

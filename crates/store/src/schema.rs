@@ -39,6 +39,7 @@ pub static MIGRATIONS: &[Migration] = &[
     step(28, "instance info", 28, include_str!("../migrations/0028_instance_info.sql")),
     // An older program would store posts without their names.
     step(29, "object uris", 29, include_str!("../migrations/0029_object_uris.sql")),
+    step(30, "entries by place", 29, include_str!("../migrations/0030_entries_by_place.sql")),
 ];
 
 const fn step(

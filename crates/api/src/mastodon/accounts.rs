@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State, response::Response};
 use driftline_core::{
-    acct::AcctKey,
+    acct::{AcctKey, acct_at},
     social::{AccountName, Direction, Relation},
 };
 use driftline_mastodon::{RawObject, has_media};
@@ -161,7 +161,7 @@ struct Search {
     resolve: Option<Value>,
 }
 
-/// Accounts whose names begin with a text.
+/// Accounts whose names begin with a text, or the one whose profile has that address.
 #[utoipa::path(
     get, path = "/api/v1/accounts/search", tag = "accounts", params(Search),
     security(("account" = ["read:accounts"])),
@@ -177,7 +177,12 @@ async fn search(
     let limit = number(search.limit.as_ref(), 40, 80)?;
     let offset = number(search.offset.as_ref(), 0, 10_000)?;
     let only_followed = is_true(search.following.as_ref());
-    if is_true(search.resolve.as_ref()) && offset == 0 {
+    let is_asked = is_true(search.resolve.as_ref()) && offset == 0;
+    if acct_at(&search.q).is_some() && !only_followed && offset == 0 {
+        let found = at(&app, viewer, address, &search.q, is_asked).await?;
+        return Ok(Json(found));
+    }
+    if is_asked {
         resolve(&app, viewer, &address, &search.q).await?;
     }
     let found = found(&app, viewer, address, search.q, only_followed).await?;
@@ -209,6 +214,47 @@ pub(super) async fn resolve(
         let _ = app.mirror.fetch_account(viewer, name.to_owned()).await;
     }
     Ok(())
+}
+
+/// The account whose profile has an address, if it is one that the account's server gives it. Where the viewer does
+/// not know of it, it is asked of a server if `is_asked`.
+pub(super) async fn at(
+    app: &App,
+    viewer: Viewer,
+    address: Address,
+    text: &str,
+    is_asked: bool,
+) -> Result<Entities, ApiError> {
+    let Some(acct) = acct_at(text) else {
+        return Ok(Entities::new());
+    };
+    if is_asked {
+        resolve(app, viewer, &address, &acct).await?;
+    }
+    let domain = address.domain().to_owned();
+    let mut found = entities(app, viewer, address, move |tx| {
+        Ok(named(tx, &acct, &domain)?.into_iter().collect())
+    })
+    .await?;
+    found.retain(|account| has_address(account.get(), text));
+    Ok(found)
+}
+
+/// Whether an entity `Account` has an address.
+fn has_address(account: &str, address: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Addresses {
+        url: Option<String>,
+        uri: Option<String>,
+    }
+    let plain = |text: &str| text.trim().trim_end_matches('/').to_ascii_lowercase();
+    let Ok(Addresses { url, uri }) = serde_json::from_str(account) else {
+        return false;
+    };
+    [url, uri]
+        .into_iter()
+        .flatten()
+        .any(|own| plain(&own) == plain(address))
 }
 
 /// The accounts whose names begin so.

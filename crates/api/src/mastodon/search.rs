@@ -1,8 +1,9 @@
-//! Search of accounts, of posts by their addresses, and of tags by their names.
+//! Search of accounts, of posts and profiles by their addresses, and of tags by their names.
 
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
+use driftline_core::acct::acct_at;
 use driftline_store::{
     StoreError, Tx, find, instance,
     timeline::{self, Viewer},
@@ -45,8 +46,8 @@ struct Query {
     /// Only accounts whom the account follows.
     #[param(value_type = Option<bool>)]
     following: Option<Value>,
-    /// Whether the post of an address, or the account of a name with its host, of which the caller does not know is
-    /// asked of a server. Without a token it is not.
+    /// Whether the post or the account of an address, or the account of a name with its host, of which the caller does
+    /// not know is asked of a server. Without a token it is not.
     #[param(value_type = Option<bool>)]
     resolve: Option<Value>,
 }
@@ -59,7 +60,7 @@ struct Found {
     hashtags: Vec<Value>,
 }
 
-/// Accounts whose names begin with a text, the post of an address, the tag of a name.
+/// Accounts whose names begin with a text, the post or the account of an address, the tag of a name.
 #[utoipa::path(
     get, path = "/api/v2/search", tag = "search", params(Query),
     security((), ("account" = ["read:search"])),
@@ -82,7 +83,12 @@ async fn search(
     let mut found = Found::default();
     let is_address = text.starts_with("https://") || text.starts_with("http://");
     if is_address {
-        if is_of("statuses") && offset == 0 {
+        let is_profile = acct_at(&text).is_some();
+        if is_of("accounts") && offset == 0 && is_profile {
+            let is_asked = is_true(query.resolve.as_ref());
+            found.accounts = accounts::at(&app, viewer, address, &text, is_asked).await?;
+        }
+        if is_of("statuses") && offset == 0 && !is_profile {
             found.statuses = post_of(&app, viewer, text.clone()).await?;
             let is_asked = is_true(query.resolve.as_ref()) && viewer != Viewer::Anonymous;
             // By what the viewer sees alone: whether others have the post changes nothing.

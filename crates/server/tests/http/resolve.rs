@@ -229,7 +229,7 @@ async fn servers_that_nobody_reads_in_public_are_not_asked() {
         format!("http://localhost:{port}/@drifter/5"),
         format!("{read}@127.0.0.1:{port}/@drifter/5"),
         format!("{read}/@drifter/..%2f5"),
-        format!("{read}/@drifter"),
+        format!("{read}/about"),
         format!("{read}/api/v1/statuses/5"),
         format!("{read}/@drifter/5{}", "0".repeat(2_000)),
     ] {

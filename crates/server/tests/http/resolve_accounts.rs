@@ -141,6 +141,49 @@ async fn an_account_is_found_without_a_token_at_a_host_that_is_read_in_public() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_found_by_the_address_of_its_profile() {
+    let scene = Scene::new(MANY).await;
+    let ann = Person::new(&scene, "ann").await;
+    let bob = Person::new(&scene, "bob").await;
+    scene.home_of(ann.id, "ann-token").await;
+    let asked = searched_account("ann-token", FAR);
+    scene.answers_page(asked.clone(), accounts(&[account(FAR, 7)]));
+    let profile = "https://unknown.example/@cat";
+    for path in [
+        search_for(profile),
+        resolve_all(profile).replace("&resolve=true", ""),
+    ] {
+        assert!(scene.accts(&ann, &path).await.is_empty(), "{path}");
+    }
+    assert_eq!(scene.paths(), [], "not without resolve=true");
+    assert_eq!(scene.accts(&ann, &resolve_all(profile)).await, [FAR]);
+    let same = [
+        "https://unknown.example/@cat/",
+        "https://UNKNOWN.example/@Cat",
+    ];
+    for address in same.into_iter().chain([profile]) {
+        for path in [search_for(address), resolve(address), resolve_all(address)] {
+            assert_eq!(scene.accts(&ann, &path).await, [FAR], "{path}");
+            assert!(scene.accts(&bob, &path).await.is_empty(), "{path}");
+        }
+    }
+    // What its server does not call its address is not.
+    for other in [
+        "https://unknown.example/users/cat",
+        "https://other.example/@cat@unknown.example",
+    ] {
+        assert!(scene.accts(&ann, &resolve_all(other)).await.is_empty());
+    }
+    let statuses = resolve_all(profile) + "&type=statuses";
+    assert!(scene.accts(&ann, &statuses).await.is_empty());
+    assert_eq!(scene.paths(), [asked]);
+    // Accounts of this server have addresses too.
+    let of_bob = format!("{}/@bob", scene.base);
+    assert_eq!(scene.accts(&ann, &search_for(&of_bob)).await, ["bob"]);
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_asked_whom_the_asker_does_not_know_of() {
     let scene = Scene::new(MANY).await;
     let ann = Person::new(&scene, "ann").await;

@@ -46,7 +46,7 @@ fn a_run_leaves_the_same_in_both_databases() {
 
 #[test]
 fn older_databases_are_what_they_were_once_they_are_migrated() {
-    for version in [4, 7, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 22, 27] {
+    for version in [4, 7, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 22, 27, 29] {
         let expected = fs::read_to_string(folder().join(format!("{version:02}.txt")));
         let expected = expected.expect("a portrait");
         for fresh in databases() {
@@ -82,7 +82,7 @@ fn a_migrated_database_has_the_schema_of_a_new_one() {
         let new = fresh.open(MIGRATIONS);
         let expected = new.read_blocking(schema).expect("a schema");
         new.close_blocking();
-        for version in [4, 7, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 22, 27] {
+        for version in [4, 7, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 22, 27, 29] {
             let (older, file) = older(fresh.name, version);
             load(&older.target, &file);
             let db = older.open(MIGRATIONS);

@@ -100,7 +100,7 @@ fn pages_of_several_authors_have_no_gap_and_no_repeat() {
         assert_eq!(followed.len(), 5);
         let left_out = all[2].account.expect("an author");
         followed.retain(|author| *author != left_out);
-        followed.extend((1..=9).map(|silent| AccountId::new((1 << 62) + silent)));
+        followed.extend(silent(9));
         let expected: Vec<&TimelinePost> = all
             .iter()
             .filter(|post| post.account != Some(left_out))
@@ -142,4 +142,86 @@ fn pages_of_several_authors_have_no_gap_and_no_repeat() {
             }
         }
     });
+}
+
+#[test]
+fn pages_of_many_authors_have_no_gap_and_no_repeat() {
+    on_both(|store| {
+        let mut hidden = World::new(store, "hidden");
+        let mut world = World::readable(store, "home");
+        // Followed are 1 to 40. They write most of the oldest posts, few of the next, none of the newest.
+        let writer = |at: u64| match at {
+            ..400 => 1 + at % 60,
+            400..1200 => [41 + at % 50, 1 + at % 40][usize::from(at % 97 == 0)],
+            1200.. => 50 + at % 30,
+        };
+        let by = |at: u64| {
+            let mut post = post(at, "text");
+            let writer = writer(at);
+            post.author.id = writer.to_string().as_str().into();
+            post.author.acct = format!("writer{writer}@far.example");
+            post
+        };
+        for first in (1..=1800).step_by(40) {
+            let page = || (first..first + 40).map(by).rev().collect();
+            world.poll(page());
+            hidden.poll(page());
+        }
+        let all = world.timeline();
+        assert_eq!(all.len(), 1800);
+        let is_followed = |post: &&TimelinePost| {
+            let id: u64 = post.upstream_id.parse().expect("a number");
+            writer(id) <= 40
+        };
+        let expected: Vec<&TimelinePost> = all.iter().filter(is_followed).collect();
+        assert!((250..300).contains(&expected.len()), "{}", expected.len());
+        let mut followed: Vec<AccountId> =
+            expected.iter().filter_map(|post| post.account).collect();
+        followed.sort_unstable();
+        followed.dedup();
+        assert_eq!(followed.len(), 40);
+        followed.extend(silent(160));
+        let rule = HomeRule {
+            sources: Vec::new(),
+            authors: followed,
+        };
+        let bounds = all.iter().step_by(150).map(|post| Some(post.id));
+        for bound in bounds.chain([None]) {
+            for limit in [1, 20, 200, 400] {
+                let read = |range: Range| {
+                    let rule = rule.clone();
+                    let read = world
+                        .read(move |tx| timeline::home(tx, &range, Viewer::Anonymous, &rule, None));
+                    read.posts.iter().map(|post| post.id).collect::<Vec<_>>()
+                };
+                let limited = Range {
+                    limit,
+                    ..Range::default()
+                };
+                let max = Range {
+                    max: bound,
+                    ..limited
+                };
+                let min = Range {
+                    min: bound.or(Some(LocalId::new(0))),
+                    ..limited
+                };
+                let ids = expected.iter().map(|post| post.id);
+                let below = ids
+                    .clone()
+                    .filter(|id| bound.is_none_or(|bound| *id < bound));
+                let below: Vec<LocalId> = below.take(usize::from(limit)).collect();
+                assert_eq!(read(max), below, "{bound:?} {limit}");
+                let above = ids.rev().filter(|id| bound.is_none_or(|bound| *id > bound));
+                let mut above: Vec<LocalId> = above.take(usize::from(limit)).collect();
+                above.reverse();
+                assert_eq!(read(min), above, "{bound:?} {limit}");
+            }
+        }
+    });
+}
+
+/// Accounts of which no post is stored.
+fn silent(count: u64) -> impl Iterator<Item = AccountId> {
+    (1..=count).map(|silent| AccountId::new((1 << 62) + silent))
 }

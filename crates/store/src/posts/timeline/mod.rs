@@ -16,6 +16,7 @@
 //!   source that its owner may read.
 //! - A source's own timeline lists each of its entries, at the entry's ID.
 
+mod authors;
 mod by_post_id;
 mod copies;
 mod entries;
@@ -213,7 +214,7 @@ pub fn known_authors(
     if authors.is_empty() || sources.is_empty() {
         return Ok(HashSet::new());
     }
-    let mut known = places::authors_of(tx, authors, &sources)?;
+    let mut known = authors::authors_of(tx, authors, &sources)?;
     known.extend(fetched(tx, authors, &sources)?);
     Ok(known.into_iter().map(from_sql).collect::<Result<_, _>>()?)
 }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use driftline_core::post::Visibility;
-use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
+use driftline_db::{DbError, Row, ToValue, Tx};
 
 use super::{
-    Picks, Range, Rule, Stretch, TimelinePost,
+    Picks, Range, Rule, Stretch, TimelinePost, authors,
     copies::Copies,
     first_places::FirstPlaces,
     stored::{self, StoredPost},
@@ -42,7 +42,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn from_row(row: &Row<'_>) -> Result<Place, DbError> {
+    pub(super) fn from_row(row: &Row<'_>) -> Result<Place, DbError> {
         Ok(Place {
             id: row.i64("place")?,
             post_id: row.i64("post_id")?,
@@ -54,10 +54,10 @@ impl Place {
 
 /// The bounds within which places are read, both exclusive, and the direction.
 #[derive(Clone, Copy)]
-struct Window {
-    above: i64,
-    below: i64,
-    is_upward: bool,
+pub(super) struct Window {
+    pub(super) above: i64,
+    pub(super) below: i64,
+    pub(super) is_upward: bool,
 }
 
 impl PlaceStream<'_> {
@@ -99,7 +99,7 @@ impl PlaceStream<'_> {
                 Place::from_row,
             ),
             PlaceStream::Authors(authors, sources) => {
-                read_authors(tx, authors, sources, window, count)
+                authors::read(tx, authors, sources, window, count)
             }
         }
     }
@@ -116,160 +116,23 @@ fn source_params<'v>(
     [above, below, count, source, instance, shows]
 }
 
-/// The next places of several authors. The nearest entry of each is found first: of the authors whose nearest
-/// is among the first `count`, no others can have one there. A distributed database looks at no index once for
-/// each author: there the places of all are sorted by each node.
-fn read_authors(
-    tx: &mut Tx<'_>,
-    authors: &[AccountId],
-    sources: &[ReadableSource],
-    window: Window,
-    count: i64,
-) -> Result<Vec<Place>, DbError> {
-    let sources = SourcesByVisibility::of(sources);
-    if tx.is_distributed() {
-        let sql = AUTHOR_ENTRIES.replace("= AUTHOR", "{in $6}");
-        let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
-        let mut params = sources.params(&window).to_vec();
-        params.extend([&authors as &dyn ToValue, &count]);
-        let sql = format!("{sql} {} limit $7", window.by_place());
-        return tx.query(&sql, &params, Place::from_row);
-    }
-    let mut nearest = nearest_of_authors(tx, authors, &sources, window)?;
-    sort(&mut nearest, window.is_upward, |(place, _)| *place);
-    nearest.truncate(count as usize);
-    // The nearest of so many authors fill the page: nothing beyond them is in it.
-    let window = match nearest.get(count as usize - 1) {
-        Some((last, _)) => window.up_to(*last),
-        None => window,
-    };
-    let sql = AUTHOR_ENTRIES.replace("AUTHOR", "$6");
-    let sql = format!("{sql} {} limit $7", window.by_place());
-    let mut asked = Vec::with_capacity(nearest.len());
-    for (_, author) in &nearest {
-        let mut params = sources.params(&window).to_vec();
-        params.extend([author as &dyn ToValue, &count]);
-        asked.push(tx.query_later(&sql, &params, Place::from_row)?);
-    }
-    let mut places = Vec::new();
-    for rows in asked {
-        places.extend(tx.rows(rows)?);
-    }
-    sort(&mut places, window.is_upward, |place| place.id);
-    places.truncate(count as usize);
-    Ok(places)
-}
-
-/// The nearest place of each author that has one, with the author.
-fn nearest_of_authors(
-    tx: &mut Tx<'_>,
-    authors: &[AccountId],
-    sources: &SourcesByVisibility,
-    window: Window,
-) -> Result<Vec<(i64, i64)>, DbError> {
-    let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
-    let place = |row: &Row<'_>| Ok((row.i64("place")?, row.i64("account_id")?));
-    if tx.dialect() == Dialect::Sqlite {
-        // Running a statement for each author takes several times as long as the look-up of one who is silent. The
-        // limit keeps the look-up from being done once more for the condition on its outcome.
-        let nearest = AUTHOR_ENTRIES
-            .replace(PLACE_COLUMNS, "coalesce(place_id, id)")
-            .replace("AUTHOR", "author.value");
-        let sql = format!(
-            "select account_id, place from (
-                 select author.value as account_id, ({nearest} {} limit 1) as place
-                 from rarray($6) author limit -1
-             ) where place is not null",
-            window.by_place()
-        );
-        let mut params = sources.params(&window).to_vec();
-        params.push(&authors);
-        return tx.query(&sql, &params, place);
-    }
-    let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
-    tx.query_each(
-        &format!("{sql} {}", window.by_place()),
-        &sources.params(&window),
-        &[authors],
-        place,
-    )
-}
-
-/// Which of those authors wrote anything that these sources show.
-pub(super) fn authors_of(
-    tx: &mut Tx<'_>,
-    authors: &[AccountId],
-    sources: &[ReadableSource],
-) -> Result<Vec<i64>, DbError> {
-    let window = Window {
-        above: i64::MIN,
-        below: i64::MAX,
-        is_upward: false,
-    };
-    let sources = SourcesByVisibility::of(sources);
-    let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
-    if tx.is_distributed() {
-        let entries = AUTHOR_ENTRIES.replace("= AUTHOR", "{in $6}");
-        let sql = format!("select distinct account_id from ({entries} and not gone) written");
-        let mut params = sources.params(&window).to_vec();
-        params.push(&authors);
-        return tx.query(&sql, &params, |row| row.i64("account_id"));
-    }
-    let sql = AUTHOR_ENTRIES.replace("AUTHOR", "{row 1}");
-    tx.query_each(
-        &format!("{sql} and not gone {}", window.by_place()),
-        &sources.params(&window),
-        &[authors],
-        |row| row.i64("account_id"),
-    )
-}
-
-/// The sources of which posts of each visibility are shown.
-struct SourcesByVisibility {
-    public: Column<'static>,
-    unlisted: Column<'static>,
-    all: Column<'static>,
-}
-
-impl SourcesByVisibility {
-    fn of(sources: &[ReadableSource]) -> SourcesByVisibility {
-        let with = |shows: Visibility| {
-            let shows = shows.narrowness();
-            let sources = sources
-                .iter()
-                .filter(|source| source.shows.narrowness() >= shows);
-            Column::i64(sources.map(|source| source.key.id()))
-        };
-        SourcesByVisibility {
-            public: with(Visibility::Public),
-            unlisted: with(Visibility::Unlisted),
-            all: with(Visibility::Direct),
+impl Window {
+    /// Its part beyond a place, which is not in it.
+    pub(super) fn beyond(self, place: i64) -> Window {
+        match self.is_upward {
+            true => Window {
+                above: place,
+                ..self
+            },
+            false => Window {
+                below: place,
+                ..self
+            },
         }
     }
 
-    fn params<'v>(&'v self, window: &'v Window) -> [&'v dyn ToValue; 5] {
-        [
-            &window.above,
-            &window.below,
-            &self.public,
-            &self.unlisted,
-            &self.all,
-        ]
-    }
-}
-
-const PLACE_COLUMNS: &str =
-    "account_id, coalesce(place_id, id) as place, post_id, instance_id, returns";
-const AUTHOR_ENTRIES: &str =
-    "select account_id, coalesce(place_id, id) as place, post_id, instance_id, returns from entry
-     where account_id = AUTHOR
-         and coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2
-         and (visibility = 0 and source_id {in $3} or visibility = 1 and source_id {in $4}
-             or visibility > 1 and source_id {in $5})";
-
-impl Window {
     /// Its part up to a place, which is in it.
-    fn up_to(self, place: i64) -> Window {
+    pub(super) fn up_to(self, place: i64) -> Window {
         match self.is_upward {
             true => Window {
                 below: place.saturating_add(1),
@@ -282,7 +145,7 @@ impl Window {
         }
     }
 
-    fn by_place(self) -> &'static str {
+    pub(super) fn by_place(self) -> &'static str {
         match self.is_upward {
             true => "order by coalesce(place_id, id) asc",
             false => "order by coalesce(place_id, id) desc",
@@ -297,7 +160,7 @@ impl Window {
     }
 }
 
-fn sort<T>(all: &mut [T], is_upward: bool, id: impl Fn(&T) -> i64) {
+pub(super) fn sort<T>(all: &mut [T], is_upward: bool, id: impl Fn(&T) -> i64) {
     match is_upward {
         true => all.sort_by_key(id),
         false => all.sort_by_key(|one| std::cmp::Reverse(id(one))),

@@ -1,0 +1,275 @@
+//! What authors wrote, by its places.
+
+use std::ops::ControlFlow;
+
+use driftline_core::post::Visibility;
+use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
+
+use super::places::{Place, Window, sort};
+use crate::{
+    id_types::{AccountId, sql},
+    viewer::ReadableSource,
+};
+
+/// The next `count` places of several authors in these sources.
+///
+/// Of many authors those who write much are found among the next entries of everybody; what the others have
+/// is looked up for each of them.
+pub(super) fn read(
+    tx: &mut Tx<'_>,
+    authors: &[AccountId],
+    sources: &[ReadableSource],
+    window: Window,
+    count: i64,
+) -> Result<Vec<Place>, DbError> {
+    let sources = SourcesByVisibility::of(sources);
+    let ids = Column::i64(authors.iter().map(|id| sql(*id)));
+    if tx.is_distributed() {
+        return read_from_all_nodes(tx, &ids, &sources, window, count);
+    }
+    let (mut places, rest) = match authors.len() {
+        ..MIN_AUTHORS_TO_WALK => (Vec::new(), Some(window)),
+        authors => walk(tx, authors, &ids, &sources, window, count)?,
+    };
+    if let Some(rest) = rest {
+        let missing = count - places.len() as i64;
+        places.extend(read_each(tx, ids, &sources, rest, missing)?);
+    }
+    sort(&mut places, window.is_upward, |place| place.id);
+    places.truncate(count as usize);
+    Ok(places)
+}
+
+/// A distributed database looks at no index once for each author: there the places of all are sorted by each node.
+fn read_from_all_nodes(
+    tx: &mut Tx<'_>,
+    authors: &Column<'_>,
+    sources: &SourcesByVisibility,
+    window: Window,
+    count: i64,
+) -> Result<Vec<Place>, DbError> {
+    let sql = entries_of("{in $6}");
+    let mut params = sources.params(&window).to_vec();
+    params.extend([authors as &dyn ToValue, &count]);
+    let sql = format!("{sql} {} limit $7", window.by_place());
+    tx.query(&sql, &params, Place::from_row)
+}
+
+/// The places of authors among the next entries of all sources, and the part of the window that was not read, unless
+/// there are enough. It goes on as long as that promises to be cheaper than a look-up for each author.
+fn walk(
+    tx: &mut Tx<'_>,
+    authors: usize,
+    ids: &Column<'_>,
+    sources: &SourcesByVisibility,
+    mut window: Window,
+    count: i64,
+) -> Result<(Vec<Place>, Option<Window>), DbError> {
+    let mut places = Vec::new();
+    let mut entries = 0;
+    loop {
+        let end = walk_once(tx, ids, sources, window, &mut places)?;
+        let found = places.len() as i64;
+        let ControlFlow::Continue(last) = end else {
+            return Ok((places, None));
+        };
+        if found >= count {
+            return Ok((places, None));
+        }
+        window = window.beyond(last);
+        entries += ENTRIES_AT_ONCE;
+        let expected = (count - found).saturating_mul(entries) / found.max(1);
+        if found == 0 || expected.max(entries) > authors as i64 * ENTRIES_PER_LOOK_UP {
+            return Ok((places, Some(window)));
+        }
+    }
+}
+
+/// Walks over the next entries of a window, and returns the last one's place unless there are no more.
+fn walk_once(
+    tx: &mut Tx<'_>,
+    authors: &Column<'_>,
+    sources: &SourcesByVisibility,
+    window: Window,
+    places: &mut Vec<Place>,
+) -> Result<ControlFlow<(), i64>, DbError> {
+    let last = match window.is_upward {
+        true => "max",
+        false => "min",
+    };
+    let sql = format!(
+        "with walked as materialized (
+             select account_id, coalesce(place_id, id) as place, post_id, instance_id, returns, visibility, source_id
+             from entry
+             where coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2
+             {} limit {ENTRIES_AT_ONCE}
+         )
+         select place, post_id, instance_id, returns, cast(null as {{i64}}) as entries from walked
+         where account_id {{in $6}} and {SHOWN}
+         union all
+         select {last}(place), 0, 0, 0, count(*) from walked",
+        window.by_place()
+    );
+    let mut params = sources.params(&window).to_vec();
+    params.push(authors);
+    let mut end = ControlFlow::Break(());
+    let rows = tx.query(&sql, &params, |row| match row.opt_i64("entries")? {
+        None => Ok(Some(Place::from_row(row)?)),
+        Some(ENTRIES_AT_ONCE) => {
+            end = ControlFlow::Continue(row.i64("place")?);
+            Ok(None)
+        }
+        Some(_) => Ok(None),
+    })?;
+    places.extend(rows.into_iter().flatten());
+    Ok(end)
+}
+
+/// The next places of authors, by a look-up for each. The nearest entry of each is found first: of the authors whose
+/// nearest is among the first `count`, no others can have one there.
+fn read_each(
+    tx: &mut Tx<'_>,
+    authors: Column<'_>,
+    sources: &SourcesByVisibility,
+    window: Window,
+    count: i64,
+) -> Result<Vec<Place>, DbError> {
+    let mut nearest = nearest_of_authors(tx, authors, sources, window)?;
+    sort(&mut nearest, window.is_upward, |(place, _)| *place);
+    nearest.truncate(count as usize);
+    // The nearest of so many authors fill the page: nothing beyond them is in it.
+    let window = match nearest.get(count as usize - 1) {
+        Some((last, _)) => window.up_to(*last),
+        None => window,
+    };
+    let sql = entries_of("= $6");
+    let sql = format!("{sql} {} limit $7", window.by_place());
+    let mut asked = Vec::with_capacity(nearest.len());
+    for (_, author) in &nearest {
+        let mut params = sources.params(&window).to_vec();
+        params.extend([author as &dyn ToValue, &count]);
+        asked.push(tx.query_later(&sql, &params, Place::from_row)?);
+    }
+    let mut places = Vec::new();
+    for rows in asked {
+        places.extend(tx.rows(rows)?);
+    }
+    Ok(places)
+}
+
+/// The nearest place of each author that has one, with the author.
+fn nearest_of_authors(
+    tx: &mut Tx<'_>,
+    authors: Column<'_>,
+    sources: &SourcesByVisibility,
+    window: Window,
+) -> Result<Vec<(i64, i64)>, DbError> {
+    let place = |row: &Row<'_>| Ok((row.i64("place")?, row.i64("account_id")?));
+    if tx.dialect() == Dialect::Sqlite {
+        // Running a statement for each author takes several times as long as the look-up of one who is silent. The
+        // limit keeps the look-up from being done once more for the condition on its outcome.
+        let nearest = entries_of("= author.value").replace(PLACE_COLUMNS, "coalesce(place_id, id)");
+        let sql = format!(
+            "select account_id, place from (
+                 select author.value as account_id, ({nearest} {} limit 1) as place
+                 from rarray($6) author limit -1
+             ) where place is not null",
+            window.by_place()
+        );
+        let mut params = sources.params(&window).to_vec();
+        params.push(&authors);
+        return tx.query(&sql, &params, place);
+    }
+    let sql = entries_of("= {row 1}");
+    tx.query_each(
+        &format!("{sql} {}", window.by_place()),
+        &sources.params(&window),
+        &[authors],
+        place,
+    )
+}
+
+/// Which of those authors wrote anything that these sources show.
+pub(super) fn authors_of(
+    tx: &mut Tx<'_>,
+    authors: &[AccountId],
+    sources: &[ReadableSource],
+) -> Result<Vec<i64>, DbError> {
+    let window = Window {
+        above: i64::MIN,
+        below: i64::MAX,
+        is_upward: false,
+    };
+    let sources = SourcesByVisibility::of(sources);
+    let authors = Column::i64(authors.iter().map(|id| self::sql(*id)));
+    if tx.is_distributed() {
+        let entries = entries_of("{in $6}");
+        let sql = format!("select distinct account_id from ({entries} and not gone) written");
+        let mut params = sources.params(&window).to_vec();
+        params.push(&authors);
+        return tx.query(&sql, &params, |row| row.i64("account_id"));
+    }
+    let sql = entries_of("= {row 1}");
+    tx.query_each(
+        &format!("{sql} and not gone {}", window.by_place()),
+        &sources.params(&window),
+        &[authors],
+        |row| row.i64("account_id"),
+    )
+}
+
+/// The sources of which posts of each visibility are shown.
+struct SourcesByVisibility {
+    public: Column<'static>,
+    unlisted: Column<'static>,
+    all: Column<'static>,
+}
+
+impl SourcesByVisibility {
+    fn of(sources: &[ReadableSource]) -> SourcesByVisibility {
+        let with = |shows: Visibility| {
+            let shows = shows.narrowness();
+            let sources = sources
+                .iter()
+                .filter(|source| source.shows.narrowness() >= shows);
+            Column::i64(sources.map(|source| source.key.id()))
+        };
+        SourcesByVisibility {
+            public: with(Visibility::Public),
+            unlisted: with(Visibility::Unlisted),
+            all: with(Visibility::Direct),
+        }
+    }
+
+    fn params<'v>(&'v self, window: &'v Window) -> [&'v dyn ToValue; 5] {
+        [
+            &window.above,
+            &window.below,
+            &self.public,
+            &self.unlisted,
+            &self.all,
+        ]
+    }
+}
+
+const PLACE_COLUMNS: &str =
+    "account_id, coalesce(place_id, id) as place, post_id, instance_id, returns";
+
+/// The entries within a window of the authors that a condition takes, of the sources that show them.
+fn entries_of(authors: &str) -> String {
+    format!(
+        "select {PLACE_COLUMNS} from entry
+         where account_id {authors}
+             and coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2 and {SHOWN}"
+    )
+}
+
+/// Whether a source shows an entry.
+const SHOWN: &str = "(visibility = 0 and source_id {in $3} or visibility = 1 and source_id {in $4}
+             or visibility > 1 and source_id {in $5})";
+/// How many authors' look-ups cost as much as a walk over [`ENTRIES_AT_ONCE`].
+const MIN_AUTHORS_TO_WALK: usize = 100;
+/// How many entries are walked over at once.
+const ENTRIES_AT_ONCE: i64 = 512;
+/// How many entries are walked over in the time of a look-up for an author.
+const ENTRIES_PER_LOOK_UP: i64 = 4;
