@@ -152,7 +152,7 @@ fn pages_of_many_authors_have_no_gap_and_no_repeat() {
         // Followed are 1 to 40. They write most of the oldest posts, few of the next, none of the newest.
         let writer = |at: u64| match at {
             ..400 => 1 + at % 60,
-            400..1200 => [41 + at % 50, 1 + at % 40][usize::from(at % 97 == 0)],
+            400..1200 => [41 + at % 50, 1 + at % 40][usize::from(at.is_multiple_of(97))],
             1200.. => 50 + at % 30,
         };
         let by = |at: u64| {

@@ -1,7 +1,5 @@
 //! What authors wrote, by its places.
 
-use std::ops::ControlFlow;
-
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
 
@@ -56,7 +54,7 @@ fn read_from_all_nodes(
 }
 
 /// The places of authors among the next entries of all sources, and the part of the window that was not read, unless
-/// there are enough. It goes on as long as that promises to be cheaper than a look-up for each author.
+/// there are enough. It reads on as long as fewer entries than authors promise to be enough.
 fn walk(
     tx: &mut Tx<'_>,
     authors: usize,
@@ -66,33 +64,34 @@ fn walk(
     count: i64,
 ) -> Result<(Vec<Place>, Option<Window>), DbError> {
     let mut places = Vec::new();
-    let mut entries = 0;
-    loop {
-        let end = walk_once(tx, ids, sources, window, &mut places)?;
+    let (mut walked, mut at_once) = (0, MIN_ENTRIES_AT_ONCE);
+    for _ in 0..MAX_WALKS {
+        let last = walk_once(tx, ids, sources, window, at_once, &mut places)?;
         let found = places.len() as i64;
-        let ControlFlow::Continue(last) = end else {
+        let Some(last) = last.filter(|_| found < count) else {
             return Ok((places, None));
         };
-        if found >= count {
-            return Ok((places, None));
-        }
         window = window.beyond(last);
-        entries += ENTRIES_AT_ONCE;
-        let expected = (count - found).saturating_mul(entries) / found.max(1);
-        if found == 0 || expected.max(entries) > authors as i64 * ENTRIES_PER_LOOK_UP {
-            return Ok((places, Some(window)));
+        walked += at_once;
+        let expected = (count - found).saturating_mul(walked) / found.max(1);
+        if found == 0 || expected > authors as i64 {
+            break;
         }
+        at_once = expected.max(MIN_ENTRIES_AT_ONCE);
     }
+    Ok((places, Some(window)))
 }
 
-/// Walks over the next entries of a window, and returns the last one's place unless there are no more.
+/// Adds what authors have among the next `at_once` entries of a window, and returns the last one's place unless there
+/// are no more.
 fn walk_once(
     tx: &mut Tx<'_>,
     authors: &Column<'_>,
     sources: &SourcesByVisibility,
     window: Window,
+    at_once: i64,
     places: &mut Vec<Place>,
-) -> Result<ControlFlow<(), i64>, DbError> {
+) -> Result<Option<i64>, DbError> {
     let last = match window.is_upward {
         true => "max",
         false => "min",
@@ -102,7 +101,7 @@ fn walk_once(
              select account_id, coalesce(place_id, id) as place, post_id, instance_id, returns, visibility, source_id
              from entry
              where coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2
-             {} limit {ENTRIES_AT_ONCE}
+             {} limit $7
          )
          select place, post_id, instance_id, returns, cast(null as {{i64}}) as entries from walked
          where account_id {{in $6}} and {SHOWN}
@@ -111,15 +110,16 @@ fn walk_once(
         window.by_place()
     );
     let mut params = sources.params(&window).to_vec();
-    params.push(authors);
-    let mut end = ControlFlow::Break(());
-    let rows = tx.query(&sql, &params, |row| match row.opt_i64("entries")? {
-        None => Ok(Some(Place::from_row(row)?)),
-        Some(ENTRIES_AT_ONCE) => {
-            end = ControlFlow::Continue(row.i64("place")?);
-            Ok(None)
+    params.extend([authors as &dyn ToValue, &at_once]);
+    let mut end = None;
+    let rows = tx.query(&sql, &params, |row| {
+        let Some(entries) = row.opt_i64("entries")? else {
+            return Ok(Some(Place::from_row(row)?));
+        };
+        if entries == at_once {
+            end = Some(row.i64("place")?);
         }
-        Some(_) => Ok(None),
+        Ok(None)
     })?;
     places.extend(rows.into_iter().flatten());
     Ok(end)
@@ -267,9 +267,9 @@ fn entries_of(authors: &str) -> String {
 /// Whether a source shows an entry.
 const SHOWN: &str = "(visibility = 0 and source_id {in $3} or visibility = 1 and source_id {in $4}
              or visibility > 1 and source_id {in $5})";
-/// How many authors' look-ups cost as much as a walk over [`ENTRIES_AT_ONCE`].
+/// From how many authors on the entries of all sources are read first: fewer look-ups cost less than that.
 const MIN_AUTHORS_TO_WALK: usize = 100;
-/// How many entries are walked over at once.
-const ENTRIES_AT_ONCE: i64 = 512;
-/// How many entries are walked over in the time of a look-up for an author.
-const ENTRIES_PER_LOOK_UP: i64 = 4;
+/// How many entries are read at once, at least.
+const MIN_ENTRIES_AT_ONCE: i64 = 512;
+/// How often entries are read on.
+const MAX_WALKS: usize = 3;
