@@ -17,12 +17,14 @@ use crate::error::DbError;
 /// | `{skip_locked}` | | `for update skip locked` |
 /// | `{greatest}` `{least}` | `max` `min` | `greatest` `least` |
 /// | `{in $1}` | `in (select value from rarray($1))` | `= any($1)` |
+/// | `{in_long $1}` | `in (select value from rarray($1))` | `in (select unnest($1::bigint[]))` |
 /// | `{key a, b + c}` | `a, b` | `a, b, c` |
 /// | `{hash60 a}` | `hash60(a)` | `('x' \|\| …sha256(a)…)::bit(60)::bigint` |
 /// | `{postgresql …}` | | … |
 ///
 /// `{strict}`, `{clustered}` and `{fillfactor …}` follow the closing parenthesis of a
-/// `create table`. `{key …}` is a key's columns, with those that PostgreSQL needs beside them should it
+/// `create table`. `{in_long …}` is for thousands of integers and rows that were found without them: PostgreSQL hashes them,
+/// where it compares each row with each value of `{in …}`, for which it may use an index instead. `{key …}` is a key's columns, with those that PostgreSQL needs beside them should it
 /// be distributed by them. `{hash60 …}` is the number in the first 60 bits of a text's SHA-256; it and
 /// `{postgresql …}` are for migrations. `{greatest}` takes arguments that are never null (the databases treat null
 /// differently). Batches add `{rows}`: see [`crate::Tx::execute_many`].
@@ -101,6 +103,13 @@ impl Dialect {
                 out.push_str(&match self {
                     Dialect::Sqlite => format!("in (select value from rarray({parameter}))"),
                     Dialect::Postgres => format!("= any({parameter})"),
+                });
+                return true;
+            }
+            ("in_long", parameter) if parameter.starts_with('$') => {
+                out.push_str(&match self {
+                    Dialect::Sqlite => format!("in (select value from rarray({parameter}))"),
+                    Dialect::Postgres => format!("in (select unnest({parameter}::bigint[]))"),
                 });
                 return true;
             }

@@ -86,8 +86,15 @@ fn a_list_is_a_set_of_keys() {
         .expect("a write");
         let by_id = |ids: Vec<Option<i64>>| {
             read(db, move |tx| {
-                let sql = "select id from post where source_id = $2 and id {in $1} order by id";
-                tx.query(sql, &[&Column::i64(ids.clone()), &1], |row| row.i64(0))
+                let mut among = |list| {
+                    let sql = format!(
+                        "select id from post where source_id = $2 and id {list} order by id"
+                    );
+                    tx.query(&sql, &[&Column::i64(ids.clone()), &1], |row| row.i64(0))
+                };
+                let found = among("{in $1}")?;
+                assert_eq!(among("{in_long $1}")?, found);
+                Ok(found)
             })
         };
         assert_eq!(

@@ -104,7 +104,7 @@ fn walk_once(
              {} limit $7
          )
          select place, post_id, instance_id, returns, cast(null as {{i64}}) as entries from walked
-         where account_id {{in $6}} and {SHOWN}
+         where account_id {{in_long $6}} and {SHOWN}
          union all
          select {last}(place), 0, 0, 0, count(*) from walked",
         window.by_place()
