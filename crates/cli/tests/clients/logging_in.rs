@@ -9,8 +9,10 @@ use crate::{
     support::{DataDir, Running},
 };
 
-const PASSPHRASE: &str = "correct horse battery";
-const MAIL: &str = "ann@mail.example";
+/// Of every account here.
+pub const PASSPHRASE: &str = "correct horse battery";
+/// The address of `ann`.
+pub const MAIL: &str = "ann@mail.example";
 
 /// A server without sources, and the ID of its account `ann`.
 fn server() -> (DataDir, Running, String, String) {
@@ -30,7 +32,8 @@ fn server() -> (DataDir, Running, String, String) {
     (data_dir, server, url, id)
 }
 
-fn run(data_dir: &DataDir, arguments: &[&str]) -> (bool, String) {
+/// Whether a script of the interpreter succeeds, and what it says.
+pub fn run(data_dir: &DataDir, arguments: &[&str]) -> (bool, String) {
     let output = python()
         .args(arguments)
         .env("XDG_CONFIG_HOME", data_dir.folder())

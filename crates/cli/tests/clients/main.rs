@@ -9,6 +9,7 @@
 mod javascript;
 mod logging_in;
 mod python;
+mod reading;
 #[path = "../support/mod.rs"]
 mod support;
 mod toot;
@@ -44,13 +45,18 @@ pub struct Mirror {
 impl Mirror {
     /// Starts both, and waits until there are three pages.
     pub async fn start() -> Mirror {
+        Self::of(WorldConfig::punctual(20.0)).await
+    }
+
+    /// [`Mirror::start`], of a server that publishes so, with edits.
+    pub async fn of(world: WorldConfig) -> Mirror {
         let config = ServerConfig {
             world: WorldConfig {
                 edited_share: 0.3,
                 edited_after_ms: SpanMs::new(600, 1_200),
                 deleted_share: 0.0,
                 non_public_share: 0.0,
-                ..WorldConfig::punctual(20.0)
+                ..world
             },
             ..ServerConfig::default()
         };
@@ -90,8 +96,12 @@ impl Mirror {
 
     /// What a client's script prints as JSON.
     pub fn script(&self, command: &mut Command) -> Value {
+        self.printed(command.args([&self.url, TOKEN, &self.list, &self.edited]))
+    }
+
+    /// What a client's script with its arguments prints as JSON, once it has said that it streams.
+    pub fn printed(&self, command: &mut Command) -> Value {
         let mut child = command
-            .args([&self.url, TOKEN, &self.list, &self.edited])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
