@@ -23,6 +23,8 @@ use crate::{
 };
 
 const TOKEN: &str = "an-operators-token-of-some-length-1";
+/// How long an event is waited for, whatever else comes: a quiet server pings.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
@@ -68,7 +70,8 @@ impl Socket {
 
     /// The event and its payload, which may be JSON.
     pub(crate) async fn told(&mut self) -> (Value, Value, Value) {
-        let told = self.next().await.expect("a message");
+        let told = timeout(PATIENCE, self.next()).await;
+        let told = told.expect("an event in time").expect("a message");
         let payload = told["payload"].as_str().unwrap();
         let status = serde_json::from_str(payload).ok().filter(Value::is_object);
         let parsed = status.unwrap_or_else(|| json!(payload));
