@@ -103,6 +103,10 @@ impl Authorization {
         public_base: Option<&Url>,
     ) -> Result<(), ApiError> {
         match self {
+            // What is sent is checked, also where none is needed: no token of an account opens what is the operator's.
+            Self::ThisMachine if bearer(headers).is_some() => {
+                Err(ApiError::Unauthorized { presented: true })
+            }
             // No browser adds the token by itself, so a request with it may come from any page and by
             // any name. Without a token, a page must be this server's own.
             Self::ThisMachine if is_same_site(headers, public_base) => Ok(()),

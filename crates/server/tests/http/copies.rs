@@ -3,7 +3,7 @@
 use driftline_api::auth::{Authorization, OperatorToken};
 use driftline_core::audience::Audience;
 use driftline_sim::{SimAuthor, Status};
-use driftline_store::{Owner, local_ids, source, testing::new_source};
+use driftline_store::{LocalAccountId, Owner, local_ids, source, testing::new_source};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -206,4 +206,31 @@ async fn strangers_are_not_told_what_a_hidden_copy_says() {
     let path = "/api/v1/timelines/public";
     let seen = ann.ok(Method::GET, path, &Value::Null).await;
     assert_eq!(seen[0]["content"], "other's");
+}
+
+#[tokio::test]
+async fn streams_of_an_account_tell_what_only_its_own_sources_have() {
+    let (world, _mail) = people_world(|_| {}).await;
+    let (ann, bob) = (
+        Person::new(&world, "ann").await,
+        Person::new(&world, "bob").await,
+    );
+    let me = ann.get("/api/v1/accounts/verify_credentials").await;
+    let id = me["id"].as_str().unwrap().parse().unwrap();
+    let owner = Owner::Account(LocalAccountId::new(id));
+    let mut own = other_feed(&world, "ann/own", owner, Audience::Private).await;
+    let mut shown = world.feed("shown").await;
+    let query = |of: &Person| format!("?stream=public&access_token={}", of.token);
+    let mut anns = Socket::open(&world, &query(&ann), None).await.unwrap();
+    let mut bobs = Socket::open(&world, &query(&bob), None).await.unwrap();
+    own.poll(&[copy(2, 72, "hers")]).await;
+    shown.poll(&[status(3)]).await;
+    let (_, event, post) = anns.told().await;
+    assert_eq!((event, &post["content"]), (json!("update"), &json!("hers")));
+    // To others only what came later is told.
+    for socket in [&mut anns, &mut bobs] {
+        let (_, event, post) = socket.told().await;
+        assert_eq!(event, json!("update"));
+        assert_ne!(post["content"], "hers");
+    }
 }

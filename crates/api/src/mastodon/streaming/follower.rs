@@ -68,7 +68,7 @@ impl Follower {
         channels: Vec<Channel>,
     ) -> Result<Self, ApiError> {
         let caller = authenticate(&headers, &app).await?;
-        let reader = app.feed.follow(everything(), Start::Now).await?;
+        let reader = app.feed.follow(everything(viewer), Start::Now).await?;
         let notified = match viewer {
             Viewer::Account(account) => last_notification(&app, account).await?,
             Viewer::Anonymous | Viewer::Operator => LocalId::new(0),

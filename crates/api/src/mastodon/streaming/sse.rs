@@ -206,9 +206,10 @@ async fn next(follower: &mut Follower, told: &mut VecDeque<Message>) -> Option<M
     }
 }
 
-/// Every change that is not history.
-pub(super) fn everything() -> Selection {
+/// Every change that a viewer may see and that is not history.
+pub(super) fn everything(viewer: Viewer) -> Selection {
     Selection {
+        viewer,
         kinds: ChangeKinds::ALL,
         ..Selection::default()
     }
