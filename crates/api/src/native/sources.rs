@@ -125,7 +125,7 @@ async fn list(
     responses(
         (status = 200, body = OwnSource),
         (status = 400, body = Problem, description = "It cannot be read so, or the account has as many as it may have"),
-        (status = 503, body = Problem, description = "Its server does not answer"),
+        (status = 422, body = Problem, description = "Its server does not show the timeline, and why"),
     )
 )]
 async fn add(
@@ -168,7 +168,7 @@ async fn show(
         (status = 200, body = OwnSource),
         (status = 400, body = Problem, description = "It cannot be so"),
         (status = 404, body = Problem, description = "The account has no such source"),
-        (status = 503, body = Problem, description = "Its server does not answer"),
+        (status = 422, body = Problem, description = "Its server does not show the timeline, and why"),
     )
 )]
 async fn change(
@@ -219,13 +219,12 @@ fn unreadable(rejection: JsonRejection) -> ApiError {
     }
 }
 
-/// A server that does not answer is no fault of this one.
+/// A server that does not show the timeline is no fault of this one: who chose it is told why.
 fn refused(error: driftline_runtime::CommandError) -> ApiError {
     if error.usage || error.outage {
         return error.into();
     }
-    tracing::info!(%error, "an account's source could not be read");
-    ApiError::Refused("The source's server gave no answer with its timeline".into())
+    ApiError::Unprocessable(error.to_string())
 }
 
 const MAX_BODY_BYTES: usize = 16 * 1024;

@@ -188,7 +188,7 @@ impl Delete {
         if !self.consent.is_given() {
             let plan = PlanAccountRemoval { name: name.clone() };
             let contents = once(config, Missing::Refuse, plan).await?;
-            let what = format!("{name} is deleted for good, {}", gone(&contents));
+            let what = format!("{name} would be deleted for good, {}", gone(&contents));
             self.consent.ask(&what)?;
         }
         once(config, Missing::Refuse, DeleteAccount { name }).await
