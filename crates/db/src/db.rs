@@ -41,6 +41,9 @@ struct Inner {
     vacuum: Arc<VacuumRequest>,
     /// Every thread holds a receiver to its end.
     alive: watch::Sender<()>,
+    /// Held while a connection to SQLite is closed: of two that close at once each may find the other open, and then
+    /// none takes the log away.
+    closing: Arc<Mutex<()>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The database, if nothing may be written to it.
     read_only: Option<String>,
@@ -231,6 +234,7 @@ impl Inner {
             counters: Arc::default(),
             vacuum: Arc::default(),
             alive: watch::Sender::new(()),
+            closing: Arc::default(),
             threads: Mutex::default(),
             read_only: match &options.target {
                 Target::Sqlite { path } if options.read_only => Some(path.display().to_string()),
@@ -276,11 +280,14 @@ impl Inner {
         }
         let (queue, counters) = (Arc::clone(&self.writes), Arc::clone(&self.counters));
         let (vacuum, path) = (Arc::clone(&self.vacuum), path.to_owned());
+        let closing = Arc::clone(&self.closing);
         let group = options.group;
         self.start("driftline-db-write", move || {
             sqlite::write_all(&writer, &queue, group, &counters, || {
                 vacuum.serve(|| sqlite::vacuum(&writer, &path));
             });
+            let _in_turn = lock(&closing);
+            drop(writer);
         })
     }
 
@@ -309,8 +316,11 @@ impl Inner {
 
     fn start_sqlite_reader(&self, reader: rusqlite::Connection) -> Result<(), DbError> {
         let queue = Arc::clone(&self.reads);
+        let closing = Arc::clone(&self.closing);
         self.start("driftline-db-read", move || {
             sqlite::read_all(&reader, &queue);
+            let _in_turn = lock(&closing);
+            drop(reader);
         })
     }
 
