@@ -41,9 +41,9 @@ struct Inner {
     vacuum: Arc<VacuumRequest>,
     /// Every thread holds a receiver to its end.
     alive: watch::Sender<()>,
-    /// Held while a connection to SQLite is closed: of two that close at once each may find the other open, and then
-    /// none takes the log away.
-    closing: Arc<Mutex<()>>,
+    /// Every connection that reads a SQLite file has a receiver until it is closed. The writer's is closed after
+    /// them: the last one takes the log away, and one that only reads may not.
+    readers: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The database, if nothing may be written to it.
     read_only: Option<String>,
@@ -234,7 +234,7 @@ impl Inner {
             counters: Arc::default(),
             vacuum: Arc::default(),
             alive: watch::Sender::new(()),
-            closing: Arc::default(),
+            readers: watch::Sender::new(()),
             threads: Mutex::default(),
             read_only: match &options.target {
                 Target::Sqlite { path } if options.read_only => Some(path.display().to_string()),
@@ -280,13 +280,13 @@ impl Inner {
         }
         let (queue, counters) = (Arc::clone(&self.writes), Arc::clone(&self.counters));
         let (vacuum, path) = (Arc::clone(&self.vacuum), path.to_owned());
-        let closing = Arc::clone(&self.closing);
+        let readers = self.readers.clone();
         let group = options.group;
         self.start("driftline-db-write", move || {
             sqlite::write_all(&writer, &queue, group, &counters, || {
                 vacuum.serve(|| sqlite::vacuum(&writer, &path));
             });
-            let _in_turn = lock(&closing);
+            block_on(readers.closed());
             drop(writer);
         })
     }
@@ -316,11 +316,11 @@ impl Inner {
 
     fn start_sqlite_reader(&self, reader: rusqlite::Connection) -> Result<(), DbError> {
         let queue = Arc::clone(&self.reads);
-        let closing = Arc::clone(&self.closing);
+        let open = self.readers.subscribe();
         self.start("driftline-db-read", move || {
             sqlite::read_all(&reader, &queue);
-            let _in_turn = lock(&closing);
             drop(reader);
+            drop(open);
         })
     }
 

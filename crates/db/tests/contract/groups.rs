@@ -2,24 +2,15 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use driftline_db::testing::{Fresh, databases};
 use driftline_db::{Db, DbError};
 
-use crate::{SOURCE, TABLES, gate, ids, insert, write};
+use crate::{SOURCE, TABLES, gate, ids, insert, until, write};
 
 /// One poll, as a runtime would do it.
 fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-fn until(what: &str, mut true_by_now: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !true_by_now() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::yield_now();
-    }
 }
 
 /// Opens with one writer and a short queue.

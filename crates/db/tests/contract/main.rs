@@ -21,6 +21,8 @@ mod values;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use driftline_db::testing::{Fresh, databases};
 use driftline_db::{Db, DbError, Migration, Root, Tx};
@@ -111,4 +113,13 @@ fn gate() -> (
         Ok(())
     };
     (wait, entered, open)
+}
+
+/// Lets other threads run until it is so.
+fn until(what: &str, mut true_by_now: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !true_by_now() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::yield_now();
+    }
 }
