@@ -136,7 +136,7 @@ impl Cluster {
     fn wait_until_ready(&mut self, folder: &Path) -> Result<(), ClusterError> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
-            if can_connect(&self.url) {
+            if says_ready(folder) && can_connect(&self.url) {
                 return Ok(());
             }
             if self.keeper.try_wait()?.is_some() || Instant::now() > deadline {
@@ -285,6 +285,16 @@ pub(super) fn output(command: &mut Command, program: &str) -> Result<String, Clu
             output: text(stderr),
         })
     }
+}
+
+/// Whether the server with its data in there has said that it takes connections. Another server may have
+/// taken the port in between, and answers there.
+fn says_ready(folder: &Path) -> bool {
+    let state = fs::read_to_string(folder.join("data/postmaster.pid")).unwrap_or_default();
+    state
+        .lines()
+        .last()
+        .is_some_and(|line| line.trim() == "ready")
 }
 
 /// On a plain thread, because it may be asked for on one that drives a runtime already.
