@@ -1,4 +1,4 @@
-//! NodeInfo 2.1: what any program may ask any server.
+//! NodeInfo, in both versions that are in use: what any program may ask any server.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::{App, OwnInstance, people::SignUpMode, transport::Address};
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(links))
-        .routes(routes!(node_info))
+        .routes(routes!(version_2_0))
+        .routes(routes!(version_2_1))
 }
 
 /// Where NodeInfo is.
@@ -36,7 +37,7 @@ struct NodeInfoLink {
     href: String,
 }
 
-/// [NodeInfo 2.1](https://nodeinfo.diaspora.software).
+/// [NodeInfo](https://nodeinfo.diaspora.software).
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct NodeInfo {
@@ -58,7 +59,9 @@ struct NodeInfo {
 struct NodeInfoSoftware {
     name: &'static str,
     version: &'static str,
-    repository: &'static str,
+    /// Of 2.1 alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repository: Option<&'static str>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -80,11 +83,22 @@ struct NodeInfoUsage {
 )]
 async fn links(address: Address) -> Json<NodeInfoLinks> {
     Json(NodeInfoLinks {
-        links: vec![NodeInfoLink {
-            rel: SCHEMA,
-            href: address.of("/nodeinfo/2.1"),
-        }],
+        links: [Version::V2_1, Version::V2_0]
+            .map(|version| NodeInfoLink {
+                rel: version.schema(),
+                href: address.of(&format!("/nodeinfo/{}", version.number())),
+            })
+            .into(),
     })
+}
+
+/// What this server is, as NodeInfo 2.0.
+#[utoipa::path(
+    get, path = "/nodeinfo/2.0", tag = "server", security(()),
+    responses((status = 200, body = NodeInfo)),
+)]
+async fn version_2_0(State(app): State<Arc<App>>) -> Response {
+    node_info(&app, Version::V2_0)
 }
 
 /// What this server is, as NodeInfo 2.1.
@@ -92,13 +106,17 @@ async fn links(address: Address) -> Json<NodeInfoLinks> {
     get, path = "/nodeinfo/2.1", tag = "server", security(()),
     responses((status = 200, body = NodeInfo)),
 )]
-async fn node_info(State(app): State<Arc<App>>) -> Response {
+async fn version_2_1(State(app): State<Arc<App>>) -> Response {
+    node_info(&app, Version::V2_1)
+}
+
+fn node_info(app: &App, version: Version) -> Response {
     let node_info = NodeInfo {
-        version: "2.1",
+        version: version.number(),
         software: NodeInfoSoftware {
             name: "driftline",
             version: env!("CARGO_PKG_VERSION"),
-            repository: env!("CARGO_PKG_REPOSITORY"),
+            repository: version.repository(),
         },
         protocols: [],
         services: NodeInfoServices {
@@ -109,7 +127,8 @@ async fn node_info(State(app): State<Arc<App>>) -> Response {
         usage: NodeInfoUsage { users: Map::new() },
         metadata: metadata(&app.own),
     };
-    ([(CONTENT_TYPE, PROFILED_JSON)], Json(node_info)).into_response()
+    let kind = format!("application/json; profile=\"{}#\"", version.schema());
+    ([(CONTENT_TYPE, kind)], Json(node_info)).into_response()
 }
 
 fn metadata(own: &OwnInstance) -> Value {
@@ -133,6 +152,33 @@ fn metadata(own: &OwnInstance) -> Value {
     metadata
 }
 
-const SCHEMA: &str = "http://nodeinfo.diaspora.software/ns/schema/2.1";
-const PROFILED_JSON: &str =
-    "application/json; profile=\"http://nodeinfo.diaspora.software/ns/schema/2.1#\"";
+/// A version of NodeInfo.
+#[derive(Clone, Copy)]
+enum Version {
+    V2_0,
+    V2_1,
+}
+
+impl Version {
+    fn number(self) -> &'static str {
+        match self {
+            Self::V2_0 => "2.0",
+            Self::V2_1 => "2.1",
+        }
+    }
+
+    fn schema(self) -> &'static str {
+        match self {
+            Self::V2_0 => "http://nodeinfo.diaspora.software/ns/schema/2.0",
+            Self::V2_1 => "http://nodeinfo.diaspora.software/ns/schema/2.1",
+        }
+    }
+
+    /// The schema of 2.0 allows none.
+    fn repository(self) -> Option<&'static str> {
+        match self {
+            Self::V2_0 => None,
+            Self::V2_1 => Some(env!("CARGO_PKG_REPOSITORY")),
+        }
+    }
+}

@@ -35,7 +35,7 @@ impl From<TooEarly> for LogInFailed {
 impl From<LogInFailed> for ApiError {
     fn from(failed: LogInFailed) -> Self {
         match failed {
-            LogInFailed::Wrong => Self::Unauthorized { presented: true },
+            LogInFailed::Wrong => Self::WrongPassphrase,
             LogInFailed::TooEarly(retry_after_s) => Self::TooManyRequests { retry_after_s },
             LogInFailed::Refused(LogInRefused::AwaitsApproval) => {
                 Self::LogInDisabled("Your login is currently pending approval")

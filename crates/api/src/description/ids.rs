@@ -36,3 +36,8 @@ ids! {
     /// The ID of something that is logged in, among those of its kind.
     DeviceId;
 }
+
+/// The key of a group of notifications.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^ungrouped-[0-9]{1,20}$", example = "ungrouped-3819239792640001")]
+pub(crate) struct NotificationGroupKey(#[expect(dead_code, reason = "a description")] String);

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::description::ids::{
-    AccountId, ApplicationId, FilterId, FilterKeywordId, FilterStatusId, ListId, NotificationId,
-    StatusId,
+    AccountId, ApplicationId, FilterId, FilterKeywordId, FilterStatusId, ListId,
+    NotificationGroupKey, NotificationId, StatusId,
 };
 
 /// A post. HTML is clean; see `docs/api.md`.
@@ -181,6 +181,48 @@ pub(crate) struct Notification {
     created_at: String,
     group_key: String,
     account: Account,
+}
+
+/// Notifications in groups, and the accounts that they name.
+#[derive(ToSchema)]
+pub(crate) struct GroupedNotifications {
+    accounts: Vec<Account>,
+    /// None: no notification here is of a status.
+    statuses: Vec<Status>,
+    notification_groups: Vec<NotificationGroup>,
+}
+
+/// Notifications that belong together.
+#[derive(ToSchema)]
+struct NotificationGroup {
+    group_key: NotificationGroupKey,
+    notifications_count: u32,
+    #[schema(rename = "type")]
+    kind: String,
+    most_recent_notification_id: u64,
+    page_min_id: NotificationId,
+    page_max_id: NotificationId,
+    #[schema(format = DateTime)]
+    latest_page_notification_at: String,
+    sample_account_ids: Vec<AccountId>,
+}
+
+/// Whose notifications an account keeps back; each is `accept` here.
+#[derive(ToSchema)]
+pub(crate) struct NotificationPolicy {
+    for_not_following: String,
+    for_not_followers: String,
+    for_new_accounts: String,
+    for_private_mentions: String,
+    for_limited_accounts: String,
+    summary: KeptBack,
+}
+
+/// How much is kept back.
+#[derive(ToSchema)]
+struct KeptBack {
+    pending_requests_count: u32,
+    pending_notifications_count: u32,
 }
 
 /// The thread around a status.

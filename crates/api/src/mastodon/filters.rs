@@ -207,7 +207,7 @@ pub(super) fn new_settings() -> FilterSettings {
 /// Makes a filter.
 #[utoipa::path(
     post, path = "/api/v2/filters", tag = "filters",
-    request_body(content((NewFilter), (NewFilter = "application/x-www-form-urlencoded"))),
+    request_body(content((NewFilter), (NewFilter = "application/x-www-form-urlencoded"), (NewFilter = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
     responses((status = 200, body = FilterEntity), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -234,7 +234,7 @@ async fn create(
 /// Changes a filter and its keywords.
 #[utoipa::path(
     put, path = "/api/v2/filters/{id}", tag = "filters", params(("id" = FilterId, Path)),
-    request_body(content((FilterChange), (FilterChange = "application/x-www-form-urlencoded"))),
+    request_body(content((FilterChange), (FilterChange = "application/x-www-form-urlencoded"), (FilterChange = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
     responses((status = 200, body = FilterEntity), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -325,7 +325,7 @@ struct KeywordParams {
 /// Adds a keyword to a filter.
 #[utoipa::path(
     post, path = "/api/v2/filters/{id}/keywords", tag = "filters", params(("id" = FilterId, Path)),
-    request_body(content((NewKeyword), (NewKeyword = "application/x-www-form-urlencoded"))),
+    request_body(content((NewKeyword), (NewKeyword = "application/x-www-form-urlencoded"), (NewKeyword = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
     responses((status = 200, body = FilterKeyword), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -399,7 +399,7 @@ async fn keyword(
 /// Changes a keyword of a filter.
 #[utoipa::path(
     put, path = "/api/v2/filters/keywords/{id}", tag = "filters", params(("id" = FilterKeywordId, Path)),
-    request_body(content((ChangedKeyword), (ChangedKeyword = "application/x-www-form-urlencoded"))),
+    request_body(content((ChangedKeyword), (ChangedKeyword = "application/x-www-form-urlencoded"), (ChangedKeyword = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
     responses((status = 200, body = FilterKeyword), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -467,7 +467,7 @@ struct PostParams {
 /// Adds a status to a filter.
 #[utoipa::path(
     post, path = "/api/v2/filters/{id}/statuses", tag = "filters", params(("id" = FilterId, Path)),
-    request_body(content((FilteredStatus), (FilteredStatus = "application/x-www-form-urlencoded"))),
+    request_body(content((FilteredStatus), (FilteredStatus = "application/x-www-form-urlencoded"), (FilteredStatus = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
     responses((status = 200, body = FilterStatus), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]

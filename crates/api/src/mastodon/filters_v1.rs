@@ -125,7 +125,7 @@ async fn one(
 /// Makes a filter; in version 2 it has the phrase as its title and only keyword.
 #[utoipa::path(
     post, path = "/api/v1/filters", tag = "filters",
-    request_body(content((NewFilterV1), (NewFilterV1 = "application/x-www-form-urlencoded"))),
+    request_body(content((NewFilterV1), (NewFilterV1 = "application/x-www-form-urlencoded"), (NewFilterV1 = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
     responses((status = 200, body = FilterV1), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -151,7 +151,7 @@ async fn create(
 /// Changes a filter. Of one with several keywords in version 2, only the phrase and whether it is a whole word.
 #[utoipa::path(
     put, path = "/api/v1/filters/{id}", tag = "filters", params(("id" = FilterKeywordId, Path)),
-    request_body(content((FilterV1Change), (FilterV1Change = "application/x-www-form-urlencoded"))),
+    request_body(content((FilterV1Change), (FilterV1Change = "application/x-www-form-urlencoded"), (FilterV1Change = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
     responses((status = 200, body = FilterV1), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]

@@ -57,7 +57,7 @@ pub(super) async fn v1(
             status_count: 0,
             domain_count: known.len(),
         },
-        thumbnail: None,
+        thumbnail: Some(&address.of(PICTURE)),
         languages: &[],
         registrations: sign_up != SignUpMode::Closed,
         approval_required: sign_up == SignUpMode::Approval,
@@ -88,7 +88,7 @@ pub(super) async fn v2(State(app): State<Arc<App>>, address: Address) -> Respons
             users: ActiveUsers { active_month: 0 },
         },
         thumbnail: Thumbnail {
-            url: &address.of("/favicon.ico"),
+            url: &address.of(PICTURE),
         },
         icon: &[],
         languages: &[],
@@ -118,6 +118,9 @@ pub(super) async fn v2(State(app): State<Arc<App>>, address: Address) -> Respons
     };
     Json(instance).into_response()
 }
+
+/// The picture of this server.
+const PICTURE: &str = "/icon.png";
 
 /// Nothing can be posted here; these are the values of most servers.
 const LIMITS: Configuration<'static> = Configuration {

@@ -126,7 +126,7 @@ impl ListParams {
 /// Makes a list.
 #[utoipa::path(
     post, path = "/api/v1/lists", tag = "lists",
-    request_body(content((NewList), (NewList = "application/x-www-form-urlencoded"))),
+    request_body(content((NewList), (NewList = "application/x-www-form-urlencoded"), (NewList = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
     responses((status = 200, body = ListEntity), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -150,7 +150,7 @@ async fn create(
 /// Changes a list.
 #[utoipa::path(
     put, path = "/api/v1/lists/{id}", tag = "lists", params(("id" = ListId, Path)),
-    request_body(content((ListChange), (ListChange = "application/x-www-form-urlencoded"))),
+    request_body(content((ListChange), (ListChange = "application/x-www-form-urlencoded"), (ListChange = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
     responses((status = 200, body = ListEntity), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -265,7 +265,7 @@ impl Members {
 /// Adds accounts that the list's owner follows.
 #[utoipa::path(
     post, path = "/api/v1/lists/{id}/accounts", tag = "lists", params(("id" = ListId, Path)),
-    request_body(content((ListAccounts), (ListAccounts = "application/x-www-form-urlencoded"))),
+    request_body(content((ListAccounts), (ListAccounts = "application/x-www-form-urlencoded"), (ListAccounts = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
     responses((status = 200, body = Object), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
 )]
@@ -291,7 +291,7 @@ async fn add_accounts(
 /// Removes accounts from a list.
 #[utoipa::path(
     delete, path = "/api/v1/lists/{id}/accounts", tag = "lists", params(("id" = ListId, Path)),
-    request_body(content((ListAccounts), (ListAccounts = "application/x-www-form-urlencoded"))),
+    request_body(content((ListAccounts), (ListAccounts = "application/x-www-form-urlencoded"), (ListAccounts = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
     responses((status = 200, body = Object), (status = 404, body = Problem)),
 )]

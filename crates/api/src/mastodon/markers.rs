@@ -71,7 +71,7 @@ async fn some(
 /// Sets how far timelines were read.
 #[utoipa::path(
     post, path = "/api/v1/markers", tag = "timelines",
-    request_body(content((NewMarkers), (NewMarkers = "application/x-www-form-urlencoded"))),
+    request_body(content((NewMarkers), (NewMarkers = "application/x-www-form-urlencoded"), (NewMarkers = "multipart/form-data"))),
     security(("account" = ["write:statuses"])),
     responses((status = 200, body = Markers), (status = 409, body = Problem, description = "Another client was faster")),
 )]

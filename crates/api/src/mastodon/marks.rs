@@ -36,6 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(favourite))
         .routes(routes!(unfavourite))
         .routes(routes!(favourited_by))
+        .routes(routes!(reblogged_by))
         .routes(routes!(bookmarks))
         .routes(routes!(favourites))
 }
@@ -243,6 +244,25 @@ async fn favourited_by(
     Ok(Json(
         entities(&app, viewer, address, move |_| Ok(ids.clone())).await?,
     ))
+}
+
+/// The accounts of this server that boosted the post: none, since nothing can be posted here.
+#[utoipa::path(
+    get, path = "/api/v1/statuses/{id}/reblogged_by", tag = "statuses", params(("id" = StatusId, Path)),
+    security((), ("account" = ["read:accounts"])),
+    responses((status = 200, body = [Account]), (status = 404, body = Problem)),
+)]
+async fn reblogged_by(
+    MayRead(caller, _): MayRead<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+) -> Result<Json<[(); 0]>, ApiError> {
+    let viewer = caller.viewer();
+    let read = move |tx: &mut Tx<'_>| timeline::status(tx, LocalId::new(id), viewer);
+    match app.store.read(read).await? {
+        Some(_) => Ok(Json([])),
+        None => Err(ApiError::NotFound),
+    }
 }
 
 const BOOKMARKS: &str = "/api/v1/bookmarks";

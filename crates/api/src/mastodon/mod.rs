@@ -9,6 +9,7 @@ mod filter_cache;
 mod filter_params;
 mod filters;
 mod filters_v1;
+mod grouped_notifications;
 mod home;
 mod instance;
 mod list_timeline;
@@ -52,6 +53,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(home::home))
         .routes(routes!(timelines::public))
         .routes(routes!(tags::timeline))
+        .routes(routes!(tags::one))
         .routes(routes!(timelines::list))
         .routes(routes!(statuses::one))
         .routes(routes!(statuses::history))
@@ -68,6 +70,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .merge(filters_v1::routes())
         .merge(relations::routes())
         .merge(notifications::routes())
+        .merge(grouped_notifications::routes())
         .merge(search::routes())
         .merge(threads::routes())
         .merge(streaming::routes())

@@ -26,6 +26,16 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(trending_links))
         .routes(routes!(announcements))
         .routes(routes!(followed_tags))
+        .routes(routes!(conversations))
+        .routes(routes!(scheduled_posts))
+        .routes(routes!(suggestions))
+        .routes(routes!(suggestions_v1))
+        .routes(routes!(endorsements))
+        .routes(routes!(featured_tags))
+        .routes(routes!(featured_tag_suggestions))
+        .routes(routes!(notification_requests))
+        .routes(routes!(directory))
+        .routes(routes!(activity))
 }
 
 type Nothing = Json<[(); 0]>;
@@ -122,5 +132,95 @@ async fn announcements(_: LoggedIn<needs::NoScope>) -> Nothing {
     responses((status = 200, body = [Object])),
 )]
 async fn followed_tags(_: LoggedIn<needs::ReadFollows>) -> Nothing {
+    Json([])
+}
+
+/// Conversations between few, which are not told apart.
+#[utoipa::path(
+    get, path = "/api/v1/conversations", tag = "timelines", security(("account" = ["read:statuses"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn conversations(_: LoggedIn<needs::ReadStatuses>) -> Nothing {
+    Json([])
+}
+
+/// The posts that the account will post, which it cannot.
+#[utoipa::path(
+    get, path = "/api/v1/scheduled_statuses", tag = "statuses", security(("account" = ["read:statuses"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn scheduled_posts(_: LoggedIn<needs::ReadStatuses>) -> Nothing {
+    Json([])
+}
+
+/// Accounts that this server suggests to follow: none.
+#[utoipa::path(
+    get, path = "/api/v2/suggestions", tag = "accounts", security(("account" = ["read"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn suggestions(_: LoggedIn<needs::Read>) -> Nothing {
+    Json([])
+}
+
+/// The same, as older apps ask for it.
+#[utoipa::path(
+    get, path = "/api/v1/suggestions", tag = "accounts", security(("account" = ["read"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn suggestions_v1(_: LoggedIn<needs::Read>) -> Nothing {
+    Json([])
+}
+
+/// The accounts that the account features, which it cannot.
+#[utoipa::path(
+    get, path = "/api/v1/endorsements", tag = "accounts", security(("account" = ["read:accounts"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn endorsements(_: LoggedIn<needs::ReadAccounts>) -> Nothing {
+    Json([])
+}
+
+/// The tags that the account features, which it cannot.
+#[utoipa::path(
+    get, path = "/api/v1/featured_tags", tag = "accounts", security(("account" = ["read:accounts"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn featured_tags(_: LoggedIn<needs::ReadAccounts>) -> Nothing {
+    Json([])
+}
+
+/// The tags that it uses most: they are not counted.
+#[utoipa::path(
+    get, path = "/api/v1/featured_tags/suggestions", tag = "accounts", security(("account" = ["read:accounts"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn featured_tag_suggestions(_: LoggedIn<needs::ReadAccounts>) -> Nothing {
+    Json([])
+}
+
+/// The notifications that are kept back: none.
+#[utoipa::path(
+    get, path = "/api/v1/notifications/requests", tag = "notifications", security(("account" = ["read:notifications"])),
+    responses((status = 200, body = [Object])),
+)]
+async fn notification_requests(_: LoggedIn<needs::ReadNotifications>) -> Nothing {
+    Json([])
+}
+
+/// The accounts that ask to be found, which this server shows to none.
+#[utoipa::path(
+    get, path = "/api/v1/directory", tag = "accounts", security(()),
+    responses((status = 200, body = [Object])),
+)]
+async fn directory() -> Nothing {
+    Json([])
+}
+
+/// What happened in each week: it is not counted.
+#[utoipa::path(
+    get, path = "/api/v1/instance/activity", tag = "server", security(()),
+    responses((status = 200, body = [Object])),
+)]
+async fn activity() -> Nothing {
     Json([])
 }

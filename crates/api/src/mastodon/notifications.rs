@@ -3,12 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use axum::{Json, extract::State, response::Response};
-use driftline_core::social::NotificationKind;
+use driftline_core::social::{MarkedTimeline, NotificationKind};
 use driftline_mastodon::iso_8601;
 use driftline_store::{
     AccountId, LocalAccountId, LocalId, StoreError, Tx,
     social::{
-        local_account,
+        local_account, marker,
         notification::{self, Notification, NotificationFilter},
     },
     timeline::{Range, Viewer},
@@ -71,8 +71,7 @@ async fn all(
     let of = address.clone();
     let read = answer::read(&app, move |tx| {
         let found = notification::page(tx, account, &filter, &range)?;
-        let ends = found.first().zip(found.last());
-        let ends = ends.map(|(newest, oldest)| (newest.id, oldest.id));
+        let ends = ends(&found);
         let (shown, unmapped) = shown(tx, account, &found, &of)?;
         Ok(((shown, ends), unmapped))
     });
@@ -80,11 +79,27 @@ async fn all(
     Ok(query.answer(&address, "/api/v1/notifications", &shown, ends))
 }
 
+/// The newest and the oldest ID of a page.
+pub(super) fn ends(found: &[Notification]) -> Option<(LocalId, LocalId)> {
+    let ends = found.first().zip(found.last());
+    ends.map(|(newest, oldest)| (newest.id, oldest.id))
+}
+
+/// The key of the group of a notification, which is alone in it.
+pub(super) fn group_key(id: LocalId) -> String {
+    format!("{UNGROUPED}{id}")
+}
+
+/// The notification of the group with that key.
+pub(super) fn id_of_group(key: &str) -> Option<LocalId> {
+    key.strip_prefix(UNGROUPED)?.parse().ok()
+}
+
 /// Which notifications.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-struct NotificationParams {
+pub(super) struct NotificationParams {
     /// `follow` or `follow_request`; also several as `types[]`.
     types: Option<String>,
     /// The same, to leave out.
@@ -95,7 +110,7 @@ struct NotificationParams {
 }
 
 /// Which kinds a query asks for. Those that nothing here has are none's.
-fn filter_of(query: &PageQuery) -> Result<NotificationFilter, ApiError> {
+pub(super) fn filter_of(query: &PageQuery) -> Result<NotificationFilter, ApiError> {
     let known = [NotificationKind::Follow, NotificationKind::FollowRequest];
     let asked: Vec<&str> = query.texts("types").collect();
     let excluded: Vec<&str> = query.texts("exclude_types").collect();
@@ -126,7 +141,7 @@ fn shown(
             id: found.id.to_string(),
             kind: found.kind.name(),
             created_at: iso_8601(found.created_at_ms),
-            group_key: format!("ungrouped-{}", found.id),
+            group_key: group_key(found.id),
             account: entities.of(found.from)?.to_owned(),
         })
     });
@@ -180,7 +195,7 @@ async fn one(
     Ok(Json(found.ok_or(ApiError::NotFound)?))
 }
 
-/// How many notifications there are, at most 100.
+/// How many notifications came after the last one that was read, at most 100.
 #[utoipa::path(
     get, path = "/api/v1/notifications/unread_count", tag = "notifications",
     security(("account" = ["read:notifications"])),
@@ -190,12 +205,24 @@ async fn unread_count(
     caller: LoggedIn<needs::ReadNotifications>,
     State(app): State<Arc<App>>,
 ) -> Result<Json<HashMap<&'static str, usize>>, ApiError> {
-    let account = caller.account.id;
-    let range = Range {
-        limit: MAX_COUNTED,
-        ..Range::default()
-    };
+    count_unread(&app, caller.account.id).await
+}
+
+/// How many notifications came after the account's marker of them.
+pub(super) async fn count_unread(
+    app: &App,
+    account: LocalAccountId,
+) -> Result<Json<HashMap<&'static str, usize>>, ApiError> {
     let read = move |tx: &mut Tx<'_>| {
+        let markers = marker::all(tx, account)?;
+        let read = markers
+            .iter()
+            .find(|marker| marker.timeline == MarkedTimeline::Notifications);
+        let range = Range {
+            since: read.map(|marker| marker.last_read_id),
+            limit: MAX_COUNTED,
+            ..Range::default()
+        };
         notification::page(tx, account, &NotificationFilter::default(), &range)
     };
     let found = app.store.read(read).await?;
@@ -229,7 +256,8 @@ async fn dismiss(
     remove(&app, caller.account.id, Some(LocalId::new(id))).await
 }
 
-async fn remove(
+/// Removes a notification of the account, or all.
+pub(super) async fn remove(
     app: &App,
     account: LocalAccountId,
     id: Option<LocalId>,
@@ -243,3 +271,4 @@ async fn remove(
 }
 
 const MAX_COUNTED: u16 = 100;
+const UNGROUPED: &str = "ungrouped-";

@@ -105,7 +105,7 @@ struct Update {
 /// Changes the caller's own account.
 #[utoipa::path(
     patch, path = "/api/v1/accounts/update_credentials", tag = "accounts",
-    request_body(content((Update), (Update = "application/x-www-form-urlencoded"))),
+    request_body(content((Update), (Update = "application/x-www-form-urlencoded"), (Update = "multipart/form-data"))),
     security(("account" = ["write:accounts"])),
     responses((status = 200, body = CredentialAccount), (status = 422, body = Problem)),
 )]
@@ -116,6 +116,15 @@ async fn update_credentials(
     Params(update): Params<Update>,
 ) -> Result<Json<Value>, ApiError> {
     let id = caller.account.id;
+    let is_given = |value: &Value| !value.is_null() && value != "";
+    if let Some(picture) = ["avatar", "header"]
+        .into_iter()
+        .find(|name| update.others.get(*name).is_some_and(is_given))
+    {
+        return Err(ApiError::Unprocessable(format!(
+            "This server keeps no pictures of accounts: leave {picture} out"
+        )));
+    }
     let nickname = update
         .display_name
         .as_deref()
@@ -258,7 +267,7 @@ enum Agreement {
 /// that is needed, the account approved. If the address is known, it never will.
 #[utoipa::path(
     post, path = "/api/v1/accounts", tag = "accounts",
-    request_body(content((NewAccount), (NewAccount = "application/x-www-form-urlencoded"))),
+    request_body(content((NewAccount), (NewAccount = "application/x-www-form-urlencoded"), (NewAccount = "multipart/form-data"))),
     security(("app" = ["write:accounts"])),
     responses((status = 200, body = TokenJson), (status = 422, body = Object, description = "Values that cannot be used")),
 )]

@@ -189,7 +189,7 @@ struct Follow {
 /// Follows an account: locally, where it is the author of posts that were read.
 #[utoipa::path(
     post, path = "/api/v1/accounts/{id}/follow", tag = "accounts", params(("id" = AccountIdText, Path)),
-    request_body(content((Follow), (Follow = "application/x-www-form-urlencoded"))),
+    request_body(content((Follow), (Follow = "application/x-www-form-urlencoded"), (Follow = "multipart/form-data"))),
     security(("account" = ["write:follows"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
@@ -401,7 +401,7 @@ struct NewMute {
 /// Mutes an account, for `duration` seconds or until it is ended.
 #[utoipa::path(
     post, path = "/api/v1/accounts/{id}/mute", tag = "accounts", params(("id" = AccountIdText, Path)),
-    request_body(content((NewMute), (NewMute = "application/x-www-form-urlencoded"))),
+    request_body(content((NewMute), (NewMute = "application/x-www-form-urlencoded"), (NewMute = "multipart/form-data"))),
     security(("account" = ["write:mutes"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]

@@ -9,7 +9,7 @@ use driftline_store::{
     timeline::{self, Viewer},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -18,6 +18,7 @@ use super::{
     answer,
     entities::Search,
     local_references::Unmapped,
+    tags,
     view::View,
 };
 use crate::{
@@ -109,10 +110,8 @@ async fn search(
         found.accounts = all.await?.into_iter().skip(offset).take(limit).collect();
     }
     let tag = text.strip_prefix('#').unwrap_or(&text);
-    let is_name = |tag: &str| tag.chars().all(|of| of.is_alphanumeric() || of == '_');
-    if is_of("hashtags") && offset == 0 && !tag.is_empty() && is_name(tag) {
-        let url = address.of(&format!("/tags/{tag}"));
-        found.hashtags = vec![json!({ "name": tag, "url": url, "history": [] })];
+    if is_of("hashtags") && offset == 0 && tags::is_name(tag) {
+        found.hashtags = vec![tags::entity(tag, &address)];
     }
     Ok(Json(found))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
+    Json,
     extract::{Path, State},
     response::Response,
 };
@@ -11,11 +12,12 @@ use driftline_store::{
     StoreError, Tx,
     timeline::{self, Range, Stretch, TimelinePost, Viewer},
 };
+use serde_json::{Value, json};
 use utoipa::IntoParams;
 
 use super::{
     answer,
-    entities::Status,
+    entities::{Status, Tag},
     page::Page,
     page_query::{PageParams, PageQuery, PublicParams},
     unwanted::Unwanted,
@@ -71,6 +73,35 @@ pub(super) async fn timeline(
     };
     let path = format!("/api/v1/timelines/tag/{tag}");
     Ok(page.answer(&address, &path, &query))
+}
+
+/// A tag. It has no history, since its posts are not counted.
+#[utoipa::path(
+    get, path = "/api/v1/tags/{name}", tag = "timelines", params(("name" = String, Path)),
+    security((), ("account" = ["read:follows"])),
+    responses((status = 200, body = Tag), (status = 404, body = Problem)),
+)]
+pub(super) async fn one(
+    _: MayRead<needs::ReadFollows>,
+    Path(name): Path<String>,
+    address: Address,
+) -> Result<Json<Value>, ApiError> {
+    match is_name(&name) {
+        true => Ok(Json(entity(&name, &address))),
+        false => Err(ApiError::NotFound),
+    }
+}
+
+/// The entity `Tag`.
+pub(super) fn entity(name: &str, address: &Address) -> Value {
+    let url = address.of(&format!("/tags/{name}"));
+    json!({ "name": name, "url": url, "history": [], "following": false, "featuring": false })
+}
+
+/// Whether a tag can be named so.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_part = |part: char| part.is_alphanumeric() || part == '_';
+    !name.is_empty() && name.chars().all(is_part)
 }
 
 fn stretch(

@@ -85,7 +85,7 @@ pub(crate) struct Refresh {
     post,
     path = "/api/driftline/v1/log-in",
     tag = "log-ins",
-    request_body(content((LogIn), (LogIn = "application/x-www-form-urlencoded"))),
+    request_body(content((LogIn), (LogIn = "application/x-www-form-urlencoded"), (LogIn = "multipart/form-data"))),
     security(()),
     responses(
         (status = 200, body = TokensJson),
@@ -125,7 +125,7 @@ pub(crate) async fn log_in(
     post,
     path = "/api/driftline/v1/refresh",
     tag = "log-ins",
-    request_body(content((Refresh), (Refresh = "application/x-www-form-urlencoded"))),
+    request_body(content((Refresh), (Refresh = "application/x-www-form-urlencoded"), (Refresh = "multipart/form-data"))),
     security(()),
     responses(
         (status = 200, body = TokensJson),

@@ -63,7 +63,7 @@ impl OneOrMore {
 /// Registers an app.
 #[utoipa::path(
     post, path = "/api/v1/apps", tag = "oauth",
-    request_body(content((Registration), (Registration = "application/x-www-form-urlencoded"))),
+    request_body(content((Registration), (Registration = "application/x-www-form-urlencoded"), (Registration = "multipart/form-data"))),
     security(()),
     responses(
         (status = 200, body = CredentialApplication),

@@ -35,7 +35,7 @@ pub(super) struct Revocation {
 /// stays.
 #[utoipa::path(
     post, path = "/oauth/revoke", tag = "oauth",
-    request_body(content((Revocation), (Revocation = "application/x-www-form-urlencoded"))),
+    request_body(content((Revocation), (Revocation = "application/x-www-form-urlencoded"), (Revocation = "multipart/form-data"))),
     security(("client" = [])),
     responses(
         (status = 200, body = Object),

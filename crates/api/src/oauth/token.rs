@@ -87,7 +87,7 @@ impl TokenJson {
 /// A token for a code, for an app alone, or for a passphrase.
 #[utoipa::path(
     post, path = "/oauth/token", tag = "oauth",
-    request_body(content((TokenRequest), (TokenRequest = "application/x-www-form-urlencoded"))),
+    request_body(content((TokenRequest), (TokenRequest = "application/x-www-form-urlencoded"), (TokenRequest = "multipart/form-data"))),
     security(("client" = [])),
     responses(
         (status = 200, body = TokenJson),

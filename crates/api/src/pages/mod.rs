@@ -1,4 +1,4 @@
-//! Our own pages: logging in, consent, signing up. Made on the server, without JavaScript, in English,
+//! Our own pages: what this server is, logging in, consent, signing up. Made on the server, without JavaScript, in English,
 //! Japanese and Portuguese.
 //!
 //! No page is stored or framed, nothing runs in it, and it loads nothing. A form carries a token made from
@@ -7,6 +7,7 @@
 mod confirm;
 pub(crate) mod cookies;
 pub(crate) mod form_token;
+mod front;
 mod language;
 pub(crate) mod layout;
 mod log_in;
@@ -31,6 +32,11 @@ use crate::{
 /// The pages. Requests from other sites' forms are refused before anything else is read.
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
+        .routes(routes!(front::server))
+        .routes(routes!(front::account))
+        .routes(routes!(front::tag))
+        .routes(routes!(front::icon))
+        .routes(routes!(front::favicon))
         .routes(routes!(authorize::ask, authorize::decide))
         .routes(routes!(log_in::show, log_in::submit))
         .routes(routes!(log_in::log_out))

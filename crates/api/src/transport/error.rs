@@ -29,6 +29,8 @@ pub enum ApiError {
         /// Whether the request had another token.
         presented: bool,
     },
+    /// Nobody is logged in by these.
+    WrongPassphrase,
     /// The request needs a token.
     TokenNeeded,
     /// The token is nobody's, and the route acts for somebody.
@@ -90,6 +92,10 @@ impl IntoResponse for ApiError {
             Self::Unauthorized { presented: true } => {
                 (StatusCode::UNAUTHORIZED, "The access token is invalid")
             }
+            Self::WrongPassphrase => (
+                StatusCode::UNAUTHORIZED,
+                "No account has that name or address with that passphrase",
+            ),
             Self::TokenNeeded => (StatusCode::UNAUTHORIZED, "The access token is invalid"),
             Self::AccountNeeded => (
                 StatusCode::UNPROCESSABLE_ENTITY,

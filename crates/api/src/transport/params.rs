@@ -2,17 +2,17 @@ use std::sync::Arc;
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, Request, rejection::BytesRejection},
+    extract::{FromRequest, Multipart, Request, multipart::MultipartError},
     http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
 use super::ApiError;
 use crate::App;
 
-/// The parameters of a request: of its query, and of its body as a form or as JSON. A name that comes twice,
+/// The parameters of a request: of its query, and of its body as a form of either kind or as JSON. A name that comes twice,
 /// or ends with `[]`, is a list of its values: refused where one value is expected, and passed over, as Mastodon.py
 /// needs it, where the route knows no such name.
 pub(crate) struct Params<T>(pub(crate) T);
@@ -22,14 +22,16 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Params<T> {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
         let query = request.uri().query().unwrap_or_default().to_owned();
-        let headers = request.headers().clone();
-        let body = Bytes::from_request(request, app).await;
-        let body = body.map_err(|refused: BytesRejection| match refused.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge("The request is too large"),
-            _ => bad("The body cannot be read"),
-        })?;
+        let in_body = match kind_of(request.headers()).as_str() {
+            "multipart/form-data" => read_parts(request, app).await?,
+            kind => {
+                let body = Bytes::from_request(request, app).await;
+                let body = body.map_err(|refused| unreadable(refused.status()))?;
+                read(kind, &body)?
+            }
+        };
         let mut params = form(query.as_bytes());
-        for (name, value) in read(&headers, &body)? {
+        for (name, value) in in_body {
             params.insert(name, value);
         }
         let params = T::deserialize(Value::Object(params));
@@ -45,17 +47,20 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Params<T> {
     }
 }
 
-fn read(headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Value>, ApiError> {
-    if body.is_empty() {
-        return Ok(Map::new());
-    }
+/// The media type of a body, without its parameters.
+fn kind_of(headers: &HeaderMap) -> String {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
-    let kind = kind
-        .and_then(|kind| kind.split(';').next())
-        .unwrap_or_default();
-    match kind.trim().to_ascii_lowercase().as_str() {
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    kind.unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn read(kind: &str, body: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    if body.is_empty() {
+        return Ok(Map::new());
+    }
+    match kind {
         "application/json" => match serde_json::from_slice(body) {
             Ok(Value::Object(params)) => Ok(params),
             _ => Err(bad("The body is not a JSON object")),
@@ -65,26 +70,57 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Value>, ApiError
     }
 }
 
+/// The parts of a form with files. A file is an object with its `filename`, so that no route takes it for a text;
+/// one that was left empty is passed over.
+async fn read_parts(request: Request, app: &Arc<App>) -> Result<Map<String, Value>, ApiError> {
+    let unreadable = |refused: MultipartError| unreadable(refused.status());
+    let Ok(mut parts) = Multipart::from_request(request, app).await else {
+        return Err(bad("The form does not say what separates its parts"));
+    };
+    let mut params = Map::new();
+    while let Some(part) = parts.next_field().await.map_err(unreadable)? {
+        let name = part.name().unwrap_or_default().to_owned();
+        let filename = part.file_name().map(str::to_owned);
+        let value = part.bytes().await.map_err(unreadable)?;
+        match filename {
+            Some(_) if value.is_empty() => {}
+            Some(filename) => add(&mut params, &name, json!({ "filename": filename })),
+            None => add(&mut params, &name, String::from_utf8_lossy(&value).into()),
+        }
+    }
+    Ok(params)
+}
+
 fn form(text: &[u8]) -> Map<String, Value> {
     let mut params = Map::new();
     for (name, value) in form_urlencoded::parse(text) {
-        let value = Value::String(value.into_owned());
-        let (name, is_list) = match name.strip_suffix("[]") {
-            Some(name) => (name, true),
-            None => (&*name, false),
-        };
-        match params.get_mut(name) {
-            Some(Value::Array(values)) => values.push(value),
-            Some(known) => *known = Value::Array(vec![known.take(), value]),
-            None if is_list => {
-                params.insert(name.to_owned(), Value::Array(vec![value]));
-            }
-            None => {
-                params.insert(name.to_owned(), value);
-            }
-        }
+        add(&mut params, &name, value.into());
     }
     params
+}
+
+fn add(params: &mut Map<String, Value>, name: &str, value: Value) {
+    let (name, is_list) = match name.strip_suffix("[]") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    match params.get_mut(name) {
+        Some(Value::Array(values)) => values.push(value),
+        Some(known) => *known = Value::Array(vec![known.take(), value]),
+        None if is_list => {
+            params.insert(name.to_owned(), Value::Array(vec![value]));
+        }
+        None => {
+            params.insert(name.to_owned(), value);
+        }
+    }
+}
+
+fn unreadable(status: StatusCode) -> ApiError {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge("The request is too large"),
+        _ => bad("The body cannot be read"),
+    }
 }
 
 fn bad(why: &str) -> ApiError {

@@ -18,7 +18,7 @@ pub(super) fn check_fit(
     timeline.check_for(api).map_err(CommandError::usage)?;
     if !has_token && (timeline.needs_token() || api != Api::Mastodon) {
         return Err(CommandError::usage(format!(
-            "the timeline {timeline} needs a token: give --token-env or --token-file"
+            "the timeline {timeline} needs a token: give --token-env or --token-file, over HTTP `token`"
         )));
     }
     check_stream(api, timeline, settings)
@@ -33,7 +33,7 @@ pub(super) fn check_stream(
     let is_asked_for = matches!(settings.stream, Streaming::Sse | Streaming::WebSocket);
     if is_asked_for && (api != Api::Mastodon || !timeline.has_stream()) {
         return Err(CommandError::usage(format!(
-            "the timeline {timeline} of a server that speaks {api} has no stream; write --stream off, or leave it out"
+            "the timeline {timeline} of a server that speaks {api} has no stream; write --stream off, over HTTP `\"stream\": \"off\"`, or leave it out"
         )));
     }
     Ok(())

@@ -87,7 +87,7 @@ pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, Comm
 
 fn taken(name: &str) -> CommandError {
     CommandError::usage(format!(
-        "there is a source named {name:?} already; choose another name with --name"
+        "there is a source named {name:?} already; choose another with --name, over HTTP `name`"
     ))
 }
 

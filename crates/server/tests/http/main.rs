@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod apps;
 mod attack;
 mod connections;
 mod copies;

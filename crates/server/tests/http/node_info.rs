@@ -29,6 +29,17 @@ async fn node_info_is_where_its_link_leads() {
     for required in ["protocols", "usage", "metadata", "openRegistrations"] {
         assert!(info.get(required).is_some(), "{required}: {info}");
     }
+    let older = &links["links"][1];
+    assert_eq!(
+        older["rel"],
+        "http://nodeinfo.diaspora.software/ns/schema/2.0"
+    );
+    let href = older["href"].as_str().unwrap();
+    let older = world.json(href.strip_prefix(&world.base).unwrap()).await;
+    assert_eq!(older["version"], "2.0");
+    // The schema of 2.0 allows no other member of the software.
+    let software = older["software"].as_object().unwrap();
+    assert!(software.keys().eq(["name", "version"]), "{software:?}");
     world.close().await;
 }
 

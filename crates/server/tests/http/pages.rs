@@ -27,6 +27,9 @@ async fn no_page_is_stored_framed_or_runs_anything() {
         .await;
     let mut browser = world.browser();
     for path in [
+        "/",
+        "/@ann",
+        "/tags/<script>",
         "/log-in",
         "/sign-up",
         "/confirm?id=1&state=x",
@@ -270,5 +273,32 @@ async fn cookies_are_for_tls_alone_where_clients_come_over_it() {
         cookie.contains("; Secure") && cookie.contains("; Path=/;"),
         "{cookie}"
     );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_addresses_that_answers_name_lead_somewhere() {
+    let world = world().await;
+    world.account("ann").await;
+    let mut browser = world.browser();
+    let front = browser.get("/").await.text().await.unwrap();
+    assert!(
+        front.contains("/log-in") && front.contains("/sign-up"),
+        "{front}"
+    );
+    // A stranger is told the same of whoever is here and of whoever is not.
+    let ann = browser.get("/@ann").await.text().await.unwrap();
+    let eve = browser.get("/@eve").await.text().await.unwrap();
+    assert_eq!(ann, eve.replace("@eve", "@ann"));
+    assert!(ann.contains("@ann@"), "{ann}");
+    let tag = browser.get("/tags/caf%C3%A9?lang=ja").await.text().await;
+    assert!(tag.unwrap().contains("#caf\u{e9}"));
+    let instance = world.json("/api/v2/instance").await;
+    let picture = instance["thumbnail"]["url"].as_str().unwrap();
+    for path in [picture.strip_prefix(&world.base).unwrap(), "/favicon.ico"] {
+        let answer = browser.get(path).await;
+        assert_eq!(header(&answer, "content-type"), "image/png", "{path}");
+        assert!(answer.bytes().await.unwrap().starts_with(b"\x89PNG"));
+    }
     world.close().await;
 }

@@ -21,12 +21,17 @@ use crate::{
 
 /// What is answered without the store, to whoever sends it what the description has as an example. That of these which
 /// needs the store for more is in the next test.
-const WITHOUT_STORE: [&str; 37] = [
+const WITHOUT_STORE: [&str; 45] = [
     // What is asked for here is no account's address.
     "GET /.well-known/webfinger",
     // Throttled before the store is asked, or what was found a moment ago.
     "POST /api/v1/accounts",
     "GET /readyz",
+    "GET /",
+    "GET /@{name}",
+    "GET /favicon.ico",
+    "GET /icon.png",
+    "GET /tags/{name}",
     "GET /.well-known/host-meta",
     "GET /.well-known/host-meta.json",
     "GET /.well-known/nodeinfo",
@@ -38,6 +43,8 @@ const WITHOUT_STORE: [&str; 37] = [
     "GET /api/v1/accounts/familiar_followers",
     "GET /api/v1/announcements",
     "GET /api/v1/custom_emojis",
+    "GET /api/v1/directory",
+    "GET /api/v1/instance/activity",
     "GET /api/v1/instance/domain_blocks",
     "GET /api/v1/instance/extended_description",
     "GET /api/v1/instance/rules",
@@ -54,6 +61,7 @@ const WITHOUT_STORE: [&str; 37] = [
     "POST /log-in",
     "POST /log-out",
     "GET /metrics",
+    "GET /nodeinfo/2.0",
     "GET /nodeinfo/2.1",
     "POST /oauth/authorize",
     "POST /oauth/revoke",

@@ -1,0 +1,255 @@
+//! Notifications in groups, as Mastodon 4.3 gives them. What is told here is of one account each, so every
+//! group has one.
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, Path, State},
+    http::request::Parts,
+    response::Response,
+};
+use driftline_mastodon::iso_8601;
+use driftline_store::{
+    AccountId, LocalAccountId, LocalId, StoreError, Tx,
+    social::notification::{self, Notification},
+    timeline::Viewer,
+};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    account_entities::AccountEntities,
+    accounts::{Entities, RelatedQuery},
+    answer,
+    entities::{Account, GroupedNotifications, NotificationPolicy},
+    local_references::Unmapped,
+    notifications::{self, NotificationParams},
+    page_query::AccountPageParams,
+};
+use crate::{
+    App,
+    auth::{LoggedIn, needs},
+    description::ids::NotificationGroupKey,
+    transport::{Address, ApiError, Problem},
+};
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(all))
+        .routes(routes!(unread_count))
+        .routes(routes!(policy))
+        .routes(routes!(one))
+        .routes(routes!(accounts))
+        .routes(routes!(dismiss))
+}
+
+/// The entity `GroupedNotificationsResults`.
+#[derive(Serialize)]
+struct GroupedJson {
+    accounts: Entities,
+    statuses: [(); 0],
+    notification_groups: Vec<GroupJson>,
+}
+
+/// The entity `NotificationGroup`.
+#[derive(Serialize)]
+struct GroupJson {
+    group_key: String,
+    notifications_count: u8,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// A number, as Mastodon's is.
+    most_recent_notification_id: u64,
+    page_min_id: String,
+    page_max_id: String,
+    latest_page_notification_at: String,
+    sample_account_ids: [String; 1],
+}
+
+/// What others did that concerns the account, the latest first, in groups.
+#[utoipa::path(
+    get, path = "/api/v2/notifications", tag = "notifications", params(NotificationParams, AccountPageParams),
+    security(("account" = ["read:notifications"])),
+    responses((status = 200, body = GroupedNotifications, headers(("Link" = Option<String>, description = "The neighbouring pages")))),
+)]
+async fn all(
+    caller: LoggedIn<needs::ReadNotifications>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    RelatedQuery { page: query }: RelatedQuery,
+) -> Result<Response, ApiError> {
+    let (account, range) = (caller.account.id, query.range);
+    let filter = notifications::filter_of(&query)?;
+    let of = address.clone();
+    let read = answer::read(&app, move |tx| {
+        let found = notification::page(tx, account, &filter, &range)?;
+        let ends = notifications::ends(&found);
+        let (grouped, unmapped) = grouped(tx, account, &found, &of)?;
+        Ok(((grouped, ends), unmapped))
+    });
+    let (grouped, ends) = read.await?;
+    Ok(query.answer(&address, "/api/v2/notifications", &grouped, ends))
+}
+
+fn grouped(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    found: &[Notification],
+    address: &Address,
+) -> Result<(GroupedJson, Unmapped), StoreError> {
+    let (accounts, unmapped) = entities(tx, account, found, address)?;
+    let groups = found.iter().filter_map(|found| {
+        accounts.of(found.from)?;
+        Some(GroupJson {
+            group_key: notifications::group_key(found.id),
+            notifications_count: 1,
+            kind: found.kind.name(),
+            most_recent_notification_id: found.id.raw(),
+            page_min_id: found.id.to_string(),
+            page_max_id: found.id.to_string(),
+            latest_page_notification_at: iso_8601(found.created_at_ms),
+            sample_account_ids: [found.from.to_string()],
+        })
+    });
+    let mut from: Vec<AccountId> = Vec::new();
+    for found in found {
+        if !from.contains(&found.from) {
+            from.push(found.from);
+        }
+    }
+    let grouped = GroupedJson {
+        notification_groups: groups.collect(),
+        accounts: owned(accounts.in_order(from)),
+        statuses: [],
+    };
+    Ok((grouped, unmapped))
+}
+
+fn entities(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    found: &[Notification],
+    address: &Address,
+) -> Result<(AccountEntities, Unmapped), StoreError> {
+    let ids: Vec<AccountId> = found.iter().map(|found| found.from).collect();
+    AccountEntities::load(tx, &ids, Viewer::Account(account), address)
+}
+
+fn owned(entities: Vec<&RawValue>) -> Entities {
+    entities.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// A group of notifications.
+#[utoipa::path(
+    get, path = "/api/v2/notifications/{group_key}", tag = "notifications",
+    params(("group_key" = NotificationGroupKey, Path)),
+    security(("account" = ["read:notifications"])),
+    responses((status = 200, body = GroupedNotifications), (status = 404, body = Problem)),
+)]
+async fn one(
+    caller: LoggedIn<needs::ReadNotifications>,
+    State(app): State<Arc<App>>,
+    GroupKey(id): GroupKey,
+    address: Address,
+) -> Result<Json<GroupedJson>, ApiError> {
+    let account = caller.account.id;
+    let read = answer::read(&app, move |tx| {
+        let found = notification::by_id(tx, account, id)?;
+        grouped(tx, account, found.as_slice(), &address)
+    });
+    let found = read.await?;
+    match found.notification_groups.is_empty() {
+        true => Err(ApiError::NotFound),
+        false => Ok(Json(found)),
+    }
+}
+
+/// The accounts of a group of notifications.
+#[utoipa::path(
+    get, path = "/api/v2/notifications/{group_key}/accounts", tag = "notifications",
+    params(("group_key" = NotificationGroupKey, Path)),
+    security(("account" = ["read:notifications"])),
+    responses((status = 200, body = [Account]), (status = 404, body = Problem)),
+)]
+async fn accounts(
+    caller: LoggedIn<needs::ReadNotifications>,
+    State(app): State<Arc<App>>,
+    GroupKey(id): GroupKey,
+    address: Address,
+) -> Result<Json<Entities>, ApiError> {
+    let account = caller.account.id;
+    let read = answer::read(&app, move |tx| {
+        let found = notification::by_id(tx, account, id)?;
+        let (accounts, unmapped) = entities(tx, account, found.as_slice(), &address)?;
+        let shown = owned(accounts.in_order(found.map(|found| found.from)));
+        Ok((shown, unmapped))
+    });
+    let found = read.await?;
+    match found.is_empty() {
+        true => Err(ApiError::NotFound),
+        false => Ok(Json(found)),
+    }
+}
+
+/// Removes a group of notifications.
+#[utoipa::path(
+    post, path = "/api/v2/notifications/{group_key}/dismiss", tag = "notifications",
+    params(("group_key" = NotificationGroupKey, Path)),
+    security(("account" = ["write:notifications"])),
+    responses((status = 200, body = Object), (status = 404, body = Problem)),
+)]
+async fn dismiss(
+    caller: LoggedIn<needs::WriteNotifications>,
+    State(app): State<Arc<App>>,
+    GroupKey(id): GroupKey,
+) -> Result<Json<Value>, ApiError> {
+    notifications::remove(&app, caller.account.id, Some(id)).await
+}
+
+/// How many groups of notifications came after the last one that was read, at most 100.
+#[utoipa::path(
+    get, path = "/api/v2/notifications/unread_count", tag = "notifications",
+    security(("account" = ["read:notifications"])),
+    responses((status = 200, body = Object)),
+)]
+async fn unread_count(
+    caller: LoggedIn<needs::ReadNotifications>,
+    State(app): State<Arc<App>>,
+) -> Result<Json<HashMap<&'static str, usize>>, ApiError> {
+    notifications::count_unread(&app, caller.account.id).await
+}
+
+/// Whose notifications are kept back: nobody's.
+#[utoipa::path(
+    get, path = "/api/v2/notifications/policy", tag = "notifications",
+    security(("account" = ["read:notifications"])),
+    responses((status = 200, body = NotificationPolicy)),
+)]
+async fn policy(_: LoggedIn<needs::ReadNotifications>) -> Json<Value> {
+    Json(json!({
+        "for_not_following": "accept",
+        "for_not_followers": "accept",
+        "for_new_accounts": "accept",
+        "for_private_mentions": "accept",
+        "for_limited_accounts": "accept",
+        "summary": { "pending_requests_count": 0, "pending_notifications_count": 0 },
+    }))
+}
+
+/// The key of a group, in a request's path; one that is none answers 404.
+struct GroupKey(LocalId);
+
+impl<S: Send + Sync> FromRequestParts<S> for GroupKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Ok(Path(key)) = Path::<String>::from_request_parts(parts, state).await else {
+            return Err(ApiError::NotFound);
+        };
+        let id = notifications::id_of_group(&key);
+        id.map(Self).ok_or(ApiError::NotFound)
+    }
+}
