@@ -182,7 +182,7 @@ impl DataDir {
                     )))
                 }
                 Ok(false) | Err(_) => Err(CliError::NoStore(format!(
-                    "there is no store in {}; add a source first, or name another folder with --data",
+                    "there is no store in {}; `driftline source add` or `driftline account create` makes one; or name another folder with --data",
                     self.data.display()
                 ))),
             },

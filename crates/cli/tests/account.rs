@@ -137,10 +137,23 @@ fn accounts_come_and_go(data_dir: &DataDir) {
     let again = data_dir.run(&["account", "activate", "ann"]);
     assert_eq!(again.stdout, "Ann is active already\n");
     let approved = data_dir.run(&["account", "approve", "ann"]);
-    assert_eq!(
-        approved.stdout,
-        "Ann does not wait for approval: it is active\n"
+    assert_eq!(approved.stdout, "Ann is active already\n");
+    data_dir.json(&["account", "freeze", "ann"]);
+    refused(
+        &data_dir.run(&["account", "approve", "ann"]),
+        2,
+        "Ann does not wait for approval: it is frozen; nothing was changed",
     );
+    data_dir.json(&["account", "activate", "ann"]);
+    refused(
+        &data_dir.run(&["account", "list", "--as", "ann"]),
+        2,
+        "leave --as out",
+    );
+    let no_id = data_dir.run(&["account", "tokens", "ann", "--revoke", "abc"]);
+    assert_eq!(no_id.status, 2, "{no_id:?}");
+    let hint = "`driftline account tokens NAME` shows the IDs";
+    assert!(no_id.stderr.contains(hint), "{no_id:?}");
 
     let home = data_dir.run(&["account", "home", "ann"]).stdout;
     assert!(home.contains("no source as a whole"), "{home}");

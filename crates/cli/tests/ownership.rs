@@ -157,6 +157,16 @@ fn accounts_have_sources(data_dir: &DataDir, url: &str) {
     ];
     assert_eq!(data_dir.run(&hide).status, 0);
 
+    // Its own source needs no name of the account's.
+    let home = |more: &[&str]| data_dir.run(&[&["account", "home", "ann"], more].concat());
+    let added = home(&["--add", "mine"]);
+    assert!(added.stdout.contains("ann/mine"), "{added:?}");
+    let unknown = home(&["--remove", "mine", "--remove", "bob/mine"]);
+    refused(&unknown, "does not have \"bob/mine\" as a whole");
+    assert_eq!(home(&[]).stdout, added.stdout);
+    let removed = home(&["--remove", "mine"]);
+    assert!(removed.stdout.contains("no source as a whole"));
+
     // Freezing pauses what the account has not paused itself, and ends with it.
     for (command, state) in [("freeze", "paused"), ("unfreeze", "")] {
         assert_eq!(data_dir.run(&["account", command, "ann"]).status, 0);

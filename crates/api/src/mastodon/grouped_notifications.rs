@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, State},
+    extract::{FromRequestParts, State},
     http::request::Parts,
     response::Response,
 };
@@ -32,7 +32,7 @@ use crate::{
     App,
     auth::{LoggedIn, needs},
     description::ids::NotificationGroupKey,
-    transport::{Address, ApiError, Problem},
+    transport::{Address, ApiError, PathText, Problem},
 };
 
 /// The routes.
@@ -246,9 +246,7 @@ impl<S: Send + Sync> FromRequestParts<S> for GroupKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Ok(Path(key)) = Path::<String>::from_request_parts(parts, state).await else {
-            return Err(ApiError::NotFound);
-        };
+        let PathText(key) = PathText::<String>::from_request_parts(parts, state).await?;
         let id = notifications::id_of_group(&key);
         id.map(Self).ok_or(ApiError::NotFound)
     }

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    response::Response,
-};
+use axum::{Json, extract::State, response::Response};
 use driftline_mastodon::{RawObject, has_media};
 use driftline_store::{
     StoreError, Tx,
@@ -26,7 +22,7 @@ use super::{
 use crate::{
     App,
     auth::{MayRead, needs},
-    transport::{Address, ApiError, Problem},
+    transport::{Address, ApiError, PathText, Problem},
 };
 
 /// Which tags of a timeline of tags.
@@ -56,7 +52,7 @@ struct TagParams {
 pub(super) async fn timeline(
     MayRead(caller, _): MayRead<needs::ReadStatuses>,
     State(app): State<Arc<App>>,
-    Path(tag): Path<String>,
+    PathText(tag): PathText,
     address: Address,
     query: PageQuery,
 ) -> Result<Response, ApiError> {
@@ -83,7 +79,7 @@ pub(super) async fn timeline(
 )]
 pub(super) async fn one(
     _: MayRead<needs::ReadFollows>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     address: Address,
 ) -> Result<Json<Value>, ApiError> {
     match is_name(&name) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{DefaultBodyLimit, Path, State},
+    extract::{DefaultBodyLimit, State},
     http::{HeaderMap, StatusCode, header::CACHE_CONTROL},
     response::{IntoResponse as _, Response},
 };
@@ -34,7 +34,7 @@ use crate::{
     description::ids::DeviceId,
     oauth::MAX_BODY_BYTES,
     pages::user_agent,
-    transport::{ApiError, ClientAddress, Params, Problem},
+    transport::{ApiError, ClientAddress, Params, PathText, Problem},
 };
 
 /// The routes. No page of another site may call them: they take passphrases.
@@ -302,7 +302,7 @@ pub(crate) async fn devices(
 pub(crate) async fn revoke(
     caller: LoggedIn<needs::WriteAccounts>,
     State(app): State<Arc<App>>,
-    Path((kind, id)): Path<(String, String)>,
+    PathText((kind, id)): PathText<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     let account = caller.account.id;
     let id: u64 = id.parse().map_err(|_| ApiError::NotFound)?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Path, State},
+    extract::State,
     http::{
         Uri,
         header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -14,7 +14,11 @@ use axum::{
 use maud::{Markup, html};
 
 use super::{Language, layout::Page};
-use crate::{App, people::SignUpMode, transport::Address};
+use crate::{
+    App,
+    people::SignUpMode,
+    transport::{Address, PathText},
+};
 
 /// What this server is, and how it is read.
 #[utoipa::path(
@@ -51,7 +55,7 @@ pub(super) async fn server(
 )]
 pub(super) async fn account(
     language: Language,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     address: Address,
     uri: Uri,
 ) -> Response {
@@ -68,7 +72,7 @@ pub(super) async fn account(
     get, path = "/tags/{name}", tag = "pages", params(("name" = String, Path)), security(()),
     responses((status = 200, body = String, content_type = "text/html")),
 )]
-pub(super) async fn tag(language: Language, Path(name): Path<String>, uri: Uri) -> Response {
+pub(super) async fn tag(language: Language, PathText(name): PathText, uri: Uri) -> Response {
     let tag = format!("#{name}");
     let page = Page::new(language, tag.as_str(), in_apps(language, &tag));
     page.at(uri).into_response()

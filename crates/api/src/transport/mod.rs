@@ -7,6 +7,7 @@ mod error;
 mod metrics_text;
 mod params;
 mod path_id;
+mod path_text;
 mod serve;
 
 pub use accept::accept;
@@ -19,3 +20,4 @@ pub(crate) use client_address::{ClientAddress, PeerAddress};
 pub(crate) use error::StoreFailure;
 pub(crate) use params::Params;
 pub(crate) use path_id::PathId;
+pub(crate) use path_text::PathText;

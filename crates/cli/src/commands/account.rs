@@ -80,7 +80,7 @@ pub struct Tokens {
     #[command(flatten)]
     name: Name,
     /// Log out the one of that ID.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = parse::log_in_id)]
     revoke: Option<u64>,
 }
 
@@ -119,6 +119,11 @@ impl Account {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        if config.as_account.is_some() {
+            return Err(CliError::usage(
+                "accounts are the operator's to manage: leave --as out",
+            ));
+        }
         match self {
             Self::Create(create) => {
                 let NewPassphrase { hash, generated } = create.passphrase.read().await?;
@@ -224,14 +229,10 @@ fn changed(of: &ChangedAccountState) -> Vec<String> {
 }
 
 fn approved(of: &ChangedAccountState) -> Vec<String> {
-    vec![match of.changed {
-        true => format!("{} is approved and {}", of.name, state(of.state)),
-        false => format!(
-            "{} does not wait for approval: it is {}",
-            of.name,
-            state(of.state)
-        ),
-    }]
+    match of.changed {
+        true => vec![format!("{} is approved and {}", of.name, state(of.state))],
+        false => changed(of),
+    }
 }
 
 #[expect(clippy::ptr_arg, reason = "a reply")]

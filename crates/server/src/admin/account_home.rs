@@ -1,5 +1,6 @@
 //! The sources of accounts' home timelines.
 
+use driftline_core::social::AccountName;
 use driftline_runtime::CommandError;
 use driftline_store::{
     SourceId, StoreError, Tx, Viewer,
@@ -17,20 +18,31 @@ pub(super) async fn change(
 ) -> Result<AccountHome, CommandError> {
     let ChangeAccountHome { name, add, remove } = request;
     let account = accounts::find(&host.store, &name).await?.id;
-    let added = found(host, &add).await?;
-    let removed = found(host, &remove).await?;
+    let added = found(host, &name, &add).await?;
+    let removed = found(host, &name, &remove).await?;
     if !added.is_empty() || !removed.is_empty() {
         let write = move |tx: &mut Tx<'_>| {
+            let known = home_source::all(tx, account)?;
+            let is_there = |source: &SourceId| known.contains(source) || added.contains(source);
+            if let Some(missing) = removed.iter().position(|source| !is_there(source)) {
+                return Ok(Err(missing));
+            }
             for source in &added {
                 home_source::add(tx, account, *source)?;
             }
             for source in &removed {
                 home_source::remove(tx, account, *source)?;
             }
-            Ok::<_, StoreError>(())
+            Ok::<_, StoreError>(Ok(()))
         };
         let root = local_account::root(account);
-        host.store.write(root, write).await?;
+        let changed = host.store.write(root, write).await?;
+        changed.map_err(|missing| {
+            CommandError::usage(format!(
+                "the home timeline of {name} does not have {:?} as a whole; nothing was changed",
+                remove[missing]
+            ))
+        })?;
     }
     let read = move |tx: &mut Tx<'_>| {
         let readable = ReadableSources::load(tx, Viewer::Account(account))?;
@@ -51,10 +63,20 @@ pub(super) async fn change(
     Ok(AccountHome { name, sources })
 }
 
-async fn found(host: &Host, names: &[String]) -> Result<Vec<SourceId>, CommandError> {
+/// The sources of these names; of the account's own the short name will do.
+async fn found(
+    host: &Host,
+    account: &AccountName,
+    names: &[String],
+) -> Result<Vec<SourceId>, CommandError> {
     let mut found = Vec::with_capacity(names.len());
     for name in names {
-        found.push(super::find(&host.store, name).await?.id);
+        let own = source::name_of(account, name);
+        let own = host.store.read(move |tx| source::by_name(tx, &own)).await?;
+        found.push(match own {
+            Some(own) => own.id,
+            None => super::find(&host.store, name).await?.id,
+        });
     }
     Ok(found)
 }

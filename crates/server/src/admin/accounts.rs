@@ -140,7 +140,7 @@ pub(super) async fn approve(
     let account = find(&host.store, &request.name).await?;
     let allowed = |known: &LocalAccount| match known.awaits_approval {
         true => Allowed::Yes,
-        false => Allowed::LeftAlone,
+        false => Allowed::NotWaiting,
     };
     change(host, account, AccountState::Active, allowed).await
 }
@@ -148,8 +148,8 @@ pub(super) async fn approve(
 /// Whether an account's state may be changed as was asked.
 enum Allowed {
     Yes,
-    /// There is nothing to do.
-    LeftAlone,
+    /// It would have to await approval.
+    NotWaiting,
     /// It would have to have this state.
     NotFrom(AccountState),
 }
@@ -157,6 +157,7 @@ enum Allowed {
 /// Why an account's state was not changed.
 enum Refused {
     NotFrom { is: AccountState, not: AccountState },
+    NotWaiting { is: AccountState },
     NoEdge(StateChangeError),
 }
 
@@ -175,7 +176,7 @@ async fn change(
         }
         match allowed(&known) {
             Allowed::Yes => {}
-            Allowed::LeftAlone => return Ok(Ok((is, is))),
+            Allowed::NotWaiting => return Ok(Err(Refused::NotWaiting { is })),
             Allowed::NotFrom(not) => return Ok(Err(Refused::NotFrom { is, not })),
         }
         let changed = local_account::change_state(tx, id, to)?;
@@ -258,6 +259,12 @@ fn why_not(name: &AccountName, refused: &Refused) -> CommandError {
                 "{name} is {} and not {}; nothing was changed",
                 text(*is),
                 text(*not)
+            )
+        }
+        Refused::NotWaiting { is } => {
+            format!(
+                "{name} does not wait for approval: it is {}; nothing was changed",
+                text(*is)
             )
         }
         Refused::NoEdge(StateChangeError { from, to }) => format!(
