@@ -41,7 +41,8 @@ mod text;
 pub mod viewer;
 
 pub use driftline_db::{
-    MigrationPlan, Options, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on, space,
+    MigrationPlan, Options, PendingMigration, PendingRows, Root, SecretUrl, Stats, Target, Tx,
+    block_on, space,
 };
 pub use error::StoreError;
 pub use id_types::{

@@ -6,7 +6,7 @@ use driftline_core::{
     audience::{Audience, Reader},
     post::Visibility,
 };
-use driftline_db::{DbError, Tx};
+use driftline_db::{DbError, PendingRows, Tx};
 
 use crate::id_types::{InstanceId, LocalAccountId, SourceId, SourceKey, from_sql, sql};
 
@@ -78,8 +78,17 @@ impl Viewer {
 }
 
 /// The sources that a viewer may read, each with the narrowest visibility of its posts that the viewer sees.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadableSources(HashMap<SourceId, ReadableSource>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadableSources {
+    viewer: Viewer,
+    sources: HashMap<SourceId, ReadableSource>,
+}
+
+/// Readable sources that were asked for.
+pub struct PendingReadableSources {
+    viewer: Viewer,
+    rows: PendingRows<'static, Option<ReadableSource>>,
+}
 
 /// A source that a viewer may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +106,17 @@ pub struct ReadableSource {
 impl ReadableSources {
     /// Reads them: of a viewer without an account all that are for the world.
     pub fn load(tx: &mut Tx<'_>, viewer: Viewer) -> Result<ReadableSources, DbError> {
+        ReadableSources::ask(tx, viewer)?.read(tx)
+    }
+
+    /// [`ReadableSources::load`], along with what is asked next.
+    pub fn ask(tx: &mut Tx<'_>, viewer: Viewer) -> Result<PendingReadableSources, DbError> {
         let owner_id = viewer.owner().map(Owner::id);
-        let found = tx.query(
+        let rows = tx.query_later(
             "select id, instance_id, owner_id, audience, timeline = 'threads' as is_of_threads
              from source where audience = 'public' or owner_id = $1 or audience = 'members' and $2",
             &[&owner_id, &owner_id.is_some()],
-            |row| {
+            move |row| {
                 let audience = Audience::named_or_narrowest(row.str("audience")?);
                 let reader = viewer.reader(Owner::of(row.i64("owner_id")?)?);
                 let key = SourceKey {
@@ -118,15 +132,17 @@ impl ReadableSources {
                 }))
             },
         )?;
-        let readable = found.into_iter().flatten();
-        Ok(ReadableSources(
-            readable.map(|source| (source.key.id, source)).collect(),
-        ))
+        Ok(PendingReadableSources { viewer, rows })
+    }
+
+    /// Who may read them.
+    pub fn viewer(&self) -> Viewer {
+        self.viewer
     }
 
     /// The source of that ID, if the viewer may read it.
     pub fn of(&self, id: SourceId) -> Option<ReadableSource> {
-        self.0.get(&id).copied()
+        self.sources.get(&id).copied()
     }
 
     pub(crate) fn of_raw(&self, id: i64) -> Option<ReadableSource> {
@@ -135,14 +151,14 @@ impl ReadableSources {
 
     /// All of them, by their IDs.
     pub fn all(&self) -> Vec<ReadableSource> {
-        let mut all: Vec<_> = self.0.values().copied().collect();
+        let mut all: Vec<_> = self.sources.values().copied().collect();
         all.sort_by_key(|source| source.key.id);
         all
     }
 
     /// The instances that they are of.
     pub(crate) fn instances(&self) -> HashSet<i64> {
-        let instances = self.0.values().map(|source| source.key.instance_id());
+        let instances = self.sources.values().map(|source| source.key.instance_id());
         instances.collect()
     }
 
@@ -151,6 +167,17 @@ impl ReadableSources {
         let mut all = self.all();
         all.retain(|source| !source.is_of_threads);
         all
+    }
+}
+
+impl PendingReadableSources {
+    /// What was asked for.
+    pub fn read(self, tx: &mut Tx<'_>) -> Result<ReadableSources, DbError> {
+        let found = tx.rows(self.rows)?.into_iter().flatten();
+        Ok(ReadableSources {
+            viewer: self.viewer,
+            sources: found.map(|source| (source.key.id, source)).collect(),
+        })
     }
 }
 

@@ -92,8 +92,9 @@ impl AccountEntities {
             .map(|instance| (instance.id, instance))
             .collect();
         // What only others read says nothing to this viewer, who may know of the account by a server that made it up.
-        let readable = ReadableSources::load(tx, viewer)?.all();
-        let readable: HashSet<InstanceId> = readable.iter().map(|of| of.key.instance).collect();
+        let sources = ReadableSources::load(tx, viewer)?;
+        let readable: HashSet<InstanceId> =
+            sources.all().iter().map(|of| of.key.instance).collect();
         let rank = |copy: &account::Account| {
             let is_readable = readable.contains(&copy.instance);
             // Its own instance knows it best.
@@ -117,7 +118,7 @@ impl AccountEntities {
             Some((account.id, Shown::account(account, instance)))
         });
         let (ids, shown): (Vec<AccountId>, Vec<Shown>) = shown.unzip();
-        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
+        let (local, unmapped) = LocalReferences::find(tx, &shown, &sources)?;
         for (id, shown) in ids.into_iter().zip(shown) {
             let mut body = Vec::new();
             shown.write(&mut body, &local, None);

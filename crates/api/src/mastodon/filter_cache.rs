@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::filter_matcher::FilterMatcher;
 use driftline_store::{
-    LocalAccountId, LocalId, StoreError, Tx,
+    LocalAccountId, LocalId, PendingRows, StoreError, Tx,
     social::{
         self,
         filter::{self, Filter},
@@ -28,13 +28,26 @@ struct Cached {
 }
 
 impl FilterCache {
-    /// The filters of an account as they are in this transaction.
-    pub(super) fn load(
-        &self,
+    /// Asks for what [`FilterCache::read`] needs, along with what is asked next.
+    pub(super) fn ask(
         tx: &mut Tx<'_>,
         account: LocalAccountId,
+    ) -> Result<PendingUpdateCount, StoreError> {
+        let update_count = social::update_count_later(tx, account)?;
+        Ok(PendingUpdateCount {
+            account,
+            update_count,
+        })
+    }
+
+    /// The filters of an account as they are in this transaction.
+    pub(super) fn read(
+        &self,
+        tx: &mut Tx<'_>,
+        asked: PendingUpdateCount,
     ) -> Result<Arc<AccountFilters>, StoreError> {
-        let update_count = social::update_count(tx, account)?;
+        let account = asked.account;
+        let update_count = tx.rows(asked.update_count)?.pop().unwrap_or_default();
         let known = self.0.lock().get(&account).cloned();
         if let Some(known) = known.filter(|known| known.update_count == update_count) {
             return Ok(known.filters);
@@ -52,6 +65,12 @@ impl FilterCache {
         cache.insert(account, cached);
         Ok(filters)
     }
+}
+
+/// The last change of an account's library, which was asked for.
+pub(super) struct PendingUpdateCount {
+    account: LocalAccountId,
+    update_count: PendingRows<'static, i64>,
 }
 
 /// The filters of an account with all their keywords compiled into one matcher.

@@ -1,13 +1,14 @@
 //! Home timelines.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{extract::State, response::Response};
 use driftline_mastodon::has_media;
 use driftline_store::{
-    LocalAccountId, StoreError, Tx,
+    AccountId, LocalAccountId, StoreError, Tx,
     social::{home_source, list_member, relation},
     timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 
 use super::{
@@ -51,13 +52,19 @@ pub(super) fn stretch(
     only_media: bool,
     now_ms: i64,
 ) -> Result<Stretch, StoreError> {
-    let followed = relation::followed(tx, account)?;
+    let viewer = Viewer::Account(account);
+    let followed = relation::followed_later(tx, account)?;
+    let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
+    let exclusive = list_member::exclusive_later(tx, account)?;
+    let sources = home_source::all_later(tx, account)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let followed = tx.rows(followed)?;
     let posts_only = followed.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();
-    let unwanted = Unwanted::of(tx, account, boosters, now_ms)?;
-    let exclusive = list_member::exclusive(tx, account)?;
+    let unwanted = unwanted.read(tx)?.and_boosts_of(boosters);
+    let exclusive: HashSet<AccountId> = tx.rows(exclusive)?.into_iter().collect();
     let rule = HomeRule {
-        sources: home_source::all(tx, account)?,
+        sources: tx.rows(sources)?,
         authors: followed
             .iter()
             .map(|row| row.other)
@@ -67,5 +74,5 @@ pub(super) fn stretch(
     let picks = |post: &TimelinePost| !unwanted.has(post) && (!only_media || has_media(&post.raw));
     let all = unwanted.is_empty() && !only_media;
     let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
-    timeline::home(tx, range, Viewer::Account(account), &rule, picks)
+    timeline::home(tx, range, &readable, &rule, picks)
 }

@@ -12,6 +12,7 @@ use driftline_store::{
         list_member, relation,
     },
     timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 
 use super::{page::Page, page_query::PageQuery, unwanted::Unwanted};
@@ -53,7 +54,10 @@ pub(super) fn stretch(
     let relations = relation::to(tx, account, &members)?;
     let posts_only = relations.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();
-    let unwanted = Unwanted::of(tx, account, boosters, now_ms)?;
+    let viewer = Viewer::Account(account);
+    let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let unwanted = unwanted.read(tx)?.and_boosts_of(boosters);
     let replies = ShownReplies::load(tx, account, &list)?;
     let rule = HomeRule {
         sources: Vec::new(),
@@ -62,8 +66,7 @@ pub(super) fn stretch(
     let picks = |post: &TimelinePost| {
         !unwanted.has(post) && (!only_media || has_media(&post.raw)) && replies.has(post)
     };
-    let viewer = Viewer::Account(account);
-    timeline::home(tx, range, viewer, &rule, Some(&picks)).map(Some)
+    timeline::home(tx, range, &readable, &rule, Some(&picks)).map(Some)
 }
 
 /// The accounts to whom replies are shown, by their IDs at the instances through which posts were seen.

@@ -3,8 +3,10 @@ use std::collections::HashMap;
 use driftline_core::{post::References, upstream_id::UpstreamId};
 use driftline_mastodon::Referent;
 use driftline_store::{
-    InstanceId, LocalId, StoreError, Tx, reference,
-    timeline::{self, Viewer},
+    InstanceId, LocalId, StoreError, Tx,
+    reference::{self, PendingLocalIds},
+    timeline,
+    viewer::ReadableSources,
 };
 
 use super::status::Shown;
@@ -17,13 +19,18 @@ pub(super) struct LocalReferences(HashMap<InstanceId, reference::LocalIds>);
 pub(super) type Unmapped = Vec<(InstanceId, References)>;
 
 impl LocalReferences {
-    /// Looks up what `shown` names, as a viewer finds it. What has no local ID yet is returned too: what was stored
-    /// before references got their local IDs when they were stored.
+    /// Looks up what `shown` names, as who may read these sources finds it. What has no local ID yet is returned too:
+    /// what was stored before references got their local IDs when they were stored.
     pub(super) fn find(
         tx: &mut Tx<'_>,
         shown: &[Shown],
-        viewer: Viewer,
+        readable: &ReadableSources,
     ) -> Result<(Self, Unmapped), StoreError> {
+        Self::ask(tx, shown)?.read(tx, readable)
+    }
+
+    /// Asks what `shown` names, along with what is asked next.
+    pub(super) fn ask(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<PendingReferences, StoreError> {
         let mut all: HashMap<InstanceId, References> = HashMap::new();
         for shown in shown {
             for (referent, id) in shown.references() {
@@ -35,24 +42,12 @@ impl LocalReferences {
                 ids.push(UpstreamId::from(id));
             }
         }
-        let (mut found, mut unmapped) = (Self::default(), Vec::new());
-        for (instance, mut references) in all {
-            let mut ids = reference::local_ids(tx, instance, &references)?;
-            let names: Vec<&str> = references.posts.iter().map(|id| id.as_str()).collect();
-            let seen = timeline::named(tx, instance, &names, viewer)?;
-            references
-                .posts
-                .retain(|id| !ids.posts.contains_key(id.as_str()));
-            references
-                .accounts
-                .retain(|id| !ids.accounts.contains_key(id.as_str()));
-            ids.posts.extend(seen);
-            if references != References::default() {
-                unmapped.push((instance, references));
-            }
-            found.0.insert(instance, ids);
+        let mut asked = Vec::with_capacity(all.len());
+        for (instance, references) in all {
+            let ids = reference::local_ids_later(tx, instance, &references)?;
+            asked.push((instance, references, ids));
         }
-        Ok((found, unmapped))
+        Ok(PendingReferences(asked))
     }
 
     /// Names posts of an instance by these IDs, whatever was found.
@@ -72,5 +67,36 @@ impl LocalReferences {
             Referent::Post => ids.posts.get(upstream_id).map(|id| id.raw()),
             Referent::Account => ids.accounts.get(upstream_id).map(|id| id.raw()),
         }
+    }
+}
+
+/// What was asked for of what posts and accounts name.
+pub(super) struct PendingReferences(Vec<(InstanceId, References, PendingLocalIds)>);
+
+impl PendingReferences {
+    /// What was asked for, as [`LocalReferences::find`] returns it.
+    pub(super) fn read(
+        self,
+        tx: &mut Tx<'_>,
+        readable: &ReadableSources,
+    ) -> Result<(LocalReferences, Unmapped), StoreError> {
+        let (mut found, mut unmapped) = (LocalReferences::default(), Vec::new());
+        for (instance, mut references, ids) in self.0 {
+            let mut ids = ids.read(tx)?;
+            let names: Vec<&str> = references.posts.iter().map(|id| id.as_str()).collect();
+            let seen = timeline::named(tx, instance, &names, readable)?;
+            references
+                .posts
+                .retain(|id| !ids.posts.contains_key(id.as_str()));
+            references
+                .accounts
+                .retain(|id| !ids.accounts.contains_key(id.as_str()));
+            ids.posts.extend(seen);
+            if references != References::default() {
+                unmapped.push((instance, references));
+            }
+            found.0.insert(instance, ids);
+        }
+        Ok((found, unmapped))
     }
 }

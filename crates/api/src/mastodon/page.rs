@@ -10,6 +10,7 @@ use driftline_store::{
     InstanceId, LocalId, StoreError, Tx,
     instance::{self, Instance},
     timeline::{Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 
 use super::{
@@ -82,6 +83,7 @@ impl Page {
         posts: &[TimelinePost],
         view: &View,
     ) -> Result<(Self, Unmapped), StoreError> {
+        let readable = ReadableSources::ask(tx, view.viewer)?;
         let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
             .into_iter()
             .map(|instance| (instance.id, instance))
@@ -91,8 +93,11 @@ impl Page {
             Some((post, Shown::status(post, instance)))
         });
         let (known, shown): (Vec<&TimelinePost>, Vec<Shown>) = shown.unzip();
-        let (local, unmapped) = LocalReferences::find(tx, &shown, view.viewer)?;
-        let overlays = view.overlays(tx, &known, &shown, &local)?;
+        let readable = readable.read(tx)?;
+        let references = LocalReferences::ask(tx, &shown)?;
+        let overlays = view.ask(tx, &shown)?;
+        let (local, unmapped) = references.read(tx, &readable)?;
+        let overlays = view.overlays(tx, overlays, (&known, &shown), &local, &readable)?;
         let ends = posts.first().zip(posts.last());
         let page = Self {
             body: Shown::list(&shown, &local, overlays.as_ref()),

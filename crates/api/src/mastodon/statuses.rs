@@ -11,6 +11,7 @@ use driftline_store::{
     LocalId, StoreError, Tx, history,
     instance::{self, Instance},
     timeline::{self, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 
 use super::{
@@ -69,7 +70,8 @@ pub(super) async fn history(
             .filter_map(|version| Shown::version(post, instance, version))
             .collect();
         shown.push(Shown::edit(post, instance));
-        let (local, unmapped) = LocalReferences::find(tx, &shown, viewer)?;
+        let readable = ReadableSources::load(tx, viewer)?;
+        let (local, unmapped) = LocalReferences::find(tx, &shown, &readable)?;
         Ok((Shown::list(&shown, &local, None), unmapped))
     })
     .await

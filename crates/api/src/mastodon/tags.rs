@@ -7,6 +7,7 @@ use driftline_mastodon::{RawObject, has_media};
 use driftline_store::{
     StoreError, Tx,
     timeline::{self, Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 use serde_json::{Value, json};
 use utoipa::IntoParams;
@@ -107,9 +108,11 @@ fn stretch(
     asked: &Tags,
     now_ms: i64,
 ) -> Result<Stretch, StoreError> {
-    let unwanted = Unwanted::load(tx, viewer, now_ms)?;
+    let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let unwanted = unwanted.read(tx)?;
     let picks = |post: &TimelinePost| asked.takes(post) && !unwanted.has(post);
-    timeline::public_picked(tx, range, viewer, &picks)
+    timeline::public_picked(tx, range, &readable, Some(&picks))
 }
 
 /// The tags that are asked for, in lower case.

@@ -12,6 +12,7 @@ use driftline_mastodon::RawObject;
 use driftline_store::{
     InstanceId, LocalId, StoreError, Tx, instance,
     timeline::{self, Thread, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -167,7 +168,11 @@ fn write(
         .iter()
         .map(|post| Shown::status(post, &instance))
         .collect();
-    let (mut local, unmapped) = LocalReferences::find(tx, &shown, view.viewer)?;
+    let readable = ReadableSources::ask(tx, view.viewer)?;
+    let references = LocalReferences::ask(tx, &shown)?;
+    let overlays = view.ask(tx, &shown)?;
+    let readable = readable.read(tx)?;
+    let (mut local, unmapped) = references.read(tx, &readable)?;
     // Each names the others by the IDs that they have in this answer, and the post as it was asked for.
     let all = thread.ancestors.iter().chain(&thread.descendants);
     let ids: HashMap<String, LocalId> = all
@@ -175,7 +180,7 @@ fn write(
         .map(|post| (post.upstream_id.clone(), post.id))
         .collect();
     local.name_posts(instance.id, ids);
-    let overlays = view.overlays(tx, &posts, &shown, &local)?;
+    let overlays = view.overlays(tx, overlays, (&posts, &shown), &local, &readable)?;
     let (ancestors, descendants) = shown.split_at(above);
     let mut body = br#"{"ancestors":"#.to_vec();
     body.extend(Shown::list(ancestors, &local, overlays.as_ref()));

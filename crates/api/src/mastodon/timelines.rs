@@ -7,6 +7,7 @@ use driftline_mastodon::has_media;
 use driftline_store::{
     SourceId, SourceKey, StoreError, Tx, source,
     timeline::{self, Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 
 use super::{
@@ -61,13 +62,13 @@ pub(super) fn public_stretch(
     only_media: bool,
     now_ms: i64,
 ) -> Result<Stretch, StoreError> {
-    let unwanted = Unwanted::load(tx, viewer, now_ms)?;
-    if unwanted.is_empty() && !only_media {
-        let posts = timeline::public(tx, range, viewer)?;
-        return Ok(Stretch { posts, rest: None });
-    }
+    let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let unwanted = unwanted.read(tx)?;
     let picks = |post: &TimelinePost| !unwanted.has(post) && (!only_media || with_media(post));
-    timeline::public_picked(tx, range, viewer, &picks)
+    let all = unwanted.is_empty() && !only_media;
+    let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
+    timeline::public_picked(tx, range, &readable, picks)
 }
 
 /// The posts of a list: of its accounts, or of a source.

@@ -1,10 +1,10 @@
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{acct::AcctKey, social::Relation};
+use driftline_core::acct::AcctKey;
 use driftline_mastodon::RawObject;
 use driftline_store::{
-    AccountId, InstanceId, LocalAccountId, StoreError, Tx, instance,
-    social::{mute, relation},
+    AccountId, InstanceId, PendingRows, StoreError, Tx, instance,
+    social::relation,
     timeline::{TimelinePost, Viewer},
 };
 
@@ -17,37 +17,30 @@ pub(super) struct Unwanted {
     origins: HashMap<InstanceId, String>,
 }
 
+/// What was asked for of it.
+pub(super) struct PendingUnwanted(Option<PendingRows<'static, AccountId>>);
+
 impl Unwanted {
-    /// Of a viewer; nothing of one without an account.
-    pub(super) fn load(tx: &mut Tx<'_>, viewer: Viewer, now_ms: i64) -> Result<Self, StoreError> {
-        match viewer {
-            Viewer::Account(account) => Self::of(tx, account, HashSet::new(), now_ms),
-            Viewer::Anonymous | Viewer::Operator => Ok(Self::default()),
-        }
+    /// Asks what a viewer does not want, along with what is asked next; nothing of one without an account.
+    pub(super) fn ask(
+        tx: &mut Tx<'_>,
+        viewer: Viewer,
+        now_ms: i64,
+    ) -> Result<PendingUnwanted, StoreError> {
+        let asked = viewer
+            .account()
+            .map(|account| relation::unwanted_later(tx, account, now_ms));
+        Ok(PendingUnwanted(asked.transpose()?))
     }
 
-    /// Of an account that does not want the boosts of `boosters`.
-    pub(super) fn of(
-        tx: &mut Tx<'_>,
-        account: LocalAccountId,
-        boosters: HashSet<AccountId>,
-        now_ms: i64,
-    ) -> Result<Self, StoreError> {
-        let blocked = relation::all(tx, account, Relation::Blocking)?;
-        let mut authors: HashSet<AccountId> = blocked.into_iter().map(|row| row.other).collect();
-        authors.extend(mute::all(tx, account, now_ms)?);
-        let mut origins = HashMap::new();
-        if !authors.is_empty() {
-            let instances = instance::all(tx)?.into_iter();
-            origins = instances
-                .map(|instance| (instance.id, instance.origin))
-                .collect();
-        }
-        Ok(Self {
-            authors,
-            boosters,
-            origins,
-        })
+    /// [`Unwanted::ask`] and what was asked.
+    pub(super) fn load(tx: &mut Tx<'_>, viewer: Viewer, now_ms: i64) -> Result<Self, StoreError> {
+        Self::ask(tx, viewer, now_ms)?.read(tx)
+    }
+
+    /// The same, and the boosts of `boosters`.
+    pub(super) fn and_boosts_of(self, boosters: HashSet<AccountId>) -> Self {
+        Self { boosters, ..self }
     }
 
     /// Whether everything is wanted.
@@ -81,5 +74,27 @@ impl Unwanted {
             .zip(origin)
             .and_then(|(acct, origin)| AcctKey::of(&acct, origin));
         key.is_some_and(|key| self.authors.contains(&AccountId::new(key.account_id())))
+    }
+}
+
+impl PendingUnwanted {
+    /// What was asked for.
+    pub(super) fn read(self, tx: &mut Tx<'_>) -> Result<Unwanted, StoreError> {
+        let Some(authors) = self.0 else {
+            return Ok(Unwanted::default());
+        };
+        let authors: HashSet<AccountId> = tx.rows(authors)?.into_iter().collect();
+        let mut origins = HashMap::new();
+        if !authors.is_empty() {
+            let instances = instance::all(tx)?.into_iter();
+            origins = instances
+                .map(|instance| (instance.id, instance.origin))
+                .collect();
+        }
+        Ok(Unwanted {
+            authors,
+            boosters: HashSet::new(),
+            origins,
+        })
     }
 }

@@ -5,13 +5,14 @@ use std::{collections::HashMap, slice};
 use driftline_core::social::Mark;
 use driftline_mastodon::{RawObject, Referent, ViewerOverlay, searchable_text};
 use driftline_store::{
-    Instance, InstanceId, LocalAccountId, LocalId, StoreError, Tx,
+    Instance, InstanceId, LocalAccountId, LocalId, PendingRows, StoreError, Tx,
     social::marked_post,
     timeline::{self, PostKey, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 
 use super::{
-    filter_cache::{AccountFilters, FilterCache, FilteredPost},
+    filter_cache::{AccountFilters, FilterCache, FilteredPost, PendingUpdateCount},
     local_references::{LocalReferences, Unmapped},
     status::{Overlays, Shown},
 };
@@ -43,28 +44,48 @@ impl View {
     ) -> Result<(Vec<u8>, Unmapped), StoreError> {
         let shown = Shown::status(post, instance);
         let only = slice::from_ref(&shown);
-        let (local, unmapped) = LocalReferences::find(tx, only, self.viewer)?;
-        let overlays = self.overlays(tx, &[post], only, &local)?;
+        let readable = ReadableSources::ask(tx, self.viewer)?;
+        let references = LocalReferences::ask(tx, only)?;
+        let overlays = self.ask(tx, only)?;
+        let readable = readable.read(tx)?;
+        let (local, unmapped) = references.read(tx, &readable)?;
+        let overlays = self.overlays(tx, overlays, (&[post], only), &local, &readable)?;
         let mut body = Vec::new();
         shown.write(&mut body, &local, overlays.as_ref());
         Ok((body, unmapped))
     }
 
+    /// Asks for what [`View::overlays`] needs of `shown`, along with what is asked next; nothing for a viewer without
+    /// an account.
+    pub(super) fn ask(
+        &self,
+        tx: &mut Tx<'_>,
+        shown: &[Shown],
+    ) -> Result<PendingOverlays, StoreError> {
+        let Viewer::Account(account) = self.viewer else {
+            return Ok(PendingOverlays(None));
+        };
+        let nested = PendingNestedKeys::ask(tx, shown)?;
+        let filters = FilterCache::ask(tx, account)?;
+        Ok(PendingOverlays(Some((account, nested, filters))))
+    }
+
     /// What posts, and those within them, say of the viewer; `None` of one without an account. `posts` and `shown`
-    /// are the same, in one order.
+    /// are the same, in one order, and it was asked for `shown`.
     pub(super) fn overlays(
         &self,
         tx: &mut Tx<'_>,
-        posts: &[&TimelinePost],
-        shown: &[Shown],
+        asked: PendingOverlays,
+        (posts, shown): (&[&TimelinePost], &[Shown]),
         local: &LocalReferences,
+        readable: &ReadableSources,
     ) -> Result<Option<Overlays>, StoreError> {
-        let Viewer::Account(account) = self.viewer else {
+        let Some((account, nested, filters)) = asked.0 else {
             return Ok(None);
         };
-        let nested = nested_keys(tx, shown)?;
-        let marks = Marks::load(tx, account, posts, &nested)?;
-        let filters = self.filters.load(tx, account)?;
+        let nested = nested.read(tx)?;
+        let marks = Marks::load(tx, account, posts, &nested, readable)?;
+        let filters = self.filters.read(tx, filters)?;
         let mut overlays = Overlays::new();
         for (post, shown) in posts.iter().zip(shown) {
             let marked = OfPost {
@@ -81,19 +102,36 @@ impl View {
 /// Stored posts that others show within them, by instance and ID there.
 type NestedKeys = HashMap<InstanceId, HashMap<String, PostKey>>;
 
-fn nested_keys(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<NestedKeys, StoreError> {
-    let mut names: HashMap<InstanceId, Vec<&str>> = HashMap::new();
-    for shown in shown {
-        let nested = names.entry(shown.instance()).or_default();
-        nested.extend(shown.nested_posts());
+/// What was asked for of what posts say of a viewer with an account.
+pub(super) struct PendingOverlays(Option<(LocalAccountId, PendingNestedKeys, PendingUpdateCount)>);
+
+/// Stored posts within others that were asked for.
+struct PendingNestedKeys(Vec<(InstanceId, PendingRows<'static, (String, PostKey)>)>);
+
+impl PendingNestedKeys {
+    fn ask(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<Self, StoreError> {
+        let mut names: HashMap<InstanceId, Vec<&str>> = HashMap::new();
+        for shown in shown {
+            let nested = names.entry(shown.instance()).or_default();
+            nested.extend(shown.nested_posts());
+        }
+        names.retain(|_, names| !names.is_empty());
+        let mut asked = Vec::with_capacity(names.len());
+        for (instance, mut names) in names {
+            names.sort_unstable();
+            names.dedup();
+            asked.push((instance, timeline::keys_later(tx, instance, &names)?));
+        }
+        Ok(Self(asked))
     }
-    let mut keys = NestedKeys::new();
-    for (instance, mut names) in names {
-        names.sort_unstable();
-        names.dedup();
-        keys.insert(instance, timeline::keys(tx, instance, &names)?);
+
+    fn read(self, tx: &mut Tx<'_>) -> Result<NestedKeys, StoreError> {
+        let mut keys = NestedKeys::new();
+        for (instance, asked) in self.0 {
+            keys.insert(instance, tx.rows(asked)?.into_iter().collect());
+        }
+        Ok(keys)
     }
-    Ok(keys)
 }
 
 /// Which posts an account has marked, and how: a mark of one copy is of all of them.
@@ -105,6 +143,7 @@ impl Marks {
         account: LocalAccountId,
         posts: &[&TimelinePost],
         nested: &NestedKeys,
+        readable: &ReadableSources,
     ) -> Result<Self, StoreError> {
         let within = nested.values().flat_map(HashMap::values).copied();
         let within: Vec<PostKey> = within.collect();
@@ -115,7 +154,7 @@ impl Marks {
             copies.extend(post.copies.iter().map(|copy| (copy.post, post.post_id)));
         }
         copies.extend(within.iter().map(|key| (key.post, key.post)));
-        for (post, of) in timeline::copies_of(tx, &within, Viewer::Account(account))? {
+        for (post, of) in timeline::copies_of(tx, &within, readable)? {
             copies.extend(of.iter().map(|copy| (copy.post, post)));
         }
         let ids: Vec<LocalId> = copies.iter().map(|(id, _)| *id).collect();

@@ -127,13 +127,21 @@ pub(crate) fn update_count_of_account(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
 ) -> Result<i64, DbError> {
-    let found = tx.query_opt(
+    let pending = update_count_of_account_later(tx, account)?;
+    Ok(tx.rows(pending)?.pop().unwrap_or_default())
+}
+
+/// [`update_count_of_account`], along with what is asked next: no row, or one.
+pub(crate) fn update_count_of_account_later(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<PendingRows<'static, i64>, DbError> {
+    tx.query_later(
         "select update_count from library
          where owner_id = $1 and owner_kind = 'account' and instance_id = $2",
         &[&sql(account), &NO_INSTANCE],
         |row| row.i64("update_count"),
-    )?;
-    Ok(found.unwrap_or_default())
+    )
 }
 
 /// The columns that [`Library::from_row`] reads, of a `library l`.

@@ -41,8 +41,17 @@ pub fn local_ids(
     pending.read(tx)
 }
 
+/// [`local_ids`], along with what is asked next.
+pub fn local_ids_later(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    references: &References,
+) -> Result<PendingLocalIds, StoreError> {
+    Ok(PendingLocalIds::ask(tx, sql(instance), references)?)
+}
+
 /// Local IDs that were asked for.
-pub(crate) struct PendingLocalIds {
+pub struct PendingLocalIds {
     posts: PendingRows<'static, (String, Option<i64>)>,
     accounts: PendingRows<'static, (String, AccountId)>,
 }
@@ -72,7 +81,8 @@ impl PendingLocalIds {
         })
     }
 
-    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<LocalIds, StoreError> {
+    /// What was asked for.
+    pub fn read(self, tx: &mut Tx<'_>) -> Result<LocalIds, StoreError> {
         let mut found = LocalIds {
             accounts: tx.rows(self.accounts)?.into_iter().collect(),
             ..LocalIds::default()

@@ -1,6 +1,6 @@
 //! Sources whose posts an account has in its home timeline. To be written below the account's root.
 
-use driftline_db::Tx;
+use driftline_db::{PendingRows, Tx};
 
 use super::local_account;
 use crate::{
@@ -37,7 +37,16 @@ pub fn remove(
 
 /// The sources of an account's home timeline, by their IDs; some may be gone.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<SourceId>, StoreError> {
-    Ok(tx.query(
+    let pending = all_later(tx, account)?;
+    Ok(tx.rows(pending)?)
+}
+
+/// [`all`], along with what is asked next.
+pub fn all_later(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<PendingRows<'static, SourceId>, StoreError> {
+    Ok(tx.query_later(
         "select source_id from home_source where account_id = $1 order by source_id",
         &[&sql(account)],
         |row| from_sql(row.i64("source_id")?),

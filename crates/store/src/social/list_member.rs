@@ -2,7 +2,7 @@
 //! below that account's root.
 
 use driftline_core::social::{MAX_LIST_MEMBERS, Relation};
-use driftline_db::{Column, Row, Tx};
+use driftline_db::{Column, PendingRows, Row, Tx};
 
 use super::{list, relation};
 use crate::{
@@ -205,10 +205,13 @@ pub fn lists_with(
     )?)
 }
 
-/// The accounts of an account's exclusive lists, whose posts it leaves out of its home timeline; in no
-/// order.
-pub fn exclusive(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<AccountId>, StoreError> {
-    Ok(tx.query(
+/// The accounts of an account's exclusive lists, whose posts it leaves out of its home timeline, along with what is
+/// asked next; in no order.
+pub fn exclusive_later(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<PendingRows<'static, AccountId>, StoreError> {
+    Ok(tx.query_later(
         "select distinct m.member_id from list l
          join list_member m on m.account_id = l.account_id and m.list_id = l.id
          where l.account_id = $1 and l.exclusive",

@@ -39,7 +39,7 @@ pub use token_holder::TokenHolder;
 
 use std::str::FromStr;
 
-use driftline_db::{DbError, Tx};
+use driftline_db::{DbError, PendingRows, Tx};
 
 use crate::{error::StoreError, id_types::LocalAccountId, library};
 
@@ -47,6 +47,14 @@ use crate::{error::StoreError, id_types::LocalAccountId, library};
 /// account.
 pub fn update_count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
     library::update_count_of_account(tx, account)
+}
+
+/// [`update_count`], along with what is asked next: no row, or one.
+pub fn update_count_later(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<PendingRows<'static, i64>, DbError> {
+    library::update_count_of_account_later(tx, account)
 }
 
 /// A value that is stored under its name.

@@ -92,19 +92,6 @@ pub fn of(
     )?)
 }
 
-/// All accounts that an account mutes, in no order.
-pub fn all(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    now_ms: i64,
-) -> Result<Vec<AccountId>, StoreError> {
-    Ok(tx.query(
-        "select other_id from mute where account_id = $1 and (until_ms is null or until_ms > $2)",
-        &[&sql(account), &now_ms],
-        |row| from_sql(row.i64("other_id")?),
-    )?)
-}
-
 /// A page of an account's mutes, the latest first.
 pub fn page(
     tx: &mut Tx<'_>,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use driftline_core::social::{
     Direction, Relation, RelationMove, RelationPair, RelationRefused, RelationStep,
 };
-use driftline_db::{Column, DbError, Root, Row, Tx};
+use driftline_db::{Column, DbError, PendingRows, Root, Row, Tx};
 
 use super::{list_member, local_account, notification, parsed, profile};
 use crate::{
@@ -296,21 +296,6 @@ pub fn page(
     Ok(rows)
 }
 
-/// All to whom an account stands so, in no order.
-pub fn all(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    relation: Relation,
-) -> Result<Vec<RelationRow>, StoreError> {
-    let rows = tx.query(
-        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notify
-         from relation where account_id = $1 and outgoing = $2",
-        &[&sql(account), &relation.name()],
-        |row| Ok(from_row(row)),
-    )?;
-    rows.into_iter().collect()
-}
-
 /// An account that another one follows, as far as timelines ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
@@ -320,9 +305,18 @@ pub struct Followed {
     pub show_boosts: bool,
 }
 
-/// All whom an account follows, in no order: the part of [`all`] that each page of a home timeline reads.
+/// All whom an account follows, in no order.
 pub fn followed(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Followed>, StoreError> {
-    Ok(tx.query(
+    let pending = followed_later(tx, account)?;
+    Ok(tx.rows(pending)?)
+}
+
+/// [`followed`], along with what is asked next.
+pub fn followed_later(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<PendingRows<'static, Followed>, StoreError> {
+    Ok(tx.query_later(
         "select other_id, show_boosts from relation
          where account_id = $1 and outgoing = 'following'",
         &[&sql(account)],
@@ -332,6 +326,22 @@ pub fn followed(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Followed
                 show_boosts: row.bool("show_boosts")?,
             })
         },
+    )?)
+}
+
+/// All whom an account blocks, or mutes at a time, along with what is asked next; in no order, and who is both
+/// comes twice.
+pub fn unwanted_later(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    now_ms: i64,
+) -> Result<PendingRows<'static, AccountId>, StoreError> {
+    Ok(tx.query_later(
+        "select other_id from relation where account_id = $1 and outgoing = 'blocking'
+         union all
+         select other_id from mute where account_id = $1 and (until_ms is null or until_ms > $2)",
+        &[&sql(account), &now_ms],
+        |row| from_sql(row.i64("other_id")?),
     )?)
 }
 

@@ -17,7 +17,7 @@ use driftline_store::{
 use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::world::{World, names, on_both, page, post};
+use crate::world::{World, home_of, names, on_both, page, post};
 
 const ALL: Range = Range {
     since: None,
@@ -167,7 +167,7 @@ fn the_world_finds_a_post_where_the_first_source_for_it_has_it() {
             authors: Vec::new(),
         };
         let viewer = Viewer::Account(ann());
-        let both = world.read(move |tx| timeline::home(tx, &ALL, viewer, &all, None));
+        let both = world.read(move |tx| home_of(tx, &ALL, viewer, &all));
         assert_eq!(both.posts, anns);
     });
 }

@@ -10,9 +10,10 @@ use driftline_store::{
     LocalAccountId, LocalId, Owner, Store, find, local_ids, source,
     testing::new_source,
     timeline::{self, HomeRule, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 
-use crate::world::{EVERYTHING, World, on_both, post};
+use crate::world::{EVERYTHING, World, home_of, on_both, post};
 
 /// The author's own instance, and others that show copies.
 const OWN: &str = "https://sim.example";
@@ -114,8 +115,7 @@ fn copies_are_one_post_where_the_first_was_with_the_content_of_its_own_instance(
             }
             if viewer != Viewer::Anonymous {
                 for rule in [all.clone(), by_author.clone()] {
-                    let home =
-                        own.read(move |tx| timeline::home(tx, &EVERYTHING, viewer, &rule, None));
+                    let home = own.read(move |tx| home_of(tx, &EVERYTHING, viewer, &rule));
                     assert_eq!(home.posts[1].id, before[0].id);
                     assert_eq!(texts(&home.posts), ["next", "as it is"]);
                 }
@@ -179,7 +179,7 @@ fn a_place_outlives_the_copy_that_took_it() {
         let at_home = |world: &World| {
             let rule = home.clone();
             world
-                .read(move |tx| timeline::home(tx, &EVERYTHING, hidden, &rule, None))
+                .read(move |tx| home_of(tx, &EVERYTHING, hidden, &rule))
                 .posts
         };
         let home_before = at_home(&own);
@@ -348,11 +348,13 @@ fn whether_a_hidden_copy_is_stored_shows_nowhere() {
         open.poll(Vec::new());
         let instance = open.source.instance;
         let seen_by = |viewer| {
-            let named = open.read(move |tx| timeline::named(tx, instance, &["5", "4"], viewer));
+            let readable = open.read(move |tx| Ok(ReadableSources::load(tx, viewer)?));
+            let of = readable.clone();
+            let named = open.read(move |tx| timeline::named(tx, instance, &["5", "4"], &of));
             let keys = open.read(move |tx| timeline::keys(tx, instance, &["5"]));
             let key = keys["5"];
             let place = open.read(move |tx| timeline::at_its_place(tx, key.post, viewer));
-            let copies = open.read(move |tx| timeline::copies_of(tx, &[key], viewer));
+            let copies = open.read(move |tx| timeline::copies_of(tx, &[key], &readable));
             (named.len(), place.is_some(), copies.len())
         };
         // As for the post 4, which is not stored there.

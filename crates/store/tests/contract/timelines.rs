@@ -6,7 +6,7 @@ use driftline_store::{
     timeline::{self, HomeRule, Range, TimelinePost, Viewer},
 };
 
-use crate::world::{World, names, on_both, post, posts};
+use crate::world::{World, home_of, names, on_both, post, posts};
 
 #[test]
 fn bounds_mean_what_they_mean_in_mastodon() {
@@ -115,8 +115,7 @@ fn pages_of_several_authors_have_no_gap_and_no_repeat() {
             for &bound in &ids {
                 let read = |range: Range| {
                     let rule = rule.clone();
-                    let read = world
-                        .read(move |tx| timeline::home(tx, &range, Viewer::Anonymous, &rule, None));
+                    let read = world.read(move |tx| home_of(tx, &range, Viewer::Anonymous, &rule));
                     read.posts.iter().map(|post| post.id).collect::<Vec<_>>()
                 };
                 let limited = Range {
@@ -190,8 +189,7 @@ fn pages_of_many_authors_have_no_gap_and_no_repeat() {
             for limit in [1, 20, 200, 400] {
                 let read = |range: Range| {
                     let rule = rule.clone();
-                    let read = world
-                        .read(move |tx| timeline::home(tx, &range, Viewer::Anonymous, &rule, None));
+                    let read = world.read(move |tx| home_of(tx, &range, Viewer::Anonymous, &rule));
                     read.posts.iter().map(|post| post.id).collect::<Vec<_>>()
                 };
                 let limited = Range {

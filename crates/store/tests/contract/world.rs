@@ -8,7 +8,23 @@ pub(crate) use driftline_store::testing::{
     EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
     posts, settings,
 };
-use driftline_store::{SourceKey, Store, testing::Feed};
+use driftline_store::{
+    SourceKey, Store, StoreError, Tx,
+    testing::Feed,
+    timeline::{self, HomeRule, Range, Stretch, Viewer},
+    viewer::ReadableSources,
+};
+
+/// The home timeline of a viewer.
+pub(crate) fn home_of(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+    takes: &HomeRule,
+) -> Result<Stretch, StoreError> {
+    let readable = ReadableSources::load(tx, viewer)?;
+    timeline::home(tx, range, &readable, takes, None)
+}
 
 /// A feed of statuses of Mastodon.
 pub(crate) struct World(Feed);

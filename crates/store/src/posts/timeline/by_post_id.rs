@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_db::{Column, Tx};
+use driftline_db::{Column, PendingRows, Tx};
 
 use super::{
     Rule, TimelinePost,
@@ -99,22 +99,18 @@ pub(super) fn by_post_ids_as(
 pub fn copies_of(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
-    viewer: Viewer,
+    readable: &ReadableSources,
 ) -> Result<HashMap<LocalId, Vec<PostKey>>, StoreError> {
-    let readable = match keys {
-        [] => return Ok(HashMap::new()),
-        _ => ReadableSources::load(tx, viewer)?,
-    };
-    if readable.instances().len() < 2 {
+    if keys.is_empty() || readable.instances().len() < 2 {
         return Ok(HashMap::new());
     }
     let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
     let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
     let instances: Vec<i64> = instances.into_iter().collect();
     let mut posts = stored::by_ids(tx, &ids, Some(&instances))?;
-    let copies = Copies::load(tx, &mut posts, &readable)?;
+    let copies = Copies::load(tx, &mut posts, readable)?;
     posts.retain(|id, _| copies.has(*id));
-    let known = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
+    let known = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
     let mut found = HashMap::new();
     // What the viewer may not read has no copies, like what is not stored.
     for id in ids.into_iter().filter(|id| known.of_post(*id).is_some()) {
@@ -161,15 +157,24 @@ pub fn keys(
     if upstream_ids.is_empty() {
         return Ok(HashMap::new());
     }
-    let found = tx.query_each(
+    let pending = keys_later(tx, instance, upstream_ids)?;
+    Ok(tx.rows(pending)?.into_iter().collect())
+}
+
+/// [`keys`], along with what is asked next.
+pub fn keys_later(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    upstream_ids: &[&str],
+) -> Result<PendingRows<'static, (String, PostKey)>, StoreError> {
+    Ok(tx.query_each_later(
         "select upstream_id, post_id from upstream_post
          where upstream_id = {row 1} and instance_id = $1 and post_id <> 0",
         &[&sql(instance)],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| {
+        move |row| {
             let post = from_sql(row.i64("post_id")?)?;
             Ok((row.text("upstream_id")?, PostKey { post, instance }))
         },
-    )?;
-    Ok(found.into_iter().collect())
+    )?)
 }

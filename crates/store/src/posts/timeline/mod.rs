@@ -42,7 +42,7 @@ use crate::{
 use places::{PlaceStream, read};
 
 pub use crate::viewer::Viewer;
-pub use by_post_id::{PostKey, by_post_ids, copies_of, keys, places_of_copies};
+pub use by_post_id::{PostKey, by_post_ids, copies_of, keys, keys_later, places_of_copies};
 pub(crate) use entries::Standing;
 pub use named::named;
 pub use status::{at_its_place, status};
@@ -127,31 +127,22 @@ pub fn public(
     range: &Range,
     viewer: Viewer,
 ) -> Result<Vec<TimelinePost>, StoreError> {
-    Ok(read_public(tx, range, viewer, None)?.posts)
+    let readable = ReadableSources::load(tx, viewer)?;
+    Ok(public_picked(tx, range, &readable, None)?.posts)
 }
 
-/// The posts of the public timeline that `picks` takes. A page is filled by reading on through
+/// The posts of the public timeline that `picks` takes, or all of them. A page is filled by reading on through
 /// [`Stretch::rest`]: a short one would look like the timeline's end.
 pub fn public_picked(
     tx: &mut Tx<'_>,
     range: &Range,
-    viewer: Viewer,
-    picks: Picks<'_>,
-) -> Result<Stretch, StoreError> {
-    read_public(tx, range, viewer, Some(picks))
-}
-
-fn read_public(
-    tx: &mut Tx<'_>,
-    range: &Range,
-    viewer: Viewer,
+    readable: &ReadableSources,
     picks: Option<Picks<'_>>,
 ) -> Result<Stretch, StoreError> {
     let bound = Bound::read(tx)?;
-    let readable = ReadableSources::load(tx, viewer)?;
     let mut streams = vec![PlaceStream::World];
-    if viewer == Viewer::Anonymous {
-        return read(tx, range, bound, &streams, &Rule::World(&readable), picks);
+    if readable.viewer() == Viewer::Anonymous {
+        return read(tx, range, bound, &streams, &Rule::World(readable), picks);
     }
     let hidden = readable.of_timelines().into_iter();
     let hidden = hidden.filter(|source| !source.is_public);
@@ -162,20 +153,19 @@ fn read_public(
             .map(|key| PlaceStream::Source(*key, Visibility::Public)),
     );
     let hidden = hidden.iter().map(|key| key.id).collect();
-    let rule = Rule::Public(hidden, &readable);
+    let rule = Rule::Public(hidden, readable);
     read(tx, range, bound, &streams, &rule, picks)
 }
 
-/// The home timeline of a viewer; empty of one without an account.
+/// The home timeline of who may read these sources.
 pub fn home(
     tx: &mut Tx<'_>,
     range: &Range,
-    viewer: Viewer,
+    readable: &ReadableSources,
     takes: &HomeRule,
     picks: Option<Picks<'_>>,
 ) -> Result<Stretch, StoreError> {
     let bound = Bound::read(tx)?;
-    let readable = ReadableSources::load(tx, viewer)?;
     let chosen = takes.sources.iter().filter_map(|id| readable.of(*id));
     let mut streams: Vec<PlaceStream<'_>> = chosen
         .map(|source| PlaceStream::Source(source.key, source.shows))
@@ -184,7 +174,7 @@ pub fn home(
     if !takes.authors.is_empty() && !all.is_empty() {
         streams.push(PlaceStream::Authors(&takes.authors, &all));
     }
-    let rule = Rule::Home(takes, &readable);
+    let rule = Rule::Home(takes, readable);
     read(tx, range, bound, &streams, &rule, picks)
 }
 
@@ -200,7 +190,8 @@ pub fn by_author(
         sources: Vec::new(),
         authors: vec![author],
     };
-    home(tx, range, viewer, &takes, picks)
+    let readable = ReadableSources::load(tx, viewer)?;
+    home(tx, range, &readable, &takes, picks)
 }
 
 /// Which of those accounts a viewer may know of: the authors of posts that it may read, and those that were

@@ -8,7 +8,7 @@ use super::{Rule, copies::Copies, first_places::FirstPlaces, stored};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
-    viewer::{ReadableSources, Viewer},
+    viewer::ReadableSources,
 };
 
 /// The IDs at which a viewer first found posts of an instance, by their IDs there: as far as sources have them that
@@ -18,12 +18,11 @@ pub fn named(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     upstream_ids: &[&str],
-    viewer: Viewer,
+    readable: &ReadableSources,
 ) -> Result<HashMap<String, LocalId>, StoreError> {
     if upstream_ids.is_empty() {
         return Ok(HashMap::new());
     }
-    let readable = ReadableSources::load(tx, viewer)?;
     let has_hidden = readable
         .all()
         .iter()
@@ -40,11 +39,11 @@ pub fn named(
     )?;
     let ids: Vec<i64> = found.iter().map(|(_, id)| *id).collect();
     let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
-    let copies = Copies::load(tx, &mut posts, &readable)?;
+    let copies = Copies::load(tx, &mut posts, readable)?;
     if !has_hidden {
         posts.retain(|id, _| copies.has(*id));
     }
-    let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
+    let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
     let mut named = HashMap::new();
     for (upstream_id, post_id) in found {
         if let Some(first) = places.of_post(post_id) {

@@ -18,7 +18,7 @@ use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::{account, read, write};
-use crate::world::{EVERYTHING, World, new_source, on_both, post};
+use crate::world::{EVERYTHING, World, home_of, new_source, on_both, post};
 
 /// Sources for the world, of the reader and of somebody else.
 struct Case {
@@ -156,7 +156,7 @@ impl Case {
             authors: Self::members(),
         };
         read(&self.store, move |tx| {
-            Ok(timeline::home(tx, &range, viewer, &rule, None)?.posts)
+            Ok(home_of(tx, &range, viewer, &rule)?.posts)
         })
     }
 
