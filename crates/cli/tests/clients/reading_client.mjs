@@ -114,7 +114,18 @@ const read = {
     await ann.v1.trends.tags.list(),
     await ann.v1.trends.statuses.list(),
     await ann.v1.trends.links.list(),
+    await ann.v1.conversations.list(),
+    await ann.v1.scheduledStatuses.list(),
+    await ann.v1.suggestions.list(),
+    await ann.v2.suggestions.list(),
+    await ann.v1.endorsements.list(),
+    await ann.v1.featuredTags.list(),
+    await ann.v1.featuredTags.suggestions.list(),
+    await ann.v1.directory.list(),
+    await ann.v1.instance.activity.list(),
+    await ann.v1.statuses.$select(first.id).rebloggedBy.list(),
   ],
+  tag: (await ann.v1.tags.$select("nothing").fetch()).name,
   preferences: (await ann.v1.preferences.fetch())["posting:default:visibility"],
   app: (await ann.v1.apps.verifyCredentials()).name,
 };
@@ -160,6 +171,17 @@ read.listed = ids(await all(ann.v1.timelines.list.$select(list.id).list({ maxId,
 await bob.v1.accounts.$select(me.id).follow();
 read.notified = (await ann.v1.notifications.list()).map((it) => [it.type, it.account.acct]);
 read.unread = (await ann.v1.notifications.unreadCount.fetch()).count;
+const results = await ann.v2.notifications.list();
+const [group] = results.notificationGroups;
+const ofGroup = ann.v2.notifications.$select(group.groupKey);
+const groupAccounts = await ofGroup.accounts.fetch();
+read.grouped = [
+  [group.type, group.notificationsCount, results.accounts[0].acct],
+  ids(groupAccounts).join() === group.sampleAccountIds.join(),
+  (await ofGroup.fetch()).notificationGroups[0].groupKey === group.groupKey,
+  (await ann.v2.notifications.unreadCount.fetch()).count,
+  (await ann.v2.notifications.policy.fetch()).forNotFollowing,
+];
 read.followers = (await ann.v1.accounts.$select(me.id).followers.list()).map((it) => it.acct);
 read.requests = await ann.v1.followRequests.list();
 await ofAuthor.mute();

@@ -70,6 +70,21 @@ def listed(ann, author, max_id):
     }
 
 
+def grouped(ann):
+    results = ann.grouped_notifications()
+    group = results.notification_groups[0]
+    key = group.group_key
+    return {
+        "grouped": [
+            [group.type, group.notifications_count, results.accounts[0].acct],
+            ids(ann.grouped_notification_accounts(key)) == [str(it) for it in group.sample_account_ids],
+            ann.grouped_notification(key).notification_groups[0].group_key == key,
+            ann.unread_grouped_notifications_count(),
+            ann.notifications_policy().for_not_following,
+        ],
+    }
+
+
 def related(ann, bob, author):
     ann_of_bob = bob.account_lookup("ann")
     bob.account_follow(ann_of_bob.id)
@@ -77,6 +92,7 @@ def related(ann, bob, author):
     found = {
         "notified": [[it.type, it.account.acct] for it in notices],
         "unread": ann.notifications_unread_count().count,
+        **grouped(ann),
         "followers": [it.acct for it in ann.account_followers(ann.me().id)],
         "requests": ann.follow_requests(),
     }
@@ -141,7 +157,18 @@ def main():
             ann.trending_tags(),
             ann.trending_statuses(),
             ann.trending_links(),
+            ann.conversations(),
+            ann.scheduled_statuses(),
+            ann.suggestions_v1(),
+            ann.suggestions_v2(),
+            ann.endorsements(),
+            ann.featured_tags(),
+            ann.featured_tag_suggestions(),
+            ann.directory(),
+            ann.instance_activity(),
+            ann.status_reblogged_by(home[0].id),
         ],
+        "tag": ann.tag("nothing").name,
         "preferences": ann.preferences()["posting:default:visibility"],
         "app": ann.app_verify_credentials().name,
     }
