@@ -79,16 +79,10 @@ impl Viewer {
 
 /// The sources that a viewer may read, each with the narrowest visibility of its posts that the viewer sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadableSources {
-    viewer: Viewer,
-    sources: HashMap<SourceId, ReadableSource>,
-}
+pub struct ReadableSources(HashMap<SourceId, ReadableSource>);
 
 /// Readable sources that were asked for.
-pub struct PendingReadableSources {
-    viewer: Viewer,
-    rows: PendingRows<'static, Option<ReadableSource>>,
-}
+pub struct PendingReadableSources(PendingRows<'static, Option<ReadableSource>>);
 
 /// A source that a viewer may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,17 +126,12 @@ impl ReadableSources {
                 }))
             },
         )?;
-        Ok(PendingReadableSources { viewer, rows })
-    }
-
-    /// Who may read them.
-    pub fn viewer(&self) -> Viewer {
-        self.viewer
+        Ok(PendingReadableSources(rows))
     }
 
     /// The source of that ID, if the viewer may read it.
     pub fn of(&self, id: SourceId) -> Option<ReadableSource> {
-        self.sources.get(&id).copied()
+        self.0.get(&id).copied()
     }
 
     pub(crate) fn of_raw(&self, id: i64) -> Option<ReadableSource> {
@@ -151,14 +140,14 @@ impl ReadableSources {
 
     /// All of them, by their IDs.
     pub fn all(&self) -> Vec<ReadableSource> {
-        let mut all: Vec<_> = self.sources.values().copied().collect();
+        let mut all: Vec<_> = self.0.values().copied().collect();
         all.sort_by_key(|source| source.key.id);
         all
     }
 
     /// The instances that they are of.
     pub(crate) fn instances(&self) -> HashSet<i64> {
-        let instances = self.sources.values().map(|source| source.key.instance_id());
+        let instances = self.0.values().map(|source| source.key.instance_id());
         instances.collect()
     }
 
@@ -173,11 +162,10 @@ impl ReadableSources {
 impl PendingReadableSources {
     /// What was asked for.
     pub fn read(self, tx: &mut Tx<'_>) -> Result<ReadableSources, DbError> {
-        let found = tx.rows(self.rows)?.into_iter().flatten();
-        Ok(ReadableSources {
-            viewer: self.viewer,
-            sources: found.map(|source| (source.key.id, source)).collect(),
-        })
+        let found = tx.rows(self.0)?.into_iter().flatten();
+        Ok(ReadableSources(
+            found.map(|source| (source.key.id, source)).collect(),
+        ))
     }
 }
 

@@ -1,10 +1,13 @@
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::acct::AcctKey;
+use driftline_core::{acct::AcctKey, social::Relation};
 use driftline_mastodon::RawObject;
 use driftline_store::{
     AccountId, InstanceId, PendingRows, StoreError, Tx, instance,
-    social::relation,
+    social::{
+        mute,
+        relation::{self, RelationRow},
+    },
     timeline::{TimelinePost, Viewer},
 };
 
@@ -18,7 +21,13 @@ pub(super) struct Unwanted {
 }
 
 /// What was asked for of it.
-pub(super) struct PendingUnwanted(Option<PendingRows<'static, AccountId>>);
+pub(super) struct PendingUnwanted(Option<PendingAuthors>);
+
+/// Whom an account blocks, and whom it mutes.
+struct PendingAuthors {
+    blocked: PendingRows<'static, Result<RelationRow, StoreError>>,
+    muted: PendingRows<'static, AccountId>,
+}
 
 impl Unwanted {
     /// Asks what a viewer does not want, along with what is asked next; nothing of one without an account.
@@ -27,10 +36,13 @@ impl Unwanted {
         viewer: Viewer,
         now_ms: i64,
     ) -> Result<PendingUnwanted, StoreError> {
-        let asked = viewer
-            .account()
-            .map(|account| relation::unwanted_later(tx, account, now_ms));
-        Ok(PendingUnwanted(asked.transpose()?))
+        let Some(account) = viewer.account() else {
+            return Ok(PendingUnwanted(None));
+        };
+        Ok(PendingUnwanted(Some(PendingAuthors {
+            blocked: relation::all_later(tx, account, Relation::Blocking)?,
+            muted: mute::all_later(tx, account, now_ms)?,
+        })))
     }
 
     /// [`Unwanted::ask`] and what was asked.
@@ -80,10 +92,13 @@ impl Unwanted {
 impl PendingUnwanted {
     /// What was asked for.
     pub(super) fn read(self, tx: &mut Tx<'_>) -> Result<Unwanted, StoreError> {
-        let Some(authors) = self.0 else {
+        let Some(PendingAuthors { blocked, muted }) = self.0 else {
             return Ok(Unwanted::default());
         };
-        let authors: HashSet<AccountId> = tx.rows(authors)?.into_iter().collect();
+        let mut authors: HashSet<AccountId> = tx.rows(muted)?.into_iter().collect();
+        for blocked in tx.rows(blocked)? {
+            authors.insert(blocked?.other);
+        }
         let mut origins = HashMap::new();
         if !authors.is_empty() {
             let instances = instance::all(tx)?.into_iter();

@@ -1,7 +1,7 @@
 //! Mutes: accounts that somebody does not want to see. They stand beside relations, and nobody is told. To
 //! be written below the account's root.
 
-use driftline_db::{Column, Row, Tx};
+use driftline_db::{Column, PendingRows, Row, Tx};
 
 use super::local_account;
 use crate::{
@@ -89,6 +89,19 @@ pub fn of(
          where account_id = $1 and other_id {in $2} and (until_ms is null or until_ms > $3)",
         &[&sql(account), &others, &now_ms],
         from_row,
+    )?)
+}
+
+/// All accounts that an account mutes, along with what is asked next; in no order.
+pub fn all_later(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    now_ms: i64,
+) -> Result<PendingRows<'static, AccountId>, StoreError> {
+    Ok(tx.query_later(
+        "select other_id from mute where account_id = $1 and (until_ms is null or until_ms > $2)",
+        &[&sql(account), &now_ms],
+        |row| from_sql(row.i64("other_id")?),
     )?)
 }
 

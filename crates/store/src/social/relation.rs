@@ -329,19 +329,17 @@ pub fn followed_later(
     )?)
 }
 
-/// All whom an account blocks, or mutes at a time, along with what is asked next; in no order, and who is both
-/// comes twice.
-pub fn unwanted_later(
+/// All to whom an account stands so, along with what is asked next; in no order.
+pub fn all_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    now_ms: i64,
-) -> Result<PendingRows<'static, AccountId>, StoreError> {
+    relation: Relation,
+) -> Result<PendingRows<'static, Result<RelationRow, StoreError>>, StoreError> {
     Ok(tx.query_later(
-        "select other_id from relation where account_id = $1 and outgoing = 'blocking'
-         union all
-         select other_id from mute where account_id = $1 and (until_ms is null or until_ms > $2)",
-        &[&sql(account), &now_ms],
-        |row| from_sql(row.i64("other_id")?),
+        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notify
+         from relation where account_id = $1 and outgoing = $2",
+        &[&sql(account), &relation.name()],
+        |row| Ok(from_row(row)),
     )?)
 }
 

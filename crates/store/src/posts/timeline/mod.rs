@@ -141,12 +141,13 @@ pub fn public_picked(
 ) -> Result<Stretch, StoreError> {
     let bound = Bound::read(tx)?;
     let mut streams = vec![PlaceStream::World];
-    if readable.viewer() == Viewer::Anonymous {
-        return read(tx, range, bound, &streams, &Rule::World(readable), picks);
-    }
     let hidden = readable.of_timelines().into_iter();
     let hidden = hidden.filter(|source| !source.is_public);
     let hidden: Vec<SourceKey> = hidden.map(|source| source.key).collect();
+    // Who reads nothing that the world does not is shown the world's timeline.
+    if hidden.is_empty() {
+        return read(tx, range, bound, &streams, &Rule::World(readable), picks);
+    }
     streams.extend(
         hidden
             .iter()

@@ -1,10 +1,10 @@
-use driftline_core::social::{NotificationKind, RelationMove};
+use driftline_core::social::{NotificationKind, Relation, RelationMove};
 use driftline_store::{
     LocalAccountId, LocalId, Store, account_id,
     social::{
         account_removal, home_source, local_account, mute,
         notification::{self, Notification, NotificationFilter},
-        relation::{self, FollowOptions},
+        relation::{self, FollowOptions, RelationRow},
     },
     timeline::Range,
 };
@@ -114,13 +114,25 @@ fn follows_are_told_as_long_as_they_last() {
         });
         follow(store, bob, ann);
         assert!(all(store, ann).is_empty());
-        assert_eq!(
+        let muted = |now_ms| {
             read(store, move |tx| {
-                let unwanted = relation::unwanted_later(tx, ann, START_MS)?;
-                Ok(tx.rows(unwanted)?)
-            }),
-            [account_id(bob)]
-        );
+                let muted = mute::all_later(tx, ann, now_ms)?;
+                Ok(tx.rows(muted)?)
+            })
+        };
+        assert_eq!(muted(START_MS + 86_400_000), [account_id(bob)]);
+        write(store, root, move |tx| {
+            mute::set(tx, ann, account_id(bob), true, Some(START_MS + 5), START_MS)
+        });
+        assert_eq!(muted(START_MS + 4), [account_id(bob)]);
+        assert!(muted(START_MS + 5).is_empty());
+        let blocked = read(store, move |tx| {
+            let blocked = relation::all_later(tx, ann, Relation::Blocking)?;
+            tx.rows(blocked)?.into_iter().collect()
+        });
+        let blocked: Vec<RelationRow> = blocked;
+        assert_eq!(blocked.len(), 1);
+        assert_eq!(blocked[0].other, account_id(carl));
         let named = read(store, |tx| local_account::beginning_with(tx, "B", 10));
         assert_eq!(named.len(), 1);
         assert_eq!(named[0].id, bob);
