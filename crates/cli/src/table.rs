@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use console::{Term, measure_text_width};
 
 /// A cell, with its column's head.
 #[derive(Debug, Clone)]
@@ -30,8 +31,38 @@ pub fn right(head: &'static str, text: impl Display) -> Cell {
 }
 
 /// The lines of a table, the head of its first row first: plain text, two spaces between columns,
-/// nothing wrapped or cut. No line for no rows.
+/// nothing wrapped or cut. No line for no rows. On a terminal that is too narrow for that, each cell has a line.
 pub fn lines<const N: usize>(rows: impl IntoIterator<Item = [Cell; N]>) -> Vec<String> {
+    let rows: Vec<[Cell; N]> = rows.into_iter().collect();
+    let width = Term::stdout().size_checked().map(|(_, columns)| columns);
+    fitting(&rows, width.map(usize::from))
+}
+
+fn fitting<const N: usize>(rows: &[[Cell; N]], width: Option<usize>) -> Vec<String> {
+    let lines = side_by_side(rows);
+    let fits = |width| lines.iter().all(|line| measure_text_width(line) <= width);
+    match width.is_none_or(fits) {
+        true => lines,
+        false => one_below_another(rows),
+    }
+}
+
+/// Each row by itself: its cells one below another, behind their heads.
+fn one_below_another<const N: usize>(rows: &[[Cell; N]]) -> Vec<String> {
+    let heads = rows.iter().flatten().map(|cell| cell.head.len());
+    let widest = heads.max().unwrap_or_default();
+    let mut lines = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        if at > 0 {
+            lines.push(String::new());
+        }
+        let cells = row.iter().filter(|cell| !cell.text.is_empty());
+        lines.extend(cells.map(|cell| format!("{:widest$}  {}", cell.head, cell.text)));
+    }
+    lines
+}
+
+fn side_by_side<const N: usize>(rows: &[[Cell; N]]) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(NOTHING);
     for row in rows {
@@ -58,6 +89,23 @@ const GAP: u16 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_terminal_has_a_line_for_each_cell() {
+        let rows = ["ann", "\u{5927}\u{91ce}"].map(|name| [left("NAME", name), right("POSTS", 7)]);
+        let table = ["NAME  POSTS", "ann       7", "\u{5927}\u{91ce}      7"];
+        assert_eq!(fitting(&rows, None), table);
+        assert_eq!(fitting(&rows, Some(11)), table);
+        let apart = [
+            "NAME   ann",
+            "POSTS  7",
+            "",
+            "NAME   \u{5927}\u{91ce}",
+            "POSTS  7",
+        ];
+        assert_eq!(fitting(&rows, Some(10)), apart);
+        assert_eq!(fitting::<2>(&[], Some(10)), [""; 0]);
+    }
 
     #[test]
     fn columns_are_below_their_heads_and_nothing_is_wrapped() {

@@ -148,7 +148,11 @@ impl<'k> Numbers<'k> {
                 numbers.add(least, kind);
             }
         }
-        while numbers.improve() {}
+        // First what is free is divided as evenly as can be; held pieces move only if that is not even enough. So
+        // members that did their part of one division see next that nothing is to be given back.
+        for moved in [Movable::Free, Movable::All] {
+            while numbers.improve(moved) {}
+        }
         numbers
     }
 
@@ -165,12 +169,13 @@ impl<'k> Numbers<'k> {
     /// Moves a piece from a member to one that is more than a piece further below its fair share,
     /// through others where refusals are in the way. `false` if there is none. Each move lowers the
     /// sum of squares of what members are above their shares, so that moves come to an end.
-    fn improve(&mut self) -> bool {
+    fn improve(&mut self, moved: Movable) -> bool {
         let mut givers: Vec<usize> = (0..self.load.len()).collect();
         givers.sort_by_key(|member| (-self.above(*member), *member));
         for giver in givers {
-            let path = self.path(giver);
-            let Some(path) = path else { continue };
+            let Some(path) = self.path(giver, moved) else {
+                continue;
+            };
             for step in path {
                 self.count[step.from][step.kind] -= 1;
                 self.count[step.to][step.kind] += 1;
@@ -183,7 +188,7 @@ impl<'k> Numbers<'k> {
     }
 
     /// The shortest way for a piece from this member to the one that is furthest below its share.
-    fn path(&self, giver: usize) -> Option<Vec<Step>> {
+    fn path(&self, giver: usize, moved: Movable) -> Option<Vec<Step>> {
         let mut came_by: Vec<Option<Step>> = vec![None; self.load.len()];
         let mut reached = vec![giver];
         let mut at = 0;
@@ -193,7 +198,7 @@ impl<'k> Numbers<'k> {
                 if to == giver || step.is_some() {
                     continue;
                 }
-                if let Some(kind) = self.movable(from, to) {
+                if let Some(kind) = self.movable(from, to, moved) {
                     *step = Some(Step { from, to, kind });
                     reached.push(to);
                 }
@@ -216,7 +221,7 @@ impl<'k> Numbers<'k> {
     }
 
     /// A kind of which a piece can move; what the giver does not hold first.
-    fn movable(&self, from: usize, to: usize) -> Option<usize> {
+    fn movable(&self, from: usize, to: usize, moved: Movable) -> Option<usize> {
         let mut of_held = None;
         for (kind, (able, _)) in self.kinds.iter().enumerate() {
             if self.count[from][kind] == 0 || !able.contains(&to) {
@@ -227,8 +232,20 @@ impl<'k> Numbers<'k> {
             }
             of_held.get_or_insert(kind);
         }
-        of_held
+        match moved {
+            Movable::Free => None,
+            Movable::All => of_held,
+        }
     }
+}
+
+/// Which pieces may move.
+#[derive(Debug, Clone, Copy)]
+enum Movable {
+    /// Those that no member holds who can do them.
+    Free,
+    /// Also those that are held.
+    All,
 }
 
 #[derive(Debug, Clone, Copy)]
