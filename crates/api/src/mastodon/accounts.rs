@@ -27,6 +27,7 @@ use super::{
     entities::{Account, Status, Tag},
     page::Page,
     page_query::{AccountPageParams, Limits, PageParams, PageQuery},
+    relations::{IdsParams, IdsQuery},
     view::View,
 };
 use crate::{
@@ -140,6 +141,22 @@ pub(super) async fn entities(
         Ok((found.collect(), unmapped))
     })
     .await
+}
+
+/// Several accounts, by their IDs, in that order: those that the caller may know of.
+#[utoipa::path(
+    get, path = "/api/v1/accounts", tag = "accounts", params(IdsParams),
+    security((), ("account" = ["read:accounts"])),
+    responses((status = 200, body = [Account]), (status = 400, body = Problem, description = "Too many IDs")),
+)]
+pub(super) async fn several(
+    MayRead(caller, _): MayRead<needs::ReadAccounts>,
+    State(app): State<Arc<App>>,
+    IdsQuery(ids): IdsQuery,
+    address: Address,
+) -> Result<Json<Entities>, ApiError> {
+    let found = entities(&app, caller.viewer(), address, move |_| Ok(ids.clone()));
+    Ok(Json(found.await?))
 }
 
 /// What accounts are searched with.

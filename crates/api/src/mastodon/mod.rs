@@ -55,6 +55,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tags::timeline))
         .routes(routes!(tags::one))
         .routes(routes!(timelines::list))
+        .routes(routes!(statuses::several))
         .routes(routes!(statuses::one))
         .routes(routes!(statuses::history))
         .routes(routes!(instance::v1))

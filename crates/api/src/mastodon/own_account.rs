@@ -28,7 +28,11 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{account_entities::local_entity, accounts::is_true, entities::CredentialAccount};
+use super::{
+    account_entities::local_entity,
+    accounts::{self, is_true},
+    entities::CredentialAccount,
+};
 use crate::{
     App,
     auth::{CallerKind, LoggedIn, WithToken, needs},
@@ -41,7 +45,7 @@ use crate::{
 /// The routes.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(create))
+        .routes(routes!(accounts::several, create))
         .routes(routes!(missing_picture))
         .routes(routes!(verify_credentials))
         .routes(routes!(update_credentials))

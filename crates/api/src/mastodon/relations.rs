@@ -96,14 +96,14 @@ async fn familiar_followers(
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-struct IdsParams {
+pub(super) struct IdsParams {
     /// At most 200; also as `id`.
     #[param(rename = "id[]", value_type = Vec<AccountIdText>)]
     id: Vec<String>,
 }
 
 /// The IDs that a query names by `id[]` or `id`, each once.
-struct IdsQuery(Vec<AccountId>);
+pub(super) struct IdsQuery(pub(super) Vec<AccountId>);
 
 impl<S: Send + Sync> axum::extract::FromRequestParts<S> for IdsQuery {
     type Rejection = ApiError;

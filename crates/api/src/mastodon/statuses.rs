@@ -13,11 +13,14 @@ use driftline_store::{
     timeline::{self, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
+use utoipa::IntoParams;
 
 use super::{
     JSON, answer,
     entities::{Status, StatusEdit},
     local_references::{LocalReferences, Unmapped},
+    page::Page,
+    page_query::PageQuery,
     status::Shown,
     view::View,
 };
@@ -25,7 +28,7 @@ use crate::{
     App,
     auth::{MayRead, needs},
     description::ids::StatusId,
-    transport::{ApiError, PathId, Problem},
+    transport::{Address, ApiError, PathId, Problem},
 };
 
 /// A status, by its own ID or by that of one of its entries.
@@ -40,6 +43,48 @@ pub(super) async fn one(
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
     entity(&app, caller.viewer(), id).await
+}
+
+/// Which statuses.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+pub(super) struct StatusIdsParams {
+    /// At most 20; also as `id`.
+    #[param(rename = "id[]", value_type = Vec<StatusId>)]
+    id: Option<Vec<String>>,
+}
+
+/// Several statuses, by their IDs, in that order: those that the caller may see.
+#[utoipa::path(
+    get, path = "/api/v1/statuses", tag = "statuses", params(StatusIdsParams),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = [Status]), (status = 400, body = Problem, description = "Too many IDs")),
+)]
+pub(super) async fn several(
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    query: PageQuery,
+) -> Result<Response, ApiError> {
+    let asked = query.texts("id").filter_map(|id| id.parse().ok());
+    let ids: Vec<LocalId> = asked.collect();
+    if ids.len() > MAX_AT_ONCE {
+        return Err(ApiError::BadParameter(format!(
+            "at most {MAX_AT_ONCE} IDs can be asked for at once"
+        )));
+    }
+    let view = View::of(&app, caller.viewer());
+    let page = answer::read(&app, move |tx| {
+        let mut posts = Vec::with_capacity(ids.len());
+        for id in &ids {
+            posts.extend(timeline::status(tx, *id, view.viewer)?);
+        }
+        Page::write(tx, &posts, &view)
+    });
+    // What was asked for by its IDs has no neighbouring pages.
+    let page = page.await?.by(None);
+    Ok(page.answer(&address, "/api/v1/statuses", &query))
 }
 
 /// The entity `Status` of that ID.
@@ -100,3 +145,6 @@ async fn answer(
     let body = written.await?.ok_or(ApiError::NotFound)?;
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())
 }
+
+/// How many statuses are asked for at once, as in Mastodon.
+const MAX_AT_ONCE: usize = 20;

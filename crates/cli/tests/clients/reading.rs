@@ -166,6 +166,7 @@ fn check(read: &Value) {
         "marker": true,
         "empty": vec![nothing(); 19],
         "tag": "nothing",
+        "several": [true, [author]],
         "preferences": "public",
         "app": "reader",
         "bookmarks": [of_author[0]],

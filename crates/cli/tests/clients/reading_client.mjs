@@ -125,6 +125,11 @@ const read = {
     await ann.v1.instance.activity.list(),
     await ann.v1.statuses.$select(first.id).rebloggedBy.list(),
   ],
+  several: [
+    ids(await ann.v1.statuses.list({ id: [second.id, first.id] })).join() ===
+      [second.id, first.id].join(),
+    ids(await ann.v1.accounts.list({ id: [author.id] })),
+  ],
   tag: (await ann.v1.tags.$select("nothing").fetch()).name,
   preferences: (await ann.v1.preferences.fetch())["posting:default:visibility"],
   app: (await ann.v1.apps.verifyCredentials()).name,

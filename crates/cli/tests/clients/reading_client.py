@@ -169,6 +169,10 @@ def main():
             ann.status_reblogged_by(home[0].id),
         ],
         "tag": ann.tag("nothing").name,
+        "several": [
+            ids(ann.statuses([home[1].id, home[0].id])) == ids([home[1], home[0]]),
+            ids(ann.accounts([author.id])),
+        ],
         "preferences": ann.preferences()["posting:default:visibility"],
         "app": ann.app_verify_credentials().name,
     }

@@ -1,13 +1,14 @@
 //! What apps ask for beside timelines, in the forms that they ask in.
 
 use driftline_api::auth::Authorization;
+use driftline_core::audience::Audience;
 use driftline_db::testing::Fresh;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     people::{OOB, PASSPHRASE, people_world},
-    reading::Person,
+    reading::{Person, show},
     world::{World, id, parsed, status},
 };
 
@@ -116,6 +117,45 @@ async fn what_there_is_none_of_is_an_empty_list() {
     let tag = ann.get(&world, "/api/v1/tags/caf%C3%A9").await;
     assert_eq!(tag["name"], "caf\u{e9}");
     assert_eq!(tag["following"], false);
+    world.close().await;
+}
+
+#[tokio::test]
+async fn several_are_asked_for_at_once() {
+    let (world, _) = people_world(|app| app.authorization = Authorization::Closed).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut public = world.feed("public").await;
+    public.poll(&[1, 2, 3].map(status)).await;
+    let page = world.page("/api/v1/timelines/public").await;
+    let [newest, _, oldest] = &page[..] else {
+        panic!("{page:?}")
+    };
+    let query = format!("id[]={}&id[]=77&id={}", id(oldest), id(newest));
+    let path = format!("/api/v1/statuses?{query}");
+    assert_eq!(world.page(&path).await, [oldest.clone(), newest.clone()]);
+    let answer = world.answer(&path).await;
+    assert_eq!(answer.headers().get("link"), None);
+    assert!(world.page("/api/v1/statuses").await.is_empty());
+    // Accounts of this server are known to its people alone.
+    let author = &newest["account"];
+    let path = format!("/api/v1/accounts?id[]={}&id[]={}", ann.id, id(author));
+    assert_eq!(world.page(&path).await, [author.clone()]);
+    let known = ann.page(&world, &path).await;
+    let accts: Vec<&Value> = known.iter().map(|account| &account["acct"]).collect();
+    assert_eq!(accts, [&json!("ann"), &author["acct"]]);
+    let many: String = (1..=201).map(|id| format!("id[]={id}&")).collect();
+    for path in ["/api/v1/statuses", "/api/v1/accounts"] {
+        let refused = world.answer(&format!("{path}?{many}")).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{path}");
+    }
+    // A post that is hidden from its viewer is not there.
+    show(&world, &public, Audience::Private).await;
+    assert!(
+        world
+            .page(&format!("/api/v1/statuses?{query}"))
+            .await
+            .is_empty()
+    );
     world.close().await;
 }
 

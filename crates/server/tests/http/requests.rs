@@ -103,7 +103,7 @@ async fn a_slash_at_the_end_changes_nothing() {
         assert_eq!(slashed.headers().get(LINK), plain.headers().get(LINK));
         assert_eq!(slashed.bytes().await.unwrap(), plain.bytes().await.unwrap());
     }
-    for path in ["/nothing/", "/api/v1/statuses/"] {
+    for path in ["/nothing/", "/api/v1/statuses/1/"] {
         check_error(&world, path, StatusCode::NOT_FOUND, "not found").await;
     }
 }
