@@ -1,5 +1,7 @@
 //! What apps ask for beside timelines, in the forms that they ask in.
 
+use std::slice;
+
 use driftline_api::auth::Authorization;
 use driftline_core::audience::Audience;
 use driftline_db::testing::Fresh;
@@ -139,7 +141,7 @@ async fn several_are_asked_for_at_once() {
     // Accounts of this server are known to its people alone.
     let author = &newest["account"];
     let path = format!("/api/v1/accounts?id[]={}&id[]={}", ann.id, id(author));
-    assert_eq!(world.page(&path).await, [author.clone()]);
+    assert_eq!(world.page(&path).await, slice::from_ref(author));
     let known = ann.page(&world, &path).await;
     let accts: Vec<&Value> = known.iter().map(|account| &account["acct"]).collect();
     assert_eq!(accts, [&json!("ann"), &author["acct"]]);
