@@ -90,7 +90,7 @@ pub fn fetches(text: &str) -> Result<u32, String> {
 /// The ID of something that is logged in to an account.
 pub fn log_in_id(text: &str) -> Result<u64, String> {
     text.parse()
-        .map_err(|_| "no ID; `driftline account tokens NAME` shows the IDs".to_owned())
+        .map_err(|_| "expected a number; `driftline account tokens NAME` shows the IDs".to_owned())
 }
 
 /// `on` or `off`.

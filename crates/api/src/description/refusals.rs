@@ -65,7 +65,7 @@ fn add_refusals(operation: &mut Operation) {
         add("403", why);
     }
     if has("account") && !has("app") && !needs.contains(&SecurityRequirement::default()) {
-        add("422", "The token is nobody's");
+        add("422", "The token belongs to no account");
     }
     if has_body {
         add("400", "The body cannot be read, or a parameter is missing");

@@ -207,7 +207,7 @@ struct NotificationGroup {
     sample_account_ids: Vec<AccountId>,
 }
 
-/// Whose notifications an account keeps back; each is `accept` here.
+/// Which notifications an account filters; each policy is `accept` here.
 #[derive(ToSchema)]
 pub(crate) struct NotificationPolicy {
     for_not_following: String,
@@ -215,12 +215,12 @@ pub(crate) struct NotificationPolicy {
     for_new_accounts: String,
     for_private_mentions: String,
     for_limited_accounts: String,
-    summary: KeptBack,
+    summary: NotificationPolicySummary,
 }
 
-/// How much is kept back.
+/// How many notifications are filtered.
 #[derive(ToSchema)]
-struct KeptBack {
+struct NotificationPolicySummary {
     pending_requests_count: u32,
     pending_notifications_count: u32,
 }

@@ -209,7 +209,7 @@ pub(super) fn new_settings() -> FilterSettings {
     post, path = "/api/v2/filters", tag = "filters",
     request_body(content((NewFilter), (NewFilter = "application/x-www-form-urlencoded"), (NewFilter = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
-    responses((status = 200, body = FilterEntity), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = FilterEntity), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn create(
     caller: LoggedIn<needs::WriteFilters>,
@@ -236,7 +236,7 @@ async fn create(
     put, path = "/api/v2/filters/{id}", tag = "filters", params(("id" = FilterId, Path)),
     request_body(content((FilterChange), (FilterChange = "application/x-www-form-urlencoded"), (FilterChange = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
-    responses((status = 200, body = FilterEntity), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = FilterEntity), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn set(
     caller: LoggedIn<needs::WriteFilters>,
@@ -327,7 +327,7 @@ struct KeywordParams {
     post, path = "/api/v2/filters/{id}/keywords", tag = "filters", params(("id" = FilterId, Path)),
     request_body(content((NewKeyword), (NewKeyword = "application/x-www-form-urlencoded"), (NewKeyword = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
-    responses((status = 200, body = FilterKeyword), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = FilterKeyword), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn add_keyword(
     caller: LoggedIn<needs::WriteFilters>,
@@ -401,7 +401,7 @@ async fn keyword(
     put, path = "/api/v2/filters/keywords/{id}", tag = "filters", params(("id" = FilterKeywordId, Path)),
     request_body(content((ChangedKeyword), (ChangedKeyword = "application/x-www-form-urlencoded"), (ChangedKeyword = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
-    responses((status = 200, body = FilterKeyword), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = FilterKeyword), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn set_keyword(
     caller: LoggedIn<needs::WriteFilters>,
@@ -469,7 +469,7 @@ struct PostParams {
     post, path = "/api/v2/filters/{id}/statuses", tag = "filters", params(("id" = FilterId, Path)),
     request_body(content((FilteredStatus), (FilteredStatus = "application/x-www-form-urlencoded"), (FilteredStatus = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
-    responses((status = 200, body = FilterStatus), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = FilterStatus), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn add_post(
     caller: LoggedIn<needs::WriteFilters>,

@@ -127,7 +127,7 @@ async fn one(
     post, path = "/api/v1/filters", tag = "filters",
     request_body(content((NewFilterV1), (NewFilterV1 = "application/x-www-form-urlencoded"), (NewFilterV1 = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
-    responses((status = 200, body = FilterV1), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = FilterV1), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn create(
     caller: LoggedIn<needs::WriteFilters>,
@@ -153,7 +153,7 @@ async fn create(
     put, path = "/api/v1/filters/{id}", tag = "filters", params(("id" = FilterKeywordId, Path)),
     request_body(content((FilterV1Change), (FilterV1Change = "application/x-www-form-urlencoded"), (FilterV1Change = "multipart/form-data"))),
     security(("account" = ["write:filters"])),
-    responses((status = 200, body = FilterV1), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = FilterV1), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn set(
     caller: LoggedIn<needs::WriteFilters>,

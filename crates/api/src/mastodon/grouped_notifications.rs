@@ -222,7 +222,7 @@ async fn unread_count(
     notifications::count_unread(&app, caller.account.id).await
 }
 
-/// Whose notifications are kept back: nobody's.
+/// Which notifications are filtered: none, so that each policy is `accept`.
 #[utoipa::path(
     get, path = "/api/v2/notifications/policy", tag = "notifications",
     security(("account" = ["read:notifications"])),
@@ -239,7 +239,7 @@ async fn policy(_: LoggedIn<needs::ReadNotifications>) -> Json<Value> {
     }))
 }
 
-/// The key of a group, in a request's path; one that is none answers 404.
+/// The key of a group in a request's path. An invalid one answers 404.
 struct GroupKey(LocalId);
 
 impl<S: Send + Sync> FromRequestParts<S> for GroupKey {

@@ -128,7 +128,7 @@ impl ListParams {
     post, path = "/api/v1/lists", tag = "lists",
     request_body(content((NewList), (NewList = "application/x-www-form-urlencoded"), (NewList = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
-    responses((status = 200, body = ListEntity), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = ListEntity), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn create(
     caller: LoggedIn<needs::WriteLists>,
@@ -152,7 +152,7 @@ async fn create(
     put, path = "/api/v1/lists/{id}", tag = "lists", params(("id" = ListId, Path)),
     request_body(content((ListChange), (ListChange = "application/x-www-form-urlencoded"), (ListChange = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
-    responses((status = 200, body = ListEntity), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = ListEntity), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn set(
     caller: LoggedIn<needs::WriteLists>,
@@ -267,7 +267,7 @@ impl Members {
     post, path = "/api/v1/lists/{id}/accounts", tag = "lists", params(("id" = ListId, Path)),
     request_body(content((ListAccounts), (ListAccounts = "application/x-www-form-urlencoded"), (ListAccounts = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
-    responses((status = 200, body = Object), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token is nobody's")),
+    responses((status = 200, body = Object), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
 )]
 async fn add_accounts(
     caller: LoggedIn<needs::WriteLists>,

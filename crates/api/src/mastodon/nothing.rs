@@ -198,7 +198,7 @@ async fn featured_tag_suggestions(_: LoggedIn<needs::ReadAccounts>) -> Nothing {
     Json([])
 }
 
-/// The notifications that are kept back: none.
+/// The notifications that are filtered: none.
 #[utoipa::path(
     get, path = "/api/v1/notifications/requests", tag = "notifications", security(("account" = ["read:notifications"])),
     responses((status = 200, body = [Object])),

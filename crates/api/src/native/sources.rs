@@ -125,7 +125,7 @@ async fn list(
     responses(
         (status = 200, body = OwnSource),
         (status = 400, body = Problem, description = "It cannot be read so, or the account has as many as it may have"),
-        (status = 422, body = Problem, description = "The token is no account's, or the source's server does not show the timeline: why is said"),
+        (status = 422, body = Problem, description = "The token belongs to no account, or the source's server does not show the timeline; the message says why"),
     )
 )]
 async fn add(
@@ -168,7 +168,7 @@ async fn show(
         (status = 200, body = OwnSource),
         (status = 400, body = Problem, description = "It cannot be so"),
         (status = 404, body = Problem, description = "The account has no such source"),
-        (status = 422, body = Problem, description = "The token is no account's, or the source's server does not show the timeline: why is said"),
+        (status = 422, body = Problem, description = "The token belongs to no account, or the source's server does not show the timeline; the message says why"),
     )
 )]
 async fn change(

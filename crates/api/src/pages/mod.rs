@@ -7,7 +7,7 @@
 mod confirm;
 pub(crate) mod cookies;
 pub(crate) mod form_token;
-mod front;
+mod landing;
 mod language;
 pub(crate) mod layout;
 mod log_in;
@@ -32,11 +32,11 @@ use crate::{
 /// The pages. Requests from other sites' forms are refused before anything else is read.
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(front::server))
-        .routes(routes!(front::account))
-        .routes(routes!(front::tag))
-        .routes(routes!(front::icon))
-        .routes(routes!(front::favicon))
+        .routes(routes!(landing::server))
+        .routes(routes!(landing::account))
+        .routes(routes!(landing::tag))
+        .routes(routes!(landing::icon))
+        .routes(routes!(landing::favicon))
         .routes(routes!(authorize::ask, authorize::decide))
         .routes(routes!(log_in::show, log_in::submit))
         .routes(routes!(log_in::log_out))

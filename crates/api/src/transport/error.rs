@@ -29,11 +29,11 @@ pub enum ApiError {
         /// Whether the request had another token.
         presented: bool,
     },
-    /// Nobody is logged in by these.
+    /// The name, the mail address or the passphrase of a log-in is wrong.
     WrongPassphrase,
     /// The request needs a token.
     TokenNeeded,
-    /// The token is nobody's, and the route acts for somebody.
+    /// The token belongs to no account, and the route acts for somebody.
     AccountNeeded,
     /// The token lacks the route's scope.
     OutsideScopes,

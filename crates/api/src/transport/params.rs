@@ -75,7 +75,7 @@ fn read(kind: &str, body: &[u8]) -> Result<Map<String, Value>, ApiError> {
 async fn read_parts(request: Request, app: &Arc<App>) -> Result<Map<String, Value>, ApiError> {
     let unreadable = |refused: MultipartError| unreadable(refused.status());
     let Ok(mut parts) = Multipart::from_request(request, app).await else {
-        return Err(bad("The form does not say what separates its parts"));
+        return Err(bad("The multipart form has no valid boundary"));
     };
     let mut params = Map::new();
     while let Some(part) = parts.next_field().await.map_err(unreadable)? {

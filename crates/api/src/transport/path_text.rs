@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::ApiError;
 
-/// The texts of a request's path. Percent-encoding of no text answers 404, in JSON as every error.
+/// The parameters of a request's path. Invalid percent-encoding answers 404, in JSON like every error.
 pub(crate) struct PathText<T = String>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathText<T> {

@@ -121,7 +121,7 @@ impl Account {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         if config.as_account.is_some() {
             return Err(CliError::usage(
-                "accounts are the operator's to manage: leave --as out",
+                "only the operator manages accounts; leave --as out",
             ));
         }
         match self {
