@@ -8,6 +8,7 @@ pub mod acct;
 pub mod answer;
 pub mod api;
 pub mod audience;
+pub mod clock;
 pub mod feed;
 pub mod filter_matcher;
 pub mod object_uri;

@@ -1,14 +1,26 @@
-//! The local clock. Only read here; machines take the time as an argument.
+//! The local clocks. Only read here; machines take the time as an argument.
 
 use std::{
     hash::{BuildHasher, RandomState},
-    time::{SystemTime, UNIX_EPOCH},
+    sync::LazyLock,
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
+
+use driftline_core::clock::ClockReading;
 
 /// The local time, Unix ms.
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as i64)
+}
+
+/// The wall clock and the monotonic clock, read together, to notice steps of the first.
+pub fn read_clocks() -> ClockReading {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    ClockReading {
+        steady_ms: BEGUN.elapsed().as_millis() as i64,
+        wall_ms: now_ms(),
+    }
 }
 
 /// A random number for jitter.

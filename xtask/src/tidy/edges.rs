@@ -120,7 +120,7 @@ const RULES: [Rule; 16] = [
     shell("net", &[], &["axum", "rusqlite", "tokio-postgres"]),
     shell("upstream", &["core", "mastodon", "net"], SQL_AND_CLIENT),
     shell("sim", &["core"], SQL),
-    shell("runtime", &["store"], SQL_AND_CLIENT),
+    shell("runtime", &["core", "store"], SQL_AND_CLIENT),
     shell("mirror", &["core", "net", "store", "upstream", "runtime"], SQL_AND_CLIENT),
     shell("api", &["core", "id", "mastodon", "store", "runtime"], SQL_AND_CLIENT),
     shell("id-service", &["id", "store", "runtime", "api"], SQL_AND_CLIENT),

@@ -1,0 +1,122 @@
+//! Clocks that step and lie: waits that no clock can lengthen, and steps of the wall clock.
+
+use serde::{Deserialize, Serialize};
+
+/// A wait that is stored with its start and its length, so that it never lasts longer than its length, whatever
+/// the wall clock does after it was set. The default is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deadline {
+    /// When it was set, Unix ms by the wall clock of that moment.
+    from_ms: i64,
+    /// Its length, ms.
+    for_ms: i64,
+}
+
+impl Deadline {
+    /// A wait of this length, ms, from this time on, Unix ms.
+    pub fn after(now_ms: i64, for_ms: i64) -> Self {
+        Self {
+            from_ms: now_ms,
+            for_ms: for_ms.max(0),
+        }
+    }
+
+    /// Whether it is over at this time, Unix ms.
+    pub fn is_over(self, now_ms: i64) -> bool {
+        self.until_ms() <= now_ms
+    }
+
+    /// When it ends, Unix ms. Right only once [`Deadline::clamp`] was called with the present time.
+    pub fn until_ms(self) -> i64 {
+        self.from_ms.saturating_add(self.for_ms)
+    }
+
+    /// Begins now at the latest (Unix ms): a start in the future was read from a clock that has since been set
+    /// back, so the wait is counted again from now.
+    pub fn clamp(&mut self, now_ms: i64) {
+        self.from_ms = self.from_ms.min(now_ms);
+    }
+
+    /// When it was set, to be moved with a step of the wall clock, Unix ms.
+    pub fn from_mut(&mut self) -> &mut i64 {
+        &mut self.from_ms
+    }
+}
+
+/// Both clocks of a process, read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReading {
+    /// The wall clock, Unix ms. It can step both ways.
+    pub wall_ms: i64,
+    /// The monotonic clock, ms since any moment of the process. It never steps.
+    pub steady_ms: i64,
+}
+
+/// Notices steps of the wall clock: its time and that of the monotonic clock differ between two readings.
+#[derive(Debug, Clone, Copy)]
+pub struct ClockWatch(ClockReading);
+
+impl ClockWatch {
+    /// Begins to watch.
+    pub fn new(reading: ClockReading) -> Self {
+        Self(reading)
+    }
+
+    /// How far the wall clock was set since the last reading, ms: positive if it was set forward, 0 if it was not
+    /// set. Differences of at most [`MIN_STEP_MS`] are drift. Time in which the machine was suspended counts as a
+    /// step, since the monotonic clock stands still then.
+    pub fn step_ms(&mut self, reading: ClockReading) -> i64 {
+        let before = std::mem::replace(&mut self.0, reading);
+        let wall_ms = reading.wall_ms.saturating_sub(before.wall_ms);
+        let steady_ms = reading.steady_ms.saturating_sub(before.steady_ms);
+        let step_ms = wall_ms.saturating_sub(steady_ms);
+        match step_ms.saturating_abs() > MIN_STEP_MS {
+            true => step_ms,
+            false => 0,
+        }
+    }
+}
+
+/// A smaller difference between the clocks is drift, or a pause between reading one and the other, ms.
+pub const MIN_STEP_MS: i64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_800_000_000_000;
+    const DAY_MS: i64 = 86_400_000;
+
+    #[test]
+    fn a_wait_never_lasts_longer_than_its_length() {
+        let mut wait = Deadline::after(NOW_MS + 2 * DAY_MS, 60_000);
+        // The clock was two days ahead when the wait was set.
+        wait.clamp(NOW_MS);
+        assert!(!wait.is_over(NOW_MS + 59_999));
+        assert!(wait.is_over(NOW_MS + 60_000));
+        // Asked again later, it does not begin again.
+        wait.clamp(NOW_MS + 30_000);
+        assert_eq!(wait.until_ms(), NOW_MS + 60_000);
+    }
+
+    #[test]
+    fn a_wait_that_was_never_set_is_over() {
+        assert!(Deadline::default().is_over(0));
+        assert!(Deadline::after(NOW_MS, -5).is_over(NOW_MS));
+    }
+
+    #[test]
+    fn only_steps_are_noticed() {
+        let reading = |wall_ms, steady_ms| ClockReading { wall_ms, steady_ms };
+        let mut watch = ClockWatch::new(reading(NOW_MS, 0));
+        assert_eq!(watch.step_ms(reading(NOW_MS + 5_000, 5_000)), 0);
+        assert_eq!(watch.step_ms(reading(NOW_MS + 10_900, 10_000)), 0, "drift");
+        let ahead_ms = NOW_MS + 10_900 + 1_200_000;
+        assert_eq!(watch.step_ms(reading(ahead_ms + 8_000, 18_000)), 1_200_000);
+        assert_eq!(watch.step_ms(reading(ahead_ms + 9_000, 19_000)), 0);
+        assert_eq!(
+            watch.step_ms(reading(ahead_ms - 1_190_000, 20_000)),
+            -1_200_000
+        );
+    }
+}
