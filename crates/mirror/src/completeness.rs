@@ -2,7 +2,9 @@
 
 use driftline_core::{
     answer::Abilities,
-    timeline::{Counters, Gap, GapKind, LastError, Machine, Plan, Polls, Settings},
+    timeline::{
+        Counters, Gap, GapKind, LastError, Machine, Plan, Polls, Settings, session::SAVED_EVERY_MS,
+    },
     upstream_id::Key,
 };
 use driftline_store::{
@@ -12,7 +14,6 @@ use driftline_store::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    session::SAVED_EVERY_MS,
     source_health::SourceFault,
     source_state::{RangeCounts, SourceFacts, SourceState, Verdict},
 };

@@ -13,7 +13,7 @@ use std::{
 
 use driftline_core::{
     answer::{Event, Failure, FailureKind},
-    timeline::{IdScheme, backoff_ms},
+    timeline::{IdScheme, backoff_ms, session::StreamView},
     upstream_id::UpstreamId,
 };
 use driftline_runtime::{
@@ -45,15 +45,7 @@ use crate::{
 pub(crate) struct StreamState {
     changes: Arc<AtomicU64>,
     scheme: watch::Sender<Option<IdScheme>>,
-    connection: watch::Sender<StreamConnection>,
-}
-
-/// Whether a stream is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct StreamConnection {
-    pub(crate) is_open: bool,
-    /// How often the stream was opened.
-    pub(crate) times: u64,
+    connection: watch::Sender<StreamView>,
 }
 
 impl StreamState {
@@ -64,7 +56,7 @@ impl StreamState {
     }
 
     /// Changes whenever the stream opens or ends.
-    pub(crate) fn connection(&self) -> watch::Receiver<StreamConnection> {
+    pub(crate) fn connection(&self) -> watch::Receiver<StreamView> {
         self.connection.subscribe()
     }
 
@@ -347,7 +339,7 @@ impl<'l> OpenStreamGuard<'l> {
         STREAM_CONNECTED.add(1.0);
         stream_state.connection.send_modify(|connection| {
             connection.is_open = true;
-            connection.times += 1;
+            connection.openings += 1;
         });
         Self(stream_state)
     }

@@ -1,16 +1,18 @@
-//! Reads one source: connects its machine, its client and the store.
+//! Reads one source: carries out what its session in `core` asks for.
 
 mod look_up;
-mod places;
 
 use std::sync::Arc;
 
 use driftline_core::{
-    answer::{Abilities, Failure, FailureKind, Page},
+    answer::{Abilities, Failure, FailureKind},
     quota::QuotaPurpose,
     timeline::{
-        Anchor, Cadence, Fetch, Machine, Places, Reading, Request, RequestPurpose, Settings, Step,
-        Streaming,
+        self, Machine, RequestPurpose, Settings, Streaming,
+        session::{
+            Action, Event, Finish, PageCommit, PageCommitted, PageFetch, RequestKind, StepContext,
+            StreamView,
+        },
     },
     upstream_id::UpstreamId,
 };
@@ -19,7 +21,7 @@ use driftline_runtime::{
     metrics::{
         DELETIONS, EDITS, POSTS_FETCHED, POSTS_RECOUNTED, POSTS_STORED, REQUEST_FAILURES, REQUESTS,
     },
-    now_ms, random, show_ms,
+    now_ms, random, read_clocks, show_ms,
 };
 use driftline_store::{
     CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_machine, commit_page,
@@ -32,10 +34,9 @@ use tokio::sync::watch;
 
 use crate::{
     client::{ClientError, client_of},
-    follower::{Follower, Following, StreamConnection, StreamState},
+    follower::{Follower, Following, StreamState},
     quarantine,
     quotas::{Charge, Permit, Quota},
-    recent_posts::RecentPosts,
     source_credential::credential_of,
     upstream_access::UpstreamAccess,
 };
@@ -49,24 +50,11 @@ pub struct Session {
     access: UpstreamAccess,
     timeline: Timeline,
     source: Source,
-    /// The source's settings, and whether this process refreshes its posts.
-    settings: Settings,
     fence: Option<i64>,
-    machine: Machine,
-    recent_posts: RecentPosts,
-    places: Places,
+    /// What it decides; this shell carries it out.
+    session: timeline::Session,
     stream_state: StreamState,
-    connection: watch::Receiver<StreamConnection>,
-    /// The stream connection that the machine and `cadence` know of.
-    known: StreamConnection,
-    /// How much rarer polls are while the stream is open.
-    cadence: Cadence,
-    /// The changes by the stream, and the invalidations by look-ups, that `recent_posts` reflects.
-    changes_seen: (u64, u64),
-    /// Whether the machine in memory is ahead of the stored one.
-    unsaved: bool,
-    /// When it was stored last, Unix ms.
-    saved_ms: i64,
+    connection: watch::Receiver<StreamView>,
     /// Failures to notify libraries.
     notify_faults: FaultLog,
 }
@@ -137,6 +125,7 @@ impl Session {
             refreshed: access.refreshes && source.refreshing,
             ..source.settings.clone()
         };
+        let session = timeline::Session::new(machine, settings, client.abilities(), read_clocks());
         let stream_state = StreamState::default();
         Ok(Self {
             store,
@@ -146,18 +135,10 @@ impl Session {
             access: access.clone(),
             timeline,
             source,
-            settings,
             fence,
-            machine,
-            recent_posts: RecentPosts::default(),
-            places: Places::default(),
+            session,
             connection: stream_state.connection(),
             stream_state,
-            known: StreamConnection::default(),
-            cadence: Cadence::default(),
-            changes_seen: (0, 0),
-            unsaved: false,
-            saved_ms: now_ms(),
             notify_faults: FaultLog::default(),
         })
     }
@@ -169,12 +150,12 @@ impl Session {
 
     /// Its current machine.
     pub fn machine(&self) -> &Machine {
-        &self.machine
+        self.session.machine()
     }
 
     /// The abilities of the upstream's timeline.
     pub fn abilities(&self) -> Abilities {
-        self.client.abilities()
+        self.session.abilities()
     }
 
     /// Follows the source's stream next to this session, if its settings ask for that. Polls are rarer
@@ -184,7 +165,7 @@ impl Session {
     }
 
     fn follower(&self) -> Option<Follower> {
-        if self.settings.stream == Streaming::Off || !self.client.streams(&self.timeline) {
+        if self.source.settings.stream == Streaming::Off || !self.client.streams(&self.timeline) {
             return None;
         }
         Some(Follower {
@@ -201,31 +182,13 @@ impl Session {
 
     /// Makes the next poll due now, whatever failed before.
     pub fn retry_soon(&mut self) {
-        self.machine.retry_soon();
+        self.session.retry_soon();
     }
 
     /// Waits until the stream opens or ends. A [`Done::Wait`] before that is obsolete then.
     pub async fn stream_changed(&mut self) {
         // The channel stays open, since this session has a sender.
         let _ = self.connection.changed().await;
-    }
-
-    /// Adopts the state of the stream.
-    fn sync_stream(&mut self) {
-        self.stream_state.set_scheme(self.machine.scheme());
-        let now = *self.connection.borrow();
-        if now == self.known {
-            return;
-        }
-        if now.times != self.known.times {
-            // Posts before the opening were not streamed.
-            self.machine.poll_soon();
-            self.cadence.opened();
-        }
-        if !now.is_open {
-            self.cadence.lost();
-        }
-        self.known = now;
     }
 
     /// Why it fetches nothing for want of room on the disk; `None` while there is room.
@@ -242,28 +205,70 @@ impl Session {
     /// [`SessionError::Store`] if the store failed or the lease was lost. Failures of the upstream are
     /// no errors here: the machine keeps the last one.
     pub async fn step(&mut self, settling: bool) -> Result<Done, SessionError> {
-        self.sync_stream();
-        let now = now_ms();
+        self.stream_state.set_scheme(self.machine().scheme());
         if self.access.store_disk.low().is_some() {
-            let until_ms = now.saturating_add(ROOM_LOOK_MS);
+            let until_ms = now_ms().saturating_add(ROOM_LOOK_MS);
             return Ok(Done::Wait { until_ms });
         }
-        let abilities = self.abilities();
-        let settings = Settings {
-            every_ms: self.cadence.every_ms(&self.settings),
-            ..self.settings.clone()
+        let context = StepContext {
+            clock: read_clocks(),
+            quota: self.page_quota.view(),
+            stream: *self.connection.borrow(),
+            settling,
         };
-        self.machine.set_quota(self.page_quota.view());
-        let step = self.machine.next(&settings, abilities, now, settling);
-        let charge = match self.take_request(&step).await? {
-            Permit::Sent(charge) => charge,
-            Permit::Until(until_ms) => return Ok(Done::Wait { until_ms }),
-        };
-        self.machine.sent(&step, now);
-        match step {
-            Step::Wait { until_ms } => Ok(Done::Wait { until_ms }),
-            Step::LookUp(id) => self.look_up(id, charge).await,
-            Step::Fetch(fetch) => self.fetch(fetch, charge).await,
+        let mut action = self.session.begin(&context);
+        let mut charge = Charge::default();
+        let mut summary = CommitSummary::default();
+        loop {
+            let event = match action {
+                Action::Finish(Finish::Read) => return Ok(Done::Read(summary)),
+                Action::Finish(Finish::Failed(kind)) => return Ok(Done::Failed(kind)),
+                Action::Finish(Finish::Wait { until_ms }) => return Ok(Done::Wait { until_ms }),
+                Action::Reserve(kind) => match self.take_request(kind).await? {
+                    Permit::Sent(taken) => {
+                        charge = taken;
+                        Event::Reserved
+                    }
+                    Permit::Until(until_ms) => Event::Refused { until_ms },
+                },
+                Action::FindAnchor(query) => {
+                    let source = self.source.key();
+                    let anchor = self
+                        .store
+                        .read(move |tx| entry::anchor(tx, source, &query))
+                        .await?;
+                    Event::Anchor(anchor)
+                }
+                Action::FindPositions(posts) => {
+                    let source = self.source.key();
+                    let positions = self
+                        .store
+                        .read(move |tx| entry::positions(tx, source, &posts))
+                        .await?;
+                    Event::Positions(positions)
+                }
+                Action::FetchPage(fetch) => self.fetch(&fetch, std::mem::take(&mut charge)).await?,
+                Action::CommitPage(commit) => {
+                    let (committed, committed_summary) = self.commit_page(commit).await?;
+                    summary = committed_summary;
+                    Event::PageCommitted(Box::new(committed))
+                }
+                Action::LookUp(id) => self.look_up(&id, std::mem::take(&mut charge)).await?,
+                Action::ProveAbsence(id) => {
+                    let proof = self.absence_proof().of(&id).await?;
+                    Event::Proof(proof.inspect_err(|failure| self.log_failure(failure)))
+                }
+                Action::CommitLookUp(commit) => {
+                    let (event, committed_summary) = self.commit_look_up(commit).await?;
+                    summary = committed_summary;
+                    event
+                }
+                Action::SaveMachine => {
+                    self.save().await?;
+                    Event::Saved
+                }
+            };
+            action = self.session.handle(event, read_clocks(), random());
         }
     }
 
@@ -273,9 +278,10 @@ impl Session {
     /// # Errors
     /// As for [`Session::step`].
     pub async fn request_fill(&mut self, low: &UpstreamId) -> Result<bool, SessionError> {
-        let requested = request_fill(&mut self.machine, low);
+        let requested = self.session.request_fill(low);
         if requested {
             self.save().await?;
+            self.session.saved();
         }
         Ok(requested)
     }
@@ -285,56 +291,60 @@ impl Session {
     /// # Errors
     /// As for [`Session::step`].
     pub async fn close(&mut self) -> Result<(), SessionError> {
-        if self.unsaved {
+        if self.session.is_unsaved() {
             self.save().await?;
+            self.session.saved();
         }
         Ok(())
     }
 
-    async fn fetch(&mut self, fetch: Fetch, charge: Charge) -> Result<Done, SessionError> {
-        let anchor = self.anchor(&fetch).await?;
-        let mut request = fetch.request(self.machine.scheme(), anchor.as_ref());
-        let named = self.places.name(&request.page);
-        let mut page = match self.client.page(&self.timeline, &named).await {
-            Ok(page) => page,
-            Err(failure) => {
-                self.page_quota.failed(charge, &failure).await?;
-                return self.fail(&request.purpose, &failure).await;
+    /// Takes a request from the credential's quota.
+    async fn take_request(&self, kind: RequestKind) -> Result<Permit, StoreError> {
+        match kind {
+            RequestKind::LookUp => self.look_up_quota.take(1).await,
+            RequestKind::Page => {
+                let posts = u32::from(self.abilities().page_limit);
+                self.page_quota.take(posts).await
             }
-        };
-        request.page.limit = page.headers.limit.unwrap_or(request.page.limit);
-        let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
-        self.page_quota
-            .answered(charge, read, &page.headers)
-            .await?;
-        REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
-        POSTS_FETCHED.increment(page.listed.len() as u64);
-        self.keep_places(&mut page, &request.page).await?;
-        let known = self.machine.scheme().copied();
-        let reading = Reading::check(&mut page, known, &self.settings);
-        self.commit(request, reading, page).await
+        }
     }
 
-    async fn commit(
-        &mut self,
-        request: Request,
-        reading: Reading,
-        page: Page,
-    ) -> Result<Done, SessionError> {
-        let is_poll = request.purpose == RequestPurpose::Poll;
-        if self.skip_if_unchanged(&request, &reading, &page) {
-            if is_poll {
-                self.cadence.polled(0, 0);
+    async fn fetch(&self, fetch: &PageFetch, charge: Charge) -> Result<Event, SessionError> {
+        let answer = self.client.page(&self.timeline, &fetch.page).await;
+        match &answer {
+            Ok(page) => {
+                let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
+                self.page_quota
+                    .answered(charge, read, &page.headers)
+                    .await?;
+                REQUESTS
+                    .with([purpose_name(&fetch.request.purpose)])
+                    .increment(1);
+                POSTS_FETCHED.increment(page.listed.len() as u64);
             }
-            return Ok(Done::Read(CommitSummary::default()));
+            Err(failure) => {
+                self.page_quota.failed(charge, failure).await?;
+                self.log_failure(failure);
+            }
         }
+        let invalidations = &self.access.cache_invalidations;
+        let invalidations = invalidations.count(self.source.instance.id);
+        Ok(Event::Page {
+            answer: Box::new(answer),
+            other_changes: self.stream_state.changes().wrapping_add(invalidations),
+        })
+    }
+
+    async fn commit_page(
+        &mut self,
+        commit: Arc<PageCommit>,
+    ) -> Result<(PageCommitted, CommitSummary), SessionError> {
         let (source, fence) = (self.source.key(), self.fence);
+        let is_poll = commit.request.purpose == RequestPurpose::Poll;
         let abilities = self.abilities();
-        let settings = self.settings.clone();
-        let before = self.machine.clone();
+        let settings = Arc::clone(self.session.settings());
+        let before = self.machine().clone();
         let claims = self.access.claims.clone();
-        let page = Arc::new(page);
-        let shared = Arc::clone(&page);
         let policy = self.access.policies.of(self.source.instance.id);
         let (machine, summary, shown) = self
             .store
@@ -347,9 +357,9 @@ impl Session {
                         machine: &before,
                         settings: &settings,
                         abilities,
-                        request: &request,
-                        reading: &reading,
-                        page: &shared,
+                        request: &commit.request,
+                        reading: &commit.reading,
+                        page: &commit.page,
                         policy: &policy,
                         hash_stored: stored_hashes,
                         claims: &claims,
@@ -357,30 +367,25 @@ impl Session {
                     },
                 )?;
                 let shown = if is_poll || summary.recounted > 0 {
-                    rechecks_after(tx, source, &reading, &shared)?
+                    rechecks_after(tx, source, &commit.reading, &commit.page)?
                 } else {
                     Vec::new()
                 };
                 Ok::<_, StoreError>((machine, summary, shown))
             })
             .await?;
-        if is_poll {
-            let shown = machine.counters().stored - self.machine.counters().stored;
-            self.cadence.polled(shown, summary.new);
-        }
-        self.machine = machine;
-        self.saved();
-        self.recent_posts.invalidate_changed(&page.listed);
-        self.recent_posts.remember(&page.listed, &shown, now_ms());
-        if summary.absent > 0 || summary.left > 0 {
-            // The next poll is committed, so that what it shows is known to be there.
-            self.recent_posts.clear();
-        }
         count(&summary);
         if summary.recounted > 0 {
             self.notify_libraries(&shown).await;
         }
-        Ok(Done::Read(summary))
+        let rechecks = shown.into_iter();
+        let committed = PageCommitted {
+            machine,
+            new: summary.new,
+            missing: summary.absent + summary.left,
+            rechecks_ms: rechecks.map(|shown| shown?.recheck_at_ms).collect(),
+        };
+        Ok((committed, summary))
     }
 
     /// Notifies libraries of the changes that a page put into the outbox.
@@ -403,68 +408,15 @@ impl Session {
         }
     }
 
-    /// Skips the commit of a poll without changes that must survive a crash. `false` if the poll has to
-    /// be committed.
-    fn skip_if_unchanged(&mut self, request: &Request, reading: &Reading, page: &Page) -> bool {
-        let cache_invalidations = self
-            .access
-            .cache_invalidations
-            .count(self.source.instance.id);
-        let changes = (self.stream_state.changes(), cache_invalidations);
-        if std::mem::replace(&mut self.changes_seen, changes) != changes {
-            self.recent_posts.clear();
-        }
-        if request.purpose != RequestPurpose::Poll
-            || now_ms().saturating_sub(self.saved_ms) >= SAVED_EVERY_MS
-            || !page.unreadable.is_empty()
-            || !self
-                .recent_posts
-                .need_no_commit(&page.listed, page.headers.sent_at_ms)
-        {
-            return false;
-        }
-        let stored = driftline_core::timeline::Stored {
-            new: vec![false; page.listed.len()],
-            ..driftline_core::timeline::Stored::default()
-        };
-        let mut machine = self.machine.clone();
-        machine.page(
-            &self.settings,
-            self.abilities(),
-            request,
-            reading,
-            &page.headers,
-            &stored,
-        );
-        let changes_nothing = machine.is_as_durable_as(&self.machine);
-        if changes_nothing {
-            self.machine = machine;
-            self.unsaved = true;
-        }
-        changes_nothing
-    }
-
-    async fn fail(
-        &mut self,
-        purpose: &RequestPurpose,
-        failure: &Failure,
-    ) -> Result<Done, SessionError> {
-        self.log_failure(failure);
-        self.machine
-            .failed(&self.settings, purpose, failure, now_ms(), random());
-        self.save().await?;
-        Ok(Done::Failed(failure.kind))
-    }
-
     /// The source's health logs a failure that lasts.
     fn log_failure(&self, failure: &Failure) {
         REQUEST_FAILURES.with([failure.kind.name()]).increment(1);
         tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
     }
 
-    async fn save(&mut self) -> Result<(), SessionError> {
+    async fn save(&self) -> Result<(), StoreError> {
         let (source, fence) = (self.source.key(), self.fence);
-        let machine = self.machine.clone();
+        let machine = self.machine().clone();
         self.store
             .write(source::root(source), move |tx| {
                 commit_machine(
@@ -476,46 +428,8 @@ impl Session {
                     },
                 )
             })
-            .await?;
-        self.saved();
-        Ok(())
+            .await
     }
-
-    fn saved(&mut self) {
-        self.unsaved = false;
-        self.saved_ms = now_ms();
-    }
-
-    /// Takes the step's request from the credential's quota.
-    async fn take_request(&self, step: &Step) -> Result<Permit, StoreError> {
-        match step {
-            Step::Wait { .. } => Ok(Permit::Sent(Charge::default())),
-            Step::LookUp(_) => self.look_up_quota.take(1).await,
-            Step::Fetch(_) => {
-                let posts = u32::from(self.abilities().page_limit);
-                self.page_quota.take(posts).await
-            }
-        }
-    }
-
-    async fn anchor(&self, fetch: &Fetch) -> Result<Option<Anchor>, SessionError> {
-        let Some(query) = fetch.anchor_query().cloned() else {
-            return Ok(None);
-        };
-        let source = self.source.key();
-        Ok(self
-            .store
-            .read(move |tx| entry::anchor(tx, source, &query))
-            .await?)
-    }
-}
-
-/// Requests a fill of the open gap that begins at this ID.
-pub fn request_fill(machine: &mut Machine, low: &UpstreamId) -> bool {
-    let Some(key) = machine.scheme().and_then(|scheme| scheme.key(low).ok()) else {
-        return false;
-    };
-    machine.request_fill(&key)
 }
 
 fn purpose_name(purpose: &RequestPurpose) -> &'static str {
@@ -538,5 +452,3 @@ pub(crate) fn count(summary: &CommitSummary) {
 
 /// While the disk has no room.
 const ROOM_LOOK_MS: i64 = 1_000;
-/// Polls without changes are stored this often, so that other processes see that it is read.
-pub(crate) const SAVED_EVERY_MS: i64 = 5 * 60_000;

@@ -273,11 +273,13 @@ impl Http {
         Ok(Sent {
             response,
             sent_at_ms,
+            sent,
             round_trip_ms: i64::try_from(sent.elapsed().as_millis()).unwrap_or(i64::MAX),
         })
     }
 
     async fn read(&self, sent: Sent) -> Result<Answer, FetchError> {
+        let begun = sent.sent;
         let (mut answer, mut response) = sent.into_answer();
         if answer.status == StatusCode::OK {
             let announced = answer::announced(&answer.headers);
@@ -297,7 +299,9 @@ impl Http {
                 .await
                 .unwrap_or_default();
         }
-        answer.received_at_ms = now_ms();
+        // Both times are of one clock, though it may have been set meanwhile.
+        let took_ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        answer.received_at_ms = answer.sent_at_ms.saturating_add(took_ms);
         Ok(answer)
     }
 }
@@ -343,6 +347,8 @@ impl Clients {
 struct Sent {
     response: Response,
     sent_at_ms: i64,
+    /// The same moment by the monotonic clock.
+    sent: Instant,
     round_trip_ms: i64,
 }
 

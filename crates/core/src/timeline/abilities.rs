@@ -113,6 +113,22 @@ pub(super) struct Known<'a> {
     pub(super) now_ms: i64,
 }
 
+impl HonouredAbilities {
+    /// Visits each of its times, which are of the past, by the local clock.
+    pub(super) fn each_local_time(&mut self, visit: &mut impl FnMut(&mut i64)) {
+        for ability in [
+            &mut self.since_id,
+            &mut self.min_id,
+            &mut self.max_id,
+            &mut self.both,
+            &mut self.from_newest,
+            &mut self.limit,
+        ] {
+            visit(&mut ability.at_ms);
+        }
+    }
+}
+
 impl Observed {
     /// Whether it is worth asking: not ignored, or not for some hours.
     pub(super) fn is_usable(self, now_ms: i64) -> bool {

@@ -47,8 +47,8 @@ fn failing_look_ups_hold_nothing_up() {
         let look_ups = harness.look_ups.len() as i64;
         // One a second was what a refused one cost.
         assert!(look_ups < for_s / 10, "{kind}: {look_ups} in {for_s} s");
-        assert_eq!(harness.machine.counters().deleted, 0);
-        assert!(harness.machine.look_up_error().is_some());
+        assert_eq!(harness.machine().counters().deleted, 0);
+        assert!(harness.machine().look_up_error().is_some());
     }
 }
 
@@ -72,7 +72,7 @@ fn a_post_is_asked_for_ever_more_rarely_and_then_left() {
         delays[0] >= 5 * SECOND_MS && delays[1] >= 20 * SECOND_MS,
         "{delays:?}"
     );
-    assert!(harness.machine.counters().not_confirmed > 0);
+    assert!(harness.machine().counters().not_confirmed > 0);
     let last_ms = harness.look_ups.last().unwrap().1;
     assert!(
         last_ms < START_MS + 40 * MINUTE_MS,
@@ -87,7 +87,7 @@ fn where_no_look_up_ever_answers_each_post_is_asked_for_once() {
     harness.settings.every_ms = 10 * SECOND_MS;
     let end_ms = START_MS + 9 * 60 * MINUTE_MS;
     harness.run(end_ms, Harness::assert_ledger_is_sound);
-    assert!(harness.machine.counters().not_confirmed > 20);
+    assert!(harness.machine().counters().not_confirmed > 20);
     let last_ms = harness.look_ups.last().expect("a look-up").1;
     assert!(last_ms < end_ms - 60 * MINUTE_MS, "asked for still");
 }
@@ -104,7 +104,7 @@ fn posts_out_of_reach_are_looked_up_and_no_page_proves_them_absent() {
     }];
     harness.run(START_MS + 320 * SECOND_MS, Harness::assert_ledger_is_sound);
     harness.settle(Harness::assert_ledger_is_sound);
-    assert!(harness.machine.counters().deleted > 0);
+    assert!(harness.machine().counters().deleted > 0);
 }
 
 /// Nothing shows whether the lowest posts are deleted, or no longer reached.
@@ -124,7 +124,7 @@ fn a_range_whose_look_ups_prove_nothing_is_listed_as_unread() {
         // One poll a second, and hardly anything else.
         let others = harness.requests as i64 - before as i64 - 600;
         assert!(others < 30, "{kind}: {others} requests beside the polls");
-        let gaps = harness.machine.ledger().gaps();
+        let gaps = harness.machine().ledger().gaps();
         let is_listed =
             |kind: &GapKind| matches!(kind, GapKind::Unrecoverable | GapKind::PassedOver { .. });
         assert!(gaps.iter().all(|gap| is_listed(&gap.kind)), "{gaps:?}");

@@ -1,19 +1,25 @@
-//! A source over a world: the machine, a store in memory, faults and crashes.
+//! A source over a world: the session, a store in memory, faults and crashes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use driftline_core::{
-    answer::{Abilities, AnswerHeaders, Failure, FailureKind},
+    answer::{Abilities, Failure, FailureKind, LookUp, Page},
+    clock::ClockReading,
+    quota::QuotaView,
     timeline::{
         Anchor, AnchorQuery, Gap, GapKind, LookUpOutcome, Machine, Reading, Request,
-        RequestPurpose, Settings, Step, Stored,
+        RequestPurpose, Session, Settings, Stored,
+        session::{
+            Action, Event, Finish, GoneProof, LookUpCommit, PageCommit, PageCommitted, PageFetch,
+            StepContext, StreamView,
+        },
     },
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::world::{World, WorldPost};
+use super::world::{World, WorldPost, listed_at};
 
 pub(crate) struct Harness {
     pub(crate) world: World,
@@ -28,7 +34,11 @@ pub(crate) struct Harness {
     pub(crate) look_ups_fail: Option<FailureKind>,
     /// When posts were looked up, ms.
     pub(crate) look_ups: Vec<(UpstreamId, i64)>,
-    pub(crate) machine: Machine,
+    session: Option<Session>,
+    /// The stored machine that the next session goes on with.
+    restored: Machine,
+    /// What the next request is answered by.
+    next_page: Option<Page>,
     pub(crate) stored: BTreeMap<Key, Row>,
     pub(crate) fetched: u64,
     pub(crate) requests: u64,
@@ -53,7 +63,6 @@ pub(crate) enum Mutant {
 
 impl Harness {
     pub(crate) fn new(world: World, settings: Settings, start_ms: i64, seed: u64) -> Self {
-        let machine = Machine::default();
         Self {
             world,
             settings,
@@ -64,8 +73,13 @@ impl Harness {
             mutant: None,
             look_ups_fail: None,
             look_ups: Vec::new(),
-            durable: (serde_json::to_string(&machine).unwrap(), Vec::new()),
-            machine,
+            durable: (
+                serde_json::to_string(&Machine::default()).unwrap(),
+                Vec::new(),
+            ),
+            session: None,
+            restored: Machine::default(),
+            next_page: None,
             stored: BTreeMap::new(),
             fetched: 0,
             requests: 0,
@@ -95,106 +109,159 @@ impl Harness {
         let before_ms = self.clock_ms() + 10_000;
         let deadline_ms = self.now_ms + 4 * 3_600_000;
         let rungs = self.settings.rungs.len() + 1;
-        while !self.machine.is_settled(&self.settings, before_ms, rungs) {
+        while !self.machine().is_settled(&self.settings, before_ms, rungs) {
             assert!(
                 self.now_ms < deadline_ms,
                 "does not settle: {:?}",
-                self.machine.ledger()
+                self.machine().ledger()
             );
             self.step(deadline_ms, true);
             check(self);
         }
     }
 
+    /// One step of the session, as any shell carries it out.
     pub(crate) fn step(&mut self, until_ms: i64, settling: bool) {
-        let clock_ms = self.clock_ms();
-        let abilities = self.abilities();
-        let step = self
-            .machine
-            .next(&self.settings, abilities, clock_ms, settling);
-        self.machine.sent(&step, clock_ms);
-        if std::env::var_os("DRIFTLINE_TRACE").is_some() {
-            eprintln!("{clock_ms} {step:?}");
-        }
-        match step {
-            Step::Wait { until_ms: wait_ms } => {
-                assert!(wait_ms > clock_ms, "waits for a time that has passed");
-                self.now_ms = (wait_ms - self.clock_error_ms).min(until_ms);
-            }
-            Step::LookUp(id) => self.look_up(&id),
-            Step::Fetch(fetch) => {
-                let anchor = fetch.anchor_query().and_then(|query| self.anchor(query));
-                let request = fetch.request(self.machine.scheme(), anchor.as_ref());
-                self.requests += 1;
-                if request.purpose != RequestPurpose::Poll {
-                    self.others_ms.push(self.now_ms);
-                }
-                self.now_ms += self.rng.random_range(1..60);
-                if self.rng.random_bool(self.fail_share) {
-                    self.fail(&request.purpose);
-                    return;
-                }
-                let mut page = self.world.page(&request.page, self.now_ms, self.clock_ms());
-                self.fetched += page.listed.len() as u64;
-                let scheme = self.machine.scheme().copied();
-                let reading = Reading::check(&mut page, scheme, &self.settings);
-                let mut machine = self.after_page(&request, &reading, &page.headers);
-                if self.mutant == Some(Mutant::GapClosedByShortPage)
-                    && let RequestPurpose::Fill { low, .. } = &request.purpose
-                    && page.listed.len() < self.world.page_limit
-                {
-                    let gaps = machine.ledger().gaps().to_vec();
-                    machine.restore_gaps(gaps.into_iter().filter(|gap| gap.low != *low).collect());
-                }
-                if self.mutant == Some(Mutant::CursorBeforePosts) {
-                    self.save(&machine);
-                }
-                if self.rng.random_bool(self.crash_share) {
-                    self.crash();
-                    return;
-                }
-                for key in &reading.keys {
-                    self.stored.entry(key.clone()).or_default().deleted = false;
-                }
-                self.save(&machine);
-                self.machine = machine;
-                if self.rng.random_bool(self.crash_share) {
-                    self.crash();
-                }
-            }
-        }
-    }
-
-    /// Takes a head page in as if the first poll had brought it.
-    pub(crate) fn take(&mut self, page: &driftline_core::answer::Page) {
-        let clock_ms = self.clock_ms();
-        let abilities = self.abilities();
-        let Step::Fetch(fetch) = self
-            .machine
-            .next(&self.settings, abilities, clock_ms, false)
-        else {
-            panic!("a new machine polls first");
+        let context = StepContext {
+            clock: self.clock(),
+            quota: QuotaView::default(),
+            stream: StreamView::default(),
+            settling,
         };
-        self.machine.sent(&Step::Fetch(fetch.clone()), clock_ms);
-        let request = fetch.request(None, None);
-        let reading = Reading::check(&mut page.clone(), None, &self.settings);
-        self.machine = self.after_page(&request, &reading, &page.headers);
-        for key in &reading.keys {
-            self.stored.entry(key.clone()).or_default();
+        let mut action = self.session().begin(&context);
+        loop {
+            if std::env::var_os("DRIFTLINE_TRACE").is_some() {
+                eprintln!("{} {action:?}", self.clock_ms());
+            }
+            let event = match action {
+                Action::Finish(Finish::Wait { until_ms: wait_ms }) => {
+                    assert!(
+                        wait_ms > self.clock_ms(),
+                        "waits for a time that has passed"
+                    );
+                    self.now_ms = (wait_ms - self.clock_error_ms).min(until_ms);
+                    return;
+                }
+                Action::Finish(_) => return,
+                Action::Reserve(_) => {
+                    self.requests += 1;
+                    Event::Reserved
+                }
+                Action::FindAnchor(query) => Event::Anchor(self.anchor(&query)),
+                Action::FindPositions(_) => Event::Positions(HashMap::new()),
+                Action::FetchPage(fetch) => self.fetch(&fetch),
+                Action::CommitPage(commit) => match self.commit(&commit) {
+                    Some(committed) => Event::PageCommitted(Box::new(committed)),
+                    None => return self.crash(),
+                },
+                Action::LookUp(id) => self.look_up(&id),
+                Action::ProveAbsence(_) => Event::Proof(Ok(GoneProof::Deleted)),
+                Action::CommitLookUp(commit) => self.commit_look_up(&commit),
+                Action::SaveMachine => {
+                    self.save(&self.machine().clone());
+                    Event::Saved
+                }
+            };
+            let (clock, random) = (self.clock(), self.rng.random());
+            action = self.session().handle(event, clock, random);
         }
     }
 
-    fn after_page(&self, request: &Request, reading: &Reading, headers: &AnswerHeaders) -> Machine {
-        let outcome = self.outcome(request, reading);
-        let mut machine = self.machine.clone();
-        let abilities = self.abilities();
+    fn session(&mut self) -> &mut Session {
+        let (clock, abilities) = (self.clock(), self.abilities());
+        let machine = &self.restored;
+        let settings = &self.settings;
+        self.session.get_or_insert_with(|| {
+            Session::new(machine.clone(), settings.clone(), abilities, clock)
+        })
+    }
+
+    /// The machine as the session has it, else as it is stored.
+    pub(crate) fn machine(&self) -> &Machine {
+        match &self.session {
+            Some(session) => session.machine(),
+            None => &self.restored,
+        }
+    }
+
+    /// Requests a fill of the open gap that begins there.
+    pub(crate) fn request_fill(&mut self, low: &Key) -> bool {
+        let id = self.world.codec.order().id(low);
+        self.session().request_fill(&id)
+    }
+
+    fn fetch(&mut self, fetch: &PageFetch) -> Event {
+        if fetch.request.purpose != RequestPurpose::Poll {
+            self.others_ms.push(self.now_ms);
+        }
+        let answer = match self.next_page.take() {
+            Some(page) => Ok(page),
+            None => {
+                self.now_ms += self.rng.random_range(1..60);
+                match self.rng.random_bool(self.fail_share) {
+                    true => Err(self.failure()),
+                    false => Ok(self.world.page(&fetch.page, self.now_ms, self.clock_ms())),
+                }
+            }
+        };
+        self.fetched += answer.as_ref().map_or(0, |page| page.listed.len() as u64);
+        Event::Page {
+            answer: Box::new(answer),
+            other_changes: 0,
+        }
+    }
+
+    /// Commits a page; `None` if the process died before or after.
+    fn commit(&mut self, commit: &PageCommit) -> Option<PageCommitted> {
+        let PageCommit {
+            request, reading, ..
+        } = commit;
+        let stored = self.outcome(request, reading);
+        let mut machine = self.after_page(commit, &stored);
+        if self.mutant == Some(Mutant::GapClosedByShortPage)
+            && let RequestPurpose::Fill { low, .. } = &request.purpose
+            && commit.page.listed.len() < self.world.page_limit
+        {
+            let gaps = machine.ledger().gaps().to_vec();
+            machine.restore_gaps(gaps.into_iter().filter(|gap| gap.low != *low).collect());
+        }
+        if self.mutant == Some(Mutant::CursorBeforePosts) {
+            self.save(&machine);
+        }
+        if self.rng.random_bool(self.crash_share) {
+            return None;
+        }
+        for key in &reading.keys {
+            self.stored.entry(key.clone()).or_default().deleted = false;
+        }
+        self.save(&machine);
+        if self.rng.random_bool(self.crash_share) {
+            return None;
+        }
+        Some(PageCommitted {
+            machine,
+            new: stored.new.iter().filter(|is_new| **is_new).count() as u64,
+            missing: stored.absent.len() as u64,
+            rechecks_ms: vec![None; reading.keys.len()],
+        })
+    }
+
+    /// Lets the next request, whichever it is, be answered by this page.
+    pub(crate) fn take(&mut self, page: &Page) {
+        self.next_page = Some(page.clone());
+        self.step(self.now_ms, false);
+        assert_eq!(self.next_page, None, "a new machine polls first");
+    }
+
+    fn after_page(&self, commit: &PageCommit, stored: &Stored) -> Machine {
+        let mut machine = self.machine().clone();
         machine.page(
             &self.settings,
-            abilities,
-            request,
-            reading,
-            headers,
-            &outcome,
+            self.abilities(),
+            &commit.request,
+            &commit.reading,
+            &commit.page.headers,
+            stored,
         );
         machine
     }
@@ -202,7 +269,7 @@ impl Harness {
     /// Posts that were shown and are not stored, though the ledger lists the
     /// place of none of them as incomplete. Law 1 says that there are none.
     pub(crate) fn unaccounted(&self) -> Vec<&WorldPost> {
-        let ledger = self.machine.ledger();
+        let ledger = self.machine().ledger();
         let (Some(origin), Some(frontier)) = (ledger.origin(), ledger.frontier()) else {
             return Vec::new();
         };
@@ -228,7 +295,7 @@ impl Harness {
     }
 
     pub(crate) fn assert_ledger_is_sound(&self) {
-        let gaps = self.machine.ledger().gaps();
+        let gaps = self.machine().ledger().gaps();
         let mut below = Key::lowest();
         for gap in gaps {
             assert!(gap.low < gap.high, "an empty range: {gap:?}");
@@ -240,7 +307,7 @@ impl Harness {
                 "times of {gap:?}"
             );
         }
-        if let Some(frontier) = self.machine.ledger().frontier() {
+        if let Some(frontier) = self.machine().ledger().frontier() {
             assert!(below <= *frontier, "a range beyond the frontier: {gaps:?}");
         }
         assert!(gaps.len() < 600, "the ledger grows without bound: {gaps:?}");
@@ -255,9 +322,8 @@ impl Harness {
     }
 
     pub(crate) fn restart(&mut self) {
-        let mut machine: Machine = serde_json::from_str(&self.durable.0).unwrap();
-        machine.restore_gaps(self.durable.1.clone());
-        self.machine = machine;
+        self.session = None;
+        self.restored = restored(&self.durable);
     }
 
     pub(crate) fn key(&self, number: u64) -> Key {
@@ -265,12 +331,19 @@ impl Harness {
         codec.order().key(&codec.id(number)).unwrap()
     }
 
+    pub(crate) fn clock(&self) -> ClockReading {
+        ClockReading {
+            wall_ms: self.clock_ms(),
+            steady_ms: self.now_ms,
+        }
+    }
+
     pub(crate) fn clock_ms(&self) -> i64 {
         self.now_ms + self.clock_error_ms
     }
 
     fn count(&self, test: impl Fn(&GapKind) -> bool) -> usize {
-        self.machine
+        self.machine()
             .ledger()
             .gaps()
             .iter()
@@ -287,7 +360,7 @@ impl Harness {
     }
 
     fn outcome(&self, request: &Request, reading: &Reading) -> Stored {
-        let absence = self.machine.absence_range(request, reading);
+        let absence = self.machine().absence_range(request, reading);
         let earlier = absence.iter().flat_map(|range| &range.shown);
         let on_page: BTreeSet<&Key> = reading.keys.iter().chain(earlier).collect();
         let absent = absence.iter().flat_map(|range| {
@@ -310,7 +383,7 @@ impl Harness {
             edited: 0,
             absent,
             live_below: self
-                .machine
+                .machine()
                 .nothing_below(request, reading)
                 .and_then(|high| self.anchor(&AnchorQuery::below(high))?.below(high)),
         }
@@ -320,55 +393,45 @@ impl Harness {
         query.among(&self.stored, |row| !row.deleted)
     }
 
-    fn look_up(&mut self, id: &UpstreamId) {
-        self.requests += 1;
+    fn look_up(&mut self, id: &UpstreamId) -> Event {
         self.look_ups.push((id.clone(), self.now_ms));
         self.others_ms.push(self.now_ms);
         self.now_ms += 20;
         if let Some(kind) = self.look_ups_fail {
-            let (failure, random) = (Failure::new(kind, "refused"), self.rng.random());
-            let (settings, clock_ms) = (self.settings.clone(), self.clock_ms());
-            self.machine
-                .look_up_failed(&settings, id, &failure, clock_ms, random);
-            let machine = self.machine.clone();
-            self.save(&machine);
-            return;
+            return Event::LookedUp(Err(Failure::new(kind, "refused")));
         }
         let headers = self
             .world
             .page(&Default::default(), self.now_ms, self.clock_ms())
             .headers;
-        let gone = self.world.is_gone(id, self.now_ms);
-        let outcome = match gone {
-            true => LookUpOutcome::Gone,
-            false => LookUpOutcome::Found,
+        let look_up = match self.world.is_gone(id, self.now_ms) {
+            true => LookUp::Gone,
+            false => LookUp::Found(Box::new(listed_at(id.clone()).post)),
         };
-        self.machine.looked_up(id, outcome, &headers);
-        if gone {
-            self.stored
-                .entry(self.world.codec.order().key(id).unwrap())
-                .or_default()
-                .deleted = true;
-        }
-        let machine = self.machine.clone();
-        self.save(&machine);
+        Event::LookedUp(Ok((look_up, headers)))
     }
 
-    fn fail(&mut self, purpose: &RequestPurpose) {
+    fn commit_look_up(&mut self, commit: &LookUpCommit) -> Event {
+        let mut machine = self.machine().clone();
+        machine.looked_up(&commit.id, commit.outcome(), &commit.headers);
+        if commit.outcome() == LookUpOutcome::Gone {
+            let key = self.world.codec.order().key(&commit.id).unwrap();
+            self.stored.entry(key).or_default().deleted = true;
+        }
+        self.save(&machine);
+        Event::LookUpCommitted {
+            machine: Box::new(machine),
+            left: 0,
+        }
+    }
+
+    fn failure(&mut self) -> Failure {
         let kind = [
             FailureKind::ServerError,
             FailureKind::NotJson,
             FailureKind::Truncated,
         ][self.rng.random_range(0..3)];
-        let random = self.rng.random();
-        let clock_ms = self.clock_ms();
-        self.machine.failed(
-            &self.settings,
-            purpose,
-            &Failure::new(kind, "a fault"),
-            clock_ms,
-            random,
-        );
+        Failure::new(kind, "a fault")
     }
 
     fn save(&mut self, machine: &Machine) {
@@ -383,6 +446,12 @@ impl Harness {
         self.now_ms += self.rng.random_range(10..5_000);
         self.restart();
     }
+}
+
+fn restored((json, gaps): &(String, Vec<Gap>)) -> Machine {
+    let mut machine: Machine = serde_json::from_str(json).unwrap();
+    machine.restore_gaps(gaps.clone());
+    machine
 }
 
 pub(crate) fn key(id: u64) -> Key {

@@ -102,7 +102,7 @@ fn every_incomplete_range_is_in_the_ledger_at_every_moment() {
                 lost.is_empty(),
                 "unaccounted: {:?} of {:?}",
                 lost,
-                harness.machine.ledger()
+                harness.machine().ledger()
             );
         });
     });
@@ -135,11 +135,11 @@ fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
             "{} missed, first {:?}; {:?}; {:?}; {world_config:?}; {:?}",
             missed.len(),
             missed.first(),
-            harness.machine.rung_stats(),
+            harness.machine().rung_stats(),
             harness
-                .machine
+                .machine()
                 .plan(&harness.settings, harness.abilities(), 0),
-            harness.machine.ledger(),
+            harness.machine().ledger(),
         );
     });
 }

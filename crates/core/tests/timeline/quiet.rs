@@ -105,17 +105,19 @@ fn an_empty_or_sparse_history_is_few_ranges_and_few_requests() {
         let mut harness = Harness::new(world, settings.clone(), START_MS, seed);
         harness.run(START_MS + 40 * MINUTE_MS, |harness| {
             harness.assert_ledger_is_sound();
-            let ranges = harness.machine.ledger().gaps().len();
+            let ranges = harness.machine().ledger().gaps().len();
             assert!(
                 ranges <= 16,
                 "{ranges} ranges: {:?}",
-                harness.machine.ledger()
+                harness.machine().ledger()
             );
         });
         assert!(harness.missed().is_empty() || settings.backfill != Backfill::All);
         let now_ms = harness.clock_ms();
-        let plan = harness.machine.plan(&settings, harness.abilities(), now_ms);
-        assert_eq!(harness.machine.overdue_ms(&plan, now_ms), None);
+        let plan = harness
+            .machine()
+            .plan(&settings, harness.abilities(), now_ms);
+        assert_eq!(harness.machine().overdue_ms(&plan, now_ms), None);
         // By then the history itself is read.
         let most = most_in(&harness, 1, START_MS + SILENT_MS + MINUTE_MS);
         assert!(most <= 12, "{most} a minute: {settings:?}");

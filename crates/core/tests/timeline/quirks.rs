@@ -68,9 +68,9 @@ fn run(harness: &mut Harness) {
         assert!(
             lost.is_empty(),
             "unaccounted: {lost:?} of {:?}\n{:?}\n{:?}",
-            harness.machine.ledger(),
+            harness.machine().ledger(),
             harness.world.quirks,
-            harness.machine.honoured(),
+            harness.machine().honoured(),
         );
     };
     harness.run(START_MS + LENGTH_MS + 20_000, check);
@@ -92,14 +92,14 @@ fn no_departure_makes_the_ledger_claim_what_it_lacks() {
         run(&mut harness);
         let quirks = harness.world.quirks.clone();
         let missed = harness.missed().len();
-        let known = format!("{quirks:?}\n{:?}", harness.machine.honoured());
+        let known = format!("{quirks:?}\n{:?}", harness.machine().honoured());
         if quirks.ignores_max_id {
             // What was there before, and under an ignored `min_id` what no page showed, is listed.
             let is_bounded = harness.world.knows_min_id && quirks.min_id == Bound::Honoured;
-            let says_why = harness.machine.unprovable() == Some(Unprovable::NoBounds);
+            let says_why = harness.machine().unprovable() == Some(Unprovable::NoBounds);
             assert!(missed == 0 || is_bounded || says_why, "{missed} of {known}");
         } else if !quirks.orders_by_second {
-            assert_eq!(missed, 0, "{known}\n{:?}", harness.machine.ledger());
+            assert_eq!(missed, 0, "{known}\n{:?}", harness.machine().ledger());
             assert_eq!(harness.open_gaps(), 0, "{known}");
             assert_eq!(harness.unrecoverable(), 0, "{known}");
         }
@@ -123,10 +123,10 @@ fn an_ignored_since_id_costs_pages_and_no_post() {
         harness.world.posts.retain(|post| !post.filtered);
         run(&mut harness);
         assert!(harness.missed().is_empty());
-        let honoured = harness.machine.honoured();
+        let honoured = harness.machine().honoured();
         assert_eq!(honoured.since_id.state, Honoured::Ignored, "{honoured:?}");
-        assert_eq!(harness.machine.unprovable(), None);
-        let error = harness.machine.last_error().map(|error| error.kind);
+        assert_eq!(harness.machine().unprovable(), None);
+        let error = harness.machine().last_error().map(|error| error.kind);
         assert_ne!(error, Some(FailureKind::WrongOrder));
     });
 }
@@ -138,7 +138,7 @@ fn the_newest_post_repeated_at_the_end_of_a_page_is_no_end() {
         let mut harness = harness(seed, only(|quirks| quirks.repeats_newest = true));
         run(&mut harness);
         assert!(harness.missed().is_empty());
-        assert_eq!(harness.machine.honoured().disorder, None);
+        assert_eq!(harness.machine().honoured().disorder, None);
     });
 }
 
@@ -155,7 +155,7 @@ fn a_server_without_bounds_is_polled_and_never_asked_for_what_it_cannot_show() {
         );
         harness.world.posts.retain(|post| !post.filtered);
         run(&mut harness);
-        let why = harness.machine.unprovable();
+        let why = harness.machine().unprovable();
         let missed = harness.missed().len();
         assert!(
             missed == 0 || why == Some(Unprovable::NoBounds),
@@ -181,11 +181,11 @@ fn an_order_by_the_second_proves_down_to_the_second_above() {
         run(&mut harness);
         for lost in harness.missed() {
             let key = harness.key(lost.id);
-            let mut gaps = harness.machine.ledger().gaps().iter();
+            let mut gaps = harness.machine().ledger().gaps().iter();
             assert!(
                 gaps.any(|gap| gap.low <= key && key < gap.high),
                 "{lost:?} of {:?}",
-                harness.machine.ledger()
+                harness.machine().ledger()
             );
         }
     });
@@ -207,12 +207,12 @@ fn bounds_that_have_to_be_posts_are_posts() {
         harness.world.knows_min_id = false;
         harness.world.posts.retain(|post| !post.filtered);
         run(&mut harness);
-        let scheme = harness.machine.scheme().copied();
+        let scheme = harness.machine().scheme().copied();
         assert_eq!(
             scheme.and_then(|it| it.layout).map(|it| it.name()),
             Some("snac")
         );
-        let ledger = harness.machine.ledger();
+        let ledger = harness.machine().ledger();
         assert!(
             harness.missed().is_empty(),
             "{:?} of {ledger:?}",

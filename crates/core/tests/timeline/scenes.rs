@@ -78,7 +78,7 @@ fn an_empty_first_page_and_then_a_burst() {
     let mut harness = Harness::new(world(posts), settings(), START_MS, 2);
     harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
     assert_eq!(harness.stored.len(), 200);
-    assert!(harness.machine.is_readable());
+    assert!(harness.machine().is_readable());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_post_dated_tomorrow_never_moves_the_cursor() {
         harness.assert_ledger_is_sound();
         assert!(
             harness
-                .machine
+                .machine()
                 .ledger()
                 .frontier()
                 .is_none_or(|frontier| *frontier < tomorrow_key)
@@ -157,7 +157,7 @@ fn an_empty_page_tells_that_a_post_was_not_there() {
     }));
     let mut harness = Harness::new(world(posts), settings(), START_MS, 14);
     harness.run(START_MS + 3_000_000, Harness::assert_ledger_is_sound);
-    let late_ms = harness.machine.lateness().longest_ms;
+    let late_ms = harness.machine().lateness().longest_ms;
     assert!((5_000..=8_000).contains(&late_ms), "{late_ms} ms");
 }
 
@@ -218,7 +218,7 @@ fn a_server_that_shows_nothing_for_a_while_ends_no_history() {
         harness.run(START_MS + 180_000, Harness::assert_ledger_is_sound);
         assert_eq!(harness.stored.len(), 400, "from {nothing_from_ms} ms on");
         assert_eq!(harness.unrecoverable(), 0);
-        assert_eq!(harness.machine.counters().history, 400);
+        assert_eq!(harness.machine().counters().history, 400);
     }
 }
 
@@ -280,7 +280,7 @@ fn what_lies_beyond_the_reach_is_recorded_with_its_bounds() {
     harness.now_ms = START_MS + 40_000;
     harness.run(START_MS + 120_000, Harness::assert_ledger_is_sound);
     assert!(kept.iter().all(|key| harness.stored.contains_key(key)));
-    let gaps = harness.machine.ledger().gaps();
+    let gaps = harness.machine().ledger().gaps();
     let covers = |key: &Key| {
         gaps.iter()
             .any(|gap| gap.kind == GapKind::Unrecoverable && gap.low <= *key && *key < gap.high)
@@ -312,14 +312,14 @@ fn a_gap_waits_when_the_source_does_not_fill_by_itself() {
     assert_eq!(harness.open_gaps(), 1);
     assert!(harness.stored.len() < 100);
     let low = harness
-        .machine
+        .machine()
         .ledger()
         .gaps()
         .iter()
         .find(|gap| matches!(gap.kind, GapKind::Open { .. }))
         .map(|gap| gap.low.clone())
         .unwrap();
-    assert!(harness.machine.request_fill(&low));
+    assert!(harness.request_fill(&low));
     harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
     assert_eq!(harness.open_gaps(), 0);
     assert_eq!(harness.stored.len(), 210);
@@ -333,10 +333,10 @@ fn gaps_survive_a_restart() {
     posts.extend((0..500).map(|n| post(START_MS + 5_000 + n, n as u64, START_MS + 5_600)));
     let mut harness = unfilled(world(posts), 8);
     harness.run(START_MS + 9_000, Harness::assert_ledger_is_sound);
-    let before = harness.machine.ledger().gaps().to_vec();
+    let before = harness.machine().ledger().gaps().to_vec();
     assert!(harness.open_gaps() > 0);
     harness.restart();
-    assert_eq!(harness.machine.ledger().gaps(), before);
+    assert_eq!(harness.machine().ledger().gaps(), before);
 }
 
 #[test]
@@ -372,9 +372,9 @@ fn history_by_count_and_by_duration_ends_where_it_was_asked_to() {
             harness.stored.len()
         );
         assert!(
-            harness.machine.is_readable(),
+            harness.machine().is_readable(),
             "{backfill:?}: {:?}",
-            harness.machine.ledger()
+            harness.machine().ledger()
         );
         assert_eq!(harness.open_gaps(), 0, "{backfill:?}");
     }
@@ -405,10 +405,10 @@ fn the_origin_moves_up_once_where_history_ends() {
         };
         let mut harness = Harness::new(world(posts.clone()), settings, START_MS + 500, 12);
         harness.run(START_MS + 20_000, Harness::assert_ledger_is_sound);
-        let origin = harness.machine.ledger().origin().cloned();
+        let origin = harness.machine().ledger().origin().cloned();
         harness.run(START_MS + 70_000, |harness| {
             assert_eq!(
-                harness.machine.ledger().origin(),
+                harness.machine().ledger().origin(),
                 origin.as_ref(),
                 "{backfill:?}"
             );

@@ -1,49 +1,64 @@
+use std::sync::Arc;
+
 use driftline_core::{
-    answer::{Failure, LookUp},
+    answer::LookUp,
+    timeline::session::{Event, LookUpCommit},
     upstream_id::UpstreamId,
 };
-use driftline_runtime::{metrics::REQUESTS, now_ms, random};
-use driftline_store::{CommitLookUp, GoneProof, commit_look_up, source};
+use driftline_runtime::{metrics::REQUESTS, now_ms};
+use driftline_store::{CommitLookUp, CommitSummary, StoreError, commit_look_up, source};
 use driftline_upstream::stored_hashes;
 
-use super::{Done, Session, SessionError, count};
+use super::{Session, SessionError, count};
 use crate::{absence_proof::AbsenceProof, quotas::Charge};
 
 impl Session {
-    /// Looks up a post that was missing from a page, and commits what became of it.
+    /// Looks up a post that was missing from a page.
     pub(super) async fn look_up(
-        &mut self,
-        id: UpstreamId,
+        &self,
+        id: &UpstreamId,
         charge: Charge,
-    ) -> Result<Done, SessionError> {
-        // The charge is one post, which counts as read whether it is found or not.
-        let (look_up, headers) = match self.client.look_up(&id).await {
-            Ok(answer) => answer,
+    ) -> Result<Event, StoreError> {
+        let answer = self.client.look_up(id).await;
+        match &answer {
+            // The charge is one post, which counts as read whether it is found or not.
+            Ok((look_up, headers)) => {
+                self.look_up_quota.answered(charge, 1, headers).await?;
+                REQUESTS.with(["look_up"]).increment(1);
+                if let LookUp::Found(post) = look_up {
+                    tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
+                    let credential = self.look_up_quota.credential.key();
+                    let abilities = &self.access.look_up_abilities;
+                    abilities
+                        .learn(&self.store, credential, post.kind(), true)
+                        .await?;
+                }
+            }
             Err(failure) => {
-                self.look_up_quota.failed(charge, &failure).await?;
-                return self.look_up_failed(&id, &failure).await;
+                self.look_up_quota.failed(charge, failure).await?;
+                self.log_failure(failure);
             }
-        };
-        self.look_up_quota.answered(charge, 1, &headers).await?;
-        REQUESTS.with(["look_up"]).increment(1);
-        let proof = match &look_up {
-            LookUp::Found(post) => {
-                tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
-                let credential = self.look_up_quota.credential.key();
-                let abilities = &self.access.look_up_abilities;
-                abilities
-                    .learn(&self.store, credential, post.kind(), true)
-                    .await?;
-                GoneProof::Nothing
-            }
-            LookUp::Hidden => GoneProof::Nothing,
-            LookUp::Gone => match self.absence_proof().of(&id).await? {
-                Ok(proof) => proof,
-                Err(failure) => return self.look_up_failed(&id, &failure).await,
-            },
-        };
+        }
+        Ok(Event::LookedUp(answer))
+    }
+
+    pub(super) fn absence_proof(&self) -> AbsenceProof<'_> {
+        AbsenceProof {
+            store: &self.store,
+            client: &self.client,
+            quota: &self.look_up_quota,
+            abilities: &self.access.look_up_abilities,
+            source: self.source.key(),
+        }
+    }
+
+    /// Commits what became of a post that was looked up.
+    pub(super) async fn commit_look_up(
+        &self,
+        commit: Arc<LookUpCommit>,
+    ) -> Result<(Event, CommitSummary), SessionError> {
         let (source, fence) = (self.source.key(), self.fence);
-        let before = self.machine.clone();
+        let before = self.machine().clone();
         let policy = self.access.policies.of(self.source.instance.id);
         let keep_deleted = self.access.keep_deleted;
         let (machine, summary) = self
@@ -55,10 +70,10 @@ impl Session {
                         source,
                         fence,
                         machine: &before,
-                        id: &id,
-                        look_up: &look_up,
-                        proof,
-                        headers: &headers,
+                        id: &commit.id,
+                        look_up: &commit.look_up,
+                        proof: commit.proof,
+                        headers: &commit.headers,
                         policy: &policy,
                         hash_stored: stored_hashes,
                         keep_deleted,
@@ -67,35 +82,11 @@ impl Session {
                 )
             })
             .await?;
-        self.machine = machine;
-        self.saved();
-        if summary.left > 0 {
-            self.recent_posts.clear();
-        }
         count(&summary);
-        Ok(Done::Read(summary))
-    }
-
-    fn absence_proof(&self) -> AbsenceProof<'_> {
-        AbsenceProof {
-            store: &self.store,
-            client: &self.client,
-            quota: &self.look_up_quota,
-            abilities: &self.access.look_up_abilities,
-            source: self.source.key(),
-        }
-    }
-
-    async fn look_up_failed(
-        &mut self,
-        id: &UpstreamId,
-        failure: &Failure,
-    ) -> Result<Done, SessionError> {
-        self.log_failure(failure);
-        let settings = &self.settings;
-        self.machine
-            .look_up_failed(settings, id, failure, now_ms(), random());
-        self.save().await?;
-        Ok(Done::Failed(failure.kind))
+        let event = Event::LookUpCommitted {
+            machine: Box::new(machine),
+            left: summary.left,
+        };
+        Ok((event, summary))
     }
 }

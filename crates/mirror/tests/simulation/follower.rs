@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use driftline_core::answer::Event;
+use driftline_core::{answer::Event, timeline::session::StreamView};
 use driftline_store::{CommitEvents, CommitSummary, ReceivedEvent, commit_events, source};
 
 use crate::{
@@ -29,12 +29,14 @@ impl Simulation {
         let Some(session) = &mut self.session else {
             return Ok(());
         };
-        let Some(scheme) = session.machine.scheme().copied() else {
+        let Some(scheme) = session.machine().scheme().copied() else {
             return Ok(());
         };
         if feed.open(self.now_ms) && self.drawn.cadence {
-            session.machine.poll_soon();
-            session.cadence.opened();
+            session.stream = StreamView {
+                is_open: true,
+                openings: session.stream.openings + 1,
+            };
         }
         if !feed.is_open() {
             return Ok(());
@@ -71,9 +73,9 @@ impl Simulation {
                 Err(Broken::Failed) => {
                     feed.break_off(self.now_ms);
                     if let Some(session) = &mut self.session {
-                        session.cadence.lost();
+                        session.stream.is_open = false;
                         // It may have been committed all the same.
-                        session.forget();
+                        session.other_changes += 1;
                     }
                     return Ok(());
                 }
@@ -95,7 +97,7 @@ impl Simulation {
         if summary.edited + summary.deleted + summary.left > 0
             && let Some(session) = &mut self.session
         {
-            session.forget();
+            session.other_changes += 1;
         }
         Ok(())
     }

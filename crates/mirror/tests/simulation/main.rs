@@ -177,7 +177,7 @@ fn the_machine_does_not_see_what_a_stream_shows() {
         };
         let (alone, streamed) = (run(false), run(true));
         stored += streamed.streamed.new;
-        let machine = |simulation: Simulation| simulation.session.unwrap().machine;
+        let machine = |simulation: Simulation| simulation.session.unwrap().machine().clone();
         assert_eq!(machine(streamed), machine(alone), "seed {seed}");
     }
     assert!(stored > 200, "{stored} came first by stream");

@@ -215,7 +215,7 @@ impl Simulation {
         let (before, from_ms) = (self.other_requests, self.now_ms);
         self.run_until(from_ms + HOUR_MS / 4)?;
         let asked = self.other_requests - before;
-        let ledger = self.session.as_ref().map(|it| it.machine.ledger());
+        let ledger = self.session.as_ref().map(|it| it.machine().ledger());
         let is_proven = ledger.is_some_and(|ledger| ledger.gaps().is_empty());
         if is_proven && asked > 15 {
             let text = format!("{asked} requests besides polls in 15 min without news");

@@ -1,23 +1,24 @@
-//! A session, step by step: what the machine asks for, the upstream's answer,
-//! its commit. As `server::Session`, under virtual time.
+//! The shell of a session under virtual time: it carries out what the session asks for, as the server's does, with
+//! a store that fails and an upstream that is simulated.
 
-use std::{
-    collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, Listed, LookUp, Page, PageRequest},
+    answer::{AnswerHeaders, Failure, LookUp, Page},
+    clock::ClockReading,
+    quota::QuotaView,
     timeline::{
-        Cadence, Fetch, LookUpOutcome, Machine, Places, Reading, Request, RequestPurpose, Settings,
-        Step, Stored,
+        self, Machine, RequestPurpose, Settings,
+        session::{
+            Action, Event, Finish, GoneProof, LookUpCommit, PageCommit, PageCommitted, PageFetch,
+            RequestKind, StepContext, StreamView,
+        },
     },
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, GoneProof, StoreError, commit_look_up,
-    commit_machine, commit_page, entry, source, source_lease::Lease,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, StoreError, commit_look_up,
+    commit_machine, commit_page, entry, refresh::rechecks_after, source, source_lease::Lease,
 };
 use rand::RngExt;
 
@@ -31,133 +32,135 @@ use crate::{
     trace::trace,
 };
 
+/// A session under its lease.
 pub(crate) struct Session {
-    pub(crate) machine: Machine,
+    pub(crate) session: timeline::Session,
     pub(crate) lease: Lease,
-    pub(crate) cadence: Cadence,
-    places: Places,
-    /// Posts as the last polls committed them, and when.
-    recent: HashMap<UpstreamId, (u64, i64)>,
+    pub(crate) stream: StreamView,
+    /// Changes of stored posts by the stream or the refresher.
+    pub(crate) other_changes: u64,
 }
 
 impl Session {
-    pub(crate) fn new(machine: Machine, lease: Lease) -> Self {
-        Self {
-            machine,
-            lease,
-            cadence: Cadence::default(),
-            places: Places::default(),
-            recent: HashMap::new(),
-        }
+    pub(crate) fn machine(&self) -> &Machine {
+        self.session.machine()
     }
-
-    /// Something else than a page has changed stored posts.
-    pub(crate) fn forget(&mut self) {
-        self.recent.clear();
-    }
-
-    fn note(&mut self, listed: &[Listed], is_poll: bool, now_ms: i64) {
-        for item in listed {
-            let hash = hash(item);
-            if is_poll {
-                self.recent.insert(item.position.clone(), (hash, now_ms));
-            } else if self
-                .recent
-                .get(&item.position)
-                .is_some_and(|note| note.0 != hash)
-            {
-                self.recent.remove(&item.position);
-            }
-        }
-    }
-
-    /// The machine after a poll that brought nothing which must be committed.
-    fn after_no_news(
-        &self,
-        settings: &Settings,
-        abilities: driftline_core::answer::Abilities,
-        request: &Request,
-        reading: &Reading,
-        page: &Page,
-    ) -> Option<Machine> {
-        let asked_at_ms = page.headers.sent_at_ms;
-        let is_known = |item: &Listed| {
-            self.recent
-                .get(&item.position)
-                .is_some_and(|(known, at_ms)| {
-                    *known == hash(item) && asked_at_ms < at_ms + 10 * MINUTE_MS
-                })
-        };
-        if request.purpose != RequestPurpose::Poll || !page.listed.iter().all(is_known) {
-            return None;
-        }
-        let stored = Stored {
-            new: vec![false; page.listed.len()],
-            ..Stored::default()
-        };
-        let mut machine = self.machine.clone();
-        machine.page(
-            settings,
-            abilities,
-            request,
-            reading,
-            &page.headers,
-            &stored,
-        );
-        machine.is_as_durable_as(&self.machine).then_some(machine)
-    }
-}
-
-fn ids_of(page: &Page) -> Vec<&UpstreamId> {
-    page.listed.iter().map(|listed| &listed.position).collect()
-}
-
-fn hash(item: &Listed) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    item.post.raw.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Simulation {
+    /// A session that goes on with the stored machine.
+    pub(crate) fn new_session(&self, machine: Machine, lease: Lease) -> Session {
+        Session {
+            session: timeline::Session::new(
+                machine,
+                self.settings(),
+                self.drawn.abilities,
+                self.clock(),
+            ),
+            lease,
+            stream: StreamView::default(),
+            other_changes: 0,
+        }
+    }
+
+    /// One step of the session.
     pub(crate) fn step_session(&mut self, settling: bool) -> Result<(), Ended> {
-        let abilities = self.drawn.abilities;
-        let mut settings = self.settings();
+        let clock = self.clock();
         let Some(session) = &mut self.session else {
             return Ok(());
         };
-        if self.drawn.cadence {
-            settings.every_ms = session.cadence.every_ms(&settings);
-        }
-        let step = session
-            .machine
-            .next(&settings, abilities, self.now_ms, settling);
-        session.machine.sent(&step, self.now_ms);
-        trace(self.now_ms, &step);
-        match step {
-            Step::Wait { until_ms } => {
-                if until_ms <= self.now_ms || self.waits_in_a_row > 100 {
-                    let text = format!("waits until {until_ms} at {}", self.now_ms);
-                    return Err(Ended::Violation(Violation::Stalled(text)));
+        let mut action = session.session.begin(&StepContext {
+            clock,
+            quota: QuotaView::default(),
+            stream: session.stream,
+            settling,
+        });
+        // When a poll was sent, and its page.
+        let mut polled = None;
+        loop {
+            trace(self.now_ms, &action);
+            let event = match action {
+                Action::Finish(Finish::Wait { until_ms }) => return self.wait(until_ms),
+                Action::Finish(Finish::Read) => {
+                    if let Some((sent_at_ms, page)) = polled.take() {
+                        self.polled_at_ms = sent_at_ms;
+                        self.shown_alive(&page);
+                    }
+                    break;
                 }
-                // The stream is heard meanwhile.
-                self.now_ms = match &self.feed {
-                    Some(_) => until_ms.min(self.now_ms + MINUTE_MS),
-                    None => until_ms,
-                };
-                self.waits_in_a_row += 1;
+                Action::Finish(Finish::Failed(_)) => break,
+                Action::Reserve(kind) => {
+                    if kind == RequestKind::LookUp {
+                        self.other_requests += 1;
+                        self.quiet_since_ms = self.now_ms;
+                    }
+                    Event::Reserved
+                }
+                Action::FindAnchor(query) => {
+                    let source = self.source;
+                    let find =
+                        move |tx: &mut driftline_store::Tx<'_>| entry::anchor(tx, source, &query);
+                    let anchor = self.store.read(&mut self.now_ms, Operation::Anchor, find);
+                    Event::Anchor(anchor?)
+                }
+                Action::FindPositions(posts) => {
+                    let source = self.source;
+                    let find = move |tx: &mut driftline_store::Tx<'_>| {
+                        entry::positions(tx, source, &posts)
+                    };
+                    let positions = self.store.read(&mut self.now_ms, Operation::Anchor, find);
+                    Event::Positions(positions?)
+                }
+                Action::FetchPage(fetch) => {
+                    let sent_at_ms = self.now_ms;
+                    let event = self.fetch(&fetch)?;
+                    if fetch.request.purpose == RequestPurpose::Poll
+                        && let Event::Page { answer, .. } = &event
+                        && let Ok(page) = &**answer
+                    {
+                        polled = Some((sent_at_ms, page.clone()));
+                    }
+                    event
+                }
+                Action::CommitPage(commit) => self.commit_page(&commit)?,
+                Action::LookUp(id) => self.look_up(&id),
+                Action::ProveAbsence(id) => self.prove_absence(&id),
+                Action::CommitLookUp(commit) => self.commit_look_up(&commit)?,
+                Action::SaveMachine => {
+                    self.save(self.machine())?;
+                    Event::Saved
+                }
+            };
+            let (clock, random) = (self.clock(), self.rng.random());
+            let Some(session) = &mut self.session else {
                 return Ok(());
-            }
-            Step::LookUp(id) => {
-                self.other_requests += 1;
-                self.quiet_since_ms = self.now_ms;
-                self.look_up(&id)?;
-            }
-            Step::Fetch(fetch) => {
-                self.other_requests += u64::from(fetch.purpose != RequestPurpose::Poll);
-                self.fetch(fetch)?;
-            }
+            };
+            action = session.session.handle(event, clock, random);
         }
         self.waits_in_a_row = 0;
+        Ok(())
+    }
+
+    /// The clocks of the process: the wall clock may be wrong.
+    pub(crate) fn clock(&self) -> ClockReading {
+        ClockReading {
+            wall_ms: self.now_ms + self.clock_error_ms,
+            steady_ms: self.now_ms,
+        }
+    }
+
+    fn wait(&mut self, until_ms: i64) -> Result<(), Ended> {
+        let until_ms = until_ms.saturating_sub(self.clock_error_ms);
+        if until_ms <= self.now_ms || self.waits_in_a_row > 100 {
+            let text = format!("waits until {until_ms} at {}", self.now_ms);
+            return Err(Ended::Violation(Violation::Stalled(text)));
+        }
+        // The stream is heard meanwhile.
+        self.now_ms = match &self.feed {
+            Some(_) => until_ms.min(self.now_ms + MINUTE_MS),
+            None => until_ms,
+        };
+        self.waits_in_a_row += 1;
         Ok(())
     }
 
@@ -174,112 +177,65 @@ impl Simulation {
 
     fn machine(&self) -> Machine {
         let session = self.session.as_ref();
-        session
-            .map(|session| session.machine.clone())
-            .unwrap_or_default()
+        session.map(|it| it.machine().clone()).unwrap_or_default()
     }
 
     pub(crate) fn fence(&self) -> Option<i64> {
         self.session.as_ref().map(|session| session.lease.fence)
     }
 
-    fn keep(&mut self, machine: Machine) {
-        if let Some(session) = &mut self.session {
-            session.machine = machine;
-        }
-    }
-
-    fn fetch(&mut self, fetch: Fetch) -> Result<(), Ended> {
-        let (source, machine) = (self.source, self.machine());
-        let anchor = match fetch.anchor_query().cloned() {
-            Some(query) => self
-                .store
-                .read(&mut self.now_ms, Operation::Anchor, move |tx| {
-                    entry::anchor(tx, source, &query)
-                })?,
-            None => None,
-        };
-        let request = fetch.request(machine.scheme(), anchor.as_ref());
+    fn fetch(&mut self, fetch: &PageFetch) -> Result<Event, Ended> {
+        let is_poll = fetch.request.purpose == RequestPurpose::Poll;
+        self.other_requests += u64::from(!is_poll);
         let access = self.drawn.access;
-        let named = match &self.session {
-            Some(session) => session.places.name(&request.page),
-            None => request.page.clone(),
-        };
-        let answer = access.page(&mut self.upstream, self.now_ms, &named);
+        let answer = access.page(&mut self.upstream, self.now_ms, &fetch.page);
         self.now_ms = self.upstream.received_at_ms();
-        let answer = match answer {
-            Ok(page) => Ok(self.keep_places(page, &request.page)?),
-            Err(failure) => Err(failure),
-        };
-        let settings = self.settings();
         trace(self.now_ms, &answer.as_ref().map(ids_of));
-        let checked = answer.and_then(|page| {
+        let machine = self.machine();
+        let answer = answer.and_then(|mut page| {
             self.laws.answered(&page, &mut self.upstream);
-            let mut page = match self.mutant {
-                Some(mutant) => mutant.answer(page, &request, &machine)?,
-                None => page,
-            };
-            let known = machine.scheme().copied();
-            let reading = Reading::check(&mut page, known, &settings);
-            Ok((page, reading))
+            self.move_times(&mut page.headers);
+            match self.mutant {
+                Some(mutant) => mutant.answer(page, &fetch.request, &machine),
+                None => Ok(page),
+            }
         });
-        self.laws.refusals.page(&request, checked.as_ref().err());
+        self.laws
+            .refusals
+            .page(&fetch.request, answer.as_ref().err());
         // Between the answer and its commit.
         if self.rng.random() {
             self.follow()?;
         }
-        match checked {
-            Ok((page, reading)) => self.take_in(&request, reading, page),
-            Err(failure) => {
-                let random = self.rng.random();
-                let mut machine = machine;
-                machine.failed(&settings, &request.purpose, &failure, self.now_ms, random);
-                self.save(machine)
-            }
-        }
+        let session = self.session.as_ref();
+        Ok(Event::Page {
+            other_changes: session.map_or(0, |session| session.other_changes),
+            answer: Box::new(answer),
+        })
     }
 
-    fn keep_places(&mut self, mut page: Page, request: &PageRequest) -> Result<Page, Ended> {
-        let movable = Places::movable(&page);
-        if movable.is_empty() {
-            return Ok(page);
-        }
-        let source = self.source;
-        let stored = self
-            .store
-            .read(&mut self.now_ms, Operation::Anchor, move |tx| {
-                entry::positions(tx, source, &movable)
-            })?;
-        if let Some(session) = &mut self.session {
-            session.places.keep(&mut page, request, &stored);
-        }
-        Ok(page)
+    /// Times by the process's wall clock.
+    fn move_times(&self, headers: &mut AnswerHeaders) {
+        headers.sent_at_ms += self.clock_error_ms;
+        headers.received_at_ms += self.clock_error_ms;
     }
 
-    fn take_in(&mut self, request: &Request, reading: Reading, page: Page) -> Result<(), Ended> {
-        let (settings, abilities, before) = (self.settings(), self.drawn.abilities, self.machine());
-        let Some(session) = &mut self.session else {
-            return Ok(());
-        };
-        if let Some(machine) = session.after_no_news(&settings, abilities, request, &reading, &page)
-        {
-            session.machine = machine;
-            session.cadence.polled(0, 0);
-            self.polled_at_ms = page.headers.sent_at_ms;
-            for listed in &page.listed {
-                self.laws.shown_alive(&listed.post, page.headers.sent_at_ms);
-            }
-            return Ok(());
-        }
+    fn commit_page(&mut self, commit: &Arc<PageCommit>) -> Result<Event, Ended> {
+        let PageCommit {
+            request,
+            reading,
+            page,
+        } = &**commit;
+        let before = self.machine();
         let is_poll = request.purpose == RequestPurpose::Poll;
         let operation = match request.purpose {
             RequestPurpose::Poll => Operation::Poll,
             RequestPurpose::Fill { .. } => Operation::Fill,
             _ => Operation::Look,
         };
-        let is_history = before.is_history(request, &reading);
+        let is_history = before.is_history(request, reading);
         // A page that is not in the order of IDs says nothing of where coverage begins.
-        let commit = if is_history && reading.disorder.is_none() {
+        let kind = if is_history && reading.disorder.is_none() {
             let high = match &request.purpose {
                 RequestPurpose::Fill { high, .. } => Some(high),
                 _ => None,
@@ -292,8 +248,7 @@ impl Simulation {
         } else {
             Commit::Other
         };
-        let page = Arc::new(page);
-        let job = self.page_job(&before, request, reading, &page);
+        let job = self.page_job(&before, commit);
         if self.mutant == Some(Mutant::CursorBeforePosts) {
             self.save(self.dry_run(job.clone()))?;
         }
@@ -301,33 +256,28 @@ impl Simulation {
             .store
             .write(&mut self.now_ms, operation, source::root(self.source), job);
         let committed = self.store.committed();
-        self.checked(if committed { &commit } else { &Commit::Other })?;
+        self.checked(if committed { &kind } else { &Commit::Other })?;
         if committed {
-            for listed in &page.listed {
-                self.laws.shown_alive(&listed.post, page.headers.sent_at_ms);
-            }
+            self.shown_alive(page);
         }
-        let (machine, summary) = outcome?;
+        let (machine, summary, rechecks_ms) = outcome?;
         if summary.revived > 0 {
             let text = format!("a deleted post returned by {request:?}");
             return Err(Ended::Violation(Violation::Content(text)));
         }
-        let now_ms = self.now_ms;
-        if is_poll {
-            self.polled_at_ms = page.headers.sent_at_ms;
+        Ok(Event::PageCommitted(Box::new(PageCommitted {
+            machine,
+            new: summary.new,
+            missing: summary.absent + summary.left,
+            rechecks_ms,
+        })))
+    }
+
+    fn shown_alive(&mut self, page: &Page) {
+        let sent_at_ms = page.headers.sent_at_ms - self.clock_error_ms;
+        for listed in &page.listed {
+            self.laws.shown_alive(&listed.post, sent_at_ms);
         }
-        if let Some(session) = &mut self.session {
-            if is_poll {
-                let shown = machine.counters().stored - session.machine.counters().stored;
-                session.cadence.polled(shown, summary.new);
-            }
-            session.note(&page.listed, is_poll, now_ms);
-            if summary.absent > 0 || summary.left > 0 {
-                session.forget();
-            }
-        }
-        self.keep(machine);
-        Ok(())
     }
 
     /// The commit of a page, with what a mutant makes of it.
@@ -335,39 +285,53 @@ impl Simulation {
     fn page_job(
         &self,
         before: &Machine,
-        request: &Request,
-        reading: Reading,
-        page: &Arc<Page>,
-    ) -> impl FnMut(&mut driftline_store::Tx<'_>) -> Result<(Machine, CommitSummary), StoreError>
+        commit: &Arc<PageCommit>,
+    ) -> impl FnMut(
+        &mut driftline_store::Tx<'_>,
+    ) -> Result<(Machine, CommitSummary, Vec<Option<i64>>), StoreError>
     + Clone
     + Send
     + 'static {
         let (source, fence, mutant) = (self.source, self.fence(), self.mutant);
-        let (settings, abilities, now_ms) = (self.settings(), self.drawn.abilities, self.now_ms);
-        let (before, request, page) = (before.clone(), request.clone(), Arc::clone(page));
+        let (settings, abilities) = (self.settings(), self.drawn.abilities);
+        let now_ms = self.clock().wall_ms;
+        let (before, commit) = (before.clone(), Arc::clone(commit));
         let (policy, claims) = (
             Arc::clone(&self.refresher.policy),
             self.refresher.claims.clone(),
         );
         move |tx| {
-            let commit = CommitPage {
-                source,
-                fence,
-                machine: &before,
-                settings: &settings,
-                abilities,
-                request: &request,
-                reading: &reading,
-                page: &page,
-                policy: &policy,
-                hash_stored: |_| None,
-                claims: &claims,
-                now_ms,
+            let PageCommit {
+                request,
+                reading,
+                page,
+            } = &*commit;
+            let (machine, summary) = commit_page(
+                tx,
+                &CommitPage {
+                    source,
+                    fence,
+                    machine: &before,
+                    settings: &settings,
+                    abilities,
+                    request,
+                    reading,
+                    page,
+                    policy: &policy,
+                    hash_stored: |_| None,
+                    claims: &claims,
+                    now_ms,
+                },
+            )?;
+            let is_poll = request.purpose == RequestPurpose::Poll;
+            let rechecks = match is_poll || summary.recounted > 0 {
+                true => rechecks_after(tx, source, reading, page)?,
+                false => Vec::new(),
             };
-            let (machine, summary) = commit_page(tx, &commit)?;
-            let wrong = mutant.and_then(|mutant| mutant.page(&machine, &request, &reading));
+            let rechecks = rechecks.into_iter().map(|it| it?.recheck_at_ms).collect();
+            let wrong = mutant.and_then(|mutant| mutant.page(&machine, request, reading));
             let Some(machine) = wrong else {
-                return Ok((machine, summary));
+                return Ok((machine, summary, rechecks));
             };
             let commit = CommitMachine {
                 source,
@@ -375,7 +339,7 @@ impl Simulation {
                 machine: &machine,
             };
             commit_machine(tx, &commit)?;
-            Ok((machine, summary))
+            Ok((machine, summary, rechecks))
         }
     }
 
@@ -384,7 +348,7 @@ impl Simulation {
         &self,
         mut job: impl FnMut(
             &mut driftline_store::Tx<'_>,
-        ) -> Result<(Machine, CommitSummary), StoreError>
+        ) -> Result<(Machine, CommitSummary, Vec<Option<i64>>), StoreError>
         + Send
         + 'static,
     ) -> Machine {
@@ -402,59 +366,51 @@ impl Simulation {
         machine.clone()
     }
 
-    fn look_up(&mut self, id: &UpstreamId) -> Result<(), Ended> {
+    fn look_up(&mut self, id: &UpstreamId) -> Event {
         let sent_at_ms = self.now_ms;
-        let before = self.machine();
         let access = self.drawn.access;
         let answer = access.look_up(&mut self.upstream, sent_at_ms, id);
         self.laws.refusals.look_up(id, answer.as_ref().err());
         self.now_ms = self.upstream.received_at_ms();
-        let look_up = match answer {
-            Ok(look_up) => look_up,
-            Err(failure) => return self.look_up_failed(id, &failure),
-        };
-        let headers = AnswerHeaders {
+        let mut headers = AnswerHeaders {
             sent_at_ms,
             received_at_ms: self.now_ms,
             round_trip_ms: self.now_ms - sent_at_ms,
             ..AnswerHeaders::default()
         };
+        self.move_times(&mut headers);
+        if let Ok(LookUp::Found(post)) = &answer {
+            self.proofs.learn(post.kind(), true, self.now_ms);
+        }
+        Event::LookedUp(answer.map(|look_up| (look_up, headers)))
+    }
+
+    fn prove_absence(&mut self, id: &UpstreamId) -> Event {
+        let mut asker = Asker {
+            store: self.store.plain(),
+            upstream: &mut self.upstream,
+            access: self.drawn.access,
+            source: self.source,
+            now_ms: self.now_ms,
+        };
+        let proof: Result<GoneProof, Failure> = self.proofs.of(&mut asker, id);
+        self.now_ms = asker.now_ms;
+        Event::Proof(proof)
+    }
+
+    fn commit_look_up(&mut self, commit: &Arc<LookUpCommit>) -> Result<Event, Ended> {
+        let before = self.machine();
         if self.mutant == Some(Mutant::AbsenceIgnored) {
             let mut machine = before;
-            let outcome = match look_up {
-                LookUp::Found(_) => LookUpOutcome::Found,
-                LookUp::Gone => LookUpOutcome::Gone,
-                LookUp::Hidden => LookUpOutcome::Hidden,
-            };
-            machine.looked_up(id, outcome, &headers);
-            return self.save(machine);
+            machine.looked_up(&commit.id, commit.outcome(), &commit.headers);
+            self.save(machine.clone())?;
+            let machine = Box::new(machine);
+            return Ok(Event::LookUpCommitted { machine, left: 0 });
         }
-        let proof = match &look_up {
-            LookUp::Found(post) => {
-                self.proofs.learn(post.kind(), true, self.now_ms);
-                GoneProof::Nothing
-            }
-            LookUp::Hidden => GoneProof::Nothing,
-            LookUp::Gone => {
-                let mut asker = Asker {
-                    store: self.store.plain(),
-                    upstream: &mut self.upstream,
-                    access,
-                    source: self.source,
-                    now_ms: self.now_ms,
-                };
-                let proof = self.proofs.of(&mut asker, id);
-                self.now_ms = asker.now_ms;
-                match proof {
-                    Ok(proof) => proof,
-                    Err(failure) => return self.look_up_failed(id, &failure),
-                }
-            }
-        };
-        let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
+        let (source, fence, now_ms) = (self.source, self.fence(), self.clock().wall_ms);
         let policy = Arc::clone(&self.refresher.policy);
         let keep_deleted = self.drawn.keep_deleted;
-        let (asked, found) = (id.clone(), look_up.clone());
+        let answered = Arc::clone(commit);
         let outcome = self.store.write(
             &mut self.now_ms,
             Operation::LookUp,
@@ -464,10 +420,10 @@ impl Simulation {
                     source,
                     fence,
                     machine: &before,
-                    id: &asked,
-                    look_up: &found,
-                    proof,
-                    headers: &headers,
+                    id: &answered.id,
+                    look_up: &answered.look_up,
+                    proof: answered.proof,
+                    headers: &answered.headers,
                     policy: &policy,
                     hash_stored: |_| None,
                     keep_deleted,
@@ -478,32 +434,25 @@ impl Simulation {
         );
         self.checked(&Commit::Other)?;
         if self.store.committed() {
-            match &look_up {
+            let sent_at_ms = commit.headers.sent_at_ms - self.clock_error_ms;
+            match &commit.look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
-                LookUp::Gone if proof == GoneProof::Deleted => {
-                    self.laws.reported_gone(id, sent_at_ms);
+                LookUp::Gone if commit.proof == GoneProof::Deleted => {
+                    self.laws.reported_gone(&commit.id, sent_at_ms);
                 }
                 LookUp::Gone | LookUp::Hidden => {}
             }
         }
         let (machine, summary) = outcome?;
-        if let Some(session) = self.session.as_mut().filter(|_| summary.left > 0) {
-            session.forget();
-        }
-        self.keep(machine);
-        Ok(())
+        Ok(Event::LookUpCommitted {
+            machine: Box::new(machine),
+            left: summary.left,
+        })
     }
 
-    fn look_up_failed(&mut self, id: &UpstreamId, failure: &Failure) -> Result<(), Ended> {
-        let (random, settings, mut machine) = (self.rng.random(), self.settings(), self.machine());
-        machine.look_up_failed(&settings, id, failure, self.now_ms, random);
-        self.save(machine)
-    }
-
-    /// Keeps a machine that changed without a page.
+    /// Stores a machine that changed without a page.
     fn save(&mut self, machine: Machine) -> Result<(), Ended> {
         let (source, fence) = (self.source, self.fence());
-        let kept = machine.clone();
         let outcome = self.store.write(
             &mut self.now_ms,
             Operation::Failure,
@@ -512,18 +461,20 @@ impl Simulation {
                 let commit = CommitMachine {
                     source,
                     fence,
-                    machine: &kept,
+                    machine: &machine,
                 };
                 commit_machine(tx, &commit)
             },
         );
         self.checked(&Commit::Other)?;
-        outcome?;
-        self.keep(machine);
-        Ok(())
+        Ok(outcome?)
     }
 
     pub(crate) fn checked(&mut self, commit: &Commit) -> Result<(), Ended> {
         self.check(commit).map_err(Ended::Violation)
     }
+}
+
+fn ids_of(page: &Page) -> Vec<&UpstreamId> {
+    page.listed.iter().map(|listed| &listed.position).collect()
 }

@@ -35,7 +35,10 @@ pub(crate) struct Simulation {
     /// What the stream's commits changed.
     pub(crate) streamed: CommitSummary,
     pub(crate) refresher: Refresher,
+    /// True time, Unix ms.
     pub(crate) now_ms: i64,
+    /// The process's wall clock less true time, ms.
+    pub(crate) clock_error_ms: i64,
     pub(crate) waits_in_a_row: u32,
     pub(crate) rng: ChaCha8Rng,
     /// When the lease of the session that ended is over at the latest, by
@@ -120,6 +123,7 @@ impl Simulation {
             streamed: CommitSummary::default(),
             refresher: Refresher::new(source, &drawn),
             now_ms,
+            clock_error_ms: 0,
             waits_in_a_row: 0,
             rng,
             leased_until_ms: now_ms,
@@ -161,9 +165,9 @@ impl Simulation {
                 let ledger = self
                     .session
                     .as_ref()
-                    .map(|session| session.machine.ledger());
+                    .map(|session| session.machine().ledger());
                 let session = self.session.as_ref();
-                let honoured = session.map(|it| it.machine.honoured());
+                let honoured = session.map(|it| it.machine().honoured());
                 return Err(Violation::Unsettled(format!("{ledger:?}, {honoured:?}")));
             }
             self.step(true)?;
@@ -188,7 +192,7 @@ impl Simulation {
         let is_tried = self.now_ms > tried_ms;
         let is_read = self.polled_at_ms >= before_ms
             && self.session.as_ref().is_some_and(|session| {
-                let machine = &session.machine;
+                let machine = session.machine();
                 machine.is_settled(&self.drawn.settings, before_ms, rungs)
                     || is_tried && machine.unprovable().is_some()
             });
@@ -263,7 +267,7 @@ impl Simulation {
         };
         match self.load()? {
             Some(machine) => {
-                self.session = Some(Session::new(machine, lease));
+                self.session = Some(self.new_session(machine, lease));
                 self.leased_until_ms = i64::MAX;
             }
             None => self.give_back(lease),
@@ -345,7 +349,7 @@ impl Simulation {
             Ok(false) => Ok(()),
             Ok(true) => {
                 if let Some(session) = &mut self.session {
-                    session.forget();
+                    session.other_changes += 1;
                 }
                 self.check(&Commit::Other).map_err(Ended::Violation)
             }

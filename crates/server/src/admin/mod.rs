@@ -32,7 +32,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_mirror::{
-    CompletenessReport, Pollers, Reader, completeness_report, forget_tracked, request_fill, track,
+    CompletenessReport, Pollers, Reader, completeness_report, forget_tracked, track,
     track_outcomes, tracked_posts,
 };
 use driftline_runtime::{CommandError, now_ms};
@@ -328,7 +328,7 @@ async fn request_fill_in_store(
                 return Ok(None);
             };
             let mut machine = machine::load(tx, key)?;
-            let requested = request_fill(&mut machine, &low);
+            let requested = machine.request_fill_at(&low);
             if requested {
                 commit_machine(
                     tx,

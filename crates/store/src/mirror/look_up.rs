@@ -2,7 +2,7 @@ use driftline_core::{
     answer::{AnswerHeaders, LookUp},
     post::{Post, Visibility},
     refresh::Policy,
-    timeline::{LookUpOutcome, Machine},
+    timeline::{LookUpOutcome, Machine, session::GoneProof},
     upstream_id::UpstreamId,
 };
 use driftline_db::Tx;
@@ -46,20 +46,6 @@ pub struct CommitLookUp<'a> {
     pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
-}
-
-/// What the answer that a post does not exist proves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoneProof {
-    /// Nothing: it is not known that look-ups with this credential find live posts of its kind.
-    Nothing,
-    /// It is not there for this reader, who may be the only one.
-    Hidden,
-    /// Posts like it are found with this credential. It is deleted, unless it was for some eyes only
-    /// or another credential's source lists it.
-    Deleted,
-    /// The upstream says so whoever asks.
-    DeletedForAll,
 }
 
 /// Commits the answer to a look-up: an edit, a deletion, a departure, or nothing new. Returns the

@@ -28,8 +28,9 @@ pub mod thread_source;
 pub mod tracked;
 
 pub use commit_summary::CommitSummary;
+pub use driftline_core::timeline::session::GoneProof;
 pub use library_news::{listed_in, notify};
-pub use look_up::{CommitLookUp, GoneProof, commit_look_up};
+pub use look_up::{CommitLookUp, commit_look_up};
 pub use machine::{CommitMachine, commit_machine};
 pub use page::{CommitPage, commit_page};
 pub use quarantine::{CommitRetried, commit_retried};

@@ -3,6 +3,7 @@
 use super::{FailedRequest, Machine, Stored, empty_ranges::EMPTY_FOR_MS, is_history};
 use crate::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind},
+    clock::Deadline,
     timeline::{
         backoff::backoff_ms,
         evidence::PAGE_FULL,
@@ -188,21 +189,17 @@ impl Machine {
             &mut self.pace.work_failures
         };
         *failures = failures.saturating_add(1);
-        let wait_ms = failure.retry_after_ms.unwrap_or(0).max(backoff_ms(
-            settings.every_ms,
-            *failures,
-            random,
-        ));
-        let until_ms = now_ms.saturating_add(wait_ms);
+        let wait_ms = backoff_ms(settings.every_ms, *failures, random);
+        let wait = Deadline::after(now_ms, wait_ms.max(retry_after_ms(failure)));
         // The next try uses other bounds, in case the content of this answer stays bad.
         if let RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. } = purpose
         {
             self.failed_to_read((low, high), failure, now_ms);
         }
         if is_poll || about_the_server {
-            self.pace.blocked_until_ms = until_ms;
+            self.pace.blocked = wait;
         } else {
-            self.pace.work_blocked_until_ms = until_ms;
+            self.pace.work_blocked = wait;
         }
     }
 
@@ -478,6 +475,7 @@ impl Machine {
     pub(super) fn apply_headers(&mut self, headers: &AnswerHeaders) {
         self.pace.server_failures = 0;
         self.clock_lead_ms = headers.sent_at_ms - read_at_ms(headers);
+        self.is_lead_known = true;
         self.ahead.answered(headers.date_ms.is_some());
     }
 
@@ -495,6 +493,19 @@ impl Machine {
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
+
+/// How long the server asks to wait, ms, at most: a server that names another year must not end the reading.
+pub(super) fn retry_after_ms(failure: &Failure) -> i64 {
+    let max_ms = match failure.kind {
+        FailureKind::Capped => 31 * DAY_MS,
+        FailureKind::Throttled => DAY_MS,
+        _ => HOUR_MS,
+    };
+    failure.retry_after_ms.unwrap_or(0).min(max_ms)
+}
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// Whether a failure says nothing of what was asked for.
 pub(super) fn is_about_the_server(kind: FailureKind) -> bool {

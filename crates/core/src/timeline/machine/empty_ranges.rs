@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{LookUpOutcome, Machine, Step, answers::Answer};
 use crate::{
     answer::Abilities,
+    clock::Deadline,
     timeline::{
         gap_ledger::{Gap, GapKind, Stretch},
         reading::Reading,
@@ -37,9 +38,10 @@ pub(super) struct EmptyRange {
     empty_above: u32,
     /// All pages above that were empty.
     empty: u32,
-    since_ms: i64,
-    /// When to ask again, Unix ms by the local clock.
-    retry_ms: i64,
+    /// Since when it is unconfirmed, Unix ms by the local clock.
+    pub(super) since_ms: i64,
+    /// It is not asked for before.
+    pub(super) wait: Deadline,
     /// A stored post below `high` was looked up and is deleted: others may be too.
     seen_gone: bool,
     /// The newest post below `high` that was looked up since and exists.
@@ -111,7 +113,7 @@ impl Machine {
             self.empty_ranges.push(EmptyRange {
                 rung,
                 since_ms: now_ms,
-                retry_ms: now_ms,
+                wait: Deadline::default(),
                 ..new
             });
             return;
@@ -159,7 +161,7 @@ impl Machine {
             None => 0,
         };
         let wait_ms = (FIRST_WAIT_MS << range.empty.min(16)).min(MAX_WAIT_MS);
-        range.retry_ms = now_ms.saturating_add(wait_ms);
+        range.wait = Deadline::after(now_ms, wait_ms);
         let for_ms = now_ms - range.since_ms;
         if nothing_is_stored && range.empty >= MIN_EMPTY && for_ms >= EMPTY_FOR_MS {
             // No stored post is known that could be shown.
@@ -288,8 +290,8 @@ impl Machine {
     ) -> Result<Step, Option<i64>> {
         let ready = self.empty_ranges.iter();
         let ready = ready.filter(|range| range.awaits.is_none());
-        let Some(range) = ready.clone().find(|range| range.retry_ms <= now_ms) else {
-            return Err(ready.map(|range| range.retry_ms).min());
+        let Some(range) = ready.clone().find(|range| range.wait.is_over(now_ms)) else {
+            return Err(ready.map(|range| range.wait.until_ms()).min());
         };
         let position = self.scheme.and_then(|scheme| {
             let at = range.stage.checked_sub(1)? as usize;

@@ -60,6 +60,16 @@ impl Errors {
         });
     }
 
+    /// Visits each of its times, which are of the past, by the local clock.
+    pub(super) fn each_local_time(&mut self, visit: &mut impl FnMut(&mut i64)) {
+        for error in [&mut self.poll, &mut self.page, &mut self.look_up] {
+            for error in error.iter_mut() {
+                visit(&mut error.at_ms);
+                visit(&mut error.since_ms);
+            }
+        }
+    }
+
     /// A request succeeded, or is no longer due.
     pub(super) fn end(&mut self, request: FailedRequest) {
         if let Some(error) = self.of(request) {

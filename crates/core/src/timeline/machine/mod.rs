@@ -2,6 +2,7 @@
 
 mod ahead;
 mod answers;
+mod clocks;
 mod empty_ranges;
 mod errors;
 mod measuring;
@@ -44,6 +45,7 @@ use super::{
 };
 use crate::{
     answer::Abilities,
+    clock::Deadline,
     quota::QuotaView,
     upstream_id::{Key, UpstreamId},
 };
@@ -92,6 +94,9 @@ pub struct Machine {
     quota: QuotaView,
     /// Local time less server time, ms; up to a second and a round trip more.
     clock_lead_ms: i64,
+    /// Whether an answer has shown that since this machine was loaded: the clock may have been set meanwhile.
+    #[serde(skip)]
+    is_lead_known: bool,
     ahead: Ahead,
     /// Made again after each load.
     #[serde(skip)]
@@ -203,8 +208,10 @@ struct Pace {
     last_poll_ms: Option<i64>,
     last_request_ms: Option<i64>,
     last_was_poll: bool,
-    blocked_until_ms: i64,
-    work_blocked_until_ms: i64,
+    /// Nothing is asked for before.
+    blocked: Deadline,
+    /// Nothing but polls is asked for before.
+    work_blocked: Deadline,
     /// In a row, whatever was asked for: the server or the way to it.
     server_failures: u32,
     /// In a row: answers to polls that could not be used.
@@ -212,10 +219,8 @@ struct Pace {
     /// In a row: answers to other requests that could not be used.
     work_failures: u32,
     /// In a row: look-ups that failed, which keep nothing else waiting.
-    #[serde(default)]
     look_up_failures: u32,
-    #[serde(default)]
-    look_ups_blocked_until_ms: i64,
+    look_ups_blocked: Deadline,
     /// Requests lately, and those of rungs above the second look among them.
     recent: u32,
     recent_rungs: u32,
@@ -431,6 +436,12 @@ impl Machine {
     /// there is none.
     pub fn request_fill(&mut self, low: &Key) -> bool {
         self.ledger.request_fill(low)
+    }
+
+    /// The same, by the ID at which reports show that the gap begins.
+    pub fn request_fill_at(&mut self, low: &UpstreamId) -> bool {
+        let key = self.scheme.and_then(|scheme| scheme.key(low).ok());
+        key.is_some_and(|key| self.request_fill(&key))
     }
 
     /// Whether everything below `before_ms` (Unix ms by the local clock) is

@@ -24,6 +24,12 @@ impl Polls {
         self.last_ms = Some(now_ms);
     }
 
+    /// Visits each of its times, which are of the past.
+    pub(super) fn each_local_time(&mut self, visit: &mut impl FnMut(&mut i64)) {
+        let times = [&mut self.first_ms, &mut self.last_ms, &mut self.news_ms];
+        times.into_iter().flatten().for_each(visit);
+    }
+
     /// For how long pages have shown nothing new, ms; `None` before the first poll.
     pub fn quiet_ms(&self, now_ms: i64) -> Option<i64> {
         let since_ms = self.news_ms.max(self.first_ms)?;

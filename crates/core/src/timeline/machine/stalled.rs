@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Machine, answers::is_about_the_server};
 use crate::{
     answer::{Failure, FailureKind},
+    clock::Deadline,
     timeline::{
         gap_ledger::{Gap, GapKind},
         ladder::Ladder,
@@ -18,8 +19,8 @@ use crate::{
 pub(super) struct Stalled {
     low: Key,
     high: Key,
-    /// When it may be asked for again, Unix ms by the local clock.
-    retry_ms: i64,
+    /// It is not asked for before.
+    pub(super) wait: Deadline,
     /// Requests for it that failed while polls did not.
     #[serde(default)]
     failures: u32,
@@ -36,7 +37,7 @@ impl Machine {
             self.stalled.push(Stalled {
                 low: low.clone(),
                 high: high.clone(),
-                retry_ms: now_ms.saturating_add(wait_ms.min(MAX_WAIT_MS)),
+                wait: Deadline::after(now_ms, wait_ms.min(MAX_WAIT_MS)),
                 failures: 0,
             });
         }
@@ -70,7 +71,7 @@ impl Machine {
         self.stalled.push(Stalled {
             low: low.clone(),
             high: high.clone(),
-            retry_ms: now_ms.saturating_add(wait_ms.min(MAX_WAIT_MS)),
+            wait: Deadline::after(now_ms, wait_ms.min(MAX_WAIT_MS)),
             failures,
         });
     }
@@ -89,7 +90,7 @@ impl Machine {
     pub(super) fn is_stalled(&self, gap: &Gap, now_ms: i64) -> bool {
         self.stalled
             .iter()
-            .any(|range| now_ms < range.retry_ms && gap.overlaps(&range.low, &range.high))
+            .any(|range| !range.wait.is_over(now_ms) && gap.overlaps(&range.low, &range.high))
     }
 
     /// Gives up what was tried in vain too often. Ranges of which it is being confirmed that they are
@@ -99,7 +100,7 @@ impl Machine {
         let gaps = self.ledger.gaps();
         self.stalled.retain(|range| {
             let is_gap = || gaps.iter().any(|gap| gap.overlaps(&range.low, &range.high));
-            now_ms < range.retry_ms || (range.failures > 0 && is_gap())
+            !range.wait.is_over(now_ms) || (range.failures > 0 && is_gap())
         });
         let is_over = |gap: &&Gap| match &gap.kind {
             GapKind::Open { tries, .. } => *tries >= MAX_TRIES,

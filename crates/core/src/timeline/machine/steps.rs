@@ -3,6 +3,7 @@
 use super::{FailedRequest, Machine, Step, is_history};
 use crate::{
     answer::{Abilities, FailureKind},
+    clock::Deadline,
     timeline::{
         clamp,
         gap_ledger::{Gap, GapKind, Provisional},
@@ -48,6 +49,7 @@ impl Machine {
         now_ms: i64,
         settling: bool,
     ) -> Step {
+        self.clamp_times(now_ms);
         self.decide(settings, abilities, now_ms);
         let plan = self.make_plan(settings, abilities, now_ms, false);
         let spacing_ms = settings.spacing_ms.max(self.quota.spacing_ms);
@@ -55,7 +57,7 @@ impl Machine {
             .pace
             .last_request_ms
             .map_or(0, |last_ms| last_ms + spacing_ms)
-            .max(self.pace.blocked_until_ms);
+            .max(self.pace.blocked.until_ms());
         if now_ms < earliest_ms {
             return Step::Wait {
                 until_ms: earliest_ms,
@@ -70,9 +72,9 @@ impl Machine {
         if poll_is_due && !self.pace.last_was_poll {
             return self.poll(&plan, abilities, now_ms);
         }
-        let work = if now_ms < self.pace.work_blocked_until_ms {
+        let work = if !self.pace.work_blocked.is_over(now_ms) {
             Step::Wait {
-                until_ms: self.pace.work_blocked_until_ms,
+                until_ms: self.pace.work_blocked.until_ms(),
             }
         } else {
             let moment = Moment {
@@ -132,8 +134,8 @@ impl Machine {
         self.poll_soon();
         let error = self.errors.ongoing().map(|error| error.kind);
         if !matches!(error, Some(FailureKind::Throttled | FailureKind::Capped)) {
-            self.pace.blocked_until_ms = 0;
-            self.pace.work_blocked_until_ms = 0;
+            self.pace.blocked = Deadline::default();
+            self.pace.work_blocked = Deadline::default();
         }
     }
 
@@ -213,6 +215,9 @@ impl Machine {
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
         self.prune_empty_ranges();
         self.prune_walks();
+        if !self.is_lead_known {
+            return self.untimed_work(settings, at);
+        }
         self.leave_unreachable(settings, at);
         // An unconfirmed empty range waits for look-ups.
         if !self.empty_ranges.is_empty()
@@ -270,6 +275,13 @@ impl Machine {
         Step::Wait {
             until_ms: due_ms.min(unconfirmed_until_ms).min(look_up_ms),
         }
+    }
+
+    /// Work that no age decides about, until an answer has shown the server's time.
+    fn untimed_work(&self, settings: &Settings, at: Moment<'_>) -> Step {
+        let step = self.due_look_up(at.now_ms);
+        let step = step.or_else(|| self.due_fill(settings, at));
+        step.unwrap_or(Step::Wait { until_ms: i64::MAX })
     }
 
     /// A range that is due for its rung in time.

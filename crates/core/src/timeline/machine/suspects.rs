@@ -7,9 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FailedRequest, LastError, Machine, Step};
+use super::{FailedRequest, LastError, Machine, Step, answers::retry_after_ms};
 use crate::{
     answer::{AnswerHeaders, Failure, FailureKind},
+    clock::Deadline,
     timeline::{backoff::backoff_ms, settings::Settings},
     upstream_id::{Key, UpstreamId},
 };
@@ -35,9 +36,8 @@ pub(super) struct Suspect {
     /// Failed look-ups.
     #[serde(default)]
     failures: u32,
-    /// When it is looked up, Unix ms by the local clock.
-    #[serde(default)]
-    due_ms: i64,
+    /// It is not looked up before.
+    pub(super) wait: Deadline,
     /// Not looked up again, unless a later rung lacks it too.
     #[serde(default)]
     is_settled: bool,
@@ -49,7 +49,7 @@ impl Suspect {
             id: id.clone(),
             rung,
             failures: 0,
-            due_ms: 0,
+            wait: Deadline::default(),
             is_settled: false,
         }
     }
@@ -100,9 +100,9 @@ impl Machine {
     ) {
         self.counters.failures += 1;
         self.errors.failed(FailedRequest::LookUp, failure, now_ms);
-        let until_ms = |failures| {
+        let wait = |failures| {
             let wait_ms = backoff_ms(settings.every_ms, failures, random);
-            now_ms.saturating_add(wait_ms.max(failure.retry_after_ms.unwrap_or(0)))
+            Deadline::after(now_ms, wait_ms.max(retry_after_ms(failure)))
         };
         let is_about_the_server = matches!(
             failure.kind,
@@ -114,10 +114,10 @@ impl Machine {
         );
         if is_about_the_server {
             self.pace.server_failures = self.pace.server_failures.saturating_add(1);
-            self.pace.blocked_until_ms = until_ms(self.pace.server_failures);
+            self.pace.blocked = wait(self.pace.server_failures);
         }
         self.pace.look_up_failures = self.pace.look_up_failures.saturating_add(1);
-        self.pace.look_ups_blocked_until_ms = until_ms(self.pace.look_up_failures);
+        self.pace.look_ups_blocked = wait(self.pace.look_up_failures);
         let is_standing = self.no_look_up_answers();
         let Some(suspect) = self.suspects.iter_mut().find(|suspect| suspect.id == *id) else {
             return;
@@ -125,7 +125,7 @@ impl Machine {
         suspect.failures = suspect.failures.saturating_add(1);
         suspect.is_settled = suspect.failures >= MAX_TRIES || is_standing;
         let delay_ms = FIRST_RETRY_MS << (2 * suspect.failures.clamp(1, MAX_TRIES) - 2);
-        suspect.due_ms = now_ms.saturating_add(delay_ms);
+        suspect.wait = Deadline::after(now_ms, delay_ms);
         if suspect.is_settled {
             self.counters.not_confirmed += 1;
             self.update_empty_ranges(id, LookUpOutcome::NotConfirmed);
@@ -150,19 +150,19 @@ impl Machine {
 
     /// The look-up that is due.
     pub(super) fn due_look_up(&self, now_ms: i64) -> Option<Step> {
-        if now_ms < self.pace.look_ups_blocked_until_ms {
+        if !self.pace.look_ups_blocked.is_over(now_ms) {
             return None;
         }
         let mut pending = self.pending_suspects();
-        let due = pending.find(|suspect| suspect.due_ms <= now_ms)?;
+        let due = pending.find(|suspect| suspect.wait.is_over(now_ms))?;
         Some(Step::LookUp(due.id.clone()))
     }
 
     /// When the first look-up is due that is not yet, Unix ms by the local clock.
     pub(super) fn next_look_up_ms(&self, now_ms: i64) -> Option<i64> {
-        let blocked_until_ms = self.pace.look_ups_blocked_until_ms;
+        let blocked_until_ms = self.pace.look_ups_blocked.until_ms();
         let due = self.pending_suspects();
-        let due = due.map(|suspect| suspect.due_ms.max(blocked_until_ms));
+        let due = due.map(|suspect| suspect.wait.until_ms().max(blocked_until_ms));
         due.filter(|due_ms| *due_ms > now_ms).min()
     }
 

@@ -2,13 +2,13 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use driftline_core::{answer::Listed, upstream_id::UpstreamId};
-use driftline_store::refresh::RecheckAfter;
 use indexmap::IndexMap;
 
+use crate::{answer::Listed, upstream_id::UpstreamId};
+
 /// The last posts that were committed, with a hash of each as it came.
-#[derive(Debug, Default)]
-pub(crate) struct RecentPosts(IndexMap<UpstreamId, Remembered>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct RecentPosts(IndexMap<UpstreamId, Remembered>);
 
 #[derive(Debug, Clone, Copy)]
 struct Remembered {
@@ -20,7 +20,7 @@ struct Remembered {
 impl RecentPosts {
     /// Whether a page of these posts, requested at that time, needs no commit: each was committed with
     /// the same content and need not be committed again yet.
-    pub(crate) fn need_no_commit(&self, listed: &[Listed], asked_at_ms: i64) -> bool {
+    pub(super) fn need_no_commit(&self, listed: &[Listed], asked_at_ms: i64) -> bool {
         listed.iter().all(|item| {
             self.0
                 .get(&item.position)
@@ -29,13 +29,13 @@ impl RecentPosts {
     }
 
     /// Forgets all posts, since something other than a page has changed some.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
     /// Invalidates those of these posts whose content differs from what was remembered. For pages of
     /// requests other than polls.
-    pub(crate) fn invalidate_changed(&mut self, listed: &[Listed]) {
+    pub(super) fn invalidate_changed(&mut self, listed: &[Listed]) {
         for item in listed {
             if let Some(remembered) = self.0.get_mut(&item.position)
                 && remembered.hash != hash(item)
@@ -45,17 +45,18 @@ impl RecentPosts {
         }
     }
 
+    /// Moves its times with a step of the wall clock, ms.
+    pub(super) fn clock_stepped(&mut self, step_ms: i64) {
+        for remembered in self.0.values_mut() {
+            remembered.until_ms = remembered.until_ms.saturating_add(step_ms);
+        }
+    }
+
     /// Remembers committed posts. A post that the store skipped is committed again as soon as the store
     /// accepts it.
-    pub(crate) fn remember(
-        &mut self,
-        listed: &[Listed],
-        rechecks: &[Option<RecheckAfter>],
-        now_ms: i64,
-    ) {
-        for (item, recheck) in listed.iter().zip(rechecks) {
+    pub(super) fn remember(&mut self, listed: &[Listed], rechecks_ms: &[Option<i64>], now_ms: i64) {
+        for (item, recheck_at_ms) in listed.iter().zip(rechecks_ms) {
             let latest_ms = now_ms.saturating_add(MAX_MS);
-            let recheck_at_ms = recheck.and_then(|recheck| recheck.recheck_at_ms);
             let until_ms = recheck_at_ms.map_or(latest_ms, |recheck_at_ms| {
                 // A look-up in flight delays the post: not every poll should check for its end.
                 recheck_at_ms
@@ -87,39 +88,55 @@ fn hash(item: &Listed) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use driftline_store::{LocalId, testing};
-
     use super::*;
+    use crate::post::{Author, Counts, Post, PostHashes, References, Visibility};
 
     const NOW_MS: i64 = 1_800_000_000_000;
 
-    fn listed(id: u64, text: &str) -> Listed {
-        testing::page(vec![testing::post(id, text)], NOW_MS)
-            .listed
-            .remove(0)
-    }
-
-    fn shown(recheck_at_ms: Option<i64>) -> Option<RecheckAfter> {
-        let post = LocalId::from(7);
-        Some(RecheckAfter {
+    fn listed(id: &str, text: &str) -> Listed {
+        let author = Author {
+            id: "7".into(),
+            acct: "ann".to_owned(),
+            display_name: String::new(),
+            url: None,
+            uri: None,
+            raw: "{}".to_owned(),
+        };
+        let post = Post {
+            id: id.into(),
+            uri: None,
+            url: None,
+            created_at_ms: None,
+            edited_at_ms: None,
+            visibility: Visibility::Public,
+            author,
+            boost_of: None,
+            reply_to: None,
+            references: References::default(),
+            counts: Counts::default(),
+            hashes: PostHashes::default(),
+            viewer: None,
+            raw: text.to_owned(),
+        };
+        Listed {
+            position: id.into(),
             post,
-            recheck_at_ms,
-        })
+        }
     }
 
     #[test]
     fn an_unchanged_page_costs_no_commit() {
         let mut recent_posts = RecentPosts::default();
-        let page = [listed(2, "b"), listed(1, "a")];
+        let page = [listed("2", "b"), listed("1", "a")];
         assert!(!recent_posts.need_no_commit(&page, NOW_MS));
-        recent_posts.remember(&page, &[shown(None), None], NOW_MS);
+        recent_posts.remember(&page, &[None, None], NOW_MS);
         assert!(recent_posts.need_no_commit(&page, NOW_MS + MAX_MS - 1));
         assert!(
             !recent_posts.need_no_commit(&page, NOW_MS + MAX_MS),
             "another process"
         );
         assert!(
-            !recent_posts.need_no_commit(&[listed(2, "c")], NOW_MS),
+            !recent_posts.need_no_commit(&[listed("2", "c")], NOW_MS),
             "it changed"
         );
         recent_posts.clear();
@@ -129,11 +146,11 @@ mod tests {
     #[test]
     fn a_post_that_a_rescan_showed_changed_is_committed_when_it_changes_back() {
         let mut recent_posts = RecentPosts::default();
-        let page = [listed(2, "b"), listed(1, "a")];
+        let page = [listed("2", "b"), listed("1", "a")];
         recent_posts.remember(&page, &[None, None], NOW_MS);
         recent_posts.invalidate_changed(&page);
         assert!(recent_posts.need_no_commit(&page, NOW_MS));
-        recent_posts.invalidate_changed(&[listed(1, "c")]);
+        recent_posts.invalidate_changed(&[listed("1", "c")]);
         assert!(!recent_posts.need_no_commit(&page, NOW_MS));
         assert!(recent_posts.need_no_commit(&page[..1], NOW_MS));
     }
@@ -141,16 +158,26 @@ mod tests {
     #[test]
     fn a_skipped_post_is_committed_again_when_the_store_accepts_it() {
         let mut recent_posts = RecentPosts::default();
-        let page = [listed(2, "b"), listed(1, "a")];
-        recent_posts.remember(&page, &[None, shown(Some(NOW_MS + 40_000))], NOW_MS);
+        let page = [listed("2", "b"), listed("1", "a")];
+        recent_posts.remember(&page, &[None, Some(NOW_MS + 40_000)], NOW_MS);
         assert!(recent_posts.need_no_commit(&page, NOW_MS + 39_999));
         assert!(!recent_posts.need_no_commit(&page, NOW_MS + 40_000));
         // A worker looks the post up: that is checked now and then, and not with every poll.
         let later_ms = NOW_MS + 50_000;
-        recent_posts.remember(&page, &[None, shown(Some(NOW_MS + 40_000))], later_ms);
+        recent_posts.remember(&page, &[None, Some(NOW_MS + 40_000)], later_ms);
         assert!(recent_posts.need_no_commit(&page, later_ms + MIN_MS - 1));
         assert!(!recent_posts.need_no_commit(&page, later_ms + MIN_MS));
-        recent_posts.remember(&page, &[None, shown(None)], later_ms + MIN_MS);
-        assert!(recent_posts.need_no_commit(&page, later_ms + MAX_MS));
+        recent_posts.remember(&page, &[None, None], later_ms + MIN_MS);
+        assert!(recent_posts.need_no_commit(&page, later_ms + MIN_MS));
+    }
+
+    #[test]
+    fn a_step_of_the_clock_forgets_nothing_and_keeps_nothing_longer() {
+        let mut recent_posts = RecentPosts::default();
+        let page = [listed("1", "a")];
+        recent_posts.remember(&page, &[None], NOW_MS);
+        recent_posts.clock_stepped(-1_200_000);
+        assert!(recent_posts.need_no_commit(&page, NOW_MS - 1_200_000 + MAX_MS - 1));
+        assert!(!recent_posts.need_no_commit(&page, NOW_MS - 1_200_000 + MAX_MS));
     }
 }
