@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use driftline_runtime::now_ms;
+use driftline_runtime::{now_ms, steady_ms};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
@@ -34,7 +34,9 @@ pub struct People {
     /// Takes mail to people.
     pub mail: Arc<dyn MailPort>,
     /// The time, Unix ms.
-    pub clock: fn() -> i64,
+    clock: fn() -> i64,
+    /// A clock that never steps, ms, by which tries are counted.
+    steady_clock: fn() -> i64,
     /// How often addresses and accounts try to log in.
     pub(crate) throttles: Arc<Throttles>,
 }
@@ -155,6 +157,7 @@ impl People {
             },
             mail: Arc::new(NoMail),
             clock: now_ms,
+            steady_clock: steady_ms,
             throttles: Arc::default(),
         }
     }
@@ -164,13 +167,23 @@ impl People {
         (self.clock)()
     }
 
+    /// A time that never steps, ms.
+    pub(crate) fn steady_ms(&self) -> i64 {
+        (self.steady_clock)()
+    }
+
+    /// Lets both clocks be that one, which a test sets.
+    pub fn use_clock(&mut self, clock: fn() -> i64) {
+        (self.clock, self.steady_clock) = (clock, clock);
+    }
+
     /// Counts what any address may do, but not as often as it likes.
     pub(crate) fn count_registration(&self, address: IpAddr) -> Result<(), ApiError> {
         if self.sign_up.without_mail {
             return Ok(());
         }
         let mut registrations = self.throttles.registrations.lock();
-        let counted = registrations.begin(&network(address), self.now_ms());
+        let counted = registrations.begin(&network(address), self.steady_ms());
         counted.map_err(|early| ApiError::TooManyRequests {
             retry_after_s: early.wait_ms.div_euclid(1000) + 1,
         })
@@ -181,7 +194,7 @@ impl People {
     /// Counts a mail to an address, which nobody may fill with ours.
     pub(crate) fn count_mail(&self, mail_key: &str) -> Result<(), TooEarly> {
         let mut mails = self.throttles.mails.lock();
-        mails.begin(&mail_key.to_owned(), self.now_ms())
+        mails.begin(&mail_key.to_owned(), self.steady_ms())
     }
 }
 

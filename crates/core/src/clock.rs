@@ -77,6 +77,21 @@ impl ClockWatch {
     }
 }
 
+/// Whether a stored time of the past was read from a clock that was wrong: it is further ahead than the clocks of
+/// processes that share a store may differ. Both Unix ms.
+pub fn is_ahead(at_ms: i64, now_ms: i64) -> bool {
+    at_ms > now_ms.saturating_add(MAX_SKEW_MS)
+}
+
+/// Whether an answer that was requested at `asked_ms` is older than one of `known_ms`, which a wrong clock may have
+/// dated ahead: then it is not. Unix ms.
+pub fn is_older(asked_ms: i64, known_ms: i64, now_ms: i64) -> bool {
+    asked_ms < known_ms && !is_ahead(known_ms, now_ms)
+}
+
+/// How far the clocks of processes that share a store may differ, ms.
+pub const MAX_SKEW_MS: i64 = 60_000;
+
 /// A smaller difference between the clocks is drift, or a pause between reading one and the other, ms.
 pub const MIN_STEP_MS: i64 = 1_000;
 

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 
 use driftline_core::{answer::Failure, api::Api, quota::QuotaPurpose, social::InstanceInfo};
-use driftline_runtime::{FaultLogs, Weight, now_ms, random};
+use driftline_runtime::{FaultLogs, Weight, now_ms, random, steady_ms};
 use driftline_store::{
     InstanceId, Store, StoreError,
     instance::{self, Instance},
-    instance_info::{self, StoredInstanceInfo},
+    instance_info::{self, MAX_WAIT_MS, StoredInstanceInfo},
 };
 use driftline_upstream::{ClientPurpose, InstanceInquiry};
 use futures_util::{StreamExt as _, stream};
@@ -63,7 +63,7 @@ impl InstanceWatch {
 struct Watcher {
     store: Store,
     access: UpstreamAccess,
-    /// Before which an instance need not be looked at, Unix ms.
+    /// Before which an instance need not be looked at, ms by the process's monotonic clock.
     next_ms: Mutex<HashMap<InstanceId, i64>>,
     faults: FaultLogs<InstanceId>,
 }
@@ -92,7 +92,7 @@ impl Watcher {
                     read.entry(instance.id).or_insert_with(|| instance.clone());
                 }
             }
-            let now = now_ms();
+            let now = steady_ms();
             {
                 let mut next_ms = self.next_ms.lock();
                 next_ms.retain(|id, _| read.contains_key(id));
@@ -106,14 +106,15 @@ impl Watcher {
     }
 
     async fn look_at(&self, instance: Instance) {
-        let next_ms = match self.ask_if_due(&instance).await {
-            Ok(next_ms) => next_ms,
+        let wait_ms = match self.ask_if_due(&instance).await {
+            Ok(next_ms) => next_ms.saturating_sub(now_ms()),
             Err(error) => {
                 // Others tell of a store that is out.
                 tracing::debug!(%error, "an instance was not asked what it is: the store failed");
-                now_ms() + STORE_RETRY_MS
+                STORE_RETRY_MS
             }
         };
+        let next_ms = steady_ms().saturating_add(wait_ms.min(MAX_WAIT_MS));
         self.next_ms.lock().insert(instance.id, next_ms);
     }
 
@@ -127,7 +128,9 @@ impl Watcher {
             .store
             .read(move |tx| instance_info::asks_at_ms(tx, id))
             .await?;
-        if let Some(asks_at_ms) = asks_at_ms.filter(|at_ms| *at_ms > now) {
+        // A clock that was ahead set what is further away.
+        let is_later = |at_ms: &i64| (now + 1..=now + MAX_WAIT_MS).contains(at_ms);
+        if let Some(asks_at_ms) = asks_at_ms.filter(is_later) {
             return Ok(asks_at_ms);
         }
         let claimed = self.store.write(instance::root(id), move |tx| {

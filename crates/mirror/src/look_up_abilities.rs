@@ -1,6 +1,6 @@
 use std::{collections::HashMap, sync::Arc};
 
-use driftline_core::post::PostKind;
+use driftline_core::{clock::is_ahead, post::PostKind};
 use driftline_runtime::now_ms;
 use driftline_store::{
     CredentialKey, Store, StoreError, credential,
@@ -69,14 +69,17 @@ impl LookUpAbilities {
     }
 }
 
-/// How much of its time has passed.
+/// How much of its time has passed: all of it if a clock that was ahead dated it.
 fn age_share(ability: &LookUpAbility, now_ms: i64) -> f64 {
     let valid_ms = if ability.finds {
         PROVEN_MS
     } else {
         DISPROVEN_MS
     };
-    (now_ms - ability.at_ms) as f64 / valid_ms as f64
+    match is_ahead(ability.at_ms, now_ms) {
+        true => 1.0,
+        false => now_ms.saturating_sub(ability.at_ms) as f64 / valid_ms as f64,
+    }
 }
 
 const PROVEN_MS: i64 = 86_400_000;

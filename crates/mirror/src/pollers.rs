@@ -19,7 +19,7 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use driftline_core::timeline::Machine;
-use driftline_runtime::{STORE_RETRY_MS, Weight, now_ms};
+use driftline_runtime::{STORE_RETRY_MS, Weight, now_ms, steady_ms};
 use driftline_store::{SourceId, Store, StoreError, source::Source, source_lease::Lease};
 use parking_lot::Mutex;
 use tokio::{
@@ -240,7 +240,7 @@ impl Shared {
                 let fault = SourceFault::new(SourceFault::STORE, error);
                 self.health.halted(source, fault, None, now);
                 let mut retries = self.retries.lock();
-                retries.failed(source, false, STORE_RETRY_MS, now);
+                retries.failed(source, false, STORE_RETRY_MS, steady_ms());
                 return self.has_failed.notify_one();
             }
             SessionError::Store(_) => "stored",
@@ -252,7 +252,7 @@ impl Shared {
     /// Tries a source again after a while whose row another transaction holds.
     fn is_held_up(&self, source: SourceId) {
         let mut retries = self.retries.lock();
-        retries.failed(source, false, HELD_RETRY_MS, now_ms());
+        retries.failed(source, false, HELD_RETRY_MS, steady_ms());
         self.has_failed.notify_one();
     }
 
@@ -262,7 +262,7 @@ impl Shared {
         self.health.halted(source, fault, weight, now);
         self.retries
             .lock()
-            .failed(source, true, SOURCE_RETRY_MS, now);
+            .failed(source, true, SOURCE_RETRY_MS, steady_ms());
         self.publish_refusals();
         self.has_failed.notify_one();
     }

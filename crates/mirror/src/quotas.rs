@@ -9,7 +9,7 @@ mod quota;
 
 use std::{collections::HashMap, sync::Arc};
 
-use driftline_core::quota::{QuotaLedger, QuotaPurpose};
+use driftline_core::quota::{LedgerAge, QuotaLedger, QuotaPurpose};
 use driftline_runtime::now_ms;
 use driftline_store::{
     CredentialId, Store, StoreError,
@@ -35,6 +35,8 @@ pub struct Quotas {
 struct Known {
     /// The last known ledgers: most answers change nothing in them.
     ledgers: HashMap<(CredentialId, &'static str), QuotaLedger>,
+    /// How old the stored ledgers are, whatever the wall clock does.
+    ages: HashMap<(CredentialId, &'static str), LedgerAge>,
     blocks: Blocks,
 }
 
@@ -85,7 +87,7 @@ impl Quotas {
         let (key, now) = (credential.key(), now_ms());
         let quarantine = Quarantine {
             since_ms: now,
-            until_ms: now.saturating_add(QUARANTINE_MS),
+            until_ms: now.saturating_add(Quarantine::MAX_MS),
             reason: reason.to_owned(),
         };
         self.store
@@ -106,7 +108,6 @@ pub fn capped(mut ledger: QuotaLedger, cap: i64, now_ms: i64) -> QuotaLedger {
 
 /// The scope of the cap on posts read in a month.
 pub const MONTH: &str = "posts a month";
-const QUARANTINE_MS: i64 = 3_600_000;
 
 #[cfg(test)]
 mod tests;

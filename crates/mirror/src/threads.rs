@@ -14,7 +14,7 @@ use driftline_core::{
     thread::{Fetched, connected},
     upstream_id::UpstreamId,
 };
-use driftline_runtime::now_ms;
+use driftline_runtime::{now_ms, steady_ms};
 use driftline_store::{
     InstanceId, SourceId, Store, StoreError, Tx, Viewer,
     credential::Credential,
@@ -94,7 +94,7 @@ struct Shared {
 #[derive(Clone)]
 enum Known {
     Running(watch::Receiver<Option<Fetched>>),
-    /// It ended then, Unix ms, and is not to be sent again before the other time.
+    /// It ended then, and is not to be sent again before the other time: ms by the process's monotonic clock.
     Ended {
         at_ms: i64,
         again_ms: i64,
@@ -158,7 +158,7 @@ impl Threads {
     }
 
     fn join_or_start(&self, request: ThreadRequest, max_age_ms: i64) -> Known {
-        let now = now_ms();
+        let now = steady_ms();
         let mut known = self.shared.known.lock();
         if let Some(found) = known.get(&request)
             && found.serves(now, max_age_ms)
@@ -199,7 +199,7 @@ struct End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        let now = now_ms();
+        let now = steady_ms();
         let (at_ms, pause_ms) = match self.fetched {
             // Nothing was learnt.
             Fetched::NotNow => (i64::MIN, RETRY_MS),

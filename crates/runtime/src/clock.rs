@@ -23,6 +23,12 @@ pub fn read_clocks() -> ClockReading {
     }
 }
 
+/// The monotonic clock, ms since a moment of the process: for waits in memory, which no step of the wall clock may
+/// lengthen.
+pub fn steady_ms() -> i64 {
+    read_clocks().steady_ms
+}
+
 /// A random number for jitter.
 pub fn random() -> u64 {
     RandomState::new().hash_one(0)

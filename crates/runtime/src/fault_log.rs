@@ -48,7 +48,7 @@ impl FaultLog {
         self.failures = 0;
         self.logged.take()?;
         self.logged_at_ms = Some(now_ms);
-        Some(now_ms.saturating_sub(since_ms?))
+        Some(now_ms.saturating_sub(since_ms?).max(0))
     }
 
     /// Since when the operation fails, Unix ms.

@@ -14,7 +14,7 @@ mod store_probe;
 pub mod testing;
 mod unhealthy_source;
 
-pub use clock::{now_ms, random, read_clocks};
+pub use clock::{now_ms, random, read_clocks, steady_ms};
 pub use command_error::CommandError;
 pub use fault_log::{FaultLog, FaultLogs, Weight};
 pub use span::show_ms;

@@ -18,7 +18,7 @@ use std::{ops::RangeInclusive, thread, time::Duration};
 use driftline_db::{Column, DbError, Root, Tx};
 
 use crate::{
-    database_clock::now_sql,
+    database_clock::{is_live_sql, now_sql},
     error::StoreError,
     local_ids::{self, Taken},
     posts::instance,
@@ -170,9 +170,9 @@ pub async fn end_expired(store: &Store) -> Result<u64, StoreError> {
 }
 
 fn end_expired_of_all(tx: &mut Tx<'_>) -> Result<(), DbError> {
-    let now = now_sql(tx.dialect());
+    let is_live = is_live_sql("until_ms", now_sql(tx.dialect()));
     let instances = tx.query(
-        &format!("select distinct instance_id from reservation where until_ms < {now}"),
+        &format!("select distinct instance_id from reservation where not {is_live}"),
         &[],
         |row| row.i64("instance_id"),
     )?;

@@ -83,7 +83,10 @@ pub(crate) async fn log_in<T: Send + 'static>(
     };
     let (account, stored) = app.store.read(find).await?.unzip();
     let (address, now_ms) = (network(address), people.now_ms());
-    if let Err(early) = people.throttles.begin_log_in(&key, &address, now_ms) {
+    if let Err(early) = people
+        .throttles
+        .begin_log_in(&key, &address, people.steady_ms())
+    {
         return Ok(Err(early.into()));
     }
     let verified = people

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use driftline_core::clock::is_ahead;
 use driftline_store::{
     LocalAccountId,
     social::token_family::{TokenFamily, TokenFamilyId},
@@ -147,7 +148,9 @@ impl NativeTokens {
     pub(crate) fn auth(&self, text: &str, now_ms: i64) -> Result<AuthToken, InvalidToken> {
         let claims: AuthClaims = self.decode(AUTH, text, now_ms)?;
         let expires_at_ms = claims.exp.checked_mul(1000).ok_or(InvalidToken)?;
-        if expires_at_ms <= now_ms {
+        // A clock that was ahead gave what lasts for longer than a token may; it can be refreshed.
+        let is_given_ahead = is_ahead(expires_at_ms, now_ms.saturating_add(AUTH_LIFETIME_MS));
+        if expires_at_ms <= now_ms || is_given_ahead {
             return Err(InvalidToken);
         }
         let (account, family) = family_of(&claims.fam).ok_or(InvalidToken)?;
@@ -358,6 +361,8 @@ mod tests {
             (family().account, family().id)
         );
         assert!(tokens.refresh(&nested(&token), later).is_ok());
+        assert_eq!(tokens.auth(&token, NOW_MS - DAY_MS), Err(InvalidToken));
+        assert!(tokens.refresh(&token, NOW_MS - DAY_MS).is_ok());
         let end = NOW_MS + 30 * DAY_MS;
         assert!(tokens.refresh(&token, end - 1000).is_ok());
         assert!(tokens.refresh(&token, end).is_err());

@@ -1,4 +1,4 @@
-//! How often a log-in may be tried. Pure: the time comes as an argument.
+//! How often a log-in may be tried. Pure: the time comes as an argument, by a clock that never steps.
 //!
 //! Tries of one key (an address, an account) are free at first; then each waits twice as long as the one
 //! before, up to a bound, so that nobody is locked out. A try counts as failed until it has succeeded, so

@@ -1,15 +1,25 @@
 use serde::{Deserialize, Serialize};
 
 use super::window::{Unit, Window};
-use crate::{answer::Throttle, timeline::backoff_ms};
+use crate::{
+    answer::Throttle,
+    clock::{ClockReading, MIN_STEP_MS},
+    timeline::backoff_ms,
+};
 
 /// A credential's remaining quota at one upstream, in one scope of its limits.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct QuotaLedger {
     windows: Vec<Window>,
+    /// What the wall clock showed when the ledger was last stored, Unix ms: its times are by that clock.
+    #[serde(default)]
+    as_of_ms: i64,
     /// No request may be sent before this, Unix ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     blocked_until_ms: Option<i64>,
+    /// The cap of another month, which a clock that steps back returns to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    other_cap: Option<Window>,
     /// Consecutive refusals without a `Retry-After` or a reset.
     #[serde(default)]
     refusals: u32,
@@ -53,7 +63,76 @@ pub enum Grant {
     Until(i64),
 }
 
+/// What a process remembers of a ledger that it read or stored, to know how old the ledger is whatever the wall
+/// clock does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LedgerAge {
+    /// The state of the ledger: when it was stored, Unix ms.
+    as_of_ms: i64,
+    /// How old that state was, ms.
+    age_ms: i64,
+    /// What the process's monotonic clock showed then, ms.
+    steady_ms: i64,
+}
+
 impl QuotaLedger {
+    /// Moves the times of a ledger that was read from the store to what the wall clock shows now: windows and blocks
+    /// end as if it had never been set, and last for their length at most. `last` is what this process remembers
+    /// of the ledger; without it, a clock that was set forward counts as time that has passed.
+    ///
+    /// Returns what to remember, which [`QuotaLedger::stored`] replaces once the ledger is stored again.
+    pub fn sync(&mut self, clocks: ClockReading, last: Option<LedgerAge>) -> LedgerAge {
+        let (now_ms, as_of_ms) = (clocks.wall_ms, self.as_of_ms);
+        let shown_ms = now_ms.saturating_sub(as_of_ms);
+        let age_ms = match last {
+            None => shown_ms.max(0),
+            Some(last) => {
+                let passed_ms = clocks.steady_ms.saturating_sub(last.steady_ms).max(0);
+                match last.as_of_ms == as_of_ms {
+                    true => last.age_ms.saturating_add(passed_ms),
+                    // It was stored since then, by this process or another one.
+                    false => shown_ms.clamp(0, passed_ms),
+                }
+            }
+        };
+        let step_ms = match shown_ms.saturating_sub(age_ms) {
+            step_ms if as_of_ms > 0 && step_ms.saturating_abs() > MIN_STEP_MS => step_ms,
+            _ => 0,
+        };
+        self.as_of_ms = now_ms;
+        let moved = |at_ms: i64, max_ms: i64| {
+            let at_ms = at_ms.saturating_add(step_ms);
+            at_ms.min(now_ms.saturating_add(max_ms))
+        };
+        let windows = self.windows.iter_mut();
+        for window in windows.filter(|window| window.unit == Unit::Requests) {
+            let max_ms = window.length_ms.saturating_add(SAME_WINDOW_MS as i64);
+            window.reset_at_ms = moved(window.reset_at_ms, max_ms);
+        }
+        let blocked_until_ms = self.blocked_until_ms;
+        self.blocked_until_ms = blocked_until_ms.map(|until_ms| moved(until_ms, MAX_WAIT_MS));
+        LedgerAge {
+            as_of_ms,
+            age_ms,
+            steady_ms: clocks.steady_ms,
+        }
+    }
+
+    /// Whether it was stored by a clock that showed a later time: then it is stored again after
+    /// [`QuotaLedger::sync`], or each process that begins would count its waits from its own beginning.
+    pub fn is_ahead(&self, now_ms: i64) -> bool {
+        self.as_of_ms > now_ms.saturating_add(MIN_STEP_MS)
+    }
+
+    /// What to remember of a ledger that is stored just after [`QuotaLedger::sync`], at these times.
+    pub fn stored(&self, clocks: ClockReading) -> LedgerAge {
+        LedgerAge {
+            as_of_ms: self.as_of_ms,
+            age_ms: 0,
+            steady_ms: clocks.steady_ms,
+        }
+    }
+
     /// Takes up to `max` requests that read up to `posts` posts each.
     ///
     /// Refreshing leaves to polling the share `polling_share`, 0 to 1, of what the rest of the window
@@ -168,12 +247,18 @@ impl QuotaLedger {
     }
 
     /// Sets a cap on posts read in a period that ends at `ends_at_ms`, Unix ms, and lasts
-    /// `length_ms`. Posts already used of a cap that has not ended stay used.
+    /// `length_ms`. Posts already used of that period stay used, also if a clock that steps has shown
+    /// another period meanwhile.
     pub fn set_cap(&mut self, posts: u32, ends_at_ms: i64, length_ms: i64) {
-        let before = self.cap().copied();
+        let is_it = |cap: &Window| cap.reset_at_ms.abs_diff(ends_at_ms) <= SAME_WINDOW_MS;
+        let last = self.cap().copied();
         self.windows.retain(|window| window.unit != Unit::Posts);
+        let before = match last {
+            Some(last) if !is_it(&last) => self.other_cap.replace(last),
+            last => last,
+        };
         let used = before
-            .filter(|cap| cap.reset_at_ms.abs_diff(ends_at_ms) <= SAME_WINDOW_MS)
+            .filter(is_it)
             .map_or(0, |cap| cap.limit.saturating_sub(cap.remaining));
         let cap = Throttle {
             limit: posts,
@@ -238,6 +323,10 @@ impl QuotaLedger {
         if throttle.reset_at_ms <= now_ms {
             return;
         }
+        let throttle = &Throttle {
+            reset_at_ms: throttle.reset_at_ms.min(now_ms.saturating_add(MAX_WAIT_MS)),
+            ..*throttle
+        };
         if purpose == QuotaPurpose::Refresh {
             self.set_apart(throttle);
         }
@@ -358,4 +447,5 @@ const MAX_WINDOWS: usize = 8;
 const UNDER_WAY: u32 = 64;
 const BASE_WAIT_MS: i64 = 15_000;
 const MIN_WAIT_MS: i64 = 1_000;
+/// The longest block, and the longest window that an answer is believed to report, ms.
 const MAX_WAIT_MS: i64 = 24 * 3_600_000;

@@ -7,5 +7,5 @@
 mod ledger;
 mod window;
 
-pub use ledger::{Grant, QuotaLedger, QuotaPurpose, QuotaView};
+pub use ledger::{Grant, LedgerAge, QuotaLedger, QuotaPurpose, QuotaView};
 pub use window::{Unit, WINDOW_EDGE_MS, Window};

@@ -8,7 +8,7 @@ use super::{
     refresh_history::{EngagementSample, RefreshHistory},
     retry::{CONFIRM_MS, retry_ms},
 };
-use crate::post::Counts;
+use crate::{clock::is_older, post::Counts};
 
 /// How fresh a stored post is, by its answers so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -170,7 +170,7 @@ impl Freshness {
 
     /// Applies the result of a look-up.
     pub fn take(&self, policy: &Policy, result: LookupResult, context: RequestContext) -> Decision {
-        let is_late = context.at_ms < self.refreshed_ms;
+        let is_late = is_older(context.at_ms, self.refreshed_ms, context.now_ms);
         let (mut freshness, outcome) = match result {
             LookupResult::Nothing | LookupResult::Suspect => {
                 let failures = self.failures.saturating_add(1);

@@ -9,7 +9,7 @@ use super::{age_table::AgeTable, freshness::Freshness};
 /// age band.
 pub(super) fn is_worth_notifying(table: &AgeTable, post: &Freshness, now_ms: i64) -> bool {
     let moved = post.counts.total().abs_diff(post.notified.total);
-    if moved == 0 || now_ms.saturating_sub(post.notified.at_ms) < MIN_MS {
+    if moved == 0 || (0..MIN_MS).contains(&now_ms.saturating_sub(post.notified.at_ms)) {
         return false;
     }
     let is_a_tenth = moved.saturating_mul(10) >= post.notified.total.unsigned_abs();

@@ -1,4 +1,5 @@
 //! The ledger of a credential's quotas.
 
+mod clocks;
 mod laws;
 mod ledger;

@@ -8,7 +8,7 @@ use driftline_store::{
     source::{Source, TokenLocation},
 };
 
-/// Sources whose sessions have failed.
+/// Sources whose sessions have failed. Times are by the process's monotonic clock, ms.
 #[derive(Default)]
 pub(super) struct Retries {
     by_source: HashMap<SourceId, Retry>,
@@ -59,7 +59,7 @@ impl Retries {
         refused.map(|(source, _)| *source).collect()
     }
 
-    /// When the first of those that are not due yet is, Unix ms.
+    /// When the first of those that are not due yet is.
     pub(super) fn next_due_ms(&self, now_ms: i64) -> Option<i64> {
         let due = self.by_source.values().map(|retry| retry.due_ms);
         due.filter(|due_ms| *due_ms > now_ms).min()

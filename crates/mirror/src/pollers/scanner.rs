@@ -6,7 +6,7 @@ use driftline_runtime::{
     metrics::{
         SHARING_GIVEN_BACK, SHARING_HELD, SHARING_MEMBERS, SHARING_SHARE, SHARING_TAKEN_OVER,
     },
-    now_ms,
+    now_ms, steady_ms,
 };
 use driftline_store::{
     Root, SourceId,
@@ -92,7 +92,7 @@ pub(super) async fn scan(shared: Arc<Shared>) {
         while let Some(opened) = tasks.try_join_next() {
             log_panic(opened);
         }
-        let now_ms = now_ms();
+        let now_ms = steady_ms();
         let next_ms = shared.retries.lock().next_due_ms(now_ms);
         let wait_ms = next_ms.map_or(MAX_WAIT_MS, |next_ms| next_ms.saturating_sub(now_ms));
         // Without an act, what was due then still is.
@@ -122,7 +122,7 @@ fn log_panic(opened: Result<(), JoinError>) {
 fn act(shared: &Arc<Shared>, view: &View, openings: &Arc<Openings>, tasks: &mut JoinSet<()>) {
     let sources = &view.sources;
     shared.running.stop_obsolete(sources);
-    shared.retries.lock().sync(sources, now_ms());
+    shared.retries.lock().sync(sources, steady_ms());
     retry_refused(shared, view, openings);
     // What is tried again counts in nobody's share, until it works.
     let is_on_trial = |id| shared.retries.lock().is_refused(id) && view.unable.contains(&id);
@@ -155,7 +155,7 @@ fn act(shared: &Arc<Shared>, view: &View, openings: &Arc<Openings>, tasks: &mut 
         let left = left_behind(source, &shared.options.holder);
         let is_free = left.is_some() || view.free.contains(&source.id);
         if ours.contains(&source.id) && is_free {
-            if shared.retries.lock().is_due(source.id, now_ms())
+            if shared.retries.lock().is_due(source.id, steady_ms())
                 && let Some(opening) = openings.begin(source.id)
             {
                 let (shared, source) = (Arc::clone(shared), source.clone());
@@ -180,7 +180,7 @@ fn act(shared: &Arc<Shared>, view: &View, openings: &Arc<Openings>, tasks: &mut 
 /// Sources that were refused and that others read, or that can be read again as far as can be said
 /// without a request.
 fn retry_refused(shared: &Shared, view: &View, openings: &Openings) {
-    let now_ms = now_ms();
+    let now_ms = steady_ms();
     for source in &view.sources {
         let is_due = {
             let retries = shared.retries.lock();

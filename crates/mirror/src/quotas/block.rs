@@ -2,17 +2,20 @@
 
 use std::collections::HashMap;
 
-use driftline_core::quota::{QuotaLedger, QuotaPurpose, Unit, WINDOW_EDGE_MS};
+use driftline_core::{
+    clock::{ClockReading, MIN_STEP_MS},
+    quota::{QuotaLedger, QuotaPurpose, Unit, WINDOW_EDGE_MS},
+};
 use driftline_store::CredentialId;
 
 /// A credential, and the family of endpoints whose limits it counts against.
 pub(super) type Scope = (CredentialId, &'static str);
 
-/// The requests that this process has taken and not sent.
+/// The requests that this process has taken and not sent. Times are by its monotonic clock, ms.
 #[derive(Default)]
 pub(super) struct Blocks {
     blocks: HashMap<(Scope, QuotaPurpose), Block>,
-    /// Where the upstream reports no limits, until when requests are free, Unix ms.
+    /// Where the upstream reports no limits, until when requests are free.
     free_until_ms: HashMap<Scope, i64>,
 }
 
@@ -67,12 +70,16 @@ impl Blocks {
         purpose: QuotaPurpose,
         granted: u32,
         ledger: &QuotaLedger,
-        now_ms: i64,
+        clocks: ClockReading,
     ) -> bool {
+        let now_ms = clocks.steady_ms;
         let ends = ledger.windows().iter().map(|window| window.reset_at_ms);
-        let until_ms = ends.min().unwrap_or(i64::MAX);
+        let until_ms = ends.min().map_or(i64::MAX, |ends_ms| {
+            let left_ms = ends_ms.saturating_sub(clocks.wall_ms);
+            now_ms.saturating_add(left_ms)
+        });
         let block = self.blocks.entry((scope, purpose)).or_default();
-        if block.until_ms != until_ms {
+        if block.until_ms.abs_diff(until_ms) > MIN_STEP_MS.unsigned_abs() {
             *block = Block {
                 until_ms,
                 ..Block::default()

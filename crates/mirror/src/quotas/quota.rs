@@ -1,10 +1,11 @@
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind},
-    quota::{Grant, QuotaLedger, QuotaPurpose, QuotaView, Unit},
+    answer::{AnswerHeaders, Failure, FailureKind, Throttle},
+    clock::MAX_SKEW_MS,
+    quota::{Grant, LedgerAge, QuotaLedger, QuotaPurpose, QuotaView, Unit},
 };
 use driftline_runtime::{
     metrics::{QUOTA_REMAINING, THROTTLED},
-    now_ms, random,
+    now_ms, random, read_clocks, steady_ms,
 };
 use driftline_store::{
     StoreError, Tx,
@@ -13,7 +14,7 @@ use driftline_store::{
 };
 
 use super::{
-    MONTH, Quotas,
+    Known, MONTH, Quotas,
     block::{Scope, block_of},
     capped,
 };
@@ -66,7 +67,7 @@ impl Quota {
             .known
             .lock()
             .blocks
-            .take(scope, purpose, now_ms());
+            .take(scope, purpose, steady_ms());
         if let (Some(is_late), None) = (held, self.credential.monthly_posts) {
             let of_month = None;
             return Ok(Permit::Sent(Charge { of_month, is_late }));
@@ -76,7 +77,7 @@ impl Quota {
             .quotas
             .store
             .write(credential::root(self.credential.key()), move |tx| {
-                quota.take_block(tx, posts, is_held, now_ms())
+                quota.take_block(tx, posts, is_held)
             })
             .await;
         if let Some(is_late) = held
@@ -84,19 +85,19 @@ impl Quota {
         {
             self.hold(is_late);
         }
-        let (grant, ledger, of_month) = taken?;
+        let (grant, (ledger, age), of_month) = taken?;
         let is_late = match (grant, held) {
             (Grant::Until(until_ms), _) => {
-                self.learn(self.scope, ledger);
+                self.learn(self.scope, ledger, age);
                 return Ok(Permit::Until(until_ms));
             }
             (Grant::Requests(_), Some(is_late)) => is_late,
             (Grant::Requests(granted), None) => {
                 let blocks = &mut self.quotas.known.lock().blocks;
-                blocks.add(scope, purpose, granted - 1, &ledger, now_ms())
+                blocks.add(scope, purpose, granted - 1, &ledger, read_clocks())
             }
         };
-        self.learn(self.scope, ledger);
+        self.learn(self.scope, ledger, age);
         Ok(Permit::Sent(Charge { of_month, is_late }))
     }
 
@@ -107,11 +108,13 @@ impl Quota {
         tx: &mut Tx<'_>,
         posts: u32,
         is_held: bool,
-        now_ms: i64,
-    ) -> Result<(Grant, QuotaLedger, Option<Charged>), StoreError> {
+    ) -> Result<(Grant, Synced, Option<Charged>), StoreError> {
         let (key, scope, purpose) = (self.credential.key(), self.scope, self.purpose);
         let share = self.quotas.polling_share;
-        let mut ledger = quota::load(tx, key, scope)?;
+        let (mut ledger, clocks) = (quota::load(tx, key, scope)?, read_clocks());
+        let now_ms = clocks.wall_ms;
+        let is_ahead = ledger.is_ahead(now_ms);
+        let age = ledger.sync(clocks, self.age(scope));
         let mut month = match self.credential.monthly_posts {
             Some(cap) => Some(capped(quota::load(tx, key, MONTH)?, cap, now_ms)),
             None => None,
@@ -119,7 +122,7 @@ impl Quota {
         if let Some(month) = &month {
             let ahead = month.clone().take(1, posts, purpose, share, now_ms);
             if let Grant::Until(_) = ahead {
-                return Ok((ahead, ledger, None));
+                return Ok((ahead, (ledger, age), None));
             }
         }
         // Under a cap, requests are taken one by one: a block would charge posts that are not read.
@@ -132,10 +135,16 @@ impl Quota {
         } else {
             ledger.take(max, posts, purpose, share, now_ms)
         };
-        if let Grant::Until(_) = grant {
-            return Ok((grant, ledger, None));
+        if let Grant::Until(_) = grant
+            && !is_ahead
+        {
+            return Ok((grant, (ledger, age), None));
         }
         quota::store(tx, key, scope, &ledger)?;
+        let age = ledger.stored(clocks);
+        if let Grant::Until(_) = grant {
+            return Ok((grant, (ledger, age), None));
+        }
         let mut charged = None;
         if let Some(month) = &mut month {
             month.take(1, posts, purpose, share, now_ms);
@@ -145,7 +154,7 @@ impl Quota {
                 ends_at_ms: cap.reset_at_ms,
             });
         }
-        Ok((grant, ledger, charged))
+        Ok((grant, (ledger, age), charged))
     }
 
     /// Puts a taken request back that was not sent. The next call of [`Quota::take`] gets it until its
@@ -161,7 +170,7 @@ impl Quota {
     fn hold(&self, is_late: bool) {
         let (scope, purpose) = (self.scope(), self.purpose);
         let blocks = &mut self.quotas.known.lock().blocks;
-        blocks.put_back(scope, purpose, is_late, now_ms());
+        blocks.put_back(scope, purpose, is_late, steady_ms());
     }
 
     /// Settles the charge of a request against the posts that it read.
@@ -173,7 +182,7 @@ impl Quota {
         else {
             return Ok(());
         };
-        self.change(MONTH, move |ledger| {
+        self.change(MONTH, move |ledger, _| {
             // A charge to a past month was not taken from this one.
             if ledger
                 .cap()
@@ -197,23 +206,28 @@ impl Quota {
         headers: &AnswerHeaders,
     ) -> Result<(), StoreError> {
         self.settle(charge, read).await?;
-        let (now, throttle, purpose) = (now_ms(), headers.throttle, self.purpose);
+        let (now, purpose) = (now_ms(), self.purpose);
+        let throttle = headers.throttle.map(|throttle| Throttle {
+            reset_at_ms: throttle.reset_at_ms.saturating_add(step_ms(headers, now)),
+            ..throttle
+        });
         {
             let mut known = self.quotas.known.lock();
-            let ledger = known.ledgers.get(&self.scope());
+            let ledger = self.current(&known);
+            let ledger = ledger.as_ref();
             let is_news =
                 ledger.is_none_or(|ledger| ledger.is_news(purpose, throttle.as_ref(), now));
             let is_unlimited = throttle.is_none()
                 && self.credential.monthly_posts.is_none()
                 && ledger.is_some_and(|ledger| ledger.windows().is_empty());
             if is_unlimited {
-                known.blocks.free(self.scope(), now);
+                known.blocks.free(self.scope(), steady_ms());
             }
             if !is_news {
                 return Ok(());
             }
         }
-        self.change(self.scope, move |ledger| {
+        self.change(self.scope, move |ledger, now| {
             ledger.answered(purpose, throttle.as_ref(), now);
         })
         .await
@@ -226,7 +240,7 @@ impl Quota {
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
     pub async fn failed(&self, charge: Charge, failure: &Failure) -> Result<(), StoreError> {
-        let (now, purpose, throttle) = (now_ms(), self.purpose, failure.throttle);
+        let (purpose, throttle) = (self.purpose, failure.throttle);
         if !may_have_read(purpose, failure.kind) {
             self.settle(charge, 0).await?;
         }
@@ -235,7 +249,7 @@ impl Quota {
                 THROTTLED.with([self.credential.name.clone()]).increment(1);
                 let retry_after_ms = failure.retry_after_ms;
                 self.quotas.known.lock().blocks.clear(self.scope());
-                self.change(self.scope, move |ledger| {
+                self.change(self.scope, move |ledger, now| {
                     ledger.refused(purpose, throttle.as_ref(), retry_after_ms, random(), now);
                 })
                 .await
@@ -247,7 +261,7 @@ impl Quota {
                 quotas.quarantine(credential, &failure.message).await
             }
             _ => {
-                self.change(self.scope, move |ledger| match &throttle {
+                self.change(self.scope, move |ledger, now| match &throttle {
                     Some(throttle) => ledger.answered(purpose, Some(throttle), now),
                     // The request is no longer in flight.
                     None => ledger.unanswered(),
@@ -260,32 +274,47 @@ impl Quota {
     /// What is left for reading a timeline, as far as this process knows.
     pub fn view(&self) -> QuotaView {
         let known = self.quotas.known.lock();
-        let ledger = known.ledgers.get(&self.scope());
+        let ledger = self.current(&known);
         ledger.map_or_else(QuotaView::default, |ledger| ledger.view(now_ms()))
+    }
+
+    /// The last known ledger, its times by the wall clock as it is now.
+    fn current(&self, known: &Known) -> Option<QuotaLedger> {
+        let mut ledger = known.ledgers.get(&self.scope())?.clone();
+        let age = known.ages.get(&self.scope()).copied();
+        ledger.sync(read_clocks(), age);
+        Some(ledger)
+    }
+
+    fn age(&self, scope: &'static str) -> Option<LedgerAge> {
+        let known = self.quotas.known.lock();
+        known.ages.get(&(self.credential.id, scope)).copied()
     }
 
     pub(super) async fn change(
         &self,
         scope: &'static str,
-        mut change: impl FnMut(&mut QuotaLedger) + Send + 'static,
+        mut change: impl FnMut(&mut QuotaLedger, i64) + Send + 'static,
     ) -> Result<(), StoreError> {
-        let key = self.credential.key();
-        let ledger = self
+        let (key, quota) = (self.credential.key(), self.clone());
+        let (ledger, age) = self
             .quotas
             .store
             .write(credential::root(key), move |tx| {
-                let mut ledger = quota::load(tx, key, scope)?;
-                change(&mut ledger);
+                let (mut ledger, clocks) = (quota::load(tx, key, scope)?, read_clocks());
+                ledger.sync(clocks, quota.age(scope));
+                change(&mut ledger, clocks.wall_ms);
                 quota::store(tx, key, scope, &ledger)?;
-                Ok::<_, StoreError>(ledger)
+                let age = ledger.stored(clocks);
+                Ok::<_, StoreError>((ledger, age))
             })
             .await?;
-        self.learn(scope, ledger);
+        self.learn(scope, ledger, age);
         Ok(())
     }
 
     /// Exports and remembers a ledger, unless a newer one is known.
-    fn learn(&self, scope: &'static str, ledger: QuotaLedger) {
+    fn learn(&self, scope: &'static str, ledger: QuotaLedger, age: LedgerAge) {
         for window in ledger.windows().iter().filter(|w| w.unit == Unit::Requests) {
             QUOTA_REMAINING
                 .with([self.credential.name.clone(), scope.to_owned()])
@@ -296,11 +325,24 @@ impl Quota {
         let last = last.or_default();
         if ledger.granted() >= last.granted() {
             *last = ledger;
+            known.ages.insert((self.credential.id, scope), age);
         }
     }
 
     fn scope(&self) -> Scope {
         (self.credential.id, self.scope)
+    }
+}
+
+/// A ledger that was read, and how old what is stored of it is.
+type Synced = (QuotaLedger, LedgerAge);
+
+/// How far the wall clock was set since the answer was received, ms: by it the end of its window was computed.
+fn step_ms(headers: &AnswerHeaders, now_ms: i64) -> i64 {
+    let passed_ms = now_ms.saturating_sub(headers.received_at_ms);
+    match (0..=MAX_SKEW_MS).contains(&passed_ms) || headers.received_at_ms == 0 {
+        true => 0,
+        false => passed_ms,
     }
 }
 

@@ -149,7 +149,7 @@ async fn a_late_request_that_is_put_back_is_held_until_its_window_ends() {
         reset_at_ms: ends_ms,
     };
     let quota = world.quota(QuotaPurpose::Poll);
-    let changed = quota.change(SCOPE, move |ledger| {
+    let changed = quota.change(SCOPE, move |ledger, _| {
         ledger.answered(QuotaPurpose::Refresh, Some(&throttle), now_ms());
     });
     changed.await.unwrap();

@@ -6,7 +6,7 @@ use driftline_core::{
     refresh::may_blame_posts,
     upstream_id::UpstreamId,
 };
-use driftline_runtime::now_ms;
+use driftline_runtime::steady_ms;
 use driftline_store::{
     Root, StoreError,
     instance::{has_batch_look_up, set_batch_look_up},
@@ -68,7 +68,7 @@ impl Worker {
                 .read(move |tx| has_batch_look_up(tx, instance))
                 .await?;
             if known.is_some() {
-                self.batch.checked(known, now_ms());
+                self.batch.checked(known, steady_ms());
             }
         }
         Ok(())
@@ -84,7 +84,7 @@ impl Worker {
         charge: Charge,
     ) -> Result<Result<Charge, i64>, StoreError> {
         let due = claim.posts.first();
-        let Some(due) = due.filter(|_| self.batch.is_check_due(now_ms())) else {
+        let Some(due) = due.filter(|_| self.batch.is_check_due(steady_ms())) else {
             return Ok(Ok(charge));
         };
         let id = UpstreamId::from(due.upstream_id.as_str());
@@ -96,7 +96,7 @@ impl Worker {
         });
         // Without a result the post may be gone, hidden or at fault: the next check uses another.
         let known = found.as_ref().ok().copied().flatten();
-        self.batch.checked(known, now_ms());
+        self.batch.checked(known, steady_ms());
         match found {
             Ok(_) => lookup_client.quota.settle(charge, 1).await?,
             Err(failure) => {

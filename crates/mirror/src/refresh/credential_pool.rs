@@ -243,7 +243,7 @@ fn lookup_client(
     if credential
         .quarantine
         .as_ref()
-        .is_some_and(|rest| rest.until_ms > now)
+        .is_some_and(|rest| rest.lasts(now))
     {
         return None;
     }

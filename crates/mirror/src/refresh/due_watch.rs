@@ -6,8 +6,13 @@ use std::{
     time::Duration,
 };
 
-use driftline_runtime::{FaultLog, Weight, now_ms};
-use driftline_store::{InstanceId, refresh::due_by};
+use driftline_core::clock::{ClockWatch, MAX_SKEW_MS};
+use driftline_runtime::{FaultLog, Weight, now_ms, read_clocks};
+use driftline_store::{
+    InstanceId, StoreError, Tx, instance,
+    refresh::{correct_times_ahead, due_by, has_times_ahead},
+    source,
+};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -79,7 +84,9 @@ impl Drop for Asleep<'_> {
 pub(super) async fn look(shared: Arc<Shared>) {
     let mut stop = shared.stopped();
     let mut fault = FaultLog::default();
+    let mut times = TimesAhead::new();
     while !*stop.borrow() {
+        times.correct(&shared).await;
         let asleep: Vec<InstanceId> = shared.due_watch.asleep.lock().keys().copied().collect();
         let with_shards = asleep.into_iter().map(|id| (id, shared.shards(id)));
         let asleep: Vec<_> = with_shards
@@ -112,7 +119,58 @@ pub(super) async fn look(shared: Arc<Shared>) {
     }
 }
 
+/// Corrects due times that a wrong clock set, of this process or another one.
+struct TimesAhead {
+    clocks: ClockWatch,
+    /// When to look for what other processes have set, ms by the process's monotonic clock.
+    look_ms: i64,
+}
+
+impl TimesAhead {
+    fn new() -> Self {
+        let reading = read_clocks();
+        Self {
+            clocks: ClockWatch::new(reading),
+            look_ms: reading.steady_ms,
+        }
+    }
+
+    /// Corrects them if the clock was set since the last call, and about hourly if another process's was ahead.
+    async fn correct(&mut self, shared: &Shared) {
+        let reading = read_clocks();
+        let has_step = self.clocks.step_ms(reading).saturating_abs() > MAX_SKEW_MS;
+        if !has_step && reading.steady_ms < self.look_ms {
+            return;
+        }
+        match correct_times_ahead_of_all(shared, has_step).await {
+            Ok(()) => self.look_ms = reading.steady_ms.saturating_add(TIMES_EVERY_MS),
+            Err(error) => {
+                shared.access.store_fault.failed(&error);
+                self.look_ms = reading.steady_ms.saturating_add(TIMES_RETRY_MS);
+            }
+        }
+    }
+}
+
+async fn correct_times_ahead_of_all(shared: &Shared, has_step: bool) -> Result<(), StoreError> {
+    let now = now_ms();
+    let ahead = shared.store.read(move |tx| has_times_ahead(tx, now));
+    if !has_step && !ahead.await? {
+        return Ok(());
+    }
+    for instance in shared.store.read(source::instances).await? {
+        let (id, mut above) = (instance.id, Some(i64::MIN));
+        while let Some(from) = above {
+            let correct = move |tx: &mut Tx<'_>| correct_times_ahead(tx, id, from, now_ms());
+            above = shared.store.write(instance::root(id), correct).await?;
+        }
+    }
+    Ok(())
+}
+
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+const TIMES_EVERY_MS: i64 = 3_600_000;
+const TIMES_RETRY_MS: i64 = 10_000;
 /// Beyond the next look.
 const AHEAD_MS: i64 = 2_000;
 /// Workers that nobody wakes look for themselves.

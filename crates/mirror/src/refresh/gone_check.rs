@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn soon() -> Deadlines {
-        let over_ms = now_ms() + 60_000;
+        let over_ms = driftline_runtime::steady_ms() + 60_000;
         Deadlines {
             last_ms: over_ms,
             over_ms,

@@ -7,7 +7,7 @@ use driftline_core::{
     refresh::{Bisection, Blame, LookupOutcome, may_blame_posts},
     upstream_id::UpstreamId,
 };
-use driftline_runtime::now_ms;
+use driftline_runtime::{now_ms, steady_ms};
 use driftline_store::{
     StoreError,
     refresh::{AnsweredLookup, DuePost, LookupAnswer, LookupTarget},
@@ -31,9 +31,9 @@ pub(super) struct LookupAnswers {
 /// The deadlines of a look-up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadlines {
-    /// No request is sent after this, Unix ms.
+    /// No request is sent after this, ms by the process's monotonic clock.
     pub(super) last_ms: i64,
-    /// No answer is waited for after this, Unix ms.
+    /// No answer is waited for after this, likewise.
     pub(super) over_ms: i64,
 }
 
@@ -41,13 +41,13 @@ impl Deadlines {
     /// The timeout of one request: some time is left to find out which post of the request causes a
     /// timeout.
     pub(super) fn timeout(self) -> Duration {
-        let left_ms = self.over_ms.saturating_sub(now_ms()).max(0) * 3 / 5;
+        let left_ms = self.over_ms.saturating_sub(steady_ms()).max(0) * 3 / 5;
         Duration::from_millis(left_ms.unsigned_abs())
     }
 
     /// Whether no more requests may be sent.
     pub(super) fn have_passed(self) -> bool {
-        now_ms() >= self.last_ms
+        steady_ms() >= self.last_ms
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn posts_per_ms(shared: &Shared, instance: &Instance) -> Result
     let now = now_ms();
     credentials.retain(|credential| {
         let rest = credential.quarantine.as_ref();
-        rest.is_none_or(|rest| rest.until_ms <= now)
+        rest.is_none_or(|rest| !rest.lasts(now))
     });
     let posts = credentials.iter().map(|credential| {
         let pace_of = |scope, unit| {

@@ -55,7 +55,7 @@ impl RefreshStats {
 
     /// Whether the schedule is to be counted, so that metrics are not long out of date.
     pub(crate) fn is_count_due(&self, now_ms: i64) -> bool {
-        now_ms >= self.count_at_ms
+        now_ms >= self.count_at_ms || self.count_at_ms > now_ms.saturating_add(SHARED_EVERY_MS)
     }
 
     /// The schedule was counted, with those of other instances, which took so long.
@@ -69,7 +69,7 @@ impl RefreshStats {
 
     /// The observation, if it is due to be shared. If sharing fails, the caller adds it back.
     pub(crate) fn observation_to_share(&mut self, now_ms: i64) -> Option<RefreshObservation> {
-        if now_ms.saturating_sub(self.shared_at_ms) < SHARED_EVERY_MS {
+        if (0..SHARED_EVERY_MS).contains(&now_ms.saturating_sub(self.shared_at_ms)) {
             return None;
         }
         self.shared_at_ms = now_ms;

@@ -13,7 +13,7 @@ use driftline_core::{
     refresh::BatchRule,
     timeline::backoff_ms,
 };
-use driftline_runtime::{Weight, now_ms, random, show_ms};
+use driftline_runtime::{Weight, now_ms, random, show_ms, steady_ms};
 use driftline_store::{
     StoreError,
     instance::Instance,
@@ -75,7 +75,7 @@ pub(super) struct Worker {
     pub(super) batch: BatchAbility,
     /// Failures of the upstream in a row.
     failures: u32,
-    /// The end of the pause after a failure, Unix ms.
+    /// The end of the pause after a failure, ms by the process's monotonic clock.
     paused_until_ms: i64,
 }
 
@@ -125,9 +125,9 @@ impl Worker {
                 Err(_) => now_ms() + STORE_PAUSE_MS,
             };
             // New credentials are noticed within a second, except during a pause.
-            let now = now_ms();
-            let max_ms = MAX_WAIT_MS.max(self.paused_until_ms.saturating_sub(now));
-            let wait_ms = until_ms.saturating_sub(now).clamp(1, max_ms);
+            let pause_ms = self.paused_until_ms.saturating_sub(steady_ms());
+            let wait_ms = until_ms.saturating_sub(now_ms());
+            let wait_ms = wait_ms.clamp(1, MAX_WAIT_MS.max(pause_ms));
             let wait = Duration::from_millis(wait_ms.unsigned_abs());
             tokio::select! {
                 _ = stop.changed() => {}
@@ -400,7 +400,7 @@ impl Worker {
             let time = self.shared.options.lease.mul_f64(share);
             i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
         };
-        let now = now_ms();
+        let now = steady_ms();
         Deadlines {
             last_ms: now.saturating_add(time_ms(FIRST_SHARE)),
             over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
@@ -444,8 +444,9 @@ impl Worker {
         }
         self.failures = self.failures.saturating_add(1);
         let pause_ms = backoff_ms(FAILURE_PAUSE_MS, self.failures, random());
-        self.paused_until_ms = now_ms() + pause_ms.min(MAX_PAUSE_MS);
-        self.paused_until_ms
+        let pause_ms = pause_ms.min(MAX_PAUSE_MS);
+        self.paused_until_ms = steady_ms() + pause_ms;
+        now_ms() + pause_ms
     }
 }
 

@@ -72,7 +72,8 @@ impl Seen {
 
     fn live(&self) -> impl Iterator<Item = &MemberRow> {
         let now_ms = self.now_ms;
-        let live = move |member: &&MemberRow| member.lease_until_ms > now_ms;
+        let live =
+            move |member: &&MemberRow| database_clock::is_live(member.lease_until_ms, now_ms);
         self.members.iter().filter(live)
     }
 }
@@ -129,7 +130,8 @@ impl View {
             }
             let id = source.id;
             let holding = source.holding.as_ref();
-            let holding = holding.filter(|holding| holding.until_ms > seen.now_ms);
+            let is_live = |until_ms| database_clock::is_live(until_ms, seen.now_ms);
+            let holding = holding.filter(|holding| is_live(holding.until_ms));
             let holder = holding.map(|holding| holding.holder.clone());
             if let Some(holding) = holding
                 && !members.iter().any(|member| member.name == holding.holder)

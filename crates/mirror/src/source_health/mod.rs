@@ -198,9 +198,11 @@ impl SourceHealth {
         self.change(source, |record| record.idles(now_ms));
     }
 
-    /// Exports the health as metrics.
+    /// Exports the health as metrics. To be called every second: a clock that was set back since would otherwise
+    /// hide what stands still.
     pub(crate) fn show(&self, now_ms: i64) {
-        for record in self.0.lock().values() {
+        for record in self.0.lock().values_mut() {
+            record.clamp(now_ms);
             let is_stalled = record.stalled(now_ms).is_some();
             record.show(record.fault.is_some() || is_stalled, is_stalled);
         }
@@ -239,6 +241,21 @@ impl Record {
         self.fault = None;
         if let Some(failed_ms) = self.log.succeeded(now_ms) {
             tracing::warn!(source = %self.name, "is read again, after {}", show_ms(failed_ms));
+        }
+    }
+
+    /// Lets no time lie ahead of now, Unix ms.
+    fn clamp(&mut self, now_ms: i64) {
+        let fault_since_ms = self.fault.as_mut().map(|fault| &mut fault.since_ms);
+        let times = [
+            Some(&mut self.idle_since_ms),
+            Some(&mut self.busy_since_ms),
+            Some(&mut self.succeeded_at_ms),
+            Some(&mut self.stored_at_ms),
+            fault_since_ms,
+        ];
+        for at_ms in times.into_iter().flatten().flatten() {
+            *at_ms = now_ms.min(*at_ms);
         }
     }
 
@@ -323,6 +340,19 @@ mod tests {
         health.watch(&[], 9_200_000);
         assert_eq!(health.stalled_sources(10_000_000), []);
         assert_eq!(health.fault(ID), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_hides_no_stall() {
+        let health = SourceHealth::default();
+        health.watch(&[(ID, "a")], 7_200_000);
+        health.show(1_000);
+        assert_eq!(health.stalled_sources(15_999), []);
+        assert_eq!(health.stalled_sources(16_000).len(), 1);
+        health.begun(ID);
+        health.step_begins(ID, 7_200_000);
+        health.show(1_000);
+        assert_eq!(health.stalled_sources(181_000).len(), 1);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use driftline_core::{
     api::Api,
     quota::{Grant, QuotaLedger, QuotaPurpose},
 };
-use driftline_runtime::{CommandError, now_ms};
+use driftline_runtime::{CommandError, now_ms, read_clocks};
 use driftline_store::{
     Owner, Store, StoreError, Tx, Viewer,
     credential::{self, Credential, NewCredential},
@@ -142,7 +142,7 @@ pub(super) async fn list(
     _: ListCredentials,
 ) -> Result<Vec<CredentialRow>, CommandError> {
     let viewer = host.viewer;
-    let (credentials, instances, ledgers) = host
+    let (credentials, instances, mut ledgers) = host
         .store
         .read(move |tx| {
             let mut instances = HashMap::new();
@@ -154,6 +154,9 @@ pub(super) async fn list(
         })
         .await?;
     let now = now_ms();
+    for (.., ledger) in &mut ledgers {
+        ledger.sync(read_clocks(), None);
+    }
     let rows = credentials.iter().map(|credential| {
         let of = instances.get(&credential.instance);
         let own = ledgers.iter().filter(|(id, ..)| *id == credential.id);
@@ -161,7 +164,7 @@ pub(super) async fn list(
         let rest = credential
             .quarantine
             .as_ref()
-            .filter(|rest| rest.until_ms > now)
+            .filter(|rest| rest.lasts(now))
             .map(|rest| (rest.reason.clone(), rest.until_ms));
         let month = own.iter().find(|(scope, _)| *scope == MONTH);
         let batch = of.map_or(1, |(of, has_batch)| look_ups(of.api, *has_batch).1);

@@ -2,7 +2,7 @@
 
 use driftline_core::quota::{Grant, QuotaLedger, QuotaPurpose, Unit};
 use driftline_mirror::tracked_posts;
-use driftline_runtime::{CommandError, now_ms};
+use driftline_runtime::{CommandError, now_ms, read_clocks};
 use driftline_store::{
     Owner, StoreError,
     credential::{self, Credential},
@@ -69,12 +69,13 @@ struct State {
 impl State {
     fn of(credential: &Credential, mut ledger: QuotaLedger, share: f64, now_ms: i64) -> State {
         let quarantine = credential.quarantine.as_ref();
-        if let Some(rest) = quarantine.filter(|rest| rest.until_ms > now_ms) {
+        if let Some(rest) = quarantine.filter(|rest| rest.lasts(now_ms)) {
             return State {
                 per_s: None,
                 until: Some((rest.until_ms, rest.reason.clone())),
             };
         }
+        ledger.sync(read_clocks(), None);
         let requests = ledger.windows().iter();
         let requests =
             requests.filter(|window| window.unit == Unit::Requests && !window.pages_only);

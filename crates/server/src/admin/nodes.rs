@@ -80,13 +80,13 @@ fn rows(tx: &mut Tx<'_>) -> Result<Vec<NodeRow>, StoreError> {
     let now_ms = database_clock::now_ms(tx)?;
     let mut held: HashMap<String, u64> = HashMap::new();
     for holding in sources.into_iter().filter_map(|source| source.holding) {
-        if holding.until_ms > now_ms {
+        if database_clock::is_live(holding.until_ms, now_ms) {
             *held.entry(holding.holder).or_default() += 1;
         }
     }
     let rows = members.into_iter().map(|member| {
         let sources = held.get(&member.name).copied().unwrap_or(0);
-        let is_live = member.lease_until_ms > now_ms;
+        let is_live = database_clock::is_live(member.lease_until_ms, now_ms);
         NodeRow {
             state: state(&member, is_live, sources),
             share: member.share,

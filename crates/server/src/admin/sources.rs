@@ -297,7 +297,8 @@ pub(super) fn reader(
     database_ms: i64,
 ) -> Reader {
     let holding = source.holding.as_ref();
-    let is_held = holding.is_some_and(|holding| holding.until_ms > database_ms);
+    let is_held =
+        holding.is_some_and(|holding| database_clock::is_live(holding.until_ms, database_ms));
     let ours = health.filter(|health| health.is_read(source.id).is_some());
     let fault = match ours {
         Some(health) => health

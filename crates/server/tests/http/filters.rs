@@ -28,7 +28,7 @@ fn matched(status: &Value) -> Vec<(&str, &Value)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_say_on_the_way_out_what_they_match() {
     let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     let mut feed = world.feed("feed").await;
     let with = |id, text: &str| Status {
         content: format!("<p>{text}</p>"),
@@ -210,7 +210,7 @@ async fn filters_say_on_the_way_out_what_they_match() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_keyword_is_a_filter_of_version_1() {
     let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     let mut feed = world.feed("feed").await;
     feed.poll(&[status(1)]).await;
     let (ann, ben) = (

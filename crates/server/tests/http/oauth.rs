@@ -331,7 +331,7 @@ async fn a_verifier_without_a_challenge_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_expires_after_ten_minutes() {
     let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     world.account("ann").await;
     let (app, code) = with_code(&world, &[]).await;
     crate::people::pass(now_ms, 600_000);
@@ -391,7 +391,7 @@ async fn a_token_is_revoked_by_its_own_app_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_passphrases_wait_longer_each_time_and_nobody_is_locked_out() {
     let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     world.account("ann").await;
     let app = world.app("toot", OOB, "read").await;
     let body = |who: &str, passphrase: &str| {

@@ -136,7 +136,7 @@ async fn a_mail_is_sent_again_but_not_often_and_not_to_anybody() {
     let (clock, now_ms) = test_clock!();
     let (world, mailbox) = people_world(|app| {
         app.people.sign_up.mode = SignUpMode::Open;
-        app.people.clock = clock;
+        app.people.use_clock(clock);
     })
     .await;
     world.account("ann").await;
@@ -182,7 +182,7 @@ async fn a_link_is_void_after_a_week() {
     let (clock, now_ms) = test_clock!();
     let (world, mailbox) = people_world(|app| {
         app.people.sign_up.mode = SignUpMode::Open;
-        app.people.clock = clock;
+        app.people.use_clock(clock);
     })
     .await;
     let mut browser = world.browser();

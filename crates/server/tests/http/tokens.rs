@@ -45,7 +45,7 @@ async fn works(world: &World, token: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_in_gives_tokens_with_the_payloads_of_the_model() {
     let (clock, _) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     let ann = world.account("ann").await;
     for who in ["ann", "ANN", "@ann", "ann@mail.example", "Ann@Mail.example"] {
         let token = log_in(&world, who).await;
@@ -93,7 +93,7 @@ async fn who_is_unknown_and_what_is_wrong_look_alike() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_refreshed_also_after_its_quarter_of_an_hour() {
     let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     world.account("ann").await;
     let first = log_in(&world, "ann").await;
     pass(now_ms, AUTH_LIFETIME_MS - 1);
@@ -111,7 +111,7 @@ async fn a_token_is_refreshed_also_after_its_quarter_of_an_hour() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_used_refresh_token_ends_the_log_in_but_for_a_lost_answer() {
     let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     world.account("ann").await;
     let first = log_in(&world, "ann").await;
     let lost = refreshed(&world, &first).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_used_refresh_token_ends_the_log_in_but_for_a_lost_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_in_ends_after_thirty_days_however_often_it_is_refreshed() {
     let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.clock = clock).await;
+    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     world.account("ann").await;
     let mut token = log_in(&world, "ann").await;
     for _ in 1..30 {

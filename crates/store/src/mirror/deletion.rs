@@ -1,6 +1,6 @@
 //! Tombstones: deleted posts are kept, but no longer shown.
 
-use driftline_core::upstream_id::UpstreamId;
+use driftline_core::{clock::is_older, upstream_id::UpstreamId};
 use driftline_db::Tx;
 
 use crate::{
@@ -42,7 +42,7 @@ pub(crate) fn take_in(
     };
     if !known.is_gone() {
         // A newer answer showed it alive.
-        if known.read_at_ms > gone.asked_at_ms {
+        if is_older(gone.asked_at_ms, known.read_at_ms, gone.now_ms) {
             return Ok(0);
         }
         if gone.keep {

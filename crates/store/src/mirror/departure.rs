@@ -57,10 +57,10 @@ pub(crate) fn live_later<'r>(
 ) -> Result<PendingLive<'r>, DbError> {
     let (low, high) = (low.as_str(), high.as_str());
     tx.query_later(
-        "select id, position, post_id, absent_at_ms from entry
+        &format!("select id, position, post_id, absent_at_ms from entry
          where source_id = $1 and instance_id = $6 and position >= $2 and position < $3
-             and not gone and (not streamed or arrived_at_ms < $4)
-         order by position desc limit $5",
+             and not gone and (not streamed or arrived_at_ms < $4 or arrived_at_ms > $4 + {ANSWERED_WITHIN_MS})
+         order by position desc limit $5"),
         &[
             &source.id(),
             &low,
@@ -120,8 +120,13 @@ pub(crate) fn take_in(
         let since_ms = entry.since_ms;
         since_ms.is_some_and(|since_ms| asked_at_ms >= since_ms.saturating_add(CONFIRM_AFTER_MS))
     };
+    // A clock that was ahead saw some first: they are seen first now.
+    let is_first = |entry: &AbsentEntry| {
+        let ahead_ms = asked_at_ms.saturating_add(ANSWERED_WITHIN_MS);
+        entry.since_ms.is_none_or(|since_ms| since_ms > ahead_ms)
+    };
     let (left, suspects): (Vec<_>, Vec<_>) = absent.into_iter().partition(is_confirmed);
-    let first = suspects.iter().filter(|entry| entry.since_ms.is_none());
+    let first = suspects.iter().filter(|entry| is_first(entry));
     tx.execute_many_later(
         "update entry set absent_at_ms = $2 from {rows as r(id)}
          where entry.source_id = $1 and entry.instance_id = $3 and entry.id = r.id",
@@ -237,3 +242,5 @@ pub fn left(
 const MAX_ABSENT: i64 = 1000;
 /// A second page proves that a post is not listed only if it was requested so much later, ms.
 const CONFIRM_AFTER_MS: i64 = 60_000;
+/// A page is committed so soon after its request, ms: what is dated later is so by a clock that was ahead.
+const ANSWERED_WITHIN_MS: i64 = 600_000;

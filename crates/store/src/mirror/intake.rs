@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::{
+    clock::is_older,
     post::{Author, Post, Visibility},
     refresh::{Due, Freshness, Policy},
 };
@@ -375,7 +376,8 @@ impl<'a> Intake<'_, 'a> {
     /// Replaces the stored version if the observation's is newer: the newest answer wins. A post that
     /// returns takes the ID of its new entry, or a new one of its own, in the public timeline.
     fn refresh(&mut self, observation: &'a PostObservation<'a>, new_entry: Option<i64>) {
-        let asked_at_ms = self.context.asked_at_ms;
+        let (asked_at_ms, now_ms) = (self.context.asked_at_ms, self.context.now_ms);
+        let is_older = |than_ms| is_older(asked_at_ms, than_ms, now_ms);
         let post = observation.post;
         let Some(now) = self.posts.get_mut(&*observation.upstream_id) else {
             return;
@@ -383,11 +385,11 @@ impl<'a> Intake<'_, 'a> {
         let known = &mut now.known;
         let returns = known
             .deleted_at_ms
-            .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
+            .is_some_and(|deleted_at_ms| !self.context.streamed && !is_older(deleted_at_ms));
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
                 && known.differs_from(post)
-                && asked_at_ms >= known.read_at_ms);
+                && !is_older(known.read_at_ms));
         let is_edit = known.deleted_at_ms.is_none() && is_newer;
         if now.settled || !(returns || is_edit) {
             return;

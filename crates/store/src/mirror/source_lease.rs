@@ -7,7 +7,7 @@
 use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
-    database_clock::modification_now_sql,
+    database_clock::{is_live_sql, modification_now_sql},
     error::StoreError,
     id_types::{SourceKey, from_sql},
     sharing::change,
@@ -54,12 +54,13 @@ pub fn claim(
     ttl_ms: i64,
 ) -> Result<Option<Lease>, StoreError> {
     let now = modification_now_sql(tx);
+    let is_live = is_live_sql("lease_until_ms", now);
     Ok(tx.query_opt(
         &format!(
             "update source set lease_holder = $2, lease_fence = lease_fence + 1,
                  lease_until_ms = {now} + $3
              where id = $1 and instance_id = $4
-                 and (lease_holder is null or lease_until_ms <= {now})
+                 and (lease_holder is null or not {is_live})
              returning {COLUMNS}"
         ),
         &[&source.id(), &holder, &ttl_ms, &source.instance_id()],

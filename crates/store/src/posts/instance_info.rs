@@ -13,6 +13,9 @@ use crate::{
     id_types::{InstanceId, from_sql, sql},
 };
 
+/// The longest time until an instance is asked again, ms: a day and a tenth.
+pub const MAX_WAIT_MS: i64 = 95_040_000;
+
 /// What an instance said of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredInstanceInfo {
@@ -32,7 +35,8 @@ pub fn asks_at_ms(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<i64>, 
 }
 
 /// Takes it upon the caller to ask an instance, if that is due: nobody else is to ask it before that time, Unix ms.
-/// `false` if it is not due, or another process was first. To be written below
+/// `false` if it is not due, or another process was first. What is due after [`MAX_WAIT_MS`] a wrong clock set: it is
+/// due now. To be written below
 /// [`super::instance::root`] of it, which fails for one that was forgotten.
 pub fn claim(
     tx: &mut Tx<'_>,
@@ -43,8 +47,13 @@ pub fn claim(
     let claimed = tx.execute(
         "insert into instance_info (instance_id, asks_at_ms) values ($1, $2)
          on conflict (instance_id) do update set asks_at_ms = excluded.asks_at_ms
-         where instance_info.asks_at_ms <= $3",
-        &[&sql(instance), &next_at_ms, &now_ms],
+         where instance_info.asks_at_ms <= $3 or instance_info.asks_at_ms > $4",
+        &[
+            &sql(instance),
+            &next_at_ms,
+            &now_ms,
+            &now_ms.saturating_add(MAX_WAIT_MS),
+        ],
     )?;
     Ok(claimed == 1)
 }

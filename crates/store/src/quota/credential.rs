@@ -54,6 +54,17 @@ pub struct Quarantine {
     pub reason: String,
 }
 
+impl Quarantine {
+    /// The longest quarantine, ms.
+    pub const MAX_MS: i64 = 3_600_000;
+
+    /// Whether the credential is not used at this time, Unix ms. A quarantine that ends later than it can last was
+    /// begun by a clock that was ahead, and is over.
+    pub fn lasts(&self, now_ms: i64) -> bool {
+        (now_ms..now_ms.saturating_add(Self::MAX_MS)).contains(&(self.until_ms.saturating_sub(1)))
+    }
+}
+
 /// A credential for the operator to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCredential {

@@ -1,6 +1,6 @@
 //! Whether look-ups with a credential find live posts, by kind of post.
 
-use driftline_core::post::PostKind;
+use driftline_core::{clock::MAX_SKEW_MS, post::PostKind};
 use driftline_db::{DbError, Row, Tx};
 
 use crate::{
@@ -48,20 +48,22 @@ pub fn of_instance(
     )?)
 }
 
-/// Keeps what a look-up has shown, unless something later is known.
+/// Keeps what a look-up has shown now, unless something later is known.
 pub fn learn(tx: &mut Tx<'_>, ability: &LookUpAbility) -> Result<(), StoreError> {
+    let ahead_ms = ability.at_ms.saturating_add(MAX_SKEW_MS);
     tx.execute(
         "insert into look_up_ability (credential_id, kind, finds, at_ms, instance_id)
          values ($1, $2, $3, $4, $5)
          on conflict ({key credential_id, kind + instance_id}) do update
          set finds = excluded.finds, at_ms = excluded.at_ms
-         where look_up_ability.at_ms <= excluded.at_ms",
+         where look_up_ability.at_ms <= excluded.at_ms or look_up_ability.at_ms > $6",
         &[
             &ability.credential.id(),
             &ability.kind.name(),
             &ability.finds,
             &ability.at_ms,
             &ability.credential.instance_id(),
+            &ahead_ms,
         ],
     )?;
     Ok(())

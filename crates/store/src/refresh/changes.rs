@@ -67,7 +67,7 @@ impl RefreshChanges<'_> {
         instance_id: i64,
         now_ms: i64,
     ) -> Result<(), DbError> {
-        stored::recount(tx, instance_id, &self.recounted)?;
+        stored::recount(tx, instance_id, &self.recounted, now_ms)?;
         count_history::keep(tx, instance_id, &self.counts)?;
         freshness::update(tx, instance_id, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;

@@ -223,7 +223,10 @@ impl Claims {
         let is_free = |slot: &Slot| !book.holds(slot.post_id, request.now_ms);
         let taken = take(tx, request, &due, is_free)?;
         let until_ms = request.now_ms.saturating_add(request.lease_ms);
-        let id = book.take(taken.slots().map(|slot| slot.post_id), until_ms);
+        let id = book.take(
+            taken.slots().map(|slot| slot.post_id),
+            (request.now_ms, until_ms),
+        );
         Ok(Claimed::Batch(Claim {
             id,
             until_ms,

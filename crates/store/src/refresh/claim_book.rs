@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use driftline_core::clock::is_ahead;
+
 /// The posts that this process has claimed, each until a time, and when it looked for leases that
 /// have ended.
 #[derive(Debug, Default)]
@@ -15,7 +17,15 @@ pub(crate) struct ClaimBook {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     claim: i64,
+    from_ms: i64,
     until_ms: i64,
+}
+
+impl Entry {
+    /// Whether the claim has not ended: neither by its end, nor because the clock was set back since.
+    fn lasts(self, now_ms: i64) -> bool {
+        self.until_ms > now_ms && !is_ahead(self.from_ms, now_ms)
+    }
 }
 
 impl ClaimBook {
@@ -23,7 +33,7 @@ impl ClaimBook {
     pub(crate) fn holds(&self, post_id: i64, now_ms: i64) -> bool {
         self.held
             .get(&post_id)
-            .is_some_and(|entry| entry.until_ms > now_ms)
+            .is_some_and(|entry| entry.lasts(now_ms))
     }
 
     /// How many posts it holds, those of ended claims included.
@@ -33,14 +43,22 @@ impl ClaimBook {
 
     /// Forgets the claims that have ended.
     pub(crate) fn clear_ended(&mut self, now_ms: i64) {
-        self.held.retain(|_, entry| entry.until_ms > now_ms);
+        self.held.retain(|_, entry| entry.lasts(now_ms));
     }
 
     /// Adds a claim; returns its ID.
-    pub(crate) fn take(&mut self, posts: impl Iterator<Item = i64>, until_ms: i64) -> i64 {
+    pub(crate) fn take(
+        &mut self,
+        posts: impl Iterator<Item = i64>,
+        (from_ms, until_ms): (i64, i64),
+    ) -> i64 {
         self.last_id += 1;
         let claim = self.last_id;
-        let entry = Entry { claim, until_ms };
+        let entry = Entry {
+            claim,
+            from_ms,
+            until_ms,
+        };
         self.held.extend(posts.map(|post_id| (post_id, entry)));
         claim
     }
@@ -55,7 +73,7 @@ impl ClaimBook {
         posts.all(|post_id| {
             self.held
                 .get(&post_id)
-                .is_some_and(|entry| entry.claim == claim && entry.until_ms > now_ms)
+                .is_some_and(|entry| entry.claim == claim && entry.lasts(now_ms))
         })
     }
 

@@ -7,6 +7,7 @@ use super::{
     schedule::{self, Slot},
 };
 use crate::database_clock::{modification_now_sql, now_sql};
+use driftline_core::clock::MAX_SKEW_MS;
 
 /// How a claim locks an instance against other claims until its transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub(crate) fn take(
 ) -> Result<(i64, i64), DbError> {
     schedule::remove_later(tx, slots)?;
     // The time makes later tokens larger, random keeps two of one ms apart.
-    let id = now_ms * 1_048_576 + random();
+    let id = now_ms * IDS_A_MS + random();
     let until_ms = now_ms.saturating_add(lease_ms);
     tx.execute_many_later(
         "insert into claim_lease
@@ -88,7 +89,8 @@ pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<u64, DbErro
     let now = modification_now_sql(tx);
     let ended = format!(
         "id in (select id from claim_lease
-             where bucket = $1 and instance_id = $2 and until_ms <= {now} {{skip_locked}})"
+             where bucket = $1 and instance_id = $2 and {} <= {now} {{skip_locked}})",
+        end_sql(now)
     );
     put_back(tx, &ended, &[&bucket, &instance_of(bucket)])
 }
@@ -117,13 +119,19 @@ pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, 
     let now = now_sql(tx.dialect());
     let left_ms = tx.query_opt(
         &format!(
-            "select until_ms - {now} as left_ms from claim_lease
-             where bucket = $1 and instance_id = $2 order by until_ms limit 1"
+            "select min({}) - {now} as left_ms from claim_lease
+             where bucket = $1 and instance_id = $2",
+            end_sql(now)
         ),
         &[&bucket, &instance_of(bucket)],
-        |row| row.i64("left_ms"),
+        |row| row.opt_i64("left_ms"),
     )?;
-    Ok(left_ms.map(|left_ms| left_ms.max(0)))
+    Ok(left_ms.flatten().map(|left_ms| left_ms.max(0)))
+}
+
+/// When a lease ends, by the database's clock as it is now: at once if it was taken before that clock was set back.
+pub(super) fn end_sql(now: &str) -> String {
+    format!("case when id > ({now} + {MAX_SKEW_MS}) * {IDS_A_MS} then 0 else until_ms end")
 }
 
 fn random() -> i64 {
@@ -131,5 +139,7 @@ fn random() -> i64 {
     (RandomState::new().hash_one(0) & 0xf_ffff) as i64
 }
 
+/// IDs begin with the time.
+const IDS_A_MS: i64 = 1_048_576;
 /// Keeps this program's claim locks apart from its lock for migrations and from other programs'.
 const CLAIM_LOCK: i64 = 1_147_365_959 << 32;

@@ -99,6 +99,7 @@ fn due_by_later(
         single = "{row 3}";
     }
     let clock = now_sql(tx.dialect());
+    let ends = claim_lease::end_sql(clock);
     let query = format!(
         "select bucket, min(due_at_ms) as due_at_ms from (
              select bucket, due_at_ms from (
@@ -106,7 +107,7 @@ fn due_by_later(
                  where bucket = {{row 1}} and instance_id = {single} and due_at_ms <= $1
                  order by due_at_ms limit 1) as due
              union all
-             select bucket, until_ms - {clock} + $2 from claim_lease
+             select bucket, {ends} - {clock} + $2 from claim_lease
              where bucket = {{row 2}} and instance_id = {single}
          ) as times group by bucket"
     );

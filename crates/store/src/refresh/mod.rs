@@ -31,6 +31,7 @@ mod save;
 mod schedule;
 mod shards;
 mod stored;
+mod times_ahead;
 mod unrefreshed;
 
 pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
@@ -47,6 +48,7 @@ pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
 pub use shards::Shards;
+pub use times_ahead::{correct_times_ahead, has_times_ahead};
 
 pub(crate) use freshness::{
     by_ids as states, insert, retire, revive, set_state_hashes, unschedule,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::{
+    clock::is_older,
     post::{Post, References, Visibility},
     refresh::{LookupResult, Policy, RequestContext},
 };
@@ -164,7 +165,7 @@ impl<'a> Recounts<'a, '_> {
         } = self.context;
         let post_id = slot.post_id;
         let before = refresh_state.freshness;
-        if asked_at_ms < before.refreshed_ms {
+        if is_older(asked_at_ms, before.refreshed_ms, now_ms) {
             self.changes.slots.push(slot);
             return;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use driftline_core::clock::MAX_SKEW_MS;
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::freshness::{self, RefreshState};
@@ -84,6 +85,7 @@ pub(crate) fn recount(
     tx: &mut Tx<'_>,
     instance_id: i64,
     posts: &[PostVersion<'_>],
+    now_ms: i64,
 ) -> Result<(), DbError> {
     // All writes lock posts in one order.
     let mut posts: Vec<&PostVersion<'_>> = posts.iter().collect();
@@ -96,8 +98,9 @@ pub(crate) fn recount(
         "update post set raw = r.raw, read_at_ms = r.read_at_ms
          from {rows as r(id, content_hash, read_at_ms, raw)}
          where post.id = r.id and post.instance_id = $1 and post.content_hash = r.content_hash
-             and post.read_at_ms <= r.read_at_ms and post.deleted_at_ms is null",
-        &[&instance_id],
+             and (post.read_at_ms <= r.read_at_ms or post.read_at_ms > $2)
+             and post.deleted_at_ms is null",
+        &[&instance_id, &now_ms.saturating_add(MAX_SKEW_MS)],
         &[
             Column::i64(posts.iter().map(|version| version.id)),
             Column::i64(posts.iter().map(|version| version.post.hashes.content)),

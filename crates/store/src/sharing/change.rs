@@ -2,7 +2,10 @@
 
 use driftline_db::{DbError, Row, Tx};
 
-use crate::{database_clock::now_sql, error::StoreError};
+use crate::{
+    database_clock::{is_live_sql, now_sql},
+    error::StoreError,
+};
 
 /// What members compare to find out whether to look at everything again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,10 +34,10 @@ impl Change {
 
 /// Two columns for any statement.
 pub(super) fn columns(tx: &Tx<'_>) -> String {
-    let now = now_sql(tx.dialect());
+    let is_live = is_live_sql("m.lease_until_ms", now_sql(tx.dialect()));
     format!(
         "(select s.change from sharing s where s.one = 1) as change,
-         (select count(*) from member m where m.lease_until_ms > {now}) as live"
+         (select count(*) from member m where {is_live}) as live"
     )
 }
 

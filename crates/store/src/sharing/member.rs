@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{self, Change};
 use crate::{
-    database_clock::now_sql,
+    database_clock::{is_live_sql, now_sql},
     error::StoreError,
     id_types::{InstanceId, SourceId},
     text::{from_json, to_json, without_nul},
@@ -102,6 +102,7 @@ pub enum Beaten {
 /// Renews a member's lease, or lets it join: then, and if `is_news`, all members are to look again.
 pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, StoreError> {
     let now = now_sql(tx.dialect());
+    let is_live = is_live_sql("member.lease_until_ms", now);
     let refusals = to_json(REFUSALS, &beat.refusals)?;
     let share = i64::from(beat.share);
     let renewed = tx.query_opt(
@@ -140,7 +141,7 @@ pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, Store
              on conflict (name) do update set nonce = $2, version = $3, share = $4, draining = $9,
                  refusals = $5, sources = $6, buckets = $7, since_ms = {now}, seen_ms = {now},
                  lease_until_ms = {now} + $8, left_ms = null
-             where member.lease_until_ms <= {now}
+             where not {is_live}
              returning draining"
         ),
         &[

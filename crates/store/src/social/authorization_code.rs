@@ -1,5 +1,6 @@
 //! Codes that an app exchanges for a token of the account that consented, once.
 
+use driftline_core::clock::MAX_SKEW_MS;
 use driftline_db::Tx;
 
 use super::{
@@ -100,10 +101,13 @@ pub fn exchange(
     exchange: &Exchange,
     now_ms: i64,
 ) -> Result<Result<Exchanged, ExchangeRefused>, StoreError> {
-    let key: [&dyn driftline_db::ToValue; 3] = [&sql(exchange.account), &exchange.hash, &now_ms];
+    // A clock that was ahead gave what lasts for longer.
+    let max_ms = now_ms + LIFETIME_MS + MAX_SKEW_MS;
+    let key: [&dyn driftline_db::ToValue; 4] =
+        [&sql(exchange.account), &exchange.hash, &now_ms, &max_ms];
     let code = tx.query_opt(
         "select app_id, redirect_uri, scopes, challenge from authorization_code
-         where account_id = $1 and hash = $2 and expires_at_ms > $3",
+         where account_id = $1 and hash = $2 and expires_at_ms > $3 and expires_at_ms <= $4",
         &key,
         |row| {
             let is_bound = row.i64("app_id")? == sql(exchange.app)

@@ -138,7 +138,7 @@ pub fn rotate(
         && tx.execute(
             "update token_family set current_hash = $4
              where account_id = $1 and id = $2 and previous_hash = $3 and ends_at_ms > $5
-                 and rotated_at_ms > $5 - $6",
+                 and rotated_at_ms > $5 - $6 and rotated_at_ms <= $5 + $6",
             &[&account_id, &family_id, used, next, &now_ms, &GRACE_MS],
         )? > 0;
     let Some(family) = find(tx, account, id, now_ms)? else {

@@ -52,6 +52,8 @@ fn what_was_seen_last_of_a_kind_and_a_credential_is_kept() {
         learn(ability(one, boost, false, 20));
         // An answer that came before says nothing any more.
         learn(ability(one, boost, true, 15));
+        // Nor did one that a clock dated ahead come after it.
+        learn(ability(two, post, true, 172_800_000));
         learn(ability(two, post, false, 30));
         let of_one = [ability(one, boost, false, 20), ability(one, post, true, 10)];
         assert_eq!(known(one), of_one);

@@ -14,7 +14,7 @@ use driftline_store::{
 
 use crate::world::{World, on_both, settings};
 
-const LONG_MS: i64 = 3_600_000;
+const LONG_MS: i64 = 300_000;
 
 fn write<T: Send + 'static>(
     store: &Store,
@@ -49,6 +49,23 @@ fn row(store: &Store, name: &str) -> Option<MemberRow> {
 
 fn current(store: &Store) -> Change {
     write(store, change::current)
+}
+
+#[test]
+fn a_database_clock_that_is_set_back_keeps_no_dead_member() {
+    on_both(|store| {
+        beats(store, beat_of("one", LONG_MS));
+        let again = Beat {
+            nonce: "another run".to_owned(),
+            ..beat_of("one", LONG_MS)
+        };
+        assert_eq!(beats(store, again.clone()), Beaten::NameTaken);
+        // As if the clock had been two hours ahead.
+        let ahead = "update member set lease_until_ms = lease_until_ms + 7200000";
+        write(store, move |tx| Ok(tx.execute(ahead, &[])?));
+        assert_eq!(current(store).live, 0);
+        assert!(matches!(beats(store, again), Beaten::Joined { .. }));
+    });
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Refresh: due times, claims, leases, saves, notified libraries.
 
+mod clocks;
 mod fill;
 mod laws;
 mod migration;

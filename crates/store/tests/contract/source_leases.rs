@@ -9,7 +9,7 @@ use driftline_store::{
 
 use crate::world::{World, names, on_both, posts};
 
-const LONG_MS: i64 = 3_600_000;
+const LONG_MS: i64 = 300_000;
 
 fn claim(world: &World, holder: &'static str, ttl_ms: i64) -> Option<Lease> {
     let source = world.source;
@@ -39,6 +39,19 @@ fn a_lease_is_held_until_it_ends_or_is_given_back() {
             "not its own"
         );
         assert_eq!(claim(&world, "three", LONG_MS), None);
+    });
+}
+
+#[test]
+fn a_database_clock_that_is_set_back_lets_no_lease_last() {
+    on_both(|store| {
+        let world = World::new(store, "home");
+        let dead = claim(&world, "dead", LONG_MS).expect("a free source");
+        // As if the clock had been two hours ahead.
+        let ahead = "update source set lease_until_ms = lease_until_ms + 7200000";
+        world.write(move |tx| Ok(tx.execute(ahead, &[])?));
+        let next = claim(&world, "next", LONG_MS).expect("it ends later than a lease can");
+        assert!(next.fence > dead.fence);
     });
 }
 

@@ -160,6 +160,12 @@ fn a_code_expires() {
         let late = START_MS + authorization_code::LIFETIME_MS;
         let refused = exchange(store, exchange_of(app, None, 2), late);
         assert_eq!(refused, Err(ExchangeRefused::Unknown));
+        let ahead = exchange(store, exchange_of(app, None, 2), START_MS - 3_600_000);
+        assert_eq!(
+            ahead,
+            Err(ExchangeRefused::Unknown),
+            "given by a clock ahead"
+        );
         let in_time = exchange(store, exchange_of(app, None, 2), late - 1);
         assert!(in_time.is_ok());
     });

@@ -135,6 +135,11 @@ impl LearnedState {
     /// `overdue` the number of due posts that wait.
     pub fn settle(&mut self, plan: &RefreshPlan, offered_per_ms: f64, overdue: u64, now_ms: i64) {
         let elapsed_ms = now_ms.saturating_sub(self.since_ms);
+        if elapsed_ms < 0 {
+            // The clock was set back: the use is of an unknown time.
+            (self.due, self.probes, self.bounds) = (0.0, 0.0, 0.0);
+            self.since_ms = now_ms;
+        }
         if elapsed_ms < SETTLED_MS {
             return;
         }

@@ -11,7 +11,7 @@ use driftline_id::Node;
 use driftline_id::window::{BeginError, Record};
 
 use crate::{
-    database_clock::now_sql,
+    database_clock::{is_live, now_sql},
     error::StoreError,
     nodes::node_lease::{Claim, NodeLeaseError, life_ms},
 };
@@ -134,9 +134,10 @@ pub(super) fn take_node(
         let stored = stored(tx, claim, number..=number)?.remove(&node.number());
         if let Some(Stored {
             holder: Some(holder),
-            ends_in_ms: ends_in_ms @ 1..,
+            ends_in_ms,
             ..
         }) = &stored
+            && is_live(*ends_in_ms, 0)
         {
             return Err(NodeLeaseError::Held {
                 layout: claim.layout.name(),
@@ -272,7 +273,7 @@ fn stored(
 
 impl Stored {
     fn is_held(&self) -> bool {
-        self.holder.is_some() && self.ends_in_ms > 0
+        self.holder.is_some() && is_live(self.ends_in_ms, 0)
     }
 }
 
