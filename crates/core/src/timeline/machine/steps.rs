@@ -98,9 +98,9 @@ impl Machine {
         let (is_poll, is_rung) = match step {
             Step::Fetch(fetch) => match fetch.purpose {
                 RequestPurpose::Poll => (true, false),
-                RequestPurpose::Look { rung: 1.., .. } | RequestPurpose::Probe { .. } => {
-                    (false, true)
-                }
+                RequestPurpose::Look { rung: 1.., .. }
+                | RequestPurpose::Probe { .. }
+                | RequestPurpose::Recheck { .. } => (false, true),
                 _ => (false, false),
             },
             Step::LookUp(_) => (false, true),
@@ -223,10 +223,12 @@ impl Machine {
         if let Some(step) = self.due_look(at, 0) {
             return step;
         }
-        if self.within_share(settings)
-            && let Some(step) = self.due_look_up(now_ms)
-        {
-            return step;
+        if self.within_share(settings) {
+            let look_up = self.due_look_up(now_ms);
+            let step = look_up.or_else(|| self.due_recheck(at.abilities, now_ms));
+            if let Some(step) = step {
+                return step;
+            }
         }
         let unconfirmed_until_ms = match self.due_empty_range(at.abilities, now_ms) {
             Ok(step) => return step,
@@ -266,9 +268,10 @@ impl Machine {
             .filter(|due_ms| *due_ms > at.server_now_ms)
             .min();
         let due_ms = due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms));
-        let look_up_ms = self.next_look_up_ms(now_ms).unwrap_or(i64::MAX);
+        let others = [self.next_look_up_ms(now_ms), self.next_recheck_ms(now_ms)];
+        let others_ms = others.into_iter().flatten().min().unwrap_or(i64::MAX);
         Step::Wait {
-            until_ms: due_ms.min(unconfirmed_until_ms).min(look_up_ms),
+            until_ms: due_ms.min(unconfirmed_until_ms).min(others_ms),
         }
     }
 
