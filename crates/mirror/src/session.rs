@@ -439,6 +439,7 @@ fn purpose_name(purpose: &RequestPurpose) -> &'static str {
         RequestPurpose::Look { rung: 0, .. } => "second_look",
         RequestPurpose::Look { .. } => "rung",
         RequestPurpose::Probe { .. } => "probe",
+        RequestPurpose::Recheck { .. } => "recheck",
         RequestPurpose::Ahead => "dated_ahead",
     }
 }

@@ -44,6 +44,13 @@ pub enum RequestPurpose {
         /// The time that the draw ended below, Unix ms by the server's clock.
         until_ms: i64,
     },
+    /// A place where a page lacked posts that no look-up has answered for.
+    Recheck {
+        /// The place's lowest ID.
+        low: Key,
+        /// The ID that it ends below.
+        high: Key,
+    },
     /// Posts dated ahead of the server's time, which polls leave out.
     Ahead,
 }

@@ -65,8 +65,8 @@ fn a_post_is_asked_for_ever_more_rarely_and_then_left() {
     let first = harness.look_ups.first().expect("a look-up").0.clone();
     let of_first = harness.look_ups.iter().filter(|(id, _)| *id == first);
     let times: Vec<i64> = of_first.map(|(_, at_ms)| *at_ms).collect();
-    // Each rung that lacks it begins again; there are three.
-    assert!((5..=15).contains(&times.len()), "{times:?}");
+    // A second page lacks it after two minutes, and it has left: no later rung begins again.
+    assert!((3..=8).contains(&times.len()), "{times:?}");
     let delays: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(
         delays[0] >= 5 * SECOND_MS && delays[1] >= 20 * SECOND_MS,
@@ -78,6 +78,51 @@ fn a_post_is_asked_for_ever_more_rarely_and_then_left() {
         last_ms < START_MS + 40 * MINUTE_MS,
         "nothing repeats for ever"
     );
+}
+
+/// GoToSocial's public timeline without a token: look-ups need one, and the next rung comes hours
+/// later, or never.
+#[test]
+fn where_look_ups_cannot_tell_a_second_page_within_five_minutes_ends_the_entry() {
+    for (kind, knows_min_id) in [
+        (FailureKind::Unauthorized, true),
+        (FailureKind::Unauthorized, false),
+        (FailureKind::ServerError, true),
+    ] {
+        let posts = (0..120).map(|n| {
+            let mut post = post(START_MS + n * 500, n as u64, START_MS + n * 500);
+            // After the second look, before the last rung.
+            post.deleted_at_ms = (n % 10 == 3).then_some(START_MS + 90 * SECOND_MS);
+            post
+        });
+        let mut harness = Harness::new(world(posts.collect()), settings(), START_MS, 34);
+        harness.world.knows_min_id = knows_min_id;
+        harness.look_ups_fail = Some(kind);
+        harness.settings.rungs.pop();
+        harness.settings.rungs[0].age_ms = 120 * SECOND_MS;
+        // All is read at the last rung by then.
+        harness.run(START_MS + 270 * SECOND_MS, Harness::assert_ledger_is_sound);
+        let of = |harness: &Harness| harness.stored.values().filter(|row| row.left).count();
+        assert!(of(&harness) < 12, "{kind}: one page is not enough");
+        harness.run(START_MS + 9 * MINUTE_MS, Harness::assert_ledger_is_sound);
+        assert_eq!(of(&harness), 12, "{kind}: two pages lacked them");
+        // Then nothing is asked for any more.
+        let before = harness.others_ms.len();
+        harness.run(START_MS + 60 * MINUTE_MS, Harness::assert_ledger_is_sound);
+        let pages = harness.others_ms.len() - before;
+        assert!(pages < 80, "{kind}: {pages}");
+    }
+}
+
+/// Where look-ups answer, no page is asked for twice.
+#[test]
+fn a_look_up_that_answers_makes_the_second_page_needless() {
+    let mut harness = unanswered(FailureKind::ServerError);
+    harness.look_ups_fail = None;
+    harness.run(START_MS + 9 * MINUTE_MS, |harness| {
+        assert!(harness.stored.values().all(|row| !row.left));
+    });
+    assert!(harness.machine().counters().deleted >= 50);
 }
 
 /// Else each of sixty posts would wait five times for its turn, five minutes each.

@@ -52,6 +52,15 @@ pub(crate) struct Harness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Row {
     pub(crate) deleted: bool,
+    /// When a page lacked it first, ms, and whether a second one did, a minute later or more.
+    absent_ms: Option<i64>,
+    pub(crate) left: bool,
+}
+
+impl Row {
+    fn is_live(&self) -> bool {
+        !self.deleted && !self.left
+    }
 }
 
 /// Faults put in on purpose, which the laws must catch.
@@ -216,7 +225,7 @@ impl Harness {
         let PageCommit {
             request, reading, ..
         } = commit;
-        let stored = self.outcome(request, reading);
+        let (stored, absent) = self.outcome(request, reading);
         let mut machine = self.after_page(commit, &stored);
         if self.mutant == Some(Mutant::GapClosedByShortPage)
             && let RequestPurpose::Fill { low, .. } = &request.purpose
@@ -232,7 +241,12 @@ impl Harness {
             return None;
         }
         for key in &reading.keys {
-            self.stored.entry(key.clone()).or_default().deleted = false;
+            self.stored.insert(key.clone(), Row::default());
+        }
+        for (key, is_second) in absent {
+            let row = self.stored.entry(key).or_default();
+            row.absent_ms.get_or_insert(self.now_ms);
+            row.left |= is_second;
         }
         self.save(&machine);
         if self.rng.random_bool(self.crash_share) {
@@ -359,38 +373,50 @@ impl Harness {
             .filter(|post| World::is_visible(post, self.now_ms))
     }
 
-    fn outcome(&self, request: &Request, reading: &Reading) -> Stored {
+    fn outcome(&self, request: &Request, reading: &Reading) -> (Stored, Vec<(Key, bool)>) {
         let absence = self.machine().absence_range(request, reading);
         let earlier = absence.iter().flat_map(|range| &range.shown);
         let on_page: BTreeSet<&Key> = reading.keys.iter().chain(earlier).collect();
         let absent = absence.iter().flat_map(|range| {
             let stored = self.stored.range(range.low.clone()..range.high.clone());
-            let absent = stored.filter(|(key, row)| !row.deleted && !on_page.contains(key));
-            absent.map(|(key, _)| self.world.codec.order().id(key))
+            stored.filter(|(key, row)| row.is_live() && !on_page.contains(key))
         });
-        let absent: Vec<UpstreamId> = absent.collect();
+        let missing: Vec<(&Key, &Row)> = absent.collect();
+        let id = |key: &Key| self.world.codec.order().id(key);
+        let absent: Vec<UpstreamId> = missing.iter().map(|(key, _)| id(key)).collect();
+        let is_proven = absence.as_ref().is_some_and(|range| range.is_proven);
+        let is_second = |row: &Row| {
+            let later = |ms: i64| self.now_ms >= ms + 60_000;
+            is_proven && row.absent_ms.is_some_and(later)
+        };
         if absence.as_ref().is_some_and(|range| range.is_proven) {
             let is_absent = |post: &&WorldPost| absent.contains(&self.world.codec.id(post.id));
             let there = self.shown().find(is_absent);
             assert_eq!(there, None, "it is not on the page: {request:?}");
         }
-        Stored {
+        let suspects = missing.iter().filter(|(_, row)| !is_second(row));
+        let suspects = suspects.map(|(key, _)| id(key)).collect();
+        let covered = missing.iter().filter(|_| is_proven);
+        let covered = covered.map(|(key, row)| ((*key).clone(), is_second(row)));
+        let covered = covered.collect();
+        let stored = Stored {
             new: reading
                 .keys
                 .iter()
                 .map(|key| !self.stored.contains_key(key))
                 .collect(),
             edited: 0,
-            absent,
+            absent: suspects,
             live_below: self
                 .machine()
                 .nothing_below(request, reading)
                 .and_then(|high| self.anchor(&AnchorQuery::below(high))?.below(high)),
-        }
+        };
+        (stored, covered)
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
-        query.among(&self.stored, |row| !row.deleted)
+        query.among(&self.stored, Row::is_live)
     }
 
     fn look_up(&mut self, id: &UpstreamId) -> Event {

@@ -32,6 +32,8 @@ pub(crate) enum Codec {
     Opaque,
     /// snac's seconds and hash.
     Snac,
+    /// Numbers in sequence, which say nothing of time: the notifications that mentions are read from.
+    Counted,
 }
 
 impl Codec {
@@ -39,7 +41,7 @@ impl Codec {
 
     pub(crate) fn order(self) -> IdOrder {
         match self {
-            Self::Decimal | Self::Takahe => IdOrder::Numeric,
+            Self::Decimal | Self::Takahe | Self::Counted => IdOrder::Numeric,
             Self::Ulid | Self::Snac => IdOrder::Text,
             Self::Opaque => IdOrder::LengthThenText,
         }
@@ -49,7 +51,7 @@ impl Codec {
         let time_ms = number >> 16;
         let low = u128::from(number & 0xffff);
         UpstreamId::new(match self {
-            Self::Decimal => number.to_string(),
+            Self::Decimal | Self::Counted => number.to_string(),
             Self::Takahe => {
                 let layout = Layout::TAKAHE;
                 (layout.smallest_at(time_ms as i64) + (low << 6)).to_string()
@@ -77,7 +79,7 @@ impl Codec {
     fn number(self, id: &UpstreamId) -> u64 {
         let text = id.as_str();
         match self {
-            Self::Decimal => text.parse().unwrap(),
+            Self::Decimal | Self::Counted => text.parse().unwrap(),
             Self::Takahe => {
                 let raw: u128 = text.parse().unwrap();
                 let time_ms = Layout::TAKAHE.time_ms(raw) as u64;
@@ -128,6 +130,9 @@ pub(crate) struct Quirks {
     pub(crate) ignores_limit: bool,
     /// A short page with `since_id` ends with the newest post of all.
     pub(crate) repeats_newest: bool,
+    /// As GoToSocial: a short page with `since_id` lists its posts again at its end, and only there
+    /// every third one, which is a boost.
+    pub(crate) repeats_page: bool,
     /// Every page without `max_id` begins with the oldest post.
     pub(crate) pins_oldest: bool,
     /// Posts of one second are in any order.
@@ -308,6 +313,11 @@ impl World {
         if quirks.repeats_newest && is_head && slice.len() < limit {
             slice.extend(self.posts.iter().rev().find(shown));
         }
+        if quirks.repeats_page && is_head && 2 * slice.len() <= limit {
+            let whole = slice.clone();
+            slice.retain(|post| !post.id.is_multiple_of(3));
+            slice.extend(whole);
+        }
         if quirks.pins_oldest && below.is_none() && limit > 0 {
             let pinned = self.posts.iter().find(shown);
             slice.splice(..0, pinned);
@@ -361,7 +371,10 @@ impl World {
 
     fn listed(&self, post: &WorldPost) -> Listed {
         let mut listed = listed_at(self.codec.id(post.id));
-        listed.post.created_at_ms = Some((post.id >> 16) as i64);
+        listed.post.created_at_ms = Some(match self.codec {
+            Codec::Counted => post.visible_at_ms,
+            _ => (post.id >> 16) as i64,
+        });
         listed
     }
 }

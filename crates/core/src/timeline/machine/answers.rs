@@ -60,9 +60,10 @@ impl Machine {
                 let mut gaps = self.ledger.gaps().iter();
                 gaps.any(|gap| gap.low == *low && is_history(gap))
             }
-            RequestPurpose::Look { .. } | RequestPurpose::Probe { .. } | RequestPurpose::Ahead => {
-                false
-            }
+            RequestPurpose::Look { .. }
+            | RequestPurpose::Probe { .. }
+            | RequestPurpose::Recheck { .. }
+            | RequestPurpose::Ahead => false,
         }
     }
 
@@ -102,6 +103,11 @@ impl Machine {
         headers: &AnswerHeaders,
         stored: &Stored,
     ) {
+        // By what was known of the server when the page's posts were stored.
+        let covered = match stored.absent[..] {
+            [] => None,
+            [..] => self.absence_range(request, reading),
+        };
         self.decide(settings, abilities, headers.received_at_ms);
         let plan = self.make_plan(settings, abilities, headers.received_at_ms, false);
         self.scheme = self.scheme.or(reading.scheme);
@@ -135,9 +141,16 @@ impl Machine {
         let rung = match request.purpose {
             RequestPurpose::Look { rung, .. } => rung,
             RequestPurpose::Probe { .. } => plan.ladder.len(),
-            RequestPurpose::Poll | RequestPurpose::Fill { .. } | RequestPurpose::Ahead => 0,
+            RequestPurpose::Poll
+            | RequestPurpose::Fill { .. }
+            | RequestPurpose::Recheck { .. }
+            | RequestPurpose::Ahead => 0,
         };
         self.suspect(rung, &stored.absent);
+        if let Some(range) = covered.filter(|range| range.is_proven) {
+            let received_at_ms = headers.received_at_ms;
+            self.recheck_later((range.low, range.high), &stored.absent, received_at_ms);
+        }
         if let Some(decision) = &mut self.decision.0 {
             decision.pages += 1;
         }
@@ -157,8 +170,9 @@ impl Machine {
             }
             RequestPurpose::Probe { age_ms, until_ms } => {
                 self.probes.drawn(*age_ms, *until_ms);
-                self.probed(&answer);
+                self.read_if_awaited(&answer);
             }
+            RequestPurpose::Recheck { low, high } => self.rechecked(&answer, low, high),
             RequestPurpose::Ahead => self.ahead.read(reading.keys.len(), headers.received_at_ms),
         }
     }
@@ -195,6 +209,9 @@ impl Machine {
         if let RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. } = purpose
         {
             self.failed_to_read((low, high), failure, now_ms);
+        }
+        if let RequestPurpose::Recheck { low, high } = purpose {
+            self.recheck_failed(low, high, now_ms);
         }
         if is_poll || about_the_server {
             self.pace.blocked = wait;
@@ -421,9 +438,9 @@ impl Machine {
         }
     }
 
-    /// A probe of what has still to be looked at is a read like any other; what no look reads any
-    /// more is left as it is, or every probe would cut a range in three.
-    fn probed(&mut self, answer: &Answer<'_>) {
+    /// A page of what has still to be looked at is a read like any other, whatever it was asked for;
+    /// what no look reads any more is left as it is, or every probe would cut a range in three.
+    pub(super) fn read_if_awaited(&mut self, answer: &Answer<'_>) {
         let Some(stretch) = self.stretch(answer.request, answer.reading) else {
             return;
         };

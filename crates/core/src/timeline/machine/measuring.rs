@@ -43,7 +43,9 @@ impl Machine {
                 self.counters.caught_by_rescan += answer.new;
                 self.measure_look(answer, None);
             }
-            RequestPurpose::Fill { .. } | RequestPurpose::Ahead => {}
+            RequestPurpose::Fill { .. }
+            | RequestPurpose::Recheck { .. }
+            | RequestPurpose::Ahead => {}
         }
     }
 

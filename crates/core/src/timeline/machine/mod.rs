@@ -8,6 +8,7 @@ mod errors;
 mod measuring;
 mod polls;
 mod proof;
+mod rechecks;
 mod stalled;
 mod steps;
 mod suspects;
@@ -20,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use self::steps::SETTLING_LOOK_MS;
 use self::{
-    ahead::Ahead, empty_ranges::EmptyRange, errors::Errors, stalled::Stalled, suspects::Suspect,
-    walks::Walk,
+    ahead::Ahead, empty_ranges::EmptyRange, errors::Errors, rechecks::Recheck, stalled::Stalled,
+    suspects::Suspect, walks::Walk,
 };
 pub use self::{
     answers::AbsenceRange,
@@ -83,6 +84,7 @@ pub struct Machine {
     changes: BTreeMap<i64, i64>,
     counters: Counters,
     suspects: VecDeque<Suspect>,
+    rechecks: Vec<Recheck>,
     rate_per_s: f64,
     /// New posts a second, over a day.
     daily_rate_per_s: f64,

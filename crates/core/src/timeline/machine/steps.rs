@@ -100,9 +100,9 @@ impl Machine {
         let (is_poll, is_rung) = match step {
             Step::Fetch(fetch) => match fetch.purpose {
                 RequestPurpose::Poll => (true, false),
-                RequestPurpose::Look { rung: 1.., .. } | RequestPurpose::Probe { .. } => {
-                    (false, true)
-                }
+                RequestPurpose::Look { rung: 1.., .. }
+                | RequestPurpose::Probe { .. }
+                | RequestPurpose::Recheck { .. } => (false, true),
                 _ => (false, false),
             },
             Step::LookUp(_) => (false, true),
@@ -228,10 +228,12 @@ impl Machine {
         if let Some(step) = self.due_look(at, 0) {
             return step;
         }
-        if self.within_share(settings)
-            && let Some(step) = self.due_look_up(now_ms)
-        {
-            return step;
+        if self.within_share(settings) {
+            let look_up = self.due_look_up(now_ms);
+            let step = look_up.or_else(|| self.due_recheck(at.abilities, now_ms));
+            if let Some(step) = step {
+                return step;
+            }
         }
         let unconfirmed_until_ms = match self.due_empty_range(at.abilities, now_ms) {
             Ok(step) => return step,
@@ -267,13 +269,14 @@ impl Machine {
         let gaps = self.ledger.gaps().iter();
         let due_ms = gaps
             .filter(|gap| !self.is_unconfirmed(gap))
-            .filter_map(|gap| due_at_ms(gap, at.plan, at.settling))
+            .filter_map(|gap| self.due_at_ms(gap, at.plan, at.settling))
             .filter(|due_ms| *due_ms > at.server_now_ms)
             .min();
         let due_ms = due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms));
-        let look_up_ms = self.next_look_up_ms(now_ms).unwrap_or(i64::MAX);
+        let others = [self.next_look_up_ms(now_ms), self.next_recheck_ms(now_ms)];
+        let others_ms = others.into_iter().flatten().min().unwrap_or(i64::MAX);
         Step::Wait {
-            until_ms: due_ms.min(unconfirmed_until_ms).min(look_up_ms),
+            until_ms: due_ms.min(unconfirmed_until_ms).min(others_ms),
         }
     }
 
@@ -315,7 +318,7 @@ impl Machine {
         if !is_its_rung
             || self.is_unconfirmed(gap)
             || self.is_stalled(gap, at.now_ms)
-            || due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms
+            || self.due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms
         {
             return None;
         }
@@ -344,10 +347,34 @@ impl Machine {
             let rung = plan.ladder.next(read.read_age_ms);
             plan.ladder.age_ms(rung)?;
             let allowed_ms = plan.ladder.period_ms(rung) + IN_TIME_MS;
-            Some(server_now_ms - due_at_ms(gap, plan, false)? - allowed_ms)
+            Some(server_now_ms - self.due_at_ms(gap, plan, false)? - allowed_ms)
         };
         let gaps = self.ledger.gaps().iter();
         gaps.filter_map(late_ms).filter(|ms| *ms > 0).max()
+    }
+
+    /// When a provisional range is due for its rung, Unix ms by the server's clock: when enough has
+    /// come together above its oldest ID. Where IDs carry no time, it cannot be read in parts, and is
+    /// due only when all of it is old enough: an earlier look would leave it as it is.
+    fn due_at_ms(&self, gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
+        let read = gap.provisional()?;
+        let Some(age_ms) = look_age_ms(read, plan, settling) else {
+            // Nothing reads it any more: it comes of age.
+            return Some(read.until_ms + plan.ladder.complete_ms());
+        };
+        let whole_ms = read.until_ms - read.from_ms;
+        let portion_ms = match settling {
+            false => plan.ladder.period_ms(plan.ladder.next(read.read_age_ms)),
+            // Polls go on and add to it.
+            true if is_early(read, plan) => whole_ms.min(SETTLING_PORTION_MS),
+            true => whole_ms,
+        };
+        let due_ms = read.from_ms + age_ms + portion_ms;
+        let is_timed = self.scheme.is_some_and(|scheme| scheme.layout.is_some());
+        Some(match is_timed {
+            true => due_ms,
+            false => due_ms.max(read.until_ms + age_ms + READ_EARLY_MS),
+        })
     }
 
     fn due_probe(&mut self, at: Moment<'_>, last: bool) -> Option<Step> {
@@ -393,7 +420,7 @@ impl Machine {
         let is_overdue = |gap: &Gap| {
             let read_age_ms = gap.provisional().map_or(0, |read| read.read_age_ms);
             let period_ms = at.plan.ladder.period_ms(at.plan.ladder.next(read_age_ms));
-            let due_ms = due_at_ms(gap, at.plan, at.settling);
+            let due_ms = self.due_at_ms(gap, at.plan, at.settling);
             due_ms.is_some_and(|due_ms| due_ms + period_ms < at.server_now_ms)
         };
         let gaps = self.ledger.gaps().iter();
@@ -481,24 +508,6 @@ fn is_to_fill(gap: &Gap, settings: &Settings) -> bool {
     }
 }
 
-/// When a provisional range is due for its rung, Unix ms by the server's
-/// clock: when enough has come together above its oldest ID.
-fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
-    let read = gap.provisional()?;
-    let Some(age_ms) = look_age_ms(read, plan, settling) else {
-        // Nothing reads it any more: it comes of age.
-        return Some(read.until_ms + plan.ladder.complete_ms());
-    };
-    let whole_ms = read.until_ms - read.from_ms;
-    let portion_ms = match settling {
-        false => plan.ladder.period_ms(plan.ladder.next(read.read_age_ms)),
-        // Polls go on and add to it.
-        true if is_early(read, plan) => whole_ms.min(SETTLING_PORTION_MS),
-        true => whole_ms,
-    };
-    Some(read.from_ms + age_ms + portion_ms)
-}
-
 /// The age at which a range is read again; `None` if nothing reads it any more.
 fn look_age_ms(read: Provisional, plan: &Plan, settling: bool) -> Option<i64> {
     let age_ms = plan.ladder.age_ms(plan.ladder.next(read.read_age_ms))?;
@@ -522,6 +531,9 @@ const SETTLING_PORTION_MS: i64 = 1_000;
 const BUSY_POSTS_PER_POLL: f64 = 0.5;
 /// With this many requests a poll there is room for every rung.
 const ROOMY_REQUESTS_PER_POLL: i64 = 4;
+/// By how much an answer may count as read earlier than it was asked for, since `Date` is in whole
+/// seconds.
+const READ_EARLY_MS: i64 = 2_000;
 /// A look this late has been delayed.
 const IN_TIME_PERIODS: i64 = 4;
 const IN_TIME_MS: i64 = 60_000;

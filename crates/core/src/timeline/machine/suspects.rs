@@ -62,6 +62,9 @@ impl Machine {
         self.pace.look_up_failures = 0;
         self.errors.end(FailedRequest::LookUp);
         self.update_empty_ranges(id, outcome);
+        if outcome != LookUpOutcome::NotConfirmed {
+            self.end_recheck_of(id);
+        }
         let index = self.suspects.iter().position(|suspect| suspect.id == *id);
         match outcome {
             LookUpOutcome::Found => self.counters.hidden += 1,
