@@ -40,6 +40,14 @@ fn the_copy_equals_the_truth_whatever_is_asked_and_fails() {
     seeds::run(100, |seed| run(Simulation::new(Drawn::of(seed))));
 }
 
+/// A wall clock that is set by minutes, hours or days, both ways, stops and loses nothing.
+#[test]
+fn the_copy_equals_the_truth_while_the_clock_is_set() {
+    seeds::run(40, |seed| {
+        run(Simulation::new(Drawn::of(seed).with_clock_steps()))
+    });
+}
+
 /// What lies deeper than the upstream shows has not left the timeline.
 #[test]
 fn the_copy_equals_the_truth_of_a_timeline_that_shows_some_pages() {

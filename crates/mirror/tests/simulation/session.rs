@@ -145,7 +145,10 @@ impl Simulation {
     pub(crate) fn clock(&self) -> ClockReading {
         ClockReading {
             wall_ms: self.now_ms + self.clock_error_ms,
-            steady_ms: self.now_ms,
+            steady_ms: match self.mutant {
+                Some(Mutant::ClockStepsUnnoticed) => self.now_ms + self.clock_error_ms,
+                _ => self.now_ms,
+            },
         }
     }
 
@@ -153,6 +156,10 @@ impl Simulation {
         let until_ms = until_ms.saturating_sub(self.clock_error_ms);
         if until_ms <= self.now_ms || self.waits_in_a_row > 100 {
             let text = format!("waits until {until_ms} at {}", self.now_ms);
+            return Err(Ended::Violation(Violation::Stalled(text)));
+        }
+        if until_ms > self.now_ms + MAX_WAIT_MS {
+            let text = format!("waits for {} ms", until_ms - self.now_ms);
             return Err(Ended::Violation(Violation::Stalled(text)));
         }
         // The stream is heard meanwhile.
@@ -474,6 +481,10 @@ impl Simulation {
         self.check(commit).map_err(Ended::Violation)
     }
 }
+
+/// The longest backoff, the longest announced wait, and time for what goes on next to it: nothing waits longer,
+/// whatever the clock does.
+const MAX_WAIT_MS: i64 = 16 * MINUTE_MS;
 
 fn ids_of(page: &Page) -> Vec<&UpstreamId> {
     page.listed.iter().map(|listed| &listed.position).collect()

@@ -39,6 +39,8 @@ pub(crate) struct Drawn {
     pub(crate) refreshes: bool,
     pub(crate) keep_deleted: bool,
     pub(crate) faults: Faults,
+    /// When the process's wall clock is set, Unix ms, and by how much, ms.
+    pub(crate) clock_steps: Vec<(i64, i64)>,
 }
 
 impl Drawn {
@@ -101,6 +103,7 @@ impl Drawn {
             },
             world,
             settings,
+            clock_steps: Vec::new(),
         }
     }
 
@@ -147,6 +150,30 @@ impl Drawn {
             refreshes: true,
             faults: Faults::default(),
             ..drawn
+        }
+    }
+
+    /// The same, with a wall clock that is set every few minutes, both ways, and mostly back again.
+    pub(crate) fn with_clock_steps(self) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(5);
+        let mut at_ms = self.start_ms();
+        let mut clock_steps = Vec::new();
+        while at_ms < self.start_ms() + self.runs_for_ms {
+            at_ms += rng.random_range(SECOND_MS..6 * MINUTE_MS);
+            let sizes_ms = [20 * MINUTE_MS, 120 * MINUTE_MS, 2 * 24 * 60 * MINUTE_MS];
+            let by_ms = *pick(&mut rng, &sizes_ms) * *pick(&mut rng, &[-1, 1]);
+            clock_steps.push((at_ms, by_ms));
+            if rng.random_bool(0.8) {
+                at_ms += rng.random_range(SECOND_MS..MINUTE_MS);
+                clock_steps.push((at_ms, -by_ms));
+            }
+        }
+        Self {
+            clock_steps,
+            // The simulated refresher's clock is not the session's.
+            refreshes: false,
+            ..self
         }
     }
 

@@ -203,6 +203,7 @@ impl Simulation {
     }
 
     pub(crate) fn step(&mut self, settling: bool) -> Result<(), Violation> {
+        self.set_clock();
         let outcome = self.attempt(settling);
         match outcome {
             Ok(()) => Ok(()),
@@ -216,6 +217,15 @@ impl Simulation {
                 self.check(&Commit::Other)
             }
         }
+    }
+
+    /// Sets the process's wall clock when it is time.
+    fn set_clock(&mut self) {
+        let now_ms = self.now_ms;
+        let steps = &mut self.drawn.clock_steps;
+        let due = steps.partition_point(|(at_ms, _)| *at_ms <= now_ms);
+        let by_ms: i64 = steps.drain(..due).map(|(_, by_ms)| by_ms).sum();
+        self.clock_error_ms += by_ms;
     }
 
     fn attempt(&mut self, settling: bool) -> Result<(), Ended> {
