@@ -5,6 +5,7 @@
 //! the safe side.
 
 mod block;
+mod look_up_pace;
 mod quota;
 
 use std::{collections::HashMap, sync::Arc};
@@ -17,7 +18,7 @@ use driftline_store::{
 };
 use parking_lot::Mutex;
 
-use self::block::Blocks;
+use self::{block::Blocks, look_up_pace::LookUpPace};
 use crate::month;
 
 pub use self::quota::{Charge, Permit, Quota};
@@ -36,6 +37,7 @@ struct Known {
     /// The last known ledgers: most answers change nothing in them.
     ledgers: HashMap<(CredentialId, &'static str), QuotaLedger>,
     blocks: Blocks,
+    look_up_pace: LookUpPace,
 }
 
 impl Quotas {

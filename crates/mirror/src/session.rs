@@ -57,6 +57,7 @@ pub struct Session {
     places: Places,
     stream_state: StreamState,
     connection: watch::Receiver<StreamConnection>,
+    missing_stream: watch::Receiver<Option<Failure>>,
     /// The stream connection that the machine and `cadence` know of.
     known: StreamConnection,
     /// How much rarer polls are while the stream is open.
@@ -152,6 +153,7 @@ impl Session {
             recent_posts: RecentPosts::default(),
             places: Places::default(),
             connection: stream_state.connection(),
+            missing_stream: stream_state.missing(),
             stream_state,
             known: StreamConnection::default(),
             cadence: Cadence::default(),
@@ -213,6 +215,11 @@ impl Session {
     /// Adopts the state of the stream.
     fn sync_stream(&mut self) {
         self.stream_state.set_scheme(self.machine.scheme());
+        if self.missing_stream.has_changed().unwrap_or(false) {
+            let missing = self.missing_stream.borrow_and_update().clone();
+            self.machine.stream_missing(missing.as_ref(), now_ms());
+            self.unsaved = true;
+        }
         let now = *self.connection.borrow();
         if now == self.known {
             return;

@@ -287,6 +287,7 @@ fn request_name(request: FailedRequest) -> &'static str {
         FailedRequest::Poll => "a poll",
         FailedRequest::Page => "a later look",
         FailedRequest::LookUp => "a look-up",
+        FailedRequest::Stream => "the stream",
     }
 }
 
