@@ -35,7 +35,8 @@ pub struct CompletenessReport {
     pub verdict: Verdict,
     /// Whether contiguous answers have read every range, and the last rung has read again every range
     /// of its age: no range is open, unrecoverable or passed over, no look is overdue, and the last
-    /// poll succeeded and was in time.
+    /// poll succeeded and was in time; and the last rung looks later than posts were found to come, or
+    /// it is proven how little it leaves out.
     pub complete: bool,
     /// Whether, besides, no range is left to be read again.
     pub settled: bool,
@@ -49,6 +50,8 @@ pub struct CompletenessReport {
     pub polls: Polls,
     /// For how long the look that waits the longest has been overdue, ms, if one is.
     pub overdue_ms: Option<i64>,
+    /// How late posts come that the last look may come before, ms, if some do.
+    pub late_ms: Option<i64>,
     /// Posts stored, tombstones included.
     pub posts: u64,
     /// Of these, posts known to be deleted.
@@ -169,7 +172,6 @@ pub fn source_facts(
     now_ms: i64,
 ) -> SourceFacts {
     let polls = machine.polls();
-    let ago_ms = |at_ms: Option<i64>| Some(now_ms.saturating_sub(at_ms?));
     let rarest_ms = plan.every_ms.max(source.settings.streamed_every_ms);
     let saved_ms = i64::from(reader.is_elsewhere) * SAVED_EVERY_MS;
     SourceFacts {
@@ -180,15 +182,23 @@ pub fn source_facts(
         fault: reader.fault.clone(),
         unprovable: machine.unprovable().map(|why| why.to_string()),
         polls_fail: machine.polls_fail(),
-        polled_ago_ms: ago_ms(polls.last_ms),
+        polled_ago_ms: ago_ms(polls.last_ms, now_ms),
         may_be_ago_ms: rarest_ms.saturating_mul(POLLS_IN_TIME) + IN_TIME_MS + saved_ms,
         overdue_ms: machine.overdue_ms(plan, now_ms),
+        late_ms: machine.later_than_looks_ms(plan),
         quiet_ms: polls.quiet_ms(now_ms),
-        empty_ms: ago_ms(machine.empty_since_ms()),
+        empty_ms: ago_ms(machine.empty_since_ms(), now_ms),
         has_posts: machine.ledger().frontier().is_some(),
         ranges: range_counts(machine.ledger().gaps()),
         history_posts: machine.counters().history,
     }
+}
+
+/// How long ago a time is. One that has not come yet was written by a clock that was set since: then it
+/// is not known.
+fn ago_ms(at_ms: Option<i64>, now_ms: i64) -> Option<i64> {
+    let ago_ms = now_ms.saturating_sub(at_ms?);
+    (ago_ms >= -MAX_CLOCK_SKEW_MS).then_some(ago_ms.max(0))
 }
 
 fn range_counts(gaps: &[Gap]) -> RangeCounts {
@@ -240,6 +250,7 @@ pub fn completeness_report(
         unreadable: counts.unreadable,
         polls: *machine.polls(),
         overdue_ms: facts.overdue_ms,
+        late_ms: facts.late_ms,
         posts: counts.entries,
         deleted: counts.entries - counts.live - counts.left,
         left: counts.left,
@@ -339,3 +350,24 @@ const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];
 /// A poll is in time if it comes within so many intervals and a while.
 const POLLS_IN_TIME: i64 = 3;
 const IN_TIME_MS: i64 = 60_000;
+/// The clock of the process that polled may be so far ahead.
+const MAX_CLOCK_SKEW_MS: i64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poll_at_a_time_that_has_not_come_yet_is_not_known() {
+        let now_ms = 1_700_000_000_000;
+        let ago = |ms: i64| ago_ms(Some(now_ms - ms), now_ms);
+        assert_eq!(ago(2_000), Some(2_000));
+        assert_eq!(
+            ago(-2_000),
+            Some(0),
+            "another process, whose clock is ahead"
+        );
+        assert_eq!(ago(-20 * 60_000), None);
+        assert_eq!(ago_ms(None, now_ms), None);
+    }
+}

@@ -46,6 +46,8 @@ pub(crate) struct StreamState {
     changes: Arc<AtomicU64>,
     scheme: watch::Sender<Option<IdScheme>>,
     connection: watch::Sender<StreamView>,
+    /// Why the server is not asked for the stream for a day, if so.
+    missing: watch::Sender<Option<Failure>>,
 }
 
 impl StreamState {
@@ -58,6 +60,11 @@ impl StreamState {
     /// Changes whenever the stream opens or ends.
     pub(crate) fn connection(&self) -> watch::Receiver<StreamView> {
         self.connection.subscribe()
+    }
+
+    /// Changes when the server turns out to have no such stream, or to have it again.
+    pub(crate) fn missing(&self) -> watch::Receiver<Option<Failure>> {
+        self.missing.subscribe()
     }
 
     /// Passes the order of IDs to the follower; the first page reveals it.
@@ -125,6 +132,7 @@ impl Follower {
         let mut endpoint = None;
         let mut deletions = RecentDeletions::default();
         let mut failures = 0;
+        let mut times_missing = 0;
         let mut is_retry = false;
         loop {
             self.access.store_disk.has_room().await;
@@ -132,6 +140,10 @@ impl Follower {
                 Ok(None) => return,
                 Ok(Some(mut stream)) => {
                     let opened = Instant::now();
+                    times_missing = 0;
+                    self.stream_state
+                        .missing
+                        .send_if_modified(|missing| missing.take().is_some());
                     if is_retry {
                         STREAM_RECONNECTS.increment(1);
                     }
@@ -166,10 +178,19 @@ impl Follower {
                     self.log_failure(failure, failures);
                     // The endpoint may have changed.
                     endpoint = None;
+                    times_missing = match failure.kind {
+                        FailureKind::NotFound => times_missing + 1,
+                        _ => 0,
+                    };
+                    if is_missing(times_missing) {
+                        self.stream_state
+                            .missing
+                            .send_replace(Some(missing(failure)));
+                    }
                     retry_ms(failure.kind)
                 }
             };
-            let wait_ms = backoff_ms(base_ms, failures, random());
+            let wait_ms = pause_ms(base_ms, failures, times_missing, random());
             sleep(Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))).await;
         }
     }
@@ -367,6 +388,31 @@ fn retry_ms(kind: FailureKind) -> i64 {
     }
 }
 
+/// The pause after so many failures in a row, of which the last ones said that there is no such stream.
+fn pause_ms(base_ms: i64, failures: u32, times_missing: u32, random: u64) -> i64 {
+    match is_missing(times_missing) {
+        true => MISSING_MS,
+        false => backoff_ms(base_ms, failures, random),
+    }
+}
+
+/// Whether a stream does not exist, after so many answers in a row that it does not: a front end that
+/// fails may give one.
+const fn is_missing(times: u32) -> bool {
+    times >= MISSING_TRIES
+}
+
+/// What is said of a stream that does not exist.
+fn missing(failure: &Failure) -> Failure {
+    let message = format!(
+        "{}; the timeline is only polled, and the stream is asked for again once a day",
+        failure.message
+    );
+    Failure::new(failure.kind, message)
+}
+
+const MISSING_TRIES: u32 = 3;
+const MISSING_MS: i64 = 86_400_000;
 const RETRY_MS: i64 = 1_000;
 const RETRY_REFUSED_MS: i64 = 300_000;
 /// A stream that stayed open so long resets the backoff.
@@ -378,6 +424,19 @@ const MAX_GONE: usize = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Mitra, Hollo and snac: each stream was asked for every five minutes, and at once after a 501.
+    #[test]
+    fn a_stream_that_does_not_exist_is_asked_for_three_times_and_then_once_a_day() {
+        let base_ms = retry_ms(FailureKind::NotFound);
+        let pauses = (1..6).map(|times| pause_ms(base_ms, times, times, 7));
+        let pauses: Vec<i64> = pauses.collect();
+        let (first, later) = pauses.split_at(2);
+        assert!(first.iter().all(|ms| (150_000..=300_000).contains(ms)));
+        assert!(later.iter().all(|ms| *ms == 86_400_000), "{pauses:?}");
+        // Others are tried again as ever.
+        assert!(pause_ms(RETRY_MS, 60, 0, 7) <= 300_000);
+    }
 
     #[test]
     fn an_event_of_a_deleted_post_is_ignored() {

@@ -5,6 +5,7 @@
 //! the safe side.
 
 mod block;
+mod look_up_pace;
 mod quota;
 
 use std::{collections::HashMap, sync::Arc};
@@ -17,7 +18,7 @@ use driftline_store::{
 };
 use parking_lot::Mutex;
 
-use self::block::Blocks;
+use self::{block::Blocks, look_up_pace::LookUpPace};
 use crate::month;
 
 pub use self::quota::{Charge, Permit, Quota};
@@ -38,6 +39,7 @@ struct Known {
     /// How old the stored ledgers are, whatever the wall clock does.
     ages: HashMap<(CredentialId, &'static str), LedgerAge>,
     blocks: Blocks,
+    look_up_pace: LookUpPace,
 }
 
 impl Quotas {

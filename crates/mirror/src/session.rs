@@ -55,6 +55,7 @@ pub struct Session {
     session: timeline::Session,
     stream_state: StreamState,
     connection: watch::Receiver<StreamView>,
+    missing_stream: watch::Receiver<Option<Failure>>,
     /// Failures to notify libraries.
     notify_faults: FaultLog,
 }
@@ -138,6 +139,7 @@ impl Session {
             fence,
             session,
             connection: stream_state.connection(),
+            missing_stream: stream_state.missing(),
             stream_state,
             notify_faults: FaultLog::default(),
         })
@@ -206,6 +208,10 @@ impl Session {
     /// no errors here: the machine keeps the last one.
     pub async fn step(&mut self, settling: bool) -> Result<Done, SessionError> {
         self.stream_state.set_scheme(self.machine().scheme());
+        if self.missing_stream.has_changed().unwrap_or(false) {
+            let missing = self.missing_stream.borrow_and_update().clone();
+            self.session.stream_missing(missing.as_ref());
+        }
         if self.access.store_disk.low().is_some() {
             let until_ms = now_ms().saturating_add(ROOM_LOOK_MS);
             return Ok(Done::Wait { until_ms });

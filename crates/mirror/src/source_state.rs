@@ -1,5 +1,6 @@
 //! What a source is doing, and whether it is complete: what follows from the facts, and nothing else.
 
+use driftline_runtime::show_ms;
 use serde::{Deserialize, Serialize};
 
 use crate::source_health::SourceFault;
@@ -27,6 +28,8 @@ pub struct SourceFacts {
     pub may_be_ago_ms: i64,
     /// For how long the look that waits the longest has been overdue, if one is.
     pub overdue_ms: Option<i64>,
+    /// How late posts come that the last look may come before, if some do.
+    pub late_ms: Option<i64>,
     /// For how long pages have shown nothing new, if any was read.
     pub quiet_ms: Option<i64>,
     /// For how long its timeline is known to have no posts; `None` if it has some.
@@ -68,6 +71,8 @@ pub enum SourceState {
     Failing,
     /// Not read: no server runs, or none has claimed it yet.
     NotRead,
+    /// A process has it, and no poll has succeeded for longer than its interval allows.
+    NotPolled,
     /// It is read, but its server's answers do not prove that nothing is missing.
     CannotBeProven,
     /// Its history is being fetched.
@@ -98,6 +103,8 @@ pub enum Verdict {
     LooksOverdue,
     /// Ranges came of age without the last look.
     PassedOver,
+    /// Posts come later than the last look, or may: what it has read may lack some.
+    LaterThanLooks,
     /// No post so far, which no answer has proven yet.
     EmptySoFar,
     /// Complete, and the timeline has no posts.
@@ -121,6 +128,8 @@ impl SourceFacts {
             SourceState::Failing
         } else if !self.is_read {
             SourceState::NotRead
+        } else if !self.is_polled_in_time() {
+            SourceState::NotPolled
         } else if self.unprovable.is_some() {
             SourceState::CannotBeProven
         } else if self.ranges.history > 0 {
@@ -138,6 +147,10 @@ impl SourceFacts {
             (SourceState::Failing, Some(fault), _) => format!("failing: {}", fault.summary),
             (SourceState::OutOfRoom, ..) => OUT_OF_ROOM.to_owned(),
             (SourceState::CannotBeProven, _, Some(why)) => format!("cannot be proven: {why}"),
+            (SourceState::NotPolled, ..) => match self.polled_ago_ms {
+                Some(ago_ms) => format!("not polled for {}", show_ms(ago_ms)),
+                None => "not polled yet".to_owned(),
+            },
             (SourceState::History, ..) => format!("history {} posts", grouped(self.history_posts)),
             (state, ..) => state.name().to_owned(),
         }
@@ -146,12 +159,11 @@ impl SourceFacts {
     /// Whether the source is complete up to its last poll.
     pub fn verdict(&self) -> Verdict {
         let ranges = &self.ranges;
-        let is_recent = |ago_ms| ago_ms <= self.may_be_ago_ms;
         if self.polls_fail {
             Verdict::PollsFail
         } else if self.polled_ago_ms.is_none() && !self.has_posts {
             Verdict::NothingRead
-        } else if !self.polled_ago_ms.is_some_and(is_recent) {
+        } else if !self.is_polled_in_time() {
             Verdict::NotPolled
         } else if self.unprovable.is_some() {
             Verdict::CannotBeProven
@@ -163,6 +175,8 @@ impl SourceFacts {
             Verdict::LooksOverdue
         } else if ranges.passed_over > 0 {
             Verdict::PassedOver
+        } else if self.late_ms.is_some() {
+            Verdict::LaterThanLooks
         } else if !self.has_posts {
             let is_proven = self
                 .empty_ms
@@ -177,6 +191,12 @@ impl SourceFacts {
         } else {
             Verdict::Settled
         }
+    }
+
+    /// Whether a poll has succeeded as lately as its interval lets it.
+    fn is_polled_in_time(&self) -> bool {
+        let is_recent = |ago_ms| ago_ms <= self.may_be_ago_ms;
+        self.polled_ago_ms.is_some_and(is_recent)
     }
 
     fn is_quiet(&self) -> bool {
@@ -194,6 +214,7 @@ impl SourceState {
             Self::Tracked => "tracked",
             Self::Failing => "failing",
             Self::NotRead => "not read",
+            Self::NotPolled => "not polled",
             Self::CannotBeProven => "cannot be proven",
             Self::History => "history",
             Self::Quiet => "quiet",

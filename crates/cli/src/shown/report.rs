@@ -53,6 +53,12 @@ fn verdict(report: &CompletenessReport) -> String {
             let late = show_ms(report.overdue_ms.unwrap_or_default());
             format!("NOT known to be complete: a range should have been read again {late} ago")
         }
+        Verdict::LaterThanLooks => {
+            let late = show_ms(report.late_ms.unwrap_or_default());
+            format!(
+                "NOT known to be complete: posts came up to {late} late, and no look comes later"
+            )
+        }
         Verdict::PassedOver => "no gaps; part of it was passed over by later looks".to_owned(),
     }
 }
@@ -281,6 +287,7 @@ fn request_name(request: FailedRequest) -> &'static str {
         FailedRequest::Poll => "a poll",
         FailedRequest::Page => "a later look",
         FailedRequest::LookUp => "a look-up",
+        FailedRequest::Stream => "the stream",
     }
 }
 

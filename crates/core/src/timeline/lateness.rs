@@ -9,7 +9,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::age_bins::{BINS, edge_ms, middle_ms, nearest};
+use super::{
+    age_bins::{BINS, edge_ms, middle_ms, nearest},
+    evidence::{MAX_AGE_MS, PAGE_FULL},
+};
 
 /// A source's lateness as measured by its reads. Old reads fade by half in twelve hours, but a slow
 /// source keeps as many as it needs.
@@ -29,6 +32,18 @@ pub struct Lateness {
     /// The greatest proven lateness of a post, ms: the age at which its range was read and did not
     /// show it.
     pub longest_ms: i64,
+    latest: Latest,
+}
+
+/// The latest find that later reads have not made unlikely to be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct Latest {
+    /// How late the post may have been, ms.
+    ms: i64,
+    /// When it was found, Unix ms by the server's clock.
+    at_ms: i64,
+    /// Posts that were read again at that age or later since, none of them new.
+    posts_again: u64,
 }
 
 /// Ranges that were read at one age and again at another. They are stored as tuples, since a source
@@ -96,8 +111,41 @@ impl Lateness {
         reads.found += found as f32;
     }
 
+    /// How late posts come by what was found lately, ms: a look at this age does not show that
+    /// nothing comes later.
+    pub fn latest_ms(&self) -> i64 {
+        self.latest.ms
+    }
+
+    /// Counts a post that was found to be up to so late, ms.
+    pub(super) fn found_late(&mut self, ms: i64, now_ms: i64) {
+        let latest = &mut self.latest;
+        if ms > latest.ms / 2 {
+            *latest = Latest {
+                ms: ms.max(latest.ms),
+                at_ms: now_ms,
+                posts_again: 0,
+            };
+        }
+    }
+
+    /// Counts posts that were read again at an age, none of them new: enough of them at the age of the
+    /// latest find, and it is forgotten.
+    pub(super) fn found_none(&mut self, age_ms: i64, posts: u64) {
+        let latest = &mut self.latest;
+        if age_ms >= latest.ms {
+            latest.posts_again = latest.posts_again.saturating_add(posts);
+            if latest.posts_again >= FORGOTTEN_PAGE_FULLS * PAGE_FULL {
+                *latest = Latest::default();
+            }
+        }
+    }
+
     /// Lets older counts fade; `now_ms` is the time, Unix ms.
     pub fn fade(&mut self, now_ms: i64) {
+        if now_ms - self.latest.at_ms >= MAX_AGE_MS {
+            self.latest = Latest::default();
+        }
         let since_ms = now_ms - self.faded_at_ms;
         if self.faded_at_ms == 0 || since_ms < 0 {
             self.faded_at_ms = now_ms;
@@ -266,6 +314,8 @@ const HALF_LIFE_MS: f64 = 12.0 * 3_600_000.0;
 /// A slow source's reads do not fade below this many posts.
 const KEPT_POSTS: f32 = 20_000.0;
 const FADE_EVERY_MS: i64 = 15 * 60_000;
+/// After so many page-fulls without another find, at most 3 in 100 hold one (95%).
+const FORGOTTEN_PAGE_FULLS: u64 = 100;
 
 #[cfg(test)]
 impl Lateness {
@@ -344,6 +394,27 @@ mod tests {
         assert!(ours.distribution().expect("prior").later_than(1_000) > 0.45);
         ours.read_again(1_000, 16_000, 20_000, 0);
         assert!(ours.distribution().expect("read").later_than(1_000) < 0.01);
+    }
+
+    #[test]
+    fn the_latest_find_is_forgotten_once_enough_was_read_again_at_its_age() {
+        let mut lateness = Lateness::default();
+        lateness.found_late(90_000, 1_000);
+        lateness.found_none(60_000, 10_000);
+        lateness.found_none(90_000, 3_999);
+        assert_eq!(lateness.latest_ms(), 90_000, "too few, or too early");
+        lateness.found_late(80_000, 2_000);
+        lateness.found_none(90_000, 3_999);
+        assert_eq!(
+            lateness.latest_ms(),
+            90_000,
+            "another of much that lateness"
+        );
+        lateness.found_none(90_000, 1);
+        assert_eq!(lateness.latest_ms(), 0);
+        lateness.found_late(90_000, 3_000);
+        lateness.fade(3_000 + 30 * 86_400_000);
+        assert_eq!(lateness.latest_ms(), 0, "thirty days ago");
     }
 
     #[test]

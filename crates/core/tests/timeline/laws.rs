@@ -144,6 +144,35 @@ fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
     });
 }
 
+/// Takahe's home while its worker is busy, under a ladder that ends too soon.
+#[test]
+fn what_comes_later_than_the_last_look_is_not_called_complete() {
+    seeds::run(40, |seed| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let world_config = WorldConfig {
+            late_share: 0.3,
+            late_up_to_ms: 10 * 60_000,
+            deleted_share: 0.0,
+            filtered_share: 0.0,
+            rate_per_s: rng.random_range(0.5..4.0),
+            // Others have no time in their IDs.
+            codec: [Codec::Decimal, Codec::Takahe, Codec::Ulid][rng.random_range(0..3)],
+            ..world_config(&mut rng)
+        };
+        let world = World::random(&world_config, &mut rng);
+        let mut harness = Harness::new(world, settings(), START_MS, seed);
+        harness.settings.rungs.pop();
+        harness.settings.rungs[0].age_ms = 90_000;
+        harness.run(START_MS + 15 * 60_000, Harness::assert_ledger_is_sound);
+        harness.settle(Harness::assert_ledger_is_sound);
+        assert!(!harness.missed().is_empty());
+        let (settings, abilities) = (&harness.settings, harness.abilities());
+        let plan = harness.machine.plan(settings, abilities, harness.now_ms);
+        let late_ms = harness.machine.later_than_looks_ms(&plan);
+        assert!(late_ms >= Some(90_000), "{:?}", harness.machine.lateness());
+    });
+}
+
 #[test]
 fn the_laws_catch_a_missing_overlap_and_second_look() {
     assert!(misses(|harness| {

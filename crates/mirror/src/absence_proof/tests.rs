@@ -86,6 +86,19 @@ async fn boosts_that_no_look_up_finds_are_not_deleted() {
     assert_eq!(world.asked(), [0; 0], "it is known");
 }
 
+/// Mitra, where one account boosts.
+#[tokio::test]
+async fn boosts_by_one_account_show_that_no_look_up_finds_any() {
+    let boosts = (31..35).rev().map(|id| post(id, 1, Some(10)));
+    let world = World::new(boosts.chain([post(10, 9, None)]).collect(), true).await;
+    world.finds([10]);
+    assert_eq!(world.proof(34).await, Ok(GoneProof::Nothing));
+    assert_eq!(world.asked(), [33, 32]);
+    assert_eq!(known(&world).await, [(PostKind::Boost, false)]);
+    assert_eq!(world.proof(31).await, Ok(GoneProof::Nothing));
+    assert_eq!(world.asked(), [0; 0], "it is known");
+}
+
 #[tokio::test]
 async fn an_unboost_is_no_deletion() {
     let world = World::new(listed(), true).await;

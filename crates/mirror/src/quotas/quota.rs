@@ -13,6 +13,8 @@ use driftline_store::{
     quota,
 };
 
+use tokio::time::{Instant, sleep_until};
+
 use super::{
     Known, MONTH, Quotas,
     block::{Scope, block_of},
@@ -57,10 +59,30 @@ pub(super) struct Charged {
 
 impl Quota {
     /// Takes one request that reads up to `posts` posts, and charges them where a cap counts them.
+    /// Where the upstream announces no limit, look-ups of single posts wait for their turn.
     ///
     /// # Errors
     /// [`StoreError`] if the ledger cannot be read or kept; then the request must not be sent.
     pub async fn take(&self, posts: u32) -> Result<Permit, StoreError> {
+        let permit = self.take_of_ledger(posts).await?;
+        if posts == 1
+            && matches!(permit, Permit::Sent(_))
+            && let Some(place) = self.look_up_place()
+        {
+            sleep_until(place).await;
+        }
+        Ok(permit)
+    }
+
+    /// When a look-up may be sent; `None` where limits are known.
+    fn look_up_place(&self) -> Option<Instant> {
+        let mut known = self.quotas.known.lock();
+        let ledger = known.ledgers.get(&self.scope());
+        let is_limited = ledger.is_some_and(|ledger| !ledger.windows().is_empty());
+        (!is_limited).then(|| known.look_up_pace.next(self.scope(), Instant::now()))
+    }
+
+    async fn take_of_ledger(&self, posts: u32) -> Result<Permit, StoreError> {
         let (scope, purpose) = (self.scope(), self.purpose);
         let held = self
             .quotas

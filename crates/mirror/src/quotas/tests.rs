@@ -5,7 +5,7 @@ use driftline_core::{
 use driftline_runtime::now_ms;
 use driftline_store::quota;
 
-use super::{quota::Charged, *};
+use super::{look_up_pace::LOOK_UP_SPACING, quota::Charged, *};
 use crate::refresh::testing;
 
 const CAP: u32 = 10_000;
@@ -163,4 +163,16 @@ async fn a_late_request_that_is_put_back_is_held_until_its_window_ends() {
     let _ = world.take(20).await;
     let _ = world.take(20).await;
     assert_eq!(world.ledger(SCOPE).await.windows()[0].remaining, 1);
+}
+
+/// Takahe, GoToSocial and Mitra announce no limit: 124 look-ups were sent within a second.
+#[tokio::test]
+async fn single_look_ups_are_spaced_where_no_limit_is_announced() {
+    let world = World::new().await;
+    let begun = tokio::time::Instant::now();
+    for _ in 0..5 {
+        let _ = world.take(1).await;
+        let _ = world.take(40).await;
+    }
+    assert!(begun.elapsed() >= 4 * LOOK_UP_SPACING);
 }

@@ -28,7 +28,7 @@ type Row = (fn(&mut SourceFacts), &'static str, Verdict);
 #[test]
 fn each_state_and_verdict_follows_from_the_facts() {
     use Verdict::*;
-    let rows: [Row; 25] = [
+    let rows: [Row; 28] = [
         (|_| (), "reading", Provisional),
         (|of| of.ranges.provisional = 0, "reading", Settled),
         (|of| of.quiet_ms = Some(3_600_000), "quiet", Provisional),
@@ -36,8 +36,23 @@ fn each_state_and_verdict_follows_from_the_facts() {
         (|of| of.is_tracked = true, "tracked", Provisional),
         (|of| of.is_out_of_room = true, OUT_OF_ROOM, Provisional),
         (|of| of.is_read = false, "not read", Provisional),
-        (|of| of.polled_ago_ms = Some(70_001), "reading", NotPolled),
-        (|of| of.polled_ago_ms = None, "reading", NotPolled),
+        (
+            |of| of.polled_ago_ms = Some(70_001),
+            "not polled for 1m10s",
+            NotPolled,
+        ),
+        (|of| of.polled_ago_ms = None, "not polled yet", NotPolled),
+        (
+            |of| (of.polled_ago_ms, of.ranges.history) = (None, 1),
+            "not polled yet",
+            NotPolled,
+        ),
+        (|of| of.late_ms = Some(90_000), "reading", LaterThanLooks),
+        (
+            |of| (of.late_ms, of.ranges.provisional) = (Some(90_000), 0),
+            "reading",
+            LaterThanLooks,
+        ),
         (|of| of.fault = fault(), FAILING, Provisional),
         (
             |of| (of.fault, of.polls_fail) = (fault(), true),
@@ -93,7 +108,7 @@ fn each_state_and_verdict_follows_from_the_facts() {
                 empty(of, 600_000);
                 of.polled_ago_ms = None;
             },
-            "reading",
+            "not polled yet",
             NothingRead,
         ),
     ];
@@ -119,6 +134,7 @@ prop_compose! {
         polled_ago_ms in prop::option::of(0_i64..200_000),
         may_be_ago_ms in 0_i64..200_000,
         overdue_ms in prop::option::weighted(0.2, 1_i64..1_000_000),
+        late_ms in prop::option::weighted(0.2, 1_i64..1_000_000),
         quiet_ms in prop::option::of(0_i64..10_000_000),
         empty_ms in prop::option::of(0_i64..1_200_000),
         ranges in prop::array::uniform5(prop_oneof![Just(0), 0_u64..3]),
@@ -128,7 +144,7 @@ prop_compose! {
         SourceFacts {
             is_paused, is_out_of_room, is_tracked, is_read, polls_fail, has_posts,
             fault: fault().filter(|_| fails),
-            unprovable, polled_ago_ms, may_be_ago_ms, overdue_ms, quiet_ms, empty_ms,
+            unprovable, polled_ago_ms, may_be_ago_ms, overdue_ms, late_ms, quiet_ms, empty_ms,
             ranges: RangeCounts { open, history, provisional, passed_over, unrecoverable },
             history_posts: 0,
         }
@@ -145,6 +161,7 @@ proptest! {
             prop_assert!(!facts.polls_fail);
             prop_assert!(facts.polled_ago_ms.is_some_and(|ms| ms <= facts.may_be_ago_ms));
             prop_assert_eq!(facts.overdue_ms, None);
+            prop_assert_eq!(facts.late_ms, None);
             prop_assert_eq!(&facts.unprovable, &None);
             let of = &facts.ranges;
             prop_assert_eq!(of.open + of.history + of.unrecoverable + of.passed_over, 0);
@@ -165,6 +182,7 @@ proptest! {
         if matches!(state, SourceState::Reading | SourceState::Quiet | SourceState::History) {
             prop_assert!(facts.fault.is_none() && facts.is_read && !facts.is_out_of_room);
             prop_assert!(facts.unprovable.is_none());
+            prop_assert!(facts.polled_ago_ms.is_some_and(|ms| ms <= facts.may_be_ago_ms));
         }
         prop_assert!(facts.state_text().starts_with(state.name()));
     }

@@ -150,7 +150,8 @@ fn of_author(
 }
 
 /// The newest posts of the kind that anyone may see and that pages of the source have just shown,
-/// each by another author than the rest and the post in question.
+/// each by another author than the rest and the post in question. Boosts by the same authors follow:
+/// few accounts boost in some timelines, and look-ups of boosts depend on the server.
 fn of_others(
     tx: &mut Tx<'_>,
     (source, reader): (SourceKey, Reader),
@@ -184,11 +185,12 @@ fn of_others(
     )?;
     let mut posts: HashMap<i64, Option<_>> = posts.into_iter().collect();
     let mut authors: HashSet<Option<i64>> = subject.account.map(Some).into_iter().collect();
-    let controls = entries.into_iter().filter_map(|id| {
-        let (upstream_id, account) = posts.remove(&id)??;
-        authors.insert(account).then_some(upstream_id)
-    });
-    Ok(controls.take(EACH).collect())
+    let controls = entries.into_iter().filter_map(|id| posts.remove(&id).flatten());
+    let (others, same): (Vec<_>, Vec<_>) =
+        controls.partition(|(_, account)| authors.insert(*account));
+    let same = same.into_iter().filter(|_| subject.kind == PostKind::Boost);
+    let ids = others.into_iter().chain(same);
+    Ok(ids.take(EACH).map(|(upstream_id, _)| upstream_id).collect())
 }
 
 fn is_open(row: &Row<'_>) -> Result<bool, DbError> {

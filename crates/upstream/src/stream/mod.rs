@@ -323,7 +323,10 @@ impl<'t> Channel<'t> {
 fn refused(access: &Access, answer: &Answer) -> Result<Offer, Failure> {
     let failure = access.status_failure(answer);
     match answer.status.as_u16() {
-        400 | 404 | 405 | 406 | 410 | 426 | 501 => Ok(Err(failure)),
+        400 | 404 | 405 | 406 | 410 | 426 | 501 => Ok(Err(Failure {
+            kind: FailureKind::NotFound,
+            ..failure
+        })),
         _ => Err(failure),
     }
 }

@@ -198,7 +198,12 @@ async fn answers_without_a_stream_are_reported() {
         (
             answer("405 Method Not Allowed", &[], ""),
             Streaming::Sse,
-            FailureKind::UnexpectedStatus,
+            FailureKind::NotFound,
+        ),
+        (
+            answer("501 Not Implemented", &[], ""),
+            Streaming::Auto,
+            FailureKind::NotFound,
         ),
         (
             answer("200 OK", &["Content-Type: text/html"], "<html>"),

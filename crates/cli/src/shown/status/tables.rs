@@ -56,7 +56,10 @@ pub(super) fn troubles(of: &SourceStatus) -> Vec<String> {
     let mut texts = Vec::new();
     let says_more = matches!(
         of.state,
-        SourceState::Failing | SourceState::CannotBeProven | SourceState::History
+        SourceState::Failing
+            | SourceState::NotPolled
+            | SourceState::CannotBeProven
+            | SourceState::History
     );
     if says_more {
         texts.push(of.state_text.clone());
@@ -87,7 +90,10 @@ pub(super) fn has_trouble(of: &SourceStatus) -> bool {
     let ranges = &of.ranges;
     matches!(
         of.state,
-        SourceState::Failing | SourceState::CannotBeProven | SourceState::OutOfRoom
+        SourceState::Failing
+            | SourceState::NotPolled
+            | SourceState::CannotBeProven
+            | SourceState::OutOfRoom
     ) || ranges.open + ranges.unrecoverable + ranges.passed_over + of.unreadable > 0
 }
 

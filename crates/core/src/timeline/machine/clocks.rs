@@ -33,6 +33,9 @@ impl Machine {
         for range in &mut self.stalled {
             visit(range.wait.from_mut());
         }
+        for recheck in &mut self.rechecks {
+            visit(&mut recheck.at_ms);
+        }
         for suspect in &mut self.suspects {
             visit(suspect.wait.from_mut());
         }

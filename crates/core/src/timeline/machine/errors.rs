@@ -33,6 +33,8 @@ pub enum FailedRequest {
     Page,
     /// A post that a page did not list.
     LookUp,
+    /// The timeline's stream, which the server does not have.
+    Stream,
 }
 
 /// The last error of each kind of request: a poll that succeeds says nothing of looks that fail.
@@ -42,6 +44,7 @@ pub(super) struct Errors {
     poll: Option<LastError>,
     page: Option<LastError>,
     look_up: Option<LastError>,
+    stream: Option<LastError>,
 }
 
 impl Errors {
@@ -62,11 +65,10 @@ impl Errors {
 
     /// Visits each of its times, which are of the past, by the local clock.
     pub(super) fn each_local_time(&mut self, visit: &mut impl FnMut(&mut i64)) {
-        for error in [&mut self.poll, &mut self.page, &mut self.look_up] {
-            for error in error.iter_mut() {
-                visit(&mut error.at_ms);
-                visit(&mut error.since_ms);
-            }
+        let requests = [&mut self.poll, &mut self.page, &mut self.look_up];
+        for error in requests.into_iter().chain([&mut self.stream]).flatten() {
+            visit(&mut error.at_ms);
+            visit(&mut error.since_ms);
         }
     }
 
@@ -86,7 +88,8 @@ impl Errors {
 
     /// The ongoing error, else the latest one.
     pub(super) fn last(&self) -> Option<&LastError> {
-        let all = || self.poll.iter().chain(&self.page).chain(&self.look_up);
+        let requests = || self.poll.iter().chain(&self.page).chain(&self.look_up);
+        let all = || requests().chain(&self.stream);
         let ongoing = || all().find(|error| !error.over);
         self.ongoing()
             .or_else(ongoing)
@@ -108,6 +111,7 @@ impl Errors {
             FailedRequest::Poll => &mut self.poll,
             FailedRequest::Page => &mut self.page,
             FailedRequest::LookUp => &mut self.look_up,
+            FailedRequest::Stream => &mut self.stream,
         }
     }
 }
@@ -149,10 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn a_post_that_cannot_be_looked_up_is_no_error_of_the_source() {
-        let mut errors = Errors::default();
-        errors.failed(LookUp, &Failure::new(FailureKind::Unauthorized, "no"), 1);
-        assert_eq!(errors.ongoing(), None);
-        assert_eq!(errors.last().map(|error| error.request), Some(LookUp));
+    fn neither_a_look_up_nor_a_stream_that_fails_is_an_error_of_the_source() {
+        for request in [LookUp, Stream] {
+            let mut errors = Errors::default();
+            errors.failed(request, &Failure::new(FailureKind::NotFound, "no"), 1);
+            assert_eq!(errors.ongoing(), None);
+            assert_eq!(errors.last().map(|error| error.request), Some(request));
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Measurements of lateness, and of posts that reads leave out.
 
 use super::{Machine, TOLERANCE_MS, answers::Answer};
-use crate::timeline::{age_bins::nearest, ladder::Rung, reading::Reading, request::RequestPurpose};
+use crate::timeline::{
+    age_bins::nearest, ladder::Rung, plan::Plan, reading::Reading, request::RequestPurpose,
+};
 
 impl Machine {
     /// Measures lateness by a page: the ranges that were read before, their age then, and the posts
@@ -91,6 +93,10 @@ impl Machine {
             let (before_ms, age_ms) = (before_ms - time_ms, reading.answered_by_ms - time_ms);
             if before_ms > 0 {
                 self.lateness.read_again(before_ms, age_ms, 1, found);
+                if found > 0 {
+                    // Polls may have been hours apart.
+                    self.lateness.found_late(before_ms, reading.read_at_ms);
+                }
             }
         }
     }
@@ -129,6 +135,10 @@ impl Machine {
         }
         let posts = answer.reading.keys.len() as u64;
         self.lateness.read_again(before_ms, age_ms, posts, new);
+        match new {
+            0 => self.lateness.found_none(age_ms, posts),
+            _ => self.lateness.found_late(age_ms, stretch.at_ms),
+        }
         // In a range that no look has read yet, a find may be of any lateness: it neither proves nor
         // contradicts that some look is enough.
         if nearest(before_ms) < nearest(answer.second_look_ms) {
@@ -158,6 +168,15 @@ impl Machine {
         self.evidence.found(before_ms, found_age_ms);
         let is_beyond = age_ms > answer.plan.proof.above_ms || next > 0;
         self.refute(is_beyond);
+    }
+
+    /// How late posts come that the last look of a plan cannot be said to come after, ms: then what it
+    /// has read may lack some. `None` where it comes later than all that was found lately, or where it
+    /// is proven how little it leaves out.
+    pub fn later_than_looks_ms(&self, plan: &Plan) -> Option<i64> {
+        let latest_ms = self.lateness.latest_ms();
+        let is_seen = latest_ms > 0 && latest_ms >= plan.ladder.complete_ms();
+        (is_seen && !plan.proof.is_enough).then_some(latest_ms)
     }
 
     /// A find that a proven choice would have left out refutes it.

@@ -45,7 +45,7 @@ use super::{
     trials::Trials,
 };
 use crate::{
-    answer::Abilities,
+    answer::{Abilities, Failure},
     clock::Deadline,
     quota::QuotaView,
     upstream_id::{Key, UpstreamId},
@@ -267,6 +267,15 @@ impl Machine {
     /// The error that keeps the source from being read now: of its polls, else of its other pages.
     pub fn ongoing_error(&self) -> Option<&LastError> {
         self.errors.ongoing()
+    }
+
+    /// Records why the server is not asked for the timeline's stream for now, or that it has it; the time
+    /// is Unix ms.
+    pub fn stream_missing(&mut self, failure: Option<&Failure>, now_ms: i64) {
+        match failure {
+            Some(failure) => self.errors.failed(FailedRequest::Stream, failure, now_ms),
+            None => self.errors.end(FailedRequest::Stream),
+        }
     }
 
     /// Whether the last poll failed.

@@ -19,7 +19,7 @@ pub(super) struct Recheck {
     low: Key,
     high: Key,
     /// When a page lacked the posts, or the last request failed, Unix ms by the local clock.
-    at_ms: i64,
+    pub(super) at_ms: i64,
     /// Requests that failed.
     failures: u32,
     /// The posts that no look-up has answered for.

@@ -114,6 +114,12 @@ impl Session {
         self.machine.retry_soon();
     }
 
+    /// Records why the server is not asked for the stream for a day; `None` once it has the stream.
+    pub fn stream_missing(&mut self, missing: Option<&Failure>) {
+        self.machine.stream_missing(missing, self.now_ms);
+        self.unsaved = true;
+    }
+
     /// Requests that the open gap that begins at this ID be filled. `false` if there is none. The machine has to be
     /// stored then.
     pub fn request_fill(&mut self, low: &UpstreamId) -> bool {
