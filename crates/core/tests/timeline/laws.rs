@@ -167,9 +167,9 @@ fn what_comes_later_than_the_last_look_is_not_called_complete() {
         harness.settle(Harness::assert_ledger_is_sound);
         assert!(!harness.missed().is_empty());
         let (settings, abilities) = (&harness.settings, harness.abilities());
-        let plan = harness.machine.plan(settings, abilities, harness.now_ms);
-        let late_ms = harness.machine.later_than_looks_ms(&plan);
-        assert!(late_ms >= Some(90_000), "{:?}", harness.machine.lateness());
+        let plan = harness.machine().plan(settings, abilities, harness.now_ms);
+        let late_ms = harness.machine().later_than_looks_ms(&plan);
+        assert!(late_ms >= Some(90_000), "{:?}", harness.machine().lateness());
     });
 }
 
