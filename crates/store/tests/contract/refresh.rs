@@ -2,7 +2,6 @@
 
 mod fill;
 mod laws;
-mod migration;
 mod outcomes;
 mod pending_lookup;
 mod pipeline;
