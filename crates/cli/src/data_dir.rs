@@ -14,7 +14,7 @@ use std::{
 
 use driftline_runtime::StoreDisk;
 use driftline_store::{
-    MIGRATIONS, MigrationPlan, Options, Root, SecretUrl, Store, StoreError, Target, Tx,
+    MIGRATIONS, Options, Root, SecretUrl, Store, StoreError, Target, Tx,
     backup::may_write,
     source,
     source_lease::{self, Lease},
@@ -189,12 +189,12 @@ impl DataDir {
         }
     }
 
-    /// What opening the store would migrate. Changes nothing and needs no lock.
+    /// Refuses a store that has not this program's schema. Changes nothing and needs no lock.
     ///
     /// # Errors
     /// [`CliError::Failed`] if the store cannot be read, or not by this program.
-    pub async fn migration_plan(&self) -> Result<MigrationPlan, CliError> {
-        self.blocking(|target| Store::migration_plan(&target)).await
+    pub async fn check_schema(&self) -> Result<(), CliError> {
+        self.blocking(|target| Store::check(&target)).await
     }
 
     /// Makes the folder, for its owner only.

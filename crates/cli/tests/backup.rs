@@ -347,7 +347,7 @@ async fn a_read_only_copy_is_read_and_stays_as_it_is() {
         vec!["history", &post],
         vec!["why", &post],
         vec!["backup", "of-the-copy"],
-        vec!["migrate", "--dry-run"],
+        vec!["migrate"],
     ] {
         let ended = copy.run(&command);
         assert_eq!(ended.status, 0, "{command:?}: {ended:?}");

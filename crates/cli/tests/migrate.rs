@@ -1,75 +1,141 @@
-//! `migrate`: what would run, and what has run.
+//! `migrate`, and stores of another build's schema: nothing uses them.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use std::{fs, path::Path};
+use std::fs;
 
-use driftline_db::testing::{dump, load};
-use driftline_store::Target;
-use support::DataDir;
+use driftline_db::{
+    Db, Options, Root, Target,
+    testing::{dump, postgres_database},
+};
+use serde_json::Value;
+use support::{DataDir, Ended};
 
-/// A data folder with a database of schema version 4.
-fn older() -> (DataDir, Target) {
+const ADD: [&str; 6] = [
+    "source",
+    "add",
+    "https://a.example",
+    "--no-check",
+    "--name",
+    "a",
+];
+
+fn with_source() -> (DataDir, Target) {
     let data_dir = DataDir::new();
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures");
-    let text = fs::read_to_string(fixtures.join("04.sqlite.sql")).unwrap();
-    fs::create_dir_all(data_dir.data()).unwrap();
+    assert_eq!(data_dir.run(&ADD).status, 0);
     let path = data_dir.data().join("driftline.db");
-    let target = Target::Sqlite { path };
-    load(&target, &text);
-    (data_dir, target)
+    (data_dir, Target::Sqlite { path })
+}
+
+/// Makes a store that of another build.
+fn age(target: Target) {
+    let db = Db::open(Options::new(target, &[])).unwrap();
+    let aged = db.write_blocking(Root::none(), |tx| {
+        tx.execute("update migration set digest = '0123456789ab'", &[])
+    });
+    assert_eq!(aged, Ok(1));
+    db.close_blocking();
+}
+
+fn assert_refused(ended: &Ended) {
+    assert_eq!(ended.status, 1, "{ended:?}");
+    let line = ended.stderr.trim_end();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    for part in [
+        "another development build of driftline (its schema is 0123456789ab, ",
+        "use the build that made it, or begin with an empty data folder or database",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
 }
 
 #[test]
-fn a_dry_run_shows_what_would_run_and_changes_nothing() {
-    let (data_dir, target) = older();
+fn there_is_nothing_to_migrate() {
+    let (data_dir, target) = with_source();
     let before = dump(&target);
-    let planned = data_dir.run(&["migrate", "--dry-run"]);
-    assert_eq!(planned.status, 0, "{planned:?}");
-    let first = planned.stdout.lines().next().unwrap();
-    assert!(
-        first.contains("would be migrated from schema version 4 to "),
-        "{first}"
-    );
-    assert!(
-        planned.stdout.contains("\n  5 returns  entry: "),
-        "{planned:?}"
-    );
-    let json = data_dir.json(&["migrate", "--dry-run"]);
-    assert_eq!(
-        (&json["version"], &json["migrated"]),
-        (&4.into(), &false.into())
-    );
-    assert_eq!(json["migrations"][1]["name"], "history in work");
-    assert!(json["migrations"][1]["tables"]["post"].as_i64() > Some(10));
+    let ended = data_dir.run(&["migrate"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let nothing = "has the schema of this program: there is nothing else to do";
+    assert!(ended.stdout.contains(nothing), "{ended:?}");
+    assert_eq!(data_dir.json(&["migrate"])["migrated"], false);
     assert_eq!(dump(&target), before);
-}
-
-#[test]
-fn what_has_run_is_said_and_runs_once() {
-    let (data_dir, _) = older();
-    let json = data_dir.json(&["migrate"]);
-    assert_eq!(
-        (&json["version"], &json["migrated"]),
-        (&4.into(), &true.into())
-    );
-    let again = data_dir.run(&["migrate"]);
-    assert_eq!(again.status, 0, "{again:?}");
-    assert!(
-        again.stdout.contains("there is nothing to migrate"),
-        "{again:?}"
-    );
-    assert_eq!(data_dir.run(&["source", "list"]).status, 0);
 }
 
 #[test]
 fn without_a_database_nothing_is_made() {
     let data_dir = DataDir::new();
-    for more in [&["migrate"][..], &["migrate", "--dry-run"]] {
-        let refused = data_dir.run(more);
-        assert_eq!(refused.status, 10, "{refused:?}");
-        assert!(refused.stderr.contains("there is no store"), "{refused:?}");
-    }
+    let refused = data_dir.run(&["migrate"]);
+    assert_eq!(refused.status, 10, "{refused:?}");
+    assert!(refused.stderr.contains("there is no store"), "{refused:?}");
     assert!(!data_dir.data().join("driftline.db").exists());
+}
+
+#[test]
+fn a_store_of_another_build_is_refused_and_left_as_it_is() {
+    let (data_dir, target) = with_source();
+    age(target.clone());
+    let before = dump(&target);
+    for command in [
+        &["source", "list"][..],
+        &["--read-only", "source", "list"],
+        &["migrate"],
+        &["migrate", "--distribute"],
+        &["backup", "of-another"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ] {
+        assert_refused(&data_dir.run(command));
+    }
+    assert_eq!(dump(&target), before);
+    assert!(!data_dir.folder().join("of-another").exists());
+}
+
+#[test]
+fn a_postgresql_store_of_another_build_is_refused() {
+    let data_dir = DataDir::new();
+    let url = postgres_database();
+    let run =
+        |arguments: &[&str]| data_dir.run(&[&["--database-url", &*url][..], arguments].concat());
+    assert_eq!(run(&ADD).status, 0);
+    assert_eq!(run(&["migrate"]).status, 0);
+    age(Target::Postgres {
+        url: driftline_db::SecretUrl::new(&url),
+        schema: None,
+    });
+    for command in [
+        &["source", "list"][..],
+        &["migrate"],
+        &["backup", "of-another"],
+    ] {
+        assert_refused(&run(command));
+    }
+    assert!(!data_dir.folder().join("of-another").exists());
+}
+
+#[test]
+fn a_backup_of_another_build_is_not_restored() {
+    let (data_dir, _) = with_source();
+    assert_eq!(data_dir.run(&["backup", "backup"]).status, 0);
+    let backup = data_dir.folder().join("backup");
+    let file = backup.join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    manifest["migrations"][0]["digest"] = "0123456789ab".into();
+    fs::write(&file, manifest.to_string()).unwrap();
+    let restored = DataDir::new();
+    let backup = backup.to_str().unwrap();
+    for command in [
+        &["restore", backup][..],
+        &["restore", backup, "--verify"],
+        &["backup", "check", backup],
+    ] {
+        assert_refused(&restored.run(command));
+    }
+    // The form of manifests before they had digests.
+    manifest["manifest_version"] = 1.into();
+    fs::write(&file, manifest.to_string()).unwrap();
+    let refused = restored.run(&["restore", backup]);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    let line = "is of form 1, and this program reads form 2: use the driftline that wrote it";
+    assert!(refused.stderr.contains(line), "{refused:?}");
+    assert!(!restored.data().exists());
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::job::Call;
-use crate::migrate::{self, MAX_OPENING_WAIT, Migration, MigrationPlan, migrate, when_free};
+use crate::migrate::{self, MAX_OPENING_WAIT, Migration, migrate, when_free};
 use crate::options::{Options, Root, SecretUrl, Target};
 use crate::postgres::{Pool, Server, SessionPurpose};
 use crate::queue::Queue;
@@ -62,16 +62,15 @@ impl Db {
         Ok(Db(Arc::new(inner)))
     }
 
-    /// What [`Db::open`] would migrate. Changes nothing and waits for no other process.
+    /// Refuses a database that has not exactly the program's schema. Changes nothing and waits for no other
+    /// process.
     ///
     /// # Errors
-    /// As of [`Db::open`], if the database cannot be read or would be refused.
-    pub fn migration_plan(
-        target: &Target,
-        migrations: &'static [Migration],
-    ) -> Result<MigrationPlan, DbError> {
+    /// [`DbError::OtherSchema`], [`DbError::Newer`] or [`DbError::Migration`] if the schema is another one; as of
+    /// [`Db::open`] if the database cannot be read.
+    pub fn check(target: &Target, migrations: &'static [Migration]) -> Result<(), DbError> {
         let target = target.clone();
-        on_own_thread("driftline-db-plan", move || plan(&target, migrations))
+        on_own_thread("driftline-db-check", move || check(&target, migrations))
     }
 
     /// Runs `job` in a transaction that may write, on one of the database's threads, and commits
@@ -297,17 +296,9 @@ impl Inner {
             let reader = sqlite::open_to_read(path)?;
             if number == 0 && !options.migrations.is_empty() {
                 sqlite::command(&reader, "begin deferred")?;
-                let plan = migrate::plan(&mut Tx::sqlite(&reader), options.migrations);
+                let checked = migrate::check(&mut Tx::sqlite(&reader), options.migrations);
                 sqlite::command(&reader, "rollback")?;
-                let plan = plan?;
-                if !plan.pending.is_empty() {
-                    let (version, program) = (plan.version.unwrap_or(0), plan.program);
-                    return Err(DbError::Migration(format!(
-                        "the database has schema version {version} and this program's is {program}, \
-                         and nothing can be migrated where nothing may be written: copy it to a folder \
-                         where you may write"
-                    )));
-                }
+                checked?;
             }
             self.start_sqlite_reader(reader)?;
         }
@@ -416,20 +407,20 @@ impl Drop for Inner {
     }
 }
 
-fn plan(target: &Target, migrations: &[Migration]) -> Result<MigrationPlan, DbError> {
+fn check(target: &Target, migrations: &[Migration]) -> Result<(), DbError> {
     match target {
         Target::Sqlite { path } => {
             let reader = sqlite::open_to_read(path)?;
             sqlite::command(&reader, "begin deferred")?;
-            migrate::plan(&mut Tx::sqlite(&reader), migrations)
+            migrate::check(&mut Tx::sqlite(&reader), migrations)
         }
         Target::Postgres { url, schema } => {
             let server = Server::new(url, schema.as_deref())?;
             let mut session = server.connect(SessionPurpose::Migrate)?;
             session.begin("begin isolation level repeatable read read only");
-            let plan = migrate::plan(&mut Tx::postgres(&mut session), migrations);
+            let checked = migrate::check(&mut Tx::postgres(&mut session), migrations);
             session.roll_back();
-            plan
+            checked
         }
     }
 }

@@ -98,6 +98,19 @@ pub enum DbError {
         program: i64,
     },
 
+    /// The database was made from another text of the schema.
+    #[error(
+        "the database was made by another development build of driftline (its schema is {database}, this \
+         program's is {program}), and none is converted before release 0.1.0: use the build that made it, or \
+         begin with an empty data folder or database"
+    )]
+    OtherSchema {
+        /// The database's schema.
+        database: String,
+        /// The program's.
+        program: String,
+    },
+
     /// A migration failed or does not fit the database's history.
     #[error("migration: {0}")]
     Migration(String),

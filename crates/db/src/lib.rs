@@ -47,7 +47,7 @@ pub use batch::Column;
 pub use db::Db;
 pub use dialect::Dialect;
 pub use error::DbError;
-pub use migrate::{Migration, MigrationPlan, PendingMigration};
+pub use migrate::Migration;
 pub use options::{Options, Root, SecretUrl, Target};
 /// Runs a future of a [`Db`], which needs no runtime, on a plain thread.
 pub use pollster::block_on;

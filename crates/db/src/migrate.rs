@@ -2,6 +2,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ring::digest::{SHA256, digest};
+
 use crate::backup::AppliedMigration;
 use crate::dialect::Dialect;
 use crate::error::DbError;
@@ -10,12 +12,12 @@ use crate::tx::Tx;
 /// One step of the schema's history, in one text for both databases.
 ///
 /// The text may hold several statements and the words of [`crate::Dialect`]. A step that has been
-/// released never changes.
+/// released never changes: a database in which another text of it was applied is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
     /// Ascending from step to step.
     pub version: i64,
-    /// Recorded with the version, to distinguish histories.
+    /// Recorded with the version, for people.
     pub name: &'static str,
     /// The oldest version whose program may still use the database after this step: `version`
     /// itself unless the step only adds what older programs need not know.
@@ -25,25 +27,13 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-/// What opening a database would migrate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MigrationPlan {
-    /// The database's version; `None` if it is empty or does not exist.
-    pub version: Option<i64>,
-    /// The newest version that the program knows. The database's may be newer: the program may
-    /// use it nevertheless.
-    pub program: i64,
-    /// The steps to come, in order.
-    pub pending: Vec<PendingMigration>,
-}
-
-/// A migration that has not run yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingMigration {
-    /// The step.
-    pub migration: Migration,
-    /// The tables that it names, as far as they exist already, and how many rows each has.
-    pub tables: Vec<(String, i64)>,
+impl Migration {
+    /// The first 12 hexadecimal digits of the SHA-256 of `sql`. It is recorded with the version.
+    pub fn digest(&self) -> String {
+        let digest = digest(&SHA256, self.sql.as_bytes());
+        let first = digest.as_ref().iter().take(6);
+        first.map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 /// Does `work` again for as long as another process keeps the database busy, at most for `max_wait`.
@@ -142,70 +132,42 @@ fn notes(sql: &str) -> impl Iterator<Item = &str> {
 /// One transaction's work.
 pub(crate) type Step<'a> = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + 'a;
 
-/// What [`migrate`] would do to the database. Changes nothing.
-pub(crate) fn plan(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<MigrationPlan, DbError> {
+/// Refuses a database that has not exactly the program's schema. Changes nothing.
+pub(crate) fn check(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<(), DbError> {
     let applied = Applied::read(tx)?;
-    let pending = applied.pending(migrations)?;
-    let tables = tables(tx)?;
-    let mut counted = Vec::new();
-    for migration in pending {
-        let mut rows = Vec::new();
-        for table in tables.iter().filter(|table| names(migration.sql, table)) {
-            let count = format!("select count(*) as found from {table}");
-            let count = tx.query_one(&count, &[], |row| row.i64("found"))?;
-            rows.push((table.clone(), count));
-        }
-        counted.push(PendingMigration {
-            migration: *migration,
-            tables: rows,
-        });
+    if applied.pending(migrations)?.is_empty() {
+        return Ok(());
     }
-    Ok(MigrationPlan {
-        version: applied.rows.last().map(|row| row.version),
-        program: newest(migrations),
-        pending: counted,
-    })
+    let program = newest(migrations);
+    Err(DbError::Migration(match applied.version() {
+        0 => "the database is empty, and nothing is made where nothing is written".into(),
+        version => format!(
+            "the database has schema version {version} and this program's is {program}, and nothing can \
+             be migrated where nothing may be written: copy it to a folder where you may write"
+        ),
+    }))
 }
 
-/// The names of all tables, in order.
-fn tables(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
-    let sql = match tx.dialect() {
-        Dialect::Sqlite => "select name from sqlite_schema where type = 'table' order by name",
-        Dialect::Postgres => {
-            "select relname as name from pg_class where relnamespace = current_schema()::regnamespace
-                 and relkind in ('r', 'p') and not relispartition
-             order by relname::text collate \"C\""
-        }
+/// Refuses a database in which other migrations were applied than the program's, or newer ones that it
+/// cannot use.
+pub(crate) fn fits(applied: &[AppliedMigration], migrations: &[Migration]) -> Result<(), DbError> {
+    let applied = Applied {
+        rows: applied.to_vec(),
+        has_table: true,
     };
-    tx.query(sql, &[], |row| row.text("name"))
+    applied.pending(migrations).map(drop)
 }
 
 /// The migrations that a database has recorded, in order.
 pub(crate) fn applied(tx: &mut Tx<'_>) -> Result<Vec<AppliedMigration>, DbError> {
-    let rows = Applied::read(tx)?.rows.into_iter();
-    Ok(rows
-        .map(|row| AppliedMigration {
-            version: row.version,
-            name: row.name,
-            compat_version: row.compat_version,
-        })
-        .collect())
+    Ok(Applied::read(tx)?.rows)
 }
 
 /// The migrations that a database has recorded.
-#[derive(Default)]
 struct Applied {
-    rows: Vec<AppliedRow>,
-    /// Whether the table that records them exists, and has a column for the oldest program.
+    rows: Vec<AppliedMigration>,
+    /// Whether the table that records them exists.
     has_table: bool,
-    has_compat: bool,
-}
-
-struct AppliedRow {
-    version: i64,
-    name: String,
-    /// Unknown where the program that migrated did not record it yet.
-    compat_version: Option<i64>,
 }
 
 impl Applied {
@@ -220,30 +182,33 @@ impl Applied {
             }
         };
         let columns = tx.query(columns, &[], |row| row.text("name"))?;
-        let has_compat = columns.iter().any(|column| column == "compat_version");
-        let mut applied = Applied {
-            rows: Vec::new(),
-            has_table: !columns.is_empty(),
-            has_compat,
-        };
-        if applied.has_table {
-            let compat = match has_compat {
-                true => "compat_version",
-                false => "cast(null as {i64}) as compat_version",
-            };
-            applied.rows = tx.query(
-                &format!("select version, name, {compat} from migration order by version"),
-                &[],
-                |row| {
-                    Ok(AppliedRow {
-                        version: row.i64("version")?,
-                        name: row.text("name")?,
-                        compat_version: row.opt_i64("compat_version")?,
-                    })
-                },
-            )?;
+        if columns.is_empty() {
+            return Ok(Applied {
+                rows: Vec::new(),
+                has_table: false,
+            });
         }
-        Ok(applied)
+        let digest = match columns.iter().any(|column| column == "digest") {
+            true => "compat_version, digest",
+            // Development builds did not record it once.
+            false => "version as compat_version, 'unknown' as digest",
+        };
+        let rows = tx.query(
+            &format!("select version, name, {digest} from migration order by version"),
+            &[],
+            |row| {
+                Ok(AppliedMigration {
+                    version: row.i64("version")?,
+                    name: row.text("name")?,
+                    compat_version: row.i64("compat_version")?,
+                    digest: row.text("digest")?,
+                })
+            },
+        )?;
+        Ok(Applied {
+            rows,
+            has_table: true,
+        })
     }
 
     fn version(&self) -> i64 {
@@ -252,8 +217,8 @@ impl Applied {
 
     /// The oldest version whose program may use the database.
     fn compat_version(&self) -> i64 {
-        let compat = |row: &AppliedRow| row.compat_version.unwrap_or(row.version);
-        self.rows.iter().map(compat).max().unwrap_or(0)
+        let compat = self.rows.iter().map(|row| row.compat_version);
+        compat.max().unwrap_or(0)
     }
 
     /// The migrations to come; none if the database is newer and the program may use it.
@@ -268,11 +233,16 @@ impl Applied {
             ));
         }
         let program = newest(migrations);
-        let is_known = |(row, known): &(&AppliedRow, &Migration)| {
-            (known.version, known.name) == (row.version, &*row.name)
-        };
-        let known = self.rows.iter().zip(migrations);
-        let known = known.take_while(is_known).count();
+        let is_known =
+            |(row, known): &(&AppliedMigration, &Migration)| known.version == row.version;
+        let known = self.rows.iter().zip(migrations).take_while(is_known);
+        for (row, known) in known.clone() {
+            let (database, program) = (row.digest.clone(), known.digest());
+            if database != program {
+                return Err(DbError::OtherSchema { database, program });
+            }
+        }
+        let known = known.count();
         if self.version() > program {
             let needed = self.compat_version();
             return match known == migrations.len() && program >= needed {
@@ -285,7 +255,7 @@ impl Applied {
             };
         }
         match self.rows.get(known) {
-            Some(AppliedRow { version, name, .. }) => Err(DbError::Migration(format!(
+            Some(AppliedMigration { version, name, .. }) => Err(DbError::Migration(format!(
                 "the database was migrated by `{name}` (version {version}), which is not in this \
                  program's history: is it another program's database?"
             ))),
@@ -305,18 +275,17 @@ impl Applied {
                 "create table migration (
                      version {i64} primary key not null,
                      name text not null,
-                     compat_version {i64}
+                     compat_version {i64} not null,
+                     digest text not null
                  ) {strict}",
             )?;
-        } else if !self.has_compat {
-            tx.script("alter table migration add column compat_version {i64}")?;
         }
         tx.script(sql).map_err(|error| {
             DbError::Migration(format!("`{name}` (version {version}) failed: {error}"))
         })?;
         tx.execute(
-            "insert into migration (version, name, compat_version) values ($1, $2, $3)",
-            &[version, name, compat_version],
+            "insert into migration (version, name, compat_version, digest) values ($1, $2, $3, $4)",
+            &[version, name, compat_version, &next.digest()],
         )?;
         Ok(())
     }
@@ -324,12 +293,6 @@ impl Applied {
 
 fn newest(migrations: &[Migration]) -> i64 {
     migrations.last().map_or(0, |last| last.version)
-}
-
-/// Whether a text holds a name as a word.
-fn names(sql: &str, name: &str) -> bool {
-    sql.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .any(|word| word == name)
 }
 
 /// Does `work`, and reports every so often how long it has taken.
@@ -388,12 +351,5 @@ mod tests {
 
         let result = retry_while_busy(max_wait, || told += 1, || Ok(()));
         assert_eq!((result, told), (Ok(()), 1));
-    }
-
-    #[test]
-    fn a_migration_names_tables_by_whole_words() {
-        let sql = "alter table post add column seen bool; update entry set x = 1;";
-        assert!(names(sql, "post") && names(sql, "entry"));
-        assert!(!names(sql, "pos") && !names(sql, "source"));
     }
 }

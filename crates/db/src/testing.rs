@@ -14,7 +14,7 @@ mod statements;
 mod url;
 
 pub use cluster::{Cluster, ClusterError};
-pub use dump::{dump, load};
+pub use dump::dump;
 pub use fresh::{Fresh, databases, postgres_database};
 pub use link::{Cuts, Link};
 pub use named::{Dropped, NamedServer, NamedServerError, TEST_RUN};

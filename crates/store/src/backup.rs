@@ -9,20 +9,33 @@ pub use driftline_db::backup::{
     read, size,
 };
 
-use crate::{error::StoreError, local_ids};
-/// Copies the store of any schema version into a new file; see [`driftline_db::backup::copy`].
+use crate::{error::StoreError, local_ids, schema::MIGRATIONS};
+
+/// Copies the store into a new file; see [`driftline_db::backup::copy`].
 ///
 /// # Errors
-/// [`StoreError`], of a distributed store too: no snapshot spans its nodes.
+/// [`StoreError`], also if the store has another schema than this program's, or is distributed: no snapshot
+/// spans its nodes.
 pub fn copy(target: &Target, to: &Path, watch: Box<Watch>) -> Result<Snapshot, StoreError> {
-    let check = Box::new(|tx: &mut Tx<'_>| refuse_distributed(tx));
+    let check = Box::new(|tx: &mut Tx<'_>| {
+        driftline_db::backup::check_database(tx, MIGRATIONS)?;
+        refuse_distributed(tx)
+    });
     Ok(driftline_db::backup::copy(target, to, check, watch)?)
+}
+
+/// Refuses a copy of a store with another schema than this program's.
+///
+/// # Errors
+/// As of [`crate::Store::open`].
+pub fn check(snapshot: &Snapshot) -> Result<(), StoreError> {
+    Ok(driftline_db::backup::check_snapshot(snapshot, MIGRATIONS)?)
 }
 
 /// Restores a copy, as a store that goes its own way from `now_ms` on.
 ///
 /// # Errors
-/// [`StoreError`]; see [`driftline_db::backup::restore`].
+/// As of [`check`]; [`StoreError`] as of [`driftline_db::backup::restore`].
 pub fn restore(
     copy: &Path,
     snapshot: &Snapshot,
@@ -30,20 +43,11 @@ pub fn restore(
     (verify, now_ms): (bool, i64),
     watch: Box<Watch>,
 ) -> Result<(), StoreError> {
-    let has = |name: &str| snapshot.tables.iter().any(|table| table.name == name);
-    let [has_clock, has_libraries, has_identity] =
-        ["local_clock", "library", "store_identity"].map(has);
+    check(snapshot)?;
     let finish = Box::new(move |tx: &mut Tx<'_>| {
-        if has_clock && has_libraries {
-            skip_usns(tx, now_ms)?;
-        }
-        if has_clock {
-            go_on_above(tx, now_ms)?;
-        }
-        if has_identity {
-            rename(tx)?;
-        }
-        Ok(())
+        skip_usns(tx, now_ms)?;
+        go_on_above(tx, now_ms)?;
+        rename(tx)
     });
     Ok(driftline_db::backup::restore(
         copy, snapshot, target, verify, finish, watch,

@@ -230,7 +230,7 @@ pub(crate) fn say_distributed(store: &Store) -> Result<(), DbError> {
     Ok(())
 }
 
-/// See the migration to schema 17.
+/// `schema.sql` says why these keys lack the instance until then.
 const ENTRY_KEYS: &str = "alter table entry
      drop constraint entry_pkey, add primary key (source_id, id, instance_id),
      drop constraint entry_source_id_position_key, add unique (source_id, position, instance_id),

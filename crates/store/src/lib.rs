@@ -40,10 +40,7 @@ pub mod testing;
 mod text;
 pub mod viewer;
 
-pub use driftline_db::{
-    MigrationPlan, Options, PendingMigration, PendingRows, Root, SecretUrl, Stats, Target, Tx,
-    block_on, space,
-};
+pub use driftline_db::{Options, PendingRows, Root, SecretUrl, Stats, Target, Tx, block_on, space};
 pub use error::StoreError;
 pub use id_types::{
     AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalAccountId, LocalId, SourceId,

@@ -2,7 +2,7 @@ use std::ops::Deref;
 #[cfg(feature = "testing")]
 use std::sync::Arc;
 
-use driftline_db::{Db, DbError, Dialect, MigrationPlan, Options, Target, Tx, block_on};
+use driftline_db::{Db, DbError, Dialect, Options, Target, Tx, block_on};
 
 #[cfg(feature = "testing")]
 use crate::testing::statements::StatementWatch;
@@ -17,7 +17,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store and brings its schema up to date. Blocks while it does.
+    /// Opens a store; an empty database gets the schema. Blocks while it does.
     pub fn open(target: Target) -> Result<Store, StoreError> {
         Store::open_with(Options::new(target, MIGRATIONS))
     }
@@ -64,12 +64,12 @@ impl Store {
         })
     }
 
-    /// What [`Store::open`] would migrate. Changes nothing; blocks while it reads.
+    /// Refuses a store that has not exactly this program's schema. Changes nothing; blocks while it reads.
     ///
     /// # Errors
     /// As of [`Store::open`], if the store cannot be read or would be refused.
-    pub fn migration_plan(target: &Target) -> Result<MigrationPlan, StoreError> {
-        Ok(Db::migration_plan(target, MIGRATIONS)?)
+    pub fn check(target: &Target) -> Result<(), StoreError> {
+        Ok(Db::check(target, MIGRATIONS)?)
     }
 }
 

@@ -1,26 +1,23 @@
-//! `migrate`: brings the database's schema up to date.
+//! `migrate`: distributes a store. There is no older schema to migrate from before 0.1.0.
 
 use std::collections::BTreeMap;
 
 use clap::Args;
-use driftline_store::{
-    MigrationPlan, PendingMigration,
-    distribution::{self, Distributed},
-};
-use serde_json::{Value, json};
+use driftline_store::distribution::{self, Distributed};
+use serde_json::json;
 
-use crate::{config::Config, data_dir::DataDir, error::CliError, output, progress::Waiting};
+use crate::{config::Config, data_dir::DataDir, error::CliError, output};
 
-/// Brings the database to the schema of this program, as every start does.
+/// Says whether the store has this program's schema, or distributes the store.
+///
+/// Before release 0.1.0 there is one schema: stores of other development builds are refused, and there is
+/// nothing to migrate.
 #[derive(Debug, Args)]
 pub struct Migrate {
-    /// Only print what would run, with the rows of each table that it names.
-    #[arg(long)]
-    dry_run: bool,
     /// Distribute the store over the workers of its Citus cluster, for good; no other process may run.
     ///
     /// What an earlier try has distributed stays, so that it goes on where it was stopped.
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long)]
     distribute: bool,
     /// Into how many shards it is distributed: what hangs from one instance lies in one of them, and what
     /// is read of all instances costs by the shard.
@@ -36,26 +33,21 @@ impl Migrate {
     /// Runs it.
     ///
     /// # Errors
-    /// [`CliError`] if there is no store, if another process holds its file, or if a migration
-    /// fails.
+    /// [`CliError`] if there is no store, if it has another schema, or if it cannot be distributed.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let data_dir = DataDir::new(&config.store)?;
         data_dir.require()?;
         if self.distribute {
             return distribute(&data_dir, self.shards, json).await;
         }
-        let plan = data_dir.migration_plan().await?;
-        let is_done = !(self.dry_run || plan.pending.is_empty());
-        if is_done {
-            let _waiting = Waiting::start("migrating the database");
-            let (lock, store) = data_dir
-                .open_shared("stop it first, or let it migrate when it next starts")
-                .await?;
-            store.close().await;
-            drop(lock);
-        }
-        let answer = as_json(&plan, data_dir.shown(), is_done);
-        output::reply(json, &answer, |_| lines(&plan, data_dir.shown(), is_done))
+        data_dir.check_schema().await?;
+        let database = data_dir.shown();
+        let answer = json!({ "database": database, "migrated": false });
+        output::reply(json, &answer, |_| {
+            vec![format!(
+                "{database} has the schema of this program: there is nothing else to do"
+            )]
+        })
     }
 }
 
@@ -93,54 +85,4 @@ fn summary(database: &str, tables: &[Distributed]) -> String {
         0 => format!("{database} is distributed already"),
         count => format!("{database} is distributed: {count} tables"),
     }
-}
-
-fn lines(plan: &MigrationPlan, database: &str, is_done: bool) -> Vec<String> {
-    let (version, program) = (plan.version.unwrap_or(0), plan.program);
-    if plan.pending.is_empty() {
-        let nothing = "there is nothing to migrate";
-        let newer = match version > program {
-            true => format!(", newer than this program's {program}, which can use it"),
-            false => String::new(),
-        };
-        return vec![format!(
-            "{database} has schema version {version}{newer}: {nothing}"
-        )];
-    }
-    let is = if is_done { "is" } else { "would be" };
-    let first = format!("{database} {is} migrated from schema version {version} to {program}");
-    let steps = plan.pending.iter().map(|step| {
-        let PendingMigration { migration, tables } = step;
-        let tables = tables.iter().map(|(table, rows)| {
-            let plural = if *rows == 1 { "" } else { "s" };
-            format!("{table}: {rows} row{plural}")
-        });
-        let tables = tables.collect::<Vec<_>>().join(", ");
-        let line = format!("  {} {}  {tables}", migration.version, migration.name);
-        line.trim_end().to_owned()
-    });
-    std::iter::once(first).chain(steps).collect()
-}
-
-fn as_json(plan: &MigrationPlan, database: &str, is_done: bool) -> Value {
-    let steps = plan
-        .pending
-        .iter()
-        .map(|PendingMigration { migration, tables }| {
-            let tables = tables
-                .iter()
-                .map(|(table, rows)| (table.clone(), json!(rows)));
-            json!({
-                "version": migration.version,
-                "name": migration.name,
-                "tables": tables.collect::<serde_json::Map<_, _>>(),
-            })
-        });
-    json!({
-        "database": database,
-        "version": plan.version,
-        "program_version": plan.program,
-        "migrated": is_done,
-        "migrations": steps.collect::<Vec<_>>(),
-    })
 }

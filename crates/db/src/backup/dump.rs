@@ -174,11 +174,12 @@ pub(super) fn restore(
         version,
         name,
         compat_version,
+        digest,
     } in &snapshot.migrations
     {
         tx.execute(
-            "insert into migration (version, name, compat_version) values ($1, $2, $3)",
-            &[version, name, compat_version],
+            "insert into migration (version, name, compat_version, digest) values ($1, $2, $3, $4)",
+            &[version, name, compat_version, digest],
         )?;
     }
     let names = table_names(&mut tx)?;

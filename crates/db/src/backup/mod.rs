@@ -15,7 +15,7 @@ pub use digest::TableDigest;
 
 use crate::db::on_own_thread;
 use crate::error::DbError;
-pub(crate) use crate::migrate::applied;
+use crate::migrate::{Migration, applied, fits};
 use crate::options::Target;
 use crate::tx::Tx;
 
@@ -38,7 +38,9 @@ pub struct AppliedMigration {
     /// Its name.
     pub name: String,
     /// The oldest version whose program may use the database after it.
-    pub compat_version: Option<i64>,
+    pub compat_version: i64,
+    /// Its [`Migration::digest`].
+    pub digest: String,
 }
 
 /// How far the work is.
@@ -62,7 +64,7 @@ pub enum Progress {
 /// [`DbError::Interrupted`].
 pub type Watch = dyn FnMut(Progress) -> bool + Send;
 
-/// Works with a transaction on the database; on any version of the schema.
+/// Works with a transaction on the database, whatever its schema.
 pub type Work = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + Send;
 
 /// About how many bytes a copy takes.
@@ -75,6 +77,22 @@ pub fn size(target: &Target) -> Result<u64, DbError> {
         Target::Sqlite { path } => file::size(path),
         Target::Postgres { url, schema } => dump::size(url, schema.as_deref()),
     })
+}
+
+/// Refuses a database to which other migrations were applied than the program's.
+///
+/// # Errors
+/// As of [`crate::Db::open`].
+pub fn check_database(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<(), DbError> {
+    fits(&applied(tx)?, migrations)
+}
+
+/// Refuses a copy of such a database.
+///
+/// # Errors
+/// As of [`crate::Db::open`].
+pub fn check_snapshot(snapshot: &Snapshot, migrations: &[Migration]) -> Result<(), DbError> {
+    fits(&snapshot.migrations, migrations)
 }
 
 /// Copies the database into a new file, which is durable and not proven yet: see [`read`]. `check` may

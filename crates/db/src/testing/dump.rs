@@ -1,13 +1,12 @@
-//! A database as SQL text, so that one of an older schema can be kept with the tests.
+//! A database as SQL text, by which two are compared.
 
 use std::process::Command;
 
 use rusqlite::{Connection, Transaction};
 
 use crate::options::Target;
-use crate::postgres::{Server, SessionPurpose};
 
-/// The whole database as statements that [`load`] takes.
+/// The whole database as statements.
 ///
 /// # Panics
 /// If it cannot be read; PostgreSQL's `pg_dump` must be on the path.
@@ -34,26 +33,6 @@ pub fn dump(target: &Target) -> String {
                 .filter(|line| !line.starts_with('\\'));
             let text: String = statements.flat_map(|line| [line, "\n"]).collect();
             text.replace(schema, SCHEMA)
-        }
-    }
-}
-
-/// Fills an empty database with what [`dump`] gave for one of its kind.
-///
-/// # Panics
-/// If a statement fails.
-pub fn load(target: &Target, text: &str) {
-    match target {
-        Target::Sqlite { path } => {
-            let connection = Connection::open(path).expect("the database file");
-            connection.execute_batch(text).expect("a good dump");
-        }
-        Target::Postgres { url, schema } => {
-            let schema = schema.as_deref().expect("a schema of the test's own");
-            let server = Server::new(url, None).expect("a good URL");
-            let mut session = server.connect(SessionPurpose::Read).expect("a connection");
-            let loaded = session.script(&text.replace(SCHEMA, schema));
-            loaded.expect("a good dump");
         }
     }
 }

@@ -7,6 +7,7 @@ mod concurrency;
 mod connections;
 mod groups;
 mod later;
+mod migration_kills;
 mod migrations;
 mod named;
 mod opening;

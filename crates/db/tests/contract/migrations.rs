@@ -1,7 +1,7 @@
 use std::thread;
 
 use driftline_db::testing::{Fresh, databases, dump, schema};
-use driftline_db::{Db, DbError, Migration, Root, Target};
+use driftline_db::{Db, DbError, Migration, Root};
 
 use crate::read;
 
@@ -143,7 +143,7 @@ fn a_newer_database_that_no_longer_fits_is_refused_and_left_as_it_is() {
                 let version = program[program.len() - 1].version;
                 let error = Db::open(fresh.options(program)).expect_err("too old");
                 assert_eq!(error, newer(database, 6, version), "{}", fresh.name);
-                let error = Db::migration_plan(&fresh.target, program).expect_err("too old");
+                let error = Db::check(&fresh.target, program).expect_err("too old");
                 assert_eq!(error, newer(database, 6, version), "{}", fresh.name);
             }
             assert_eq!(dump(&fresh.target), before);
@@ -156,50 +156,6 @@ fn newer(database: i64, needed: i64, program: i64) -> DbError {
         database,
         needed,
         program,
-    }
-}
-
-/// Before programs recorded it, each version was taken to need its own program.
-#[test]
-fn what_a_database_needs_is_recorded_from_the_next_migration_on() {
-    for fresh in databases() {
-        let older = fresh.open(TWO);
-        let altered = older.write_blocking(Root::none(), |tx| {
-            tx.execute("alter table migration drop column compat_version", &[])
-        });
-        assert!(altered.is_ok(), "{altered:?}");
-        older.close_blocking();
-        fresh.open(TWO).close_blocking();
-        let error = Db::open(fresh.options(ONE)).expect_err("too old");
-        assert_eq!(error, newer(3, 3, 1), "{}", fresh.name);
-        fresh.open(THREE).close_blocking();
-        fresh.open(TWO).close_blocking();
-    }
-}
-
-#[test]
-fn a_plan_says_what_would_run_and_changes_nothing() {
-    for fresh in databases() {
-        if let Target::Postgres { .. } = fresh.target {
-            let plan = Db::migration_plan(&fresh.target, TWO).expect("a plan");
-            assert_eq!((plan.version, plan.program), (None, 3));
-            assert_eq!(plan.pending.len(), 2);
-        }
-        fresh.open(ONE).close_blocking();
-        let before = dump(&fresh.target);
-        let plan = Db::migration_plan(&fresh.target, THREE).expect("a plan");
-        assert_eq!((plan.version, plan.program), (Some(1), 5));
-        let names = plan
-            .pending
-            .iter()
-            .map(|step| (step.migration.version, step.migration.name));
-        assert_eq!(names.collect::<Vec<_>>(), [(3, "second"), (5, "additive")]);
-        assert_eq!(plan.pending[0].tables, [("a".to_owned(), 1)]);
-        assert_eq!(dump(&fresh.target), before, "{}", fresh.name);
-        fresh.open(THREE).close_blocking();
-        let done = Db::migration_plan(&fresh.target, TWO).expect("a plan");
-        assert_eq!((done.version, done.program), (Some(5), 3));
-        assert_eq!(done.pending, []);
     }
 }
 
@@ -227,9 +183,37 @@ fn another_history_is_refused() {
     static DESCENDING: &[Migration] = &[SECOND, FIRST];
     for fresh in databases() {
         fresh.open(TWO).close_blocking();
-        for migrations in [OTHER, INSERTED, DESCENDING] {
+        for migrations in [INSERTED, DESCENDING] {
             let error = Db::open(fresh.options(migrations)).expect_err("another history");
             assert!(matches!(error, DbError::Migration(_)), "{error:?}");
+        }
+        let before = dump(&fresh.target);
+        let (database, program) = (FIRST.digest(), OTHER[0].digest());
+        let other = Err(DbError::OtherSchema { database, program });
+        assert_eq!(Db::open(fresh.options(OTHER)).map(drop), other);
+        assert_eq!(Db::check(&fresh.target, OTHER), other);
+        assert_eq!(Db::check(&fresh.target, TWO), Ok(()));
+        let older = Db::check(&fresh.target, THREE);
+        assert!(matches!(older, Err(DbError::Migration(_))), "{older:?}");
+        assert_eq!(dump(&fresh.target), before, "{}", fresh.name);
+    }
+}
+
+/// Development builds recorded no digests once, and programs of other texts than theirs must not take theirs.
+#[test]
+fn a_database_without_digests_is_refused() {
+    for fresh in databases() {
+        let db = fresh.open(TWO);
+        let altered = db.write_blocking(Root::none(), |tx| {
+            tx.execute("alter table migration drop column digest", &[])
+        });
+        assert!(altered.is_ok(), "{altered:?}");
+        db.close_blocking();
+        for program in [ONE, TWO, THREE] {
+            let refused = Db::open(fresh.options(program)).expect_err("another build");
+            let is_other =
+                matches!(&refused, DbError::OtherSchema { database, .. } if database == "unknown");
+            assert!(is_other, "{refused:?}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Months of history on PostgreSQL: what is there when a store becomes partitioned, and how months come
-//! and go while others write.
+//! Months of history on PostgreSQL: what a new store has, and how months come and go while others write.
 
 use std::{
     sync::{
@@ -12,41 +11,16 @@ use std::{
 };
 
 use driftline_db::{
-    Db, Migration,
+    Db,
     testing::{Fresh, is_distributed},
 };
 use driftline_store::{
-    MIGRATIONS, Options, Root, Store, StoreError, Tx, block_on, database_clock, history,
+    Root, Store, StoreError, Tx, block_on, database_clock,
     partitions::{self, MONTHS_AHEAD, Month, TABLES},
     testing,
 };
 
-use crate::world::{World, post, posts};
-
 const DAY_MS: i64 = 86_400_000;
-
-/// A store of the schema before months had partitions; distributed where the tests' stores are.
-fn older(fresh: &Fresh) -> Store {
-    older_with(fresh, &MIGRATIONS[..17])
-}
-
-/// The same with the columns of later steps: this program stands in for the older one.
-fn older_with_later_columns(fresh: &Fresh) -> Store {
-    let mut steps = MIGRATIONS[..17].to_vec();
-    let later: Vec<&str> = MIGRATIONS[18..].iter().map(|step| step.sql).collect();
-    let last = &mut steps[16];
-    last.sql = String::leak(format!("{};\n{}", last.sql, later.join(";\n")));
-    older_with(fresh, Vec::leak(steps))
-}
-
-fn older_with(fresh: &Fresh, steps: &'static [Migration]) -> Store {
-    let options = Options::new(fresh.target.clone(), steps);
-    let store = Store::open_with(options).expect("a store");
-    if is_distributed() {
-        driftline_store::distribution::distribute(&store, 4, |_| ()).expect("it is distributed");
-    }
-    store
-}
 
 fn run(db: &Db, sql: &str) {
     try_run(db, sql).expect(sql);
@@ -147,9 +121,8 @@ fn a_new_store_has_the_months_to_come() {
 }
 
 #[test]
-fn rows_of_any_time_are_there_after_the_migration() {
-    let fresh = Fresh::postgres();
-    let store = older(&fresh);
+fn rows_of_any_time_lie_in_the_partition_of_their_time() {
+    let store = testing::open(&Fresh::postgres());
     let now_ms = now_ms(&store);
     let month = Month::of(now_ms);
     let next_month_ms = month.plus(1).start_ms();
@@ -170,9 +143,6 @@ fn rows_of_any_time_are_there_after_the_migration() {
         add_now(&store, post, at_ms);
     }
     let expected: Vec<(i64, i64)> = (1..).zip(times).collect();
-    store.close_blocking();
-
-    let store = Store::open(fresh.target.clone()).expect("it is migrated");
     for table in TABLES {
         assert_eq!(rows(&store, table), expected);
         let first = rows(&store, &format!("{table}_first"));
@@ -192,91 +162,6 @@ fn rows_of_any_time_are_there_after_the_migration() {
             "{table}"
         );
     }
-    // What comes now is taken, whatever its time.
-    for (post, at_ms) in (101..).zip(times) {
-        add_now(&store, post, at_ms);
-    }
-    assert_eq!(rows(&store, "post_history").len(), 2 * times.len());
-    store.close_blocking();
-}
-
-#[test]
-fn who_has_it_open_goes_on_over_the_migration() {
-    let fresh = Fresh::postgres();
-    let before = older_with_later_columns(&fresh);
-    let mut world = World::readable(&before, "home");
-    let edit = |world: &mut World, text: &str, edited_at_ms| {
-        let mut edited = post(1, text);
-        edited.edited_at_ms = Some(edited_at_ms);
-        world.now_ms += 60_000;
-        assert_eq!(world.poll(vec![edited]).edited, 1);
-    };
-    world.poll(posts([1]));
-    edit(&mut world, "second", 50);
-    let options = Options::new(fresh.target.clone(), &MIGRATIONS[..18]);
-    let migrated = Store::open_with(options).expect("a store");
-    assert!(partitions_of(&migrated, "post_history").len() > 2);
-    edit(&mut world, "third", 60);
-    let id = world.timeline()[0].post_id;
-    let read = move |tx: &mut Tx<'_>| history::versions(tx, id);
-    let versions = migrated.read_blocking(read).expect("versions");
-    let seqs: Vec<i64> = versions.iter().map(|version| version.seq).collect();
-    assert_eq!(seqs, [1, 2]);
-    assert_eq!(versions, before.read_blocking(read).expect("versions"));
-    migrated.close_blocking();
-    before.close_blocking();
-}
-
-#[test]
-fn a_migration_that_is_killed_leaves_what_was() {
-    let fresh = Fresh::postgres();
-    let store = older(&fresh);
-    add_now(&store, 1, 5);
-    let (hold, held) = (mpsc::channel::<()>(), mpsc::channel());
-    let (release, told) = (hold.0, held.0);
-    let mut until = Some(hold.1);
-    let other = store.clone();
-    // The second table is in use, so that the migration waits when it has done the first.
-    let holder = thread::spawn(move || {
-        other.write_blocking(Root::none(), move |tx| {
-            tx.query("select 1 from post_history", &[], |_| Ok(()))?;
-            let _ = told.send(());
-            if let Some(until) = until.take() {
-                let _ = until.recv_timeout(Duration::from_secs(60));
-            }
-            Ok::<_, StoreError>(())
-        })
-    });
-    held.1.recv().expect("it is held");
-    let target = fresh.target.clone();
-    let migration = thread::spawn(move || Store::open(target).map(|store| store.close_blocking()));
-    let kill = |tx: &mut Tx<'_>| {
-        tx.query(
-            "select pg_terminate_backend(pid) as ended from pg_locks
-             where relation = 'post_history'::regclass and not granted
-                 and mode = 'AccessExclusiveLock'",
-            &[],
-            |row| row.bool("ended"),
-        )
-    };
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while store.read_blocking(kill).expect("a look").is_empty() {
-        assert!(Instant::now() < deadline, "no migration waits");
-        thread::sleep(Duration::from_millis(10));
-    }
-    assert!(migration.join().expect("no panic").is_err());
-    release.send(()).expect("it is released");
-    holder.join().expect("no panic").expect("a read");
-    assert_eq!(partitions_of(&store, "count_history"), [""; 0]);
-    let plan = Store::migration_plan(&fresh.target).expect("a plan");
-    let pending = MIGRATIONS.len() - 17;
-    assert_eq!((plan.version, plan.pending.len()), (Some(17), pending));
-    add_now(&store, 2, 6);
-    let migrated = Store::open(fresh.target.clone()).expect("a store");
-    for table in TABLES {
-        assert_eq!(rows(&migrated, table), [(1, 5), (2, 6)]);
-    }
-    migrated.close_blocking();
     store.close_blocking();
 }
 

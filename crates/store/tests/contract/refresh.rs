@@ -3,7 +3,6 @@
 mod clocks;
 mod fill;
 mod laws;
-mod migration;
 mod outcomes;
 mod pending_lookup;
 mod pipeline;

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use driftline_store::backup::{AppliedMigration, CopyKind, Snapshot, TableDigest};
+use driftline_store::backup::{self, AppliedMigration, CopyKind, Snapshot, TableDigest};
 use serde::{Deserialize, Serialize};
 
 use crate::{checksum, durable, error::CliError};
@@ -45,7 +45,8 @@ pub enum Database {
 pub struct ManifestMigration {
     version: i64,
     name: String,
-    compat_version: Option<i64>,
+    compat_version: i64,
+    digest: String,
 }
 
 /// A table.
@@ -88,7 +89,7 @@ impl Database {
 
 impl Manifest {
     /// The form that this program writes.
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     /// Its name in the folder.
     pub const NAME: &str = "manifest.json";
 
@@ -107,6 +108,7 @@ impl Manifest {
                     version: migration.version,
                     name: migration.name.clone(),
                     compat_version: migration.compat_version,
+                    digest: migration.digest.clone(),
                 })
                 .collect(),
             tables: tables
@@ -132,6 +134,7 @@ impl Manifest {
                     version: migration.version,
                     name: migration.name.clone(),
                     compat_version: migration.compat_version,
+                    digest: migration.digest.clone(),
                 })
                 .collect(),
             tables: tables
@@ -171,7 +174,7 @@ impl Manifest {
     /// Reads the manifest of a backup.
     ///
     /// # Errors
-    /// [`CliError`] if there is none, or one that this program does not know.
+    /// [`CliError`] if there is none, or if its form or the store's schema is not this program's.
     pub fn read(folder: &Path) -> Result<Self, CliError> {
         let path = folder.join(Self::NAME);
         let shown = path.display();
@@ -186,9 +189,9 @@ impl Manifest {
         let version: Version = serde_json::from_str(&text).map_err(|error| {
             CliError::failed(format!("{shown} is no backup's manifest: {error}"))
         })?;
-        if version.manifest_version > Self::VERSION {
+        if version.manifest_version != Self::VERSION {
             return Err(CliError::failed(format!(
-                "{shown} is of form {}, and this program knows {}: use a newer driftline",
+                "{shown} is of form {}, and this program reads form {}: use the driftline that wrote it",
                 version.manifest_version,
                 Self::VERSION
             )));
@@ -201,11 +204,17 @@ impl Manifest {
                 .components()
                 .all(|part| matches!(part, std::path::Component::Normal(_)))
         };
-        match manifest.files.iter().find(|file| !is_inside(file)) {
-            None => Ok(manifest),
-            Some(file) => Err(CliError::failed(format!(
+        if let Some(file) = manifest.files.iter().find(|file| !is_inside(file)) {
+            return Err(CliError::failed(format!(
                 "{shown} names {:?}, which is no file of the backup",
                 file.name
+            )));
+        }
+        match backup::check(&manifest.snapshot()) {
+            Ok(()) => Ok(manifest),
+            Err(error) => Err(CliError::failed(format!(
+                "the backup in {} cannot be used: {error}",
+                folder.display()
             ))),
         }
     }
