@@ -12,7 +12,7 @@ use std::{collections::HashMap, sync::Arc};
 use driftline_core::quota::{QuotaLedger, QuotaPurpose};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    CredentialId, Store, StoreError,
+    CredentialId, InstanceId, Store, StoreError,
     credential::{self, Credential, Quarantine},
 };
 use parking_lot::Mutex;
@@ -36,6 +36,8 @@ struct Known {
     /// The last known ledgers: most answers change nothing in them.
     ledgers: HashMap<(CredentialId, &'static str), QuotaLedger>,
     blocks: Blocks,
+    /// When each server last answered a request of this process as it should, Unix ms.
+    answered_ms: HashMap<InstanceId, i64>,
 }
 
 impl Quotas {

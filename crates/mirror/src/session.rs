@@ -254,6 +254,9 @@ impl Session {
             ..self.settings.clone()
         };
         self.machine.set_quota(self.page_quota.view());
+        if let Some(at_ms) = self.page_quota.server_answered_ms() {
+            self.machine.server_answered(&settings, at_ms);
+        }
         let step = self.machine.next(&settings, abilities, now, settling);
         let charge = match self.take_request(&step).await? {
             Permit::Sent(charge) => charge,
@@ -261,7 +264,13 @@ impl Session {
         };
         self.machine.sent(&step, now);
         match step {
-            Step::Wait { until_ms } => Ok(Done::Wait { until_ms }),
+            Step::Wait { until_ms } => {
+                // Another request of the server may end a wait that it asked for.
+                let is_asked = self.machine.waiting(now).is_some();
+                let max_ms = if is_asked { ASKED_LOOK_MS } else { i64::MAX };
+                let until_ms = until_ms.min(now.saturating_add(max_ms));
+                Ok(Done::Wait { until_ms })
+            }
             Step::LookUp(id) => self.look_up(id, charge).await,
             Step::Fetch(fetch) => self.fetch(fetch, charge).await,
         }
@@ -538,5 +547,7 @@ pub(crate) fn count(summary: &CommitSummary) {
 
 /// While the disk has no room.
 const ROOM_LOOK_MS: i64 = 1_000;
+/// While the server has asked to wait.
+const ASKED_LOOK_MS: i64 = 2_000;
 /// Polls without changes are stored this often, so that other processes see that it is read.
 pub(crate) const SAVED_EVERY_MS: i64 = 5 * 60_000;

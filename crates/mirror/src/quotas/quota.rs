@@ -200,6 +200,7 @@ impl Quota {
         let (now, throttle, purpose) = (now_ms(), headers.throttle, self.purpose);
         {
             let mut known = self.quotas.known.lock();
+            known.answered_ms.insert(self.credential.instance, now);
             let ledger = known.ledgers.get(&self.scope());
             let is_news =
                 ledger.is_none_or(|ledger| ledger.is_news(purpose, throttle.as_ref(), now));
@@ -255,6 +256,12 @@ impl Quota {
                 .await
             }
         }
+    }
+
+    /// When the server last answered a request of this process as it should, Unix ms.
+    pub fn server_answered_ms(&self) -> Option<i64> {
+        let known = self.quotas.known.lock();
+        known.answered_ms.get(&self.credential.instance).copied()
     }
 
     /// What is left for reading a timeline, as far as this process knows.

@@ -10,6 +10,7 @@ mod proof;
 mod stalled;
 mod steps;
 mod suspects;
+mod waiting;
 mod walks;
 mod ways;
 
@@ -27,6 +28,7 @@ pub use self::{
     errors::{FailedRequest, LastError},
     polls::Polls,
     suspects::LookUpOutcome,
+    waiting::Waiting,
 };
 use super::{
     abilities::HonouredAbilities,
