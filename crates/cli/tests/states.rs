@@ -20,7 +20,7 @@ use support::{
 struct Scene {
     data_dir: DataDir,
     server: MoodyServer,
-    _running: support::Running,
+    running: support::Running,
 }
 
 impl Scene {
@@ -45,12 +45,14 @@ impl Scene {
         Self {
             data_dir,
             server,
-            _running: running,
+            running,
         }
     }
 
     fn row(&self) -> Value {
-        self.data_dir.json(&["source", "list"])[0].clone()
+        let all = self.data_dir.json(&["source", "list"]);
+        let mut rows = all.as_array().unwrap().iter();
+        rows.find(|row| row["name"] == "sim").unwrap().clone()
     }
 
     fn verified(&self) -> Value {
@@ -127,6 +129,48 @@ async fn a_source_that_begins_to_fail_and_works_again_is_shown_and_logged_once()
             scene.data_dir.log()
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_a_server_asks_for_is_shown_and_ends_when_it_answers_another_request() {
+    let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
+    let sim = sim.await.unwrap();
+    let mut scene = Scene::begin(&sim.url(), Mood::Good);
+    wait_for("it is read", || scene.row()["state_text"] == "reading");
+    scene.server.is_now(Mood::AsksToWait(503));
+    wait_for("it waits", || scene.row()["wait"].is_object());
+    let url = scene.server.url.clone();
+    let is_shown = |scene: &Scene| {
+        let (row, report, text) = (scene.row(), scene.verified(), scene.text());
+        let status = scene.data_dir.json(&["status"]);
+        let until_ms = row["wait"]["until_ms"].as_i64();
+        for of in [&row, &report, &status["sources"][0]] {
+            let state = of["state_text"].as_str().unwrap();
+            let words = format!("the server fails; {url} asked to wait, 1m");
+            assert!(state.contains(&words), "{of}");
+            assert_eq!(of["wait"]["server"], *url, "{of}");
+            assert_eq!(of["wait"]["until_ms"].as_i64(), until_ms, "{of}");
+        }
+        let until = format!("as {url} asked");
+        let mut lines = text.lines().map(str::trim_start);
+        let is_it = |line: &str| line.starts_with("waits ") && line.ends_with(&until);
+        assert!(lines.any(is_it), "{text}");
+        until_ms
+    };
+    let until_ms = is_shown(&scene);
+    let logged = scene.logged("the server asked to wait 2m");
+    assert_eq!(logged, 1, "{}", scene.data_dir.log());
+    // The wait goes on across a restart.
+    scene.running.signal("TERM");
+    scene.running.ended();
+    scene.running = scene.data_dir.serve(&["--allow-private"]).0;
+    wait_for("it waits again", || scene.row()["wait"].is_object());
+    assert_eq!(is_shown(&scene), until_ms);
+    scene.server.is_now(Mood::Good);
+    let add = ["source", "add", &url, "--no-check", "--timeline", "local"];
+    scene.data_dir.json(&add);
+    wait_for("it is read again", || scene.row()["state"] == "reading");
+    assert!(driftline_runtime::now_ms() < until_ms.unwrap() - 30_000);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     source_health::SourceFault,
-    source_state::{RangeCounts, SourceFacts, SourceState, Verdict},
+    source_state::{RangeCounts, SourceFacts, SourceState, SourceWait, Verdict},
 };
 
 /// The completeness of a source. Times are Unix ms.
@@ -85,6 +85,8 @@ pub struct CompletenessReport {
     pub throttle: Option<driftline_core::answer::Throttle>,
     /// The current error, or the last one.
     pub last_error: Option<LastError>,
+    /// The wait that the server has asked for, if it is not over.
+    pub wait: Option<SourceWait>,
 }
 
 /// A range that is not proven complete.
@@ -180,6 +182,11 @@ pub fn source_facts(
         is_tracked: source.timeline == source::TRACKED,
         is_read: reader.is_read,
         fault: reader.fault.clone(),
+        wait: machine.waiting(now_ms).map(|waiting| SourceWait {
+            server: source.upstream.clone(),
+            until_ms: waiting.until_ms,
+            left_ms: waiting.until_ms.saturating_sub(now_ms),
+        }),
         unprovable: machine.unprovable().map(|why| why.to_string()),
         polls_fail: machine.polls_fail(),
         polled_ago_ms: ago_ms(polls.last_ms, now_ms),
@@ -270,6 +277,7 @@ pub fn completeness_report(
         counters,
         throttle: machine.quota().tightest,
         last_error: machine.last_error().cloned(),
+        wait: facts.wait,
     }
 }
 

@@ -46,7 +46,7 @@ pub use secrets::{Secrets, SecretsError};
 pub use session::{Done, Session, SessionError};
 pub use sharing::{Membership, Sharing};
 pub use source_health::{SourceFault, SourceHealth};
-pub use source_state::{RangeCounts, SourceFacts, SourceState, Verdict};
+pub use source_state::{RangeCounts, SourceFacts, SourceState, SourceWait, Verdict};
 pub use threads::{ShownThread, Threads};
 pub use track::{forget_tracked, is_usable, track, track_outcomes, tracked_posts};
 pub use upstream_access::{POLLING_SHARE, UpstreamAccess};

@@ -13,7 +13,7 @@ use std::{collections::HashMap, sync::Arc};
 use driftline_core::quota::{LedgerAge, QuotaLedger, QuotaPurpose};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    CredentialId, Store, StoreError,
+    CredentialId, InstanceId, Store, StoreError,
     credential::{self, Credential, Quarantine},
 };
 use parking_lot::Mutex;
@@ -40,6 +40,8 @@ struct Known {
     ages: HashMap<(CredentialId, &'static str), LedgerAge>,
     blocks: Blocks,
     look_up_pace: LookUpPace,
+    /// When each server last answered a request of this process as it should, Unix ms.
+    answered_ms: HashMap<InstanceId, i64>,
 }
 
 impl Quotas {

@@ -220,6 +220,7 @@ impl Session {
             clock: read_clocks(),
             quota: self.page_quota.view(),
             stream: *self.connection.borrow(),
+            server_answered_ms: self.page_quota.server_answered_ms(),
             settling,
         };
         let mut action = self.session.begin(&context);

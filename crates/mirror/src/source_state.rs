@@ -18,6 +18,8 @@ pub struct SourceFacts {
     pub is_read: bool,
     /// What keeps it from being read, or parts of it.
     pub fault: Option<SourceFault>,
+    /// The wait that its server has asked for, if it is not over.
+    pub wait: Option<SourceWait>,
     /// Why this server's answers cannot prove that nothing is missing.
     pub unprovable: Option<String>,
     /// Whether the last poll failed.
@@ -40,6 +42,17 @@ pub struct SourceFacts {
     pub ranges: RangeCounts,
     /// Posts of its history that are stored.
     pub history_posts: u64,
+}
+
+/// A wait that the server of a source has asked for (`Retry-After`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceWait {
+    /// The server's address.
+    pub server: String,
+    /// When it ends, Unix ms.
+    pub until_ms: i64,
+    /// How long that is from now, ms.
+    pub left_ms: i64,
 }
 
 /// Ranges that are not proven complete, by why they are not.
@@ -144,7 +157,10 @@ impl SourceFacts {
     /// The state in words.
     pub fn state_text(&self) -> String {
         match (self.state(), &self.fault, &self.unprovable) {
-            (SourceState::Failing, Some(fault), _) => format!("failing: {}", fault.summary),
+            (SourceState::Failing, Some(fault), _) => {
+                let wait = self.wait.as_ref().map(SourceWait::text);
+                format!("failing: {}{}", fault.summary, wait.unwrap_or_default())
+            }
             (SourceState::OutOfRoom, ..) => OUT_OF_ROOM.to_owned(),
             (SourceState::CannotBeProven, _, Some(why)) => format!("cannot be proven: {why}"),
             (SourceState::NotPolled, ..) => match self.polled_ago_ms {
@@ -202,6 +218,13 @@ impl SourceFacts {
     fn is_quiet(&self) -> bool {
         let has_none = !self.has_posts && self.polled_ago_ms.is_some();
         has_none || self.quiet_ms.is_some_and(|quiet_ms| quiet_ms >= QUIET_MS)
+    }
+}
+
+impl SourceWait {
+    fn text(&self) -> String {
+        let left = show_ms((self.left_ms / 1_000).max(1) * 1_000);
+        format!("; {} asked to wait, {left} left", self.server)
     }
 }
 

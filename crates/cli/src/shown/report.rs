@@ -1,7 +1,9 @@
 //! The completeness report as text.
 
 use driftline_core::timeline::{FailedRequest, LastError};
-use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport, SourceState, Verdict};
+use driftline_mirror::{
+    CompletenessReport, GapReport, GapState, RungReport, SourceState, SourceWait, Verdict,
+};
 
 use super::{histogram, time::time};
 use crate::duration::show_ms;
@@ -18,6 +20,13 @@ pub fn report(report: &CompletenessReport) -> Vec<String> {
         _ => &report.state_text,
     };
     text.item("state", state);
+    if let Some(SourceWait {
+        server, until_ms, ..
+    }) = &report.wait
+    {
+        let until = time(*until_ms);
+        text.item("waits", &format!("until {until}, as {server} asked"));
+    }
     text.posts(report);
     text.gaps(report);
     text.lateness(report);

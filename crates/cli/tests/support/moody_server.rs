@@ -16,6 +16,8 @@ pub enum Mood {
     Good,
     /// With this status.
     Refuses(u16),
+    /// With this status, and asks to wait for two minutes.
+    AsksToWait(u16),
     /// With this status to all but polls.
     RefusesLooks(u16),
     /// Not at all.
@@ -90,7 +92,9 @@ fn answer(
     let mood = *mood.lock().unwrap();
     let is_look = path.contains("max_id=") || path.contains("min_id=");
     let (status, body) = match mood {
-        Mood::Refuses(status) => (status, String::from("{\"error\":\"no\"}")),
+        Mood::Refuses(status) | Mood::AsksToWait(status) => {
+            (status, String::from("{\"error\":\"no\"}"))
+        }
         Mood::RefusesLooks(status) if is_look => (status, String::from("{\"error\":\"no\"}")),
         Mood::Good | Mood::RefusesLooks(_) => super::get(&format!("{behind}{path}")),
         Mood::Empty => (200, "[]".to_owned()),
@@ -108,8 +112,12 @@ fn answer(
         }
     };
     let length = body.len();
+    let wait = match mood {
+        Mood::AsksToWait(_) => "retry-after: 120\r\n",
+        _ => "",
+    };
     let head = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{wait}content-length: {length}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()

@@ -1,5 +1,7 @@
 //! The gap ledger: which ranges of a source's IDs are not proven complete.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::{age_bins::nearest, ladder::Ladder, scheme::IdScheme};
@@ -215,10 +217,7 @@ impl GapLedger {
     pub fn read_age_ms(&self, low: &Key, high: &Key) -> Option<i64> {
         let mut covered = low.clone();
         let mut min_ms: Option<i64> = None;
-        for gap in &self.gaps {
-            if gap.high <= covered {
-                continue;
-            }
+        for gap in &self.gaps[self.overlapping(low, high)] {
             if gap.low > covered {
                 return None;
             }
@@ -307,7 +306,8 @@ impl GapLedger {
     }
 
     fn tries_of(&mut self, low: &Key, high: &Key) -> impl Iterator<Item = &mut u32> {
-        let gaps = self.gaps.iter_mut().filter(|gap| gap.overlaps(low, high));
+        let range = self.overlapping(low, high);
+        let gaps = self.gaps[range].iter_mut();
         gaps.filter_map(|gap| match &mut gap.kind {
             GapKind::Open { tries, .. } | GapKind::Provisional(Provisional { tries, .. }) => {
                 Some(tries)
@@ -365,36 +365,37 @@ impl GapLedger {
         scheme: &IdScheme,
         mut change: impl FnMut(Gap) -> Vec<Gap>,
     ) {
-        let old = std::mem::take(&mut self.gaps);
-        for gap in old {
-            if !gap.overlaps(low, high) {
-                self.gaps.push(gap);
-                continue;
-            }
-            let (before, inside, after) = cut(&gap, low, high, scheme);
-            self.gaps.extend(before);
-            self.gaps.extend(change(inside));
-            self.gaps.extend(after);
+        let range = self.overlapping(low, high);
+        let mut changed = Vec::new();
+        for gap in &self.gaps[range.clone()] {
+            let (before, inside, after) = cut(gap, low, high, scheme);
+            changed.extend(before);
+            changed.extend(change(inside));
+            changed.extend(after);
         }
+        self.gaps.splice(range, changed);
+    }
+
+    /// The indexes of the ranges that lie between `low` and `high`, in part at least.
+    fn overlapping(&self, low: &Key, high: &Key) -> Range<usize> {
+        let begin = self.gaps.partition_point(|gap| gap.high <= *low);
+        let rest = &self.gaps[begin..];
+        begin..begin + rest.partition_point(|gap| gap.low < *high)
     }
 
     /// Joins neighbours that wait for the same rung, as long as the whole is
     /// no longer than that rung's period: a look then reads full pages. What was
     /// passed over is joined whatever its length.
     fn join(&mut self, ladder: &Ladder) {
-        let mut joined: Vec<Gap> = Vec::with_capacity(self.gaps.len());
-        for gap in self.gaps.drain(..) {
-            if let Some(last) = joined.last_mut()
-                && last.high == gap.low
-                && let Some(kind) = joined_kind(&last.kind, &gap.kind, ladder)
-            {
-                last.high = gap.high;
-                last.kind = kind;
-                continue;
-            }
-            joined.push(gap);
-        }
-        self.gaps = joined;
+        self.gaps.dedup_by(|next, last| {
+            let kind = joined_kind(&last.kind, &next.kind, ladder);
+            let Some(kind) = kind.filter(|_| last.high == next.low) else {
+                return false;
+            };
+            last.high = std::mem::take(&mut next.high);
+            last.kind = kind;
+            true
+        });
     }
 }
 

@@ -38,6 +38,7 @@ pub use ladder::{Ladder, Rung, RungStats};
 pub use lateness::{Distribution, Lateness};
 pub use machine::{
     AbsenceRange, Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
+    Waiting,
 };
 pub use places::Places;
 pub use plan::{Plan, Probe, Proof};

@@ -23,6 +23,8 @@ pub(super) struct Measured<'a> {
     pub(super) trial_ms: Option<i64>,
     /// New posts a second, lately.
     pub(super) rate_per_s: f64,
+    /// Whether polls have shown that for long enough to plan with it.
+    pub(super) is_rate_known: bool,
     /// New posts a second, averaged over a day: it determines how much evidence accumulates.
     pub(super) daily_rate_per_s: f64,
     /// The most posts that one page holds.
@@ -351,6 +353,7 @@ impl<'a> Measured<'a> {
             trials,
             trial_ms: None,
             rate_per_s: 20.0,
+            is_rate_known: true,
             daily_rate_per_s: 20.0,
             page_limit: 40,
             quota_spacing_ms: 0,

@@ -213,7 +213,7 @@ pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
         return every_ms;
     }
     // Of the requests that are left, polls take what second looks do not.
-    let period_s = second_look(settings, measured).period_ms as f64 / 1000.0;
+    let period_s = second_look_period_ms(settings, measured) as f64 / 1000.0;
     let page = f64::from(measured.page_limit.max(1));
     let looks_per_s = measured.rate_per_s / page + 1.0 / period_s;
     let allowed_per_s = 1000.0 / measured.quota_spacing_ms as f64;
@@ -221,19 +221,28 @@ pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     every_ms.max((1000.0 / for_polls_per_s).ceil() as i64)
 }
 
-/// The second look at its minimum age. It takes as much of the timeline together as fills a page,
-/// within limits: its anchor then costs little.
+/// The second look at its minimum age. Until the rate of posts is known, it takes the least of the
+/// timeline together: of a busy source that fills a page, and the first late posts do not wait.
 fn second_look(settings: &Settings, measured: Measured<'_>) -> Rung {
+    Rung {
+        age_ms: settings.second_look_ms,
+        period_ms: match measured.is_rate_known {
+            true => second_look_period_ms(settings, measured),
+            false => settings.second_look_period_ms.max(1),
+        },
+    }
+}
+
+/// As much of the timeline, ms, as fills a page, within limits: the anchor of a look then costs
+/// little.
+fn second_look_period_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     let page_ms = if measured.rate_per_s > 0.0 {
         (f64::from(measured.page_limit) * 0.9 / measured.rate_per_s * 1000.0) as i64
     } else {
         i64::MAX
     };
     let min_ms = settings.second_look_period_ms.max(1);
-    Rung {
-        age_ms: settings.second_look_ms,
-        period_ms: page_ms.clamp(min_ms, min_ms * MAX_SECOND_LOOK_PERIODS),
-    }
+    page_ms.clamp(min_ms, min_ms * MAX_SECOND_LOOK_PERIODS)
 }
 
 fn reasons(

@@ -135,6 +135,7 @@ impl Harness {
             clock: self.clock(),
             quota: QuotaView::default(),
             stream: StreamView::default(),
+            server_answered_ms: None,
             settling,
         };
         let mut action = self.session().begin(&context);

@@ -169,7 +169,11 @@ fn what_comes_later_than_the_last_look_is_not_called_complete() {
         let (settings, abilities) = (&harness.settings, harness.abilities());
         let plan = harness.machine().plan(settings, abilities, harness.now_ms);
         let late_ms = harness.machine().later_than_looks_ms(&plan);
-        assert!(late_ms >= Some(90_000), "{:?}", harness.machine().lateness());
+        assert!(
+            late_ms >= Some(90_000),
+            "{:?}",
+            harness.machine().lateness()
+        );
     });
 }
 

@@ -5,6 +5,7 @@
 
 mod absence;
 mod counted;
+mod first_minutes;
 mod harness;
 mod laws;
 mod places;

@@ -69,7 +69,7 @@ fn a_proven_plan_keeps_to_its_budget_until_a_probe_refutes_it() {
             proven_ms: 8 * HOUR_MS,
             ..LENGTH
         };
-        let outcome = run(&workload(&[begins]), &settings(), length, seed);
+        let outcome = run(&workload(&[begins]), &settings(), length, seed, &mut |_| ());
         let text = describe(&outcome);
         let proven_ms = outcome
             .proven_after_ms
@@ -129,7 +129,7 @@ fn the_bound_on_delay_catches_a_missing_overlap() {
             unproven_ms: 3 * HOUR_MS,
             proven_ms: 0,
         };
-        let outcome = run(&Workload::tweets(10.0), &settings, length, 1);
+        let outcome = run(&Workload::tweets(10.0), &settings, length, 1, &mut |_| ());
         assert_eq!(outcome.missed, 0, "{}", describe(&outcome));
         assert!(outcome.late_delays.count() > 300);
         outcome.late_delays.quantile_ms(0.95)

@@ -235,6 +235,7 @@ impl Quota {
         });
         {
             let mut known = self.quotas.known.lock();
+            known.answered_ms.insert(self.credential.instance, now);
             let ledger = self.current(&known);
             let ledger = ledger.as_ref();
             let is_news =
@@ -291,6 +292,12 @@ impl Quota {
                 .await
             }
         }
+    }
+
+    /// When the server last answered a request of this process as it should, Unix ms.
+    pub fn server_answered_ms(&self) -> Option<i64> {
+        let known = self.quotas.known.lock();
+        known.answered_ms.get(&self.credential.instance).copied()
     }
 
     /// What is left for reading a timeline, as far as this process knows.

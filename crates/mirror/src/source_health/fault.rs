@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use driftline_core::{answer::FailureKind, timeline::LastError};
-use driftline_runtime::Weight;
+use driftline_runtime::{Weight, show_ms};
 use serde::{Deserialize, Serialize};
 
 /// The fault of a source. Never holds a secret.
@@ -29,10 +29,14 @@ impl SourceFault {
 
     /// The current error of a machine.
     pub fn of_error(error: &LastError) -> Self {
+        let asked = error.retry_after_ms.map(|ms| {
+            let wait = show_ms(ms);
+            format!("; the server asked to wait {wait}")
+        });
         Self {
             kind: error.kind.name().into(),
             summary: summary(error.kind).to_owned(),
-            message: error.message.clone(),
+            message: format!("{}{}", error.message, asked.unwrap_or_default()),
             since_ms: Some(error.since_ms),
             count: error.count,
         }
@@ -56,9 +60,11 @@ impl SourceFault {
     }
 }
 
-/// Whether a failure may be over with the next request.
-pub(super) const fn weight(kind: FailureKind) -> Weight {
-    match kind {
+/// Whether a failure may be over with the next request. Where the server asks to wait, the next request
+/// is not sent soon.
+pub(super) const fn weight(error: &LastError) -> Weight {
+    match error.kind {
+        _ if error.retry_after_ms.is_some() => Weight::Lasting,
         FailureKind::Tls
         | FailureKind::PrivateAddress
         | FailureKind::Redirected

@@ -171,7 +171,7 @@ impl SourceHealth {
             // A look-up that fails leaves the error as it was.
             let is_new = before.is_none_or(|before| !before.is_same_failure(&fault));
             if matches!(done, Done::Failed(_)) && is_new {
-                record.fails(fault, Some(fault::weight(error.kind)), now_ms);
+                record.fails(fault, Some(fault::weight(error)), now_ms);
             } else {
                 record.fault = Some(fault);
             }

@@ -22,13 +22,21 @@ fn fault() -> Option<SourceFault> {
     Some(SourceFault::new("wrong_order", &"posts are out of order"))
 }
 
+fn wait() -> Option<SourceWait> {
+    Some(SourceWait {
+        server: "https://a.example".to_owned(),
+        until_ms: 1_112_345,
+        left_ms: 112_345,
+    })
+}
+
 /// What changes a source, the state in words, and the verdict.
 type Row = (fn(&mut SourceFacts), &'static str, Verdict);
 
 #[test]
 fn each_state_and_verdict_follows_from_the_facts() {
     use Verdict::*;
-    let rows: [Row; 28] = [
+    let rows: &[Row] = &[
         (|_| (), "reading", Provisional),
         (|of| of.ranges.provisional = 0, "reading", Settled),
         (|of| of.quiet_ms = Some(3_600_000), "quiet", Provisional),
@@ -54,6 +62,11 @@ fn each_state_and_verdict_follows_from_the_facts() {
             LaterThanLooks,
         ),
         (|of| of.fault = fault(), FAILING, Provisional),
+        (
+            |of| (of.fault, of.wait) = (fault(), wait()),
+            "failing: posts are out of order; https://a.example asked to wait, 1m52s left",
+            Provisional,
+        ),
         (
             |of| (of.fault, of.polls_fail) = (fault(), true),
             FAILING,

@@ -73,6 +73,7 @@ impl Simulation {
             clock,
             quota: QuotaView::default(),
             stream: session.stream,
+            server_answered_ms: None,
             settling,
         });
         // When a poll was sent, and its page.

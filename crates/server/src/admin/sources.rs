@@ -238,6 +238,7 @@ impl Readings {
             unreadable: self.unreadable(&source),
             verdict: facts.verdict(),
             fault: facts.fault.filter(|_| is_fault_of_it),
+            wait: facts.wait,
             last_error: machine.last_error().cloned(),
             owner: source::parts_of_name(&source.name).0.map(str::to_owned),
             name: source.name,

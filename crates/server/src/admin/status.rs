@@ -62,6 +62,7 @@ fn source_status(readings: &Readings, source: Source, delay_ms: Option<i64>) -> 
         unreadable: readings.unreadable(&source),
         last_poll_ms: machine.polls().last_ms,
         name: source.name,
+        wait: reading.facts.wait,
     }
 }
 

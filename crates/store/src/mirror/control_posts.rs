@@ -185,7 +185,9 @@ fn of_others(
     )?;
     let mut posts: HashMap<i64, Option<_>> = posts.into_iter().collect();
     let mut authors: HashSet<Option<i64>> = subject.account.map(Some).into_iter().collect();
-    let controls = entries.into_iter().filter_map(|id| posts.remove(&id).flatten());
+    let controls = entries
+        .into_iter()
+        .filter_map(|id| posts.remove(&id).flatten());
     let (others, same): (Vec<_>, Vec<_>) =
         controls.partition(|(_, account)| authors.insert(*account));
     let same = same.into_iter().filter(|_| subject.kind == PostKind::Boost);

@@ -1,6 +1,6 @@
 //! An account that reads what Driftline mirrored, over HTTP as an app does.
 
-use std::collections::BTreeSet;
+use std::collections::{HashMap, HashSet};
 
 use axum::Router;
 use driftline_api::{
@@ -15,7 +15,11 @@ use driftline_server::{
     Daemon, HttpOptions,
     admin::{ChangeAccountHome, CreateAccount, Host, PauseSource, Request as _},
 };
-use driftline_store::{SourceKey, Store, StoreError, export};
+use driftline_sim::{TruePost, Truth};
+use driftline_store::{
+    SourceKey, Store,
+    export::{self, ExportRow},
+};
 use reqwest::Client;
 use secrecy::SecretString;
 use serde::Serialize;
@@ -24,22 +28,72 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{error::CliError, listen};
 
-/// What the account found in its home timeline.
+/// What the account found in its home timeline, next to what the server has by its own record.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Home {
     /// Its name.
-    account: String,
+    account: &'static str,
     /// Posts that it read.
-    pub(super) read: usize,
+    read: usize,
     /// Posts that it read again.
-    pub(super) repeated: usize,
-    /// Posts that are stored and not deleted, and that it did not find.
-    pub(super) missing: usize,
+    repeated: usize,
+    /// Stored posts that the server has not deleted and that it did not find.
+    missing: usize,
     /// Pages that it asked for.
     pages: usize,
+    deleted: Deleted,
+}
+
+/// What became of the stored posts that the server has deleted.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct Deleted {
+    /// Marked as deleted.
+    marked: usize,
+    /// Boosts that left the timeline: a boost that is taken back is no deleted post.
+    left_boosts: usize,
+    /// Other posts that left the timeline, and whose look-ups proved nothing.
+    left_others: usize,
+    /// Still shown.
+    shown: usize,
 }
 
 impl Home {
+    /// Compares what it read with what is stored and with what the server has.
+    pub(super) fn new(truth: &Truth, read: &HomeRead) -> Self {
+        let truth = truth.posts.iter().map(|post| (post.id.as_str(), post));
+        let truth: HashMap<&str, &TruePost> = truth.collect();
+        let uris: HashSet<&String> = read.uris.iter().collect();
+        let mut home = Self {
+            account: ACCOUNT,
+            read: read.uris.len(),
+            repeated: read.uris.len() - uris.len(),
+            pages: read.pages,
+            ..Self::default()
+        };
+        for row in &read.stored {
+            let post = truth.get(&*row.post.upstream_id);
+            let Some(gone) = post.filter(|post| post.deleted_at_ms.is_some()) else {
+                let is_found = row.post.uri.as_ref().is_some_and(|uri| uris.contains(uri));
+                home.missing += usize::from(!is_found);
+                continue;
+            };
+            let is_marked = row.post.deleted_at_ms.is_some();
+            let count = match (is_marked, row.left_at_ms, &gone.boost_of) {
+                (true, ..) => &mut home.deleted.marked,
+                (false, Some(_), Some(_)) => &mut home.deleted.left_boosts,
+                (false, Some(_), None) => &mut home.deleted.left_others,
+                (false, None, _) => &mut home.deleted.shown,
+            };
+            *count += 1;
+        }
+        home
+    }
+
+    /// Whether it found all that it should, once.
+    pub(super) fn is_complete(&self) -> bool {
+        self.missing + self.repeated == 0
+    }
+
     /// It in words.
     pub(super) fn line(&self) -> String {
         format!(
@@ -47,6 +101,46 @@ impl Home {
             self.account, self.read, self.pages, self.missing, self.repeated
         )
     }
+
+    /// What became of the posts that the server deleted, in words.
+    pub(super) fn deleted_line(&self) -> String {
+        let Deleted {
+            marked,
+            left_boosts,
+            left_others,
+            shown,
+        } = self.deleted;
+        let all = marked + left_boosts + left_others + shown;
+        let parts = [
+            (marked, "found deleted"),
+            (
+                left_boosts,
+                "boosts that left the timeline, which is no proof that a post was deleted",
+            ),
+            (
+                left_others,
+                "others that left the timeline, whose look-ups proved nothing",
+            ),
+            (shown, "still shown"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = parts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        format!(
+            "By the server's own record, {all} of the stored posts were deleted: {}.",
+            parts.join("; ")
+        )
+    }
+}
+
+/// A home timeline as it was read over HTTP, and what is stored.
+#[derive(Debug, Default)]
+pub(super) struct HomeRead {
+    /// The posts, in the order of the timeline.
+    uris: Vec<String>,
+    pages: usize,
+    stored: Vec<ExportRow>,
 }
 
 /// Makes an account whose home timeline is that source, and reads it to its end. The source is not polled any more.
@@ -57,7 +151,7 @@ pub(super) async fn read(
     store: &Store,
     access: UpstreamAccess,
     (source, name): (SourceKey, &str),
-) -> Result<Home, CliError> {
+) -> Result<HomeRead, CliError> {
     let host = Host::of(store);
     let pause = PauseSource {
         name: name.to_owned(),
@@ -82,13 +176,8 @@ pub(super) async fn read(
         remove: Vec::new(),
     };
     home.execute(&host).await?;
-    let expected = store
-        .read(move |tx| {
-            let rows = export::rows(tx, source, 0, u32::MAX)?.into_iter();
-            let kept = rows.filter(|row| row.post.deleted_at_ms.is_none());
-            Ok::<_, StoreError>(kept.filter_map(|row| row.post.uri).collect())
-        })
-        .await?;
+    let stored = store.read(move |tx| export::rows(tx, source, 0, u32::MAX));
+    let stored = stored.await?;
 
     let nonce = store.read(driftline_store::nonce).await?;
     let people = People::new(TokenKeys::new(random()?, random()?, now_ms()), &nonce);
@@ -107,16 +196,12 @@ pub(super) async fn read(
         people,
         ids_for_anyone: false,
     });
-    let read = over_http(router, &passphrase, expected).await;
+    let read = over_http(router, &passphrase).await;
     daemon.stop().await;
-    read
+    Ok(HomeRead { stored, ..read? })
 }
 
-async fn over_http(
-    router: Router,
-    passphrase: &str,
-    expected: BTreeSet<String>,
-) -> Result<Home, CliError> {
+async fn over_http(router: Router, passphrase: &str) -> Result<HomeRead, CliError> {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.map_err(|error| listen::broke(&error))?;
     let address = listener
@@ -128,7 +213,7 @@ async fn over_http(
         Ok(())
     });
     let reading = async {
-        let read = page_through(&format!("http://{address}"), passphrase, expected).await;
+        let read = page_through(&format!("http://{address}"), passphrase).await;
         drop(end);
         read.map_err(|error| CliError::failed(format!("the home timeline was not read: {error}")))
     };
@@ -136,11 +221,7 @@ async fn over_http(
     served.and(read)
 }
 
-async fn page_through(
-    base: &str,
-    passphrase: &str,
-    expected: BTreeSet<String>,
-) -> Result<Home, reqwest::Error> {
+async fn page_through(base: &str, passphrase: &str) -> Result<HomeRead, reqwest::Error> {
     let client = Client::builder().no_proxy().build()?;
     let who = json!({ "who": ACCOUNT, "passphrase": passphrase });
     let log_in = client
@@ -148,11 +229,7 @@ async fn page_through(
         .header("content-type", "application/json")
         .body(who.to_string());
     let token = text_of(&parsed(log_in).await?["token"]);
-    let mut home = Home {
-        account: ACCOUNT.to_owned(),
-        ..Home::default()
-    };
-    let (mut read, mut below) = (BTreeSet::new(), String::new());
+    let (mut read, mut below) = (HomeRead::default(), String::new());
     loop {
         let page = client
             .get(format!("{base}/api/v1/timelines/home?limit=40{below}"))
@@ -160,15 +237,12 @@ async fn page_through(
         let page = parsed(page).await?;
         let posts = page.as_array().map(Vec::as_slice).unwrap_or_default();
         let Some(last) = posts.last() else { break };
-        home.pages += 1;
-        for post in posts {
-            home.read += 1;
-            home.repeated += usize::from(!read.insert(text_of(&post["uri"])));
-        }
+        read.pages += 1;
+        read.uris
+            .extend(posts.iter().map(|post| text_of(&post["uri"])));
         below = format!("&max_id={}", text_of(&last["id"]));
     }
-    home.missing = expected.difference(&read).count();
-    Ok(home)
+    Ok(read)
 }
 
 async fn parsed(request: reqwest::RequestBuilder) -> Result<Value, reqwest::Error> {

@@ -17,7 +17,7 @@ use driftline_store::{
 use tokio::sync::watch;
 
 use super::{
-    home::{self, Home},
+    home::{self, HomeRead},
     scene::Scene,
     score::{Progress, Seen},
 };
@@ -32,7 +32,7 @@ pub(super) struct Mirrored {
     /// The report at the end.
     pub(super) report: CompletenessReport,
     /// What an account reads of it.
-    pub(super) home: Home,
+    pub(super) home: HomeRead,
     /// The counts that it holds, by post.
     pub(super) counts: HashMap<UpstreamId, i64>,
     /// What refreshing took.

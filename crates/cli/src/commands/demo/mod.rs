@@ -186,6 +186,7 @@ impl Demo {
         json: bool,
     ) -> Result<(), CliError> {
         let truth = server.truth(&Timeline::Public).unwrap_or_default();
+        let home = Home::new(&truth, &polled.2.home);
         let published = Published::new(truth, LAST_RUNG_MS);
         let freshness = Freshness::new(server, &published, polled);
         let (naive, clamp, mirrored) = polled;
@@ -199,14 +200,13 @@ impl Demo {
             "clamp": clamp,
             "driftline": driftline,
             "freshness": freshness,
-            "home": polled.2.home,
+            "home": home,
         });
         output::reply(json, &answer, |_| {
-            lines(&published, &scores, &freshness, &polled.2.home)
+            lines(&published, &scores, &freshness, &home)
         })?;
-        let home = &polled.2.home;
         match driftline.missed {
-            0 if home.missing + home.repeated > 0 => Err(CliError::failed(home.line())),
+            0 if !home.is_complete() => Err(CliError::failed(home.line())),
             0 => Ok(()),
             missed => {
                 explain(&published, mirrored, begun_ms)?;
@@ -279,6 +279,7 @@ fn lines(
     }
     lines.push(freshness.line());
     lines.push(home.line());
+    lines.push(home.deleted_line());
     lines
 }
 

@@ -13,7 +13,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output, parse,
-    progress::Waiting,
+    progress::{End, Progress},
     table::{self, left, right},
 };
 
@@ -67,12 +67,12 @@ impl SimulateTimeline {
             ..configured
         };
         let workload = Workload {
-            rate_per_s: self.rate,
             tails: self.late.clone(),
             throttle: self.throttle.map(|pace| {
                 let requests = u32::try_from(pace.requests).unwrap_or(u32::MAX);
                 (requests, pace.in_ms)
             }),
+            ..Workload::tweets(self.rate)
         };
         let posts = self.rate * f64::from(self.days) * 86_400.0;
         if posts > MAX_POSTS {
@@ -84,19 +84,59 @@ impl SimulateTimeline {
             unproven_ms: i64::from(self.days) * DAY_MS,
             proven_ms: DAY_MS,
         };
-        let peer = |baseline| {
-            let length_ms = length.unproven_ms.min(DAY_MS);
-            run_baseline(&workload, baseline, settings.every_ms, length_ms, self.seed)
+        let (ours_ms, peer_ms) = (length.max_ms(&settings), length.unproven_ms.min(DAY_MS));
+        let (mut elapsed, mut before_ms) = (Elapsed::of(ours_ms + 2 * peer_ms), ours_ms);
+        let ours = run(&workload, &settings, length, self.seed, &mut |ms| {
+            elapsed.show(ms);
+        });
+        let mut peer = |baseline| {
+            let every_ms = settings.every_ms;
+            let outcome = run_baseline(
+                &workload,
+                baseline,
+                every_ms,
+                peer_ms,
+                self.seed,
+                &mut |ms| {
+                    elapsed.show(before_ms + ms);
+                },
+            );
+            before_ms += peer_ms;
+            outcome
         };
-        let waiting = Waiting::start("simulating the timeline");
         let rows = [
-            ("driftline", run(&workload, &settings, length, self.seed)),
+            ("driftline", ours),
             ("clamp 1s", peer(Baseline::Clamp(1_000))),
             ("newest ID", peer(Baseline::Newest)),
         ];
-        drop(waiting);
+        drop(elapsed);
         let answer = json!({ "pollers": rows.each_ref().map(row_json) });
         output::reply(json, &answer, |_| lines(&rows))
+    }
+}
+
+/// The hours that are simulated, of those that it takes at most: a bound that is proven ends a run.
+struct Elapsed {
+    progress: Progress,
+    minutes: i64,
+}
+
+impl Elapsed {
+    fn of(all_ms: i64) -> Self {
+        let hours = u64::try_from(all_ms / HOUR_MS).unwrap_or(0);
+        Self {
+            progress: Progress::start(End::Count(hours)),
+            minutes: 0,
+        }
+    }
+
+    fn show(&mut self, ms: i64) {
+        if self.minutes == ms / MINUTE_MS {
+            return;
+        }
+        self.minutes = ms / MINUTE_MS;
+        let hours = u64::try_from(ms / HOUR_MS).unwrap_or(0);
+        self.progress.show(hours, "hour", Vec::new);
     }
 }
 
@@ -170,6 +210,8 @@ fn late(text: &str) -> Result<Tail, String> {
 }
 
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 const MAX_POSTS: f64 = 40_000_000.0;
 

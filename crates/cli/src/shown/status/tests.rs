@@ -15,6 +15,7 @@ fn source(name: &str, state: SourceState) -> SourceStatus {
         name: name.to_owned(),
         state,
         state_text: state.name().to_owned(),
+        wait: None,
         verdict: Verdict::Provisional,
         posts_a_minute: 62.14,
         delay_ms: Some(1_234),

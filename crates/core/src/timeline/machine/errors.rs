@@ -21,6 +21,9 @@ pub struct LastError {
     pub since_ms: i64,
     /// Whether a later request of its kind succeeded.
     pub over: bool,
+    /// How long the server asked to wait the last time (`Retry-After`), ms; `None` if it did not, or
+    /// once it answered something else.
+    pub retry_after_ms: Option<i64>,
 }
 
 /// What a request that failed asked for.
@@ -60,6 +63,7 @@ impl Errors {
             count: before.map_or(0, |error| error.count).saturating_add(1),
             since_ms: before.map_or(now_ms, |error| error.since_ms),
             over: false,
+            retry_after_ms: failure.retry_after_ms,
         });
     }
 
@@ -76,6 +80,13 @@ impl Errors {
     pub(super) fn end(&mut self, request: FailedRequest) {
         if let Some(error) = self.of(request) {
             error.over = true;
+        }
+    }
+
+    /// The server no longer asks to wait.
+    pub(super) fn end_wait(&mut self) {
+        for error in self.poll.iter_mut().chain(&mut self.page) {
+            error.retry_after_ms = None;
         }
     }
 

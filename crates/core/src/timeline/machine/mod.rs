@@ -12,6 +12,7 @@ mod rechecks;
 mod stalled;
 mod steps;
 mod suspects;
+mod waiting;
 mod walks;
 mod ways;
 
@@ -29,6 +30,7 @@ pub use self::{
     errors::{FailedRequest, LastError},
     polls::Polls,
     suspects::LookUpOutcome,
+    waiting::Waiting,
 };
 use super::{
     abilities::HonouredAbilities,
@@ -419,6 +421,7 @@ impl Machine {
             trials: &self.trials,
             trial_ms: self.choice().and_then(|choice| choice.trial_ms),
             rate_per_s: self.rate_per_s,
+            is_rate_known: self.rated_s >= RATED_S,
             daily_rate_per_s: self.daily_rate_per_s,
             page_limit: abilities.page_limit,
             quota_spacing_ms: self.quota.spacing_ms,
@@ -504,6 +507,8 @@ fn is_history(gap: &Gap) -> bool {
 const PAGES_PER_DECISION: u32 = 100;
 const MIN_DECISION_MS: i64 = 60_000;
 const DECISION_MS: i64 = 3_600_000;
+/// The rate of posts is known once polls have shown so much of a timeline, s.
+const RATED_S: f64 = 60.0;
 /// The weight of a prior from other sources, in posts.
 const PRIOR_POSTS: f32 = 400.0;
 /// Edits and deletions that a rung found keep it for so long.

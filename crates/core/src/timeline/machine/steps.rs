@@ -417,6 +417,9 @@ impl Machine {
     /// Lists ranges as unread that no request can reach, or that were tried in vain too often.
     fn leave_unreachable(&mut self, settings: &Settings, at: Moment<'_>) {
         self.give_up_stalled(&at.plan.ladder, at.now_ms);
+        if self.can_ask_down(at.abilities, at.now_ms) {
+            return;
+        }
         let is_overdue = |gap: &Gap| {
             let read_age_ms = gap.provisional().map_or(0, |read| read.read_age_ms);
             let period_ms = at.plan.ladder.period_ms(at.plan.ladder.next(read_age_ms));

@@ -84,6 +84,11 @@ impl Machine {
         Some(Bounds::Back { max_id, anchor })
     }
 
+    /// Whether [`Machine::bounds_of`] has bounds for every range that is to be read.
+    pub(super) fn can_ask_down(&self, abilities: Abilities, now_ms: i64) -> bool {
+        self.scheme.is_some() && self.is_usable(Way::Down, abilities, now_ms)
+    }
+
     fn is_usable(&self, way: Way, abilities: Abilities, now_ms: i64) -> bool {
         let honoured = &self.honoured;
         let is_usable = match way {

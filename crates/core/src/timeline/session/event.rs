@@ -19,6 +19,8 @@ pub struct StepContext {
     pub quota: QuotaView,
     /// The stream next to the polls.
     pub stream: StreamView,
+    /// When the server last answered any request of this process as it should, Unix ms by the wall clock.
+    pub server_answered_ms: Option<i64>,
     /// Whether looks are taken as soon as their age allows, since the reading is about to end.
     pub settling: bool,
 }

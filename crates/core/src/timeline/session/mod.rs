@@ -147,11 +147,14 @@ impl Session {
             ..(*self.settings).clone()
         };
         self.machine.set_quota(context.quota);
+        if let Some(at_ms) = context.server_answered_ms {
+            self.machine.server_answered(&settings, at_ms);
+        }
         let step = self
             .machine
             .next(&settings, self.abilities, self.now_ms, context.settling);
         let kind = match step {
-            Step::Wait { until_ms } => return Action::Finish(Finish::Wait { until_ms }),
+            Step::Wait { until_ms } => return Action::Finish(self.wait(until_ms)),
             Step::Fetch(_) => RequestKind::Page,
             Step::LookUp(_) => RequestKind::LookUp,
         };
@@ -235,6 +238,14 @@ impl Session {
                 Action::Finish(Finish::Wait { until_ms })
             }
         }
+    }
+
+    /// Waits; not for long at once where another request of the server may end a wait that it asked for.
+    fn wait(&self, until_ms: i64) -> Finish {
+        let is_asked = self.machine.waiting(self.now_ms).is_some();
+        let max_ms = if is_asked { ASKED_LOOK_MS } else { i64::MAX };
+        let until_ms = until_ms.min(self.now_ms.saturating_add(max_ms));
+        Finish::Wait { until_ms }
     }
 
     /// Adopts the present time, and returns how far the wall clock was set since the last call, ms.
@@ -430,5 +441,7 @@ fn move_times(headers: &mut AnswerHeaders, step_ms: i64) {
 
 /// Polls without changes are stored this often, so that other processes see that the source is read, ms.
 pub const SAVED_EVERY_MS: i64 = 5 * 60_000;
+/// While the server has asked to wait, ms.
+const ASKED_LOOK_MS: i64 = 2_000;
 /// The pause after a step that its shell did not carry out as told, ms.
 const ABANDONED_MS: i64 = 1_000;

@@ -4,7 +4,7 @@ use super::{
     outcome::{PollerOutcome, Tally},
     server::{PAGE, ROUND_TRIP_MS},
     workload::Workload,
-    world::{LEAD_MS, START_MS, World, time_ms},
+    world::{START_MS, World, time_ms},
 };
 use crate::{answer::PageRequest, upstream_id::UpstreamId};
 
@@ -18,17 +18,20 @@ pub enum Baseline {
 }
 
 /// Runs a baseline poller for `length_ms`: it polls every `every_ms`, pages back to the newest post
-/// that it knows, and keeps all that it has stored.
+/// that it knows, and keeps all that it has stored. `passed` is called with the virtual time that has
+/// passed, ms.
 pub fn run_baseline(
     workload: &Workload,
     baseline: Baseline,
     every_ms: i64,
     length_ms: i64,
     seed: u64,
+    passed: &mut dyn FnMut(i64),
 ) -> PollerOutcome {
+    let world = World::new(workload.clone(), seed);
     let mut poller = Poller {
-        world: World::new(workload.clone(), seed),
-        now_ms: START_MS + LEAD_MS,
+        now_ms: world.first_poll_ms(),
+        world,
         latest: 0,
         polled_at_ms: 0,
         tally: Tally::default(),
@@ -37,6 +40,7 @@ pub fn run_baseline(
     let end_ms = START_MS + length_ms;
     while poller.now_ms < end_ms {
         let began_ms = poller.now_ms;
+        passed(began_ms - START_MS);
         poller.poll(baseline);
         poller.world.drop_older(poller.now_ms - KEPT_MS);
         poller.now_ms = (began_ms + every_ms).max(poller.now_ms + 1);
@@ -74,8 +78,8 @@ impl Poller {
             };
             self.now_ms += ROUND_TRIP_MS;
             let world = &mut self.world;
-            self.tally
-                .store(world, &page, self.now_ms, START_MS + LEAD_MS);
+            let first_ms = world.first_poll_ms();
+            self.tally.store(world, &page, self.now_ms, first_ms);
             let ids = || page.iter().map(|index| world.posts[*index].id);
             newest = ids().fold(newest, u64::max);
             if page.len() < PAGE || self.latest == 0 {
@@ -96,7 +100,7 @@ impl Poller {
     }
 
     fn finish(self, end_ms: i64) -> PollerOutcome {
-        let counted = START_MS + LEAD_MS..end_ms - KEPT_MS;
+        let counted = self.world.first_poll_ms()..end_ms - KEPT_MS;
         let missed = self.world.missed();
         let missed = missed.filter(|post| counted.contains(&time_ms(post.id)));
         let missed = missed.count() as u64;

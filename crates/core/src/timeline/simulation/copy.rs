@@ -4,7 +4,7 @@ use super::{
     outcome::{PlanChange, PollerOutcome, Tally},
     server::{PAGE, ROUND_TRIP_MS, headers},
     workload::Workload,
-    world::{LEAD_MS, START_MS, World, time_ms},
+    world::{START_MS, World, time_ms},
 };
 use crate::{
     answer::{Abilities, Failure},
@@ -26,9 +26,30 @@ pub struct Length {
     pub proven_ms: i64,
 }
 
-/// Lets the machine copy a workload, and on until all that was published has come of age.
-pub fn run(workload: &Workload, settings: &Settings, length: Length, seed: u64) -> PollerOutcome {
-    let mut copy = Copy::new(workload, settings, seed);
+impl Length {
+    /// The most virtual time that [`run`] takes, ms.
+    pub fn max_ms(&self, settings: &Settings) -> i64 {
+        self.unproven_ms + settling_ms(settings)
+    }
+}
+
+/// The time from a run's end until all that was published has come of age, ms.
+fn settling_ms(settings: &Settings) -> i64 {
+    let ages = settings.rungs.iter().map(|rung| rung.age_ms);
+    let last_ms = ages.max().unwrap_or(0);
+    last_ms + last_ms / 3
+}
+
+/// Lets the machine copy a workload, and on until all that was published has come of age. `passed` is
+/// called with the virtual time that has passed, ms.
+pub fn run(
+    workload: &Workload,
+    settings: &Settings,
+    length: Length,
+    seed: u64,
+    passed: &mut dyn FnMut(i64),
+) -> PollerOutcome {
+    let mut copy = Copy::new(workload, settings, seed, passed);
     let unproven_ms = START_MS + length.unproven_ms;
     while copy.now_ms < unproven_ms && copy.proven_ms.is_none() {
         copy.step(unproven_ms);
@@ -55,25 +76,34 @@ struct Copy<'a> {
     /// Before the bound was proven, and from then on.
     tallies: [Tally; 2],
     outcome: PollerOutcome,
+    passed: &'a mut dyn FnMut(i64),
 }
 
 impl<'a> Copy<'a> {
-    fn new(workload: &Workload, settings: &'a Settings, seed: u64) -> Self {
+    fn new(
+        workload: &Workload,
+        settings: &'a Settings,
+        seed: u64,
+        passed: &'a mut dyn FnMut(i64),
+    ) -> Self {
+        let world = World::new(workload.clone(), seed);
         Self {
             settings,
-            world: World::new(workload.clone(), seed),
             machine: Machine::default(),
             quota: QuotaLedger::default(),
-            now_ms: START_MS + LEAD_MS,
+            now_ms: world.first_poll_ms(),
+            world,
             first_ms: None,
             proven_ms: None,
             rng: Rng::new(!seed),
             tallies: Default::default(),
             outcome: PollerOutcome::default(),
+            passed,
         }
     }
 
     fn step(&mut self, until_ms: i64) {
+        (self.passed)(self.now_ms - START_MS);
         self.machine.set_quota(self.quota.view(self.now_ms));
         let mut step = self
             .machine
@@ -188,13 +218,13 @@ impl<'a> Copy<'a> {
         self.world.end(ended_ms);
         // The settling afterwards is not part of the cost of the plan.
         let fetches = self.tallies.each_ref().map(Tally::fetches);
-        let ages = self.settings.rungs.iter().map(|rung| rung.age_ms);
-        let last_ms = ages.max().unwrap_or(0);
-        let end_ms = ended_ms + last_ms + last_ms / 3;
+        let end_ms = ended_ms + settling_ms(self.settings);
         while self.now_ms < end_ms {
             self.step(end_ms);
         }
         let first_ms = self.first_ms.unwrap_or(ended_ms);
+        let ages = self.settings.rungs.iter().map(|rung| rung.age_ms);
+        let last_ms = ages.max().unwrap_or(0);
         let world = &self.world;
         let missed = world.missed().filter(|post| {
             let came_in_time = post.visible_at_ms - time_ms(post.id) <= last_ms;
@@ -202,13 +232,17 @@ impl<'a> Copy<'a> {
         });
         let missed: Vec<Key> = missed.map(|post| key_of(post.id)).collect();
         let gaps = self.machine.ledger().gaps();
-        let is_listed = |key: &&Key| gaps.iter().any(|gap| gap.low <= **key && **key < gap.high);
+        let is_listed = |key: &&Key| {
+            let index = gaps.partition_point(|gap| gap.high <= **key);
+            gaps.get(index).is_some_and(|gap| gap.low <= **key)
+        };
         let mut outcome = self.outcome;
         outcome.listed = missed.iter().filter(is_listed).count() as u64;
         outcome.missed = missed.len() as u64;
         outcome.posts = world.gone + world.posts.len() as u64;
         outcome.proven_after_ms = self.proven_ms.map(|ms| ms - START_MS);
-        let [before, after] = self.tallies;
+        let [mut before, after] = self.tallies;
+        let early = std::mem::take(&mut before.early);
         let (at, tally) = match self.proven_ms {
             Some(_) => (1, after),
             None => (0, before),
@@ -217,6 +251,7 @@ impl<'a> Copy<'a> {
         outcome.fetches_after = fetches[at];
         outcome.delays = tally.delays.into();
         outcome.late_delays = tally.late_delays.into();
+        outcome.early = early;
         outcome
     }
 

@@ -14,5 +14,5 @@ mod world;
 
 pub use baseline::{Baseline, run_baseline};
 pub use copy::{Length, run};
-pub use outcome::{Delays, PlanChange, PollerOutcome};
+pub use outcome::{Delays, EARLY_MS, EarlyPost, PlanChange, PollerOutcome};
 pub use workload::{Tail, Workload, tweet_lateness_ms};

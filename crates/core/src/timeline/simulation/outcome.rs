@@ -24,9 +24,23 @@ pub struct PollerOutcome {
     pub delays: Delays,
     /// The same, of posts that were visible more than a second after their ID's time.
     pub late_delays: Delays,
+    /// The posts that were written after the first poll and visible within [`EARLY_MS`] of it.
+    pub early: Vec<EarlyPost>,
     /// The changes of the plan.
     pub plans: Vec<PlanChange>,
 }
+
+/// A post of the first minutes that was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EarlyPost {
+    /// From its ID's time to being visible, ms.
+    pub late_ms: i64,
+    /// From being visible to being stored, ms.
+    pub delay_ms: i64,
+}
+
+/// Posts that are visible this soon after the first poll are early, ms.
+pub const EARLY_MS: i64 = 120_000;
 
 /// A change of the plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +89,7 @@ pub(super) struct Tally {
     pub(super) delays: Vec<i64>,
     /// The same, of posts that were visible more than a second after their ID's time.
     pub(super) late_delays: Vec<i64>,
+    pub(super) early: Vec<EarlyPost>,
 }
 
 impl Tally {
@@ -98,9 +113,13 @@ impl Tally {
             self.stored += 1;
             if time_ms(post.id) >= from_ms {
                 let delay_ms = now_ms - post.visible_at_ms;
+                let late_ms = post.visible_at_ms - time_ms(post.id);
                 self.delays.push(delay_ms);
-                if post.visible_at_ms - time_ms(post.id) > 1_000 {
+                if late_ms > 1_000 {
                     self.late_delays.push(delay_ms);
+                }
+                if post.visible_at_ms < from_ms + EARLY_MS {
+                    self.early.push(EarlyPost { late_ms, delay_ms });
                 }
             }
         }

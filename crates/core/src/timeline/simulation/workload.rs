@@ -7,6 +7,8 @@ use crate::rng::Rng;
 pub struct Workload {
     /// New posts a second, at random (Poisson).
     pub rate_per_s: f64,
+    /// For how long posts have come when the first poll is sent, ms.
+    pub history_ms: i64,
     /// Shares of posts with additional lateness.
     pub tails: Vec<Tail>,
     /// The upstream takes this many paged requests in a window of this length, ms.
@@ -61,6 +63,7 @@ impl Workload {
     pub fn tweets(rate_per_s: f64) -> Self {
         Self {
             rate_per_s,
+            history_ms: 60_000,
             tails: Vec::new(),
             throttle: None,
         }

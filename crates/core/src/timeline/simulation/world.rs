@@ -51,6 +51,11 @@ impl World {
         }
     }
 
+    /// When the first poll is sent, Unix ms.
+    pub(super) fn first_poll_ms(&self) -> i64 {
+        START_MS + self.workload.history_ms
+    }
+
     /// Makes the posts that are written up to a time, Unix ms.
     pub(super) fn make_until(&mut self, now_ms: i64) {
         let until_ms = (now_ms - START_MS).min(self.ends_ms);
@@ -114,5 +119,3 @@ pub(super) fn time_ms(id: u64) -> i64 {
 
 /// October 2025.
 pub(super) const START_MS: i64 = 1_760_000_000_000;
-/// Posts are there before the first poll.
-pub(super) const LEAD_MS: i64 = 60_000;

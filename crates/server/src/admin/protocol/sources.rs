@@ -6,7 +6,7 @@ use driftline_core::{
     social::AccountName,
     timeline::{LastError, Settings},
 };
-use driftline_mirror::{SourceFault, SourceState, Verdict};
+use driftline_mirror::{SourceFault, SourceState, SourceWait, Verdict};
 use driftline_store::{SourceId, source::TokenLocation};
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +94,8 @@ pub struct SourceRow {
     pub verdict: Verdict,
     /// Its fault while it fails.
     pub fault: Option<SourceFault>,
+    /// The wait that its server has asked for, if it is not over.
+    pub wait: Option<SourceWait>,
     /// The current error of its requests, or the last one.
     pub last_error: Option<LastError>,
 }

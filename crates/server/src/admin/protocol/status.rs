@@ -1,7 +1,7 @@
 //! Requests about the state of the whole mirror.
 
 use driftline_core::timeline::Proof;
-use driftline_mirror::{RangeCounts, SourceState, Verdict};
+use driftline_mirror::{RangeCounts, SourceState, SourceWait, Verdict};
 use driftline_runtime::LowDisk;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,8 @@ pub struct SourceStatus {
     pub state: SourceState,
     /// The state in words.
     pub state_text: String,
+    /// The wait that its server has asked for, if it is not over.
+    pub wait: Option<SourceWait>,
     /// Whether it is complete up to its last poll, or what is in the way first.
     pub verdict: Verdict,
     /// New posts a minute, lately.
