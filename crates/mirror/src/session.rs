@@ -27,7 +27,7 @@ use driftline_store::{
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
-use driftline_upstream::{ClientPurpose, Timeline, Upstream, stored_hashes};
+use driftline_upstream::{ClientPurpose, Timeline, Upstream};
 use tokio::sync::watch;
 
 use crate::{
@@ -351,7 +351,6 @@ impl Session {
                         reading: &reading,
                         page: &shared,
                         policy: &policy,
-                        hash_stored: stored_hashes,
                         claims: &claims,
                         now_ms: now_ms(),
                     },

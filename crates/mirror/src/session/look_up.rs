@@ -4,7 +4,6 @@ use driftline_core::{
 };
 use driftline_runtime::{metrics::REQUESTS, now_ms, random};
 use driftline_store::{CommitLookUp, GoneProof, commit_look_up, source};
-use driftline_upstream::stored_hashes;
 
 use super::{Done, Session, SessionError, count};
 use crate::{absence_proof::AbsenceProof, quotas::Charge};
@@ -60,7 +59,6 @@ impl Session {
                         proof,
                         headers: &headers,
                         policy: &policy,
-                        hash_stored: stored_hashes,
                         keep_deleted,
                         now_ms: now_ms(),
                     },

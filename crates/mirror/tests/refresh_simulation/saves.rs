@@ -31,7 +31,6 @@ impl Simulation {
             put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
-            hash_stored: |_| None,
             now_ms: self.now_ms,
             random: self.rng.random(),
         };

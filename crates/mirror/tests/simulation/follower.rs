@@ -55,7 +55,6 @@ impl Simulation {
                         scheme: &scheme,
                         events: &events,
                         policy: &policy,
-                        hash_stored: |_| None,
                         keep_deleted,
                         now_ms,
                     };

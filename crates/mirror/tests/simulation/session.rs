@@ -360,7 +360,6 @@ impl Simulation {
                 reading: &reading,
                 page: &page,
                 policy: &policy,
-                hash_stored: |_| None,
                 claims: &claims,
                 now_ms,
             };
@@ -469,7 +468,6 @@ impl Simulation {
                     proof,
                     headers: &headers,
                     policy: &policy,
-                    hash_stored: |_| None,
                     keep_deleted,
                     now_ms,
                 };
