@@ -249,9 +249,6 @@ create table post (
     visibility text not null,
     boost_of_upstream_id text,
     content_hash {i64} not null,
-    -- In which form that hash is, and which hash of another form its entries may still have.
-    hash_form {i64} not null default 0,
-    former_hash {i64},
     -- Whether a source that the world may read has it.
     in_public {bool} not null default false,
     -- Whether the public timeline lists it, and at which ID if not at its own.

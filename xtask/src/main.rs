@@ -11,7 +11,6 @@ mod seeds;
 mod setup;
 mod sim;
 mod soak;
-mod statements;
 mod test;
 mod tidy;
 mod toot;
@@ -45,7 +44,6 @@ fn run(command: Command) -> Result<(), TaskError> {
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Soak(args) => soak::run(&workspace, &args),
         Command::Live(args) => live::run(&workspace, &args),
-        Command::Statements(args) => statements::run(&workspace, &args),
         Command::TestToot(args) => toot::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     }
@@ -80,8 +78,6 @@ enum Command {
     Live(live::LiveArgs),
     /// Runs the tests of toot's authors against Driftline, and says which pass
     TestToot(toot::TootArgs),
-    /// Writes the list of the store's statements, with what a Citus cluster makes of them
-    Statements(statements::StatementsArgs),
     /// Runs the benchmarks of `bench/`
     Bench(bench::BenchArgs),
 }

@@ -126,7 +126,7 @@ pub struct References {
     pub accounts: Vec<UpstreamId>,
 }
 
-/// Hashes that tell the versions of a post apart. They are stored with their [`PostHashes::FORM`].
+/// Hashes that tell the versions of a post apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PostHashes {
     /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
@@ -134,12 +134,6 @@ pub struct PostHashes {
     /// A hash of all that may differ from one refresh to the next: the content, the counts, and a
     /// poll's votes.
     pub state: i64,
-}
-
-impl PostHashes {
-    /// How hashes are computed today. A stored hash of another form says nothing about one of this
-    /// form: it is computed again from the stored post before the two are compared.
-    pub const FORM: i64 = 1;
 }
 
 /// A post's counts at the upstream; `None` where it reports none.

@@ -179,7 +179,7 @@ impl Db {
         self.0.is_distributed.load(Ordering::Relaxed)
     }
 
-    /// Tells `watcher` of each statement that transactions send to PostgreSQL from here on, other than
+    /// Shows `watcher` each statement that transactions send to PostgreSQL from here on, other than
     /// those that begin, set and end a transaction. The first watcher stays. SQLite sends nothing.
     #[cfg(feature = "testing")]
     pub fn watch_statements(&self, watcher: StatementWatcher) {

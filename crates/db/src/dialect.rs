@@ -19,14 +19,12 @@ use crate::error::DbError;
 /// | `{in $1}` | `in (select value from rarray($1))` | `= any($1)` |
 /// | `{in_long $1}` | `in (select value from rarray($1))` | `in (select unnest($1::bigint[]))` |
 /// | `{key a, b + c}` | `a, b` | `a, b, c` |
-/// | `{hash60 a}` | `hash60(a)` | `('x' \|\| …sha256(a)…)::bit(60)::bigint` |
 /// | `{postgresql …}` | | … |
 ///
 /// `{strict}`, `{clustered}` and `{fillfactor …}` follow the closing parenthesis of a
 /// `create table`. `{in_long …}` is for thousands of integers and rows that were found without them: PostgreSQL hashes them,
 /// where it compares each row with each value of `{in …}`, for which it may use an index instead. `{key …}` is a key's columns, with those that PostgreSQL needs beside them should it
-/// be distributed by them. `{hash60 …}` is the number in the first 60 bits of a text's SHA-256; it and
-/// `{postgresql …}` are for migrations. `{greatest}` takes arguments that are never null (the databases treat null
+/// be distributed by them. `{postgresql …}` is for migrations. `{greatest}` takes arguments that are never null (the databases treat null
 /// differently). Batches add `{rows}`: see [`crate::Tx::execute_many`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -122,16 +120,6 @@ impl Dialect {
                     out.push_str(", ");
                     out.push_str(more);
                 }
-                return true;
-            }
-            ("hash60", text) if !text.is_empty() => {
-                out.push_str(&match self {
-                    Dialect::Sqlite => format!("hash60({text})"),
-                    // `convert_to` depends on the database, and a distributed one takes none such.
-                    Dialect::Postgres => format!(
-                        r"('x' || substr(encode(sha256(replace({text}, '\', '\\')::bytea), 'hex'), 1, 15))::bit(60)::bigint"
-                    ),
-                });
                 return true;
             }
             ("postgresql", text) if !text.is_empty() => {

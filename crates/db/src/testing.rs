@@ -24,5 +24,5 @@ pub use outage::Outage;
 pub use pooler::Pooler;
 pub use schema::schema;
 pub(crate) use statements::Sender;
-pub use statements::{SentStatement, StatementWatcher, explain};
+pub use statements::{SentStatement, StatementWatcher};
 pub use url::with_parameters;

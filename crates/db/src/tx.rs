@@ -346,7 +346,7 @@ impl<'a> Tx<'a> {
             Link::Postgres(session) => {
                 sql.push_str(" for update");
                 #[cfg(feature = "testing")]
-                sender.sends(&sql, &key, &[]);
+                sender.sends(&sql, &[]);
                 session.require_later(&sql, &key, missing)
             }
         })
@@ -383,7 +383,7 @@ impl<'a> Tx<'a> {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             #[cfg(feature = "testing")]
-            sender.sends(&sql, params, columns);
+            sender.sends(&sql, columns);
             match link {
                 _ if columns.first().is_some_and(Column::is_empty) => Ok(0),
                 Link::Sqlite(connection) => sqlite::execute(connection, &sql, params, columns),
@@ -428,7 +428,7 @@ impl<'a> Tx<'a> {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             #[cfg(feature = "testing")]
-            sender.sends(&sql, params, columns);
+            sender.sends(&sql, columns);
             match link {
                 Link::Postgres(session) if !columns.first().is_some_and(Column::is_empty) => {
                     let ticket = session.query_later(&sql, params, columns)?;
@@ -456,7 +456,7 @@ impl<'a> Tx<'a> {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             #[cfg(feature = "testing")]
-            sender.sends(&sql, params, columns);
+            sender.sends(&sql, columns);
             match link {
                 _ if columns.first().is_some_and(Column::is_empty) => Ok(()),
                 Link::Sqlite(connection) => sqlite::each(connection, &sql, params, columns, row),

@@ -39,7 +39,7 @@ pub use list::List;
 pub use notification::Notification;
 pub use object_writer::ObjectWriter;
 pub use overlay::ViewerOverlay;
-pub use post_hashes::{post_hashes, stored_hashes};
+pub use post_hashes::post_hashes;
 pub use raw_object::{RawObject, id, text, whole};
 pub use read_status::{
     StatusError, read_account, read_made_status, read_parsed, read_status, required_id,

@@ -3,8 +3,8 @@
 //! They are of what a post's JSON means: of the decoded values of the members that are named here, in
 //! a canonical form. A member that is missing, `null` or an empty list is the same; `1.0` is `1e0`, to
 //! the last digit of any number; texts are decoded and no more; the order of keys does not matter, and
-//! of repeated keys the last counts. Hashes are stored with [`PostHashes::FORM`], which rises when
-//! their computation changes: `tests/golden/post_hashes.txt` holds what this form makes.
+//! of repeated keys the last counts. Hashes are stored, so their computation must not change:
+//! `tests/golden/post_hashes.txt` holds what it makes.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,11 @@ use serde_json::value::RawValue;
 use crate::{
     decimal::Decimal,
     raw_object::{RawObject, decoded, items},
-    read_status::read_status,
 };
 
 /// The hashes of a post: of its times, visibility and counts, and of its JSON.
 pub fn post_hashes(post: &Post) -> PostHashes {
     of_status(post, RawObject::parse(&post.raw).ok().as_ref())
-}
-
-/// The hashes of a stored post by its JSON; `None` if no post can be read from it.
-pub fn stored_hashes(json: &str) -> Option<PostHashes> {
-    let json: &RawValue = serde_json::from_str(json).ok()?;
-    Some(read_status(json).ok()?.hashes)
 }
 
 /// The hashes of a post whose JSON is parsed already; `None` if it is not an object.

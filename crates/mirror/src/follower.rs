@@ -24,9 +24,7 @@ use driftline_store::{
     CommitEvents, CommitSummary, ReceivedEvent, Store, StoreError, commit_events,
     source::{self, Source},
 };
-use driftline_upstream::{
-    Stream, StreamEndpoint, StreamMessage, Timeline, Upstream, stored_hashes,
-};
+use driftline_upstream::{Stream, StreamEndpoint, StreamMessage, Timeline, Upstream};
 use indexmap::IndexSet;
 use tokio::{
     sync::watch,
@@ -279,7 +277,6 @@ impl Follower {
                         scheme: &scheme,
                         events: &events,
                         policy: &policy,
-                        hash_stored: stored_hashes,
                         keep_deleted,
                         now_ms: now_ms(),
                     },

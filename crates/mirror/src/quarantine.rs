@@ -7,7 +7,7 @@ use driftline_store::{
     quarantine::{self, Quarantined},
     source::{self, Source},
 };
-use driftline_upstream::{Timeline, Upstream, stored_hashes};
+use driftline_upstream::{Timeline, Upstream};
 
 use crate::{session::count, upstream_access::UpstreamAccess};
 
@@ -59,7 +59,6 @@ async fn portion(
                     scheme: &scheme,
                     items: &items,
                     policy: &policy,
-                    hash_stored: stored_hashes,
                     now_ms: now_ms(),
                 },
             )

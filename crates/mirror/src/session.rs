@@ -29,7 +29,7 @@ use driftline_store::{
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
-use driftline_upstream::{ClientPurpose, Timeline, Upstream, stored_hashes};
+use driftline_upstream::{ClientPurpose, Timeline, Upstream};
 use tokio::sync::watch;
 
 use crate::{
@@ -368,7 +368,6 @@ impl Session {
                         reading: &commit.reading,
                         page: &commit.page,
                         policy: &policy,
-                        hash_stored: stored_hashes,
                         claims: &claims,
                         now_ms: now_ms(),
                     },

@@ -23,7 +23,7 @@ use driftline_store::{
     source::{self, Source},
     thread_source::{self, FetchedFor, FetchedPosts},
 };
-use driftline_upstream::{ClientPurpose, stored_hashes};
+use driftline_upstream::ClientPurpose;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
@@ -348,7 +348,6 @@ impl Shared {
                     whose,
                     posts: &posts,
                     asked_at_ms,
-                    hash_stored: stored_hashes,
                 };
                 thread_source::store(tx, key, &fetched, now_ms())
             };

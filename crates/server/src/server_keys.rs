@@ -1,11 +1,7 @@
 //! The keys that all processes of a store share: one file, copied to each, seals what the store keeps,
 //! the keys of native tokens among it.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, path::PathBuf, time::Duration};
 
 use driftline_api::auth::{NativeTokens, TokenKeys, TokenKeysError};
 use driftline_mirror::{SealingError, SealingKey};
@@ -32,9 +28,9 @@ pub enum ServerKeysError {
     /// The key cannot be used.
     #[error(transparent)]
     Sealing(#[from] SealingError),
-    /// What the store or an older version's file holds are no keys of tokens.
-    #[error("the keys of native tokens in {0} cannot be used: {1}")]
-    TokenKeys(String, String),
+    /// What the store holds are no keys of tokens.
+    #[error("the keys of native tokens in the store cannot be used: {0}")]
+    TokenKeys(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -60,15 +56,13 @@ pub async fn check(store: &Store, key: &SealingKey) -> Result<(), ServerKeysErro
     }
 }
 
-/// The keys of native tokens, which all processes of the store have. The first of them makes them, or takes
-/// those of an older version from its file, which is removed once the store has them.
+/// The keys of native tokens, which all processes of the store have. The first of them makes them.
 ///
 /// # Errors
 /// [`ServerKeysError`] if this process has another key than the others.
 pub async fn open(
     store: &Store,
     key: &SealingKey,
-    older_file: &Path,
     now_ms: i64,
 ) -> Result<TokenKeys, ServerKeysError> {
     let (nonce, recorded) = store
@@ -78,10 +72,7 @@ pub async fn open(
         Some(recorded) => recorded,
         None => {
             key.make()?;
-            let keys = match read_older(older_file)? {
-                Some(keys) => keys,
-                None => TokenKeys::new(random()?, random()?, now_ms),
-            };
+            let keys = TokenKeys::new(random()?, random()?, now_ms);
             let own = ServerKeys {
                 fingerprint: key.fingerprint(&nonce)?,
                 sealed_token_keys: key.seal(&keys.text(), PURPOSE)?,
@@ -92,8 +83,6 @@ pub async fn open(
         }
     };
     is_same(key, &nonce, &recorded)?;
-    // It was read, or holds keys that nobody can use any more.
-    drop(fs::remove_file(older_file));
     rotated(store, key, recorded, now_ms).await
 }
 
@@ -119,7 +108,7 @@ pub async fn keep_fresh(
 
 async fn reloaded(store: &Store, key: &SealingKey) -> Result<TokenKeys, ServerKeysError> {
     let recorded = store.read(server_keys::load).await?;
-    let recorded = recorded.ok_or_else(|| no_token_keys("the store", &TokenKeysError))?;
+    let recorded = recorded.ok_or_else(|| no_token_keys(&TokenKeysError))?;
     rotated(store, key, recorded, now_ms()).await
 }
 
@@ -163,24 +152,12 @@ fn unsealed(key: &SealingKey, recorded: &ServerKeys) -> Result<TokenKeys, Server
     use secrecy::ExposeSecret as _;
     let text = key
         .unseal(&recorded.sealed_token_keys, PURPOSE)
-        .map_err(|error| no_token_keys("the store", &error))?;
-    TokenKeys::parse(text.expose_secret()).map_err(|error| no_token_keys("the store", &error))
+        .map_err(|error| no_token_keys(&error))?;
+    TokenKeys::parse(text.expose_secret()).map_err(|error| no_token_keys(&error))
 }
 
-/// The keys in the file of an older version.
-fn read_older(file: &Path) -> Result<Option<TokenKeys>, ServerKeysError> {
-    let shown = file.display().to_string();
-    match fs::read_to_string(file).map(secrecy::SecretString::from) {
-        Ok(text) => TokenKeys::parse(secrecy::ExposeSecret::expose_secret(&text))
-            .map(Some)
-            .map_err(|error| no_token_keys(&shown, &error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(no_token_keys(&shown, &error)),
-    }
-}
-
-fn no_token_keys(place: &str, error: &impl std::fmt::Display) -> ServerKeysError {
-    ServerKeysError::TokenKeys(place.to_owned(), error.to_string())
+fn no_token_keys(error: &impl std::fmt::Display) -> ServerKeysError {
+    ServerKeysError::TokenKeys(error.to_string())
 }
 
 fn random<const N: usize>() -> Result<[u8; N], ServerKeysError> {
@@ -213,31 +190,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_of_an_older_version_are_taken_over_and_renewed_in_time() {
+    async fn keys_are_sealed_and_renewed_in_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let store = Store::open(Target::Sqlite { path }).unwrap();
         let key = SealingKey::new(folder.path().join(KEY_FILE));
-        let older_file = folder.path().join("tokens.key");
-        let older = TokenKeys::new([1; 8], [2; 32], START_MS);
-        fs::write(&older_file, "s3cret").unwrap();
-        let refused = open(&store, &key, &older_file, START_MS).await.unwrap_err();
-        assert!(!refused.to_string().contains("s3cret"), "{refused}");
-        fs::write(&older_file, text(&older)).unwrap();
         check(&store, &key).await.unwrap();
-        let opened = open(&store, &key, &older_file, START_MS).await.unwrap();
-        assert_eq!(text(&opened), text(&older));
-        assert!(!older_file.exists());
+        let first = text(&open(&store, &key, START_MS).await.unwrap());
         check(&store, &key).await.unwrap();
 
         let sealed = store.read(server_keys::load).await.unwrap().unwrap();
-        assert!(!sealed.sealed_token_keys.contains(&text(&older)));
-        let before = open(&store, &key, &older_file, START_MS + MAX_KEY_AGE_MS - 1);
-        assert_eq!(text(&before.await.unwrap()), text(&older));
+        assert!(!sealed.sealed_token_keys.contains(&first));
+        let before = open(&store, &key, START_MS + MAX_KEY_AGE_MS - 1);
+        assert_eq!(text(&before.await.unwrap()), first);
         let at_ms = START_MS + MAX_KEY_AGE_MS;
-        let renewed = text(&open(&store, &key, &older_file, at_ms).await.unwrap());
-        assert!(renewed.ends_with(&text(&older)) && renewed.lines().count() == 2);
-        let again = open(&store, &key, &older_file, at_ms).await.unwrap();
+        let renewed = text(&open(&store, &key, at_ms).await.unwrap());
+        assert!(renewed.ends_with(&first) && renewed.lines().count() == 2);
+        let again = open(&store, &key, at_ms).await.unwrap();
         assert_eq!(text(&again), renewed);
         // One that read the keys before takes the others', and makes none.
         let late = rotated(&store, &key, sealed, at_ms).await.unwrap();
@@ -251,13 +220,12 @@ mod tests {
         let path = folder.path().join("a.db");
         let store = Store::open(Target::Sqlite { path }).unwrap();
         let [key, other] = ["one", "other"].map(|name| SealingKey::new(folder.path().join(name)));
-        let none = folder.path().join("tokens.key");
-        open(&store, &key, &none, START_MS).await.unwrap();
-        let refused = open(&store, &other, &none, START_MS).await;
+        open(&store, &key, START_MS).await.unwrap();
+        let refused = open(&store, &other, START_MS).await;
         assert!(matches!(refused, Err(ServerKeysError::NoKey(file)) if file == other.file()));
         assert!(!other.file().exists());
         other.make().unwrap();
-        let refused = open(&store, &other, &none, START_MS).await;
+        let refused = open(&store, &other, START_MS).await;
         assert!(matches!(refused, Err(ServerKeysError::OtherKey(file)) if file == other.file()));
         let refused = check(&store, &other).await;
         assert!(matches!(refused, Err(ServerKeysError::OtherKey(_))));
@@ -265,7 +233,7 @@ mod tests {
             .write(local_ids::root(), server_keys::forget)
             .await
             .unwrap();
-        open(&store, &other, &none, START_MS).await.unwrap();
+        open(&store, &other, START_MS).await.unwrap();
         store.close().await;
     }
 }

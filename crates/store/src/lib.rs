@@ -56,9 +56,7 @@ pub use nodes::node_lease;
 pub use posts::{
     account, author_hosts, export, find, history, instance,
     instance::Instance,
-    instance_info, instance_removal, reference,
-    rehash::HashStored,
-    timeline,
+    instance_info, instance_removal, reference, timeline,
     visible::{is_visible, visible},
 };
 pub use quota::{credential, look_up_ability};

@@ -34,8 +34,6 @@ impl Store {
     }
 
     fn open_in(options: Options, may_be_begun: bool) -> Result<Store, StoreError> {
-        #[cfg(feature = "testing")]
-        let target = options.target.clone();
         let db = Db::open(options)?;
         if db.is_read_only() {
             return Ok(Store {
@@ -59,7 +57,7 @@ impl Store {
         }
         Ok(Store {
             #[cfg(feature = "testing")]
-            _watch: StatementWatch::begin(&db, &target),
+            _watch: StatementWatch::begin(&db),
             db,
         })
     }

@@ -20,9 +20,9 @@ pub use driftline_db::testing::is_distributed;
 use driftline_db::testing::{Fresh, databases};
 
 use crate::{
-    CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, HashStored, ReceivedEvent,
-    SecretUrl, SourceKey, Store, StoreError, Target, Tx, commit_events, commit_look_up,
-    commit_page, distribution, entry, export, local_ids, machine,
+    CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, ReceivedEvent, SecretUrl,
+    SourceKey, Store, StoreError, Target, Tx, commit_events, commit_look_up, commit_page,
+    distribution, entry, export, local_ids, machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -221,8 +221,6 @@ pub struct Feed {
     pub source: SourceKey,
     /// Makes the hashes of each post that is committed.
     pub hash: HashPost,
-    /// Hashes posts that are stored with hashes of an earlier form.
-    pub hash_stored: HashStored,
     /// As of the last commit.
     pub machine: Machine,
     /// Of the source.
@@ -257,7 +255,6 @@ impl Feed {
             store: store.clone(),
             source,
             hash,
-            hash_stored: |_| None,
             machine: machine.expect("a machine"),
             settings: settings(),
             fence: None,
@@ -310,7 +307,6 @@ impl Feed {
     ) -> impl FnMut(&mut Tx<'_>) -> Result<(Machine, CommitSummary), StoreError> + Send + 'static
     {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
-        let hash_stored = self.hash_stored;
         let (machine, settings) = (self.machine.clone(), self.settings.clone());
         let (request, claims) = (request.clone(), self.claims.clone());
         for listed in &mut page.listed {
@@ -327,7 +323,6 @@ impl Feed {
                 reading: &reading,
                 page: &page,
                 policy: &Policy::default(),
-                hash_stored,
                 claims: &claims,
                 now_ms,
             };
@@ -341,7 +336,6 @@ impl Feed {
             self.add_hashes(post);
         }
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
-        let hash_stored = self.hash_stored;
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
         let (keep_deleted, proof) = (self.keep_deleted, self.proof);
         let (machine, summary) = self.write(move |tx| {
@@ -354,7 +348,6 @@ impl Feed {
                 proof,
                 headers: &headers(now_ms),
                 policy: &Policy::default(),
-                hash_stored,
                 keep_deleted,
                 now_ms,
             };
@@ -496,7 +489,6 @@ impl Feed {
     /// [`Feed::stream`] that may fail.
     pub fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
-        let hash_stored = self.hash_stored;
         let arrived = |mut event| {
             if let Event::Posted(post) | Event::Edited(post) = &mut event {
                 self.add_hashes(post);
@@ -514,7 +506,6 @@ impl Feed {
                 scheme: &SCHEME,
                 events: &events,
                 policy: &Policy::default(),
-                hash_stored,
                 keep_deleted: true,
                 now_ms,
             };

@@ -30,8 +30,6 @@ mod x;
 
 use driftline_net::excerpt;
 
-pub use driftline_mastodon::stored_hashes;
-
 pub use account_handle::{AccountHandle, HandleError};
 pub use address::{Address, AddressError};
 pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups, scope};

@@ -47,37 +47,9 @@ pub(super) struct Built {
 
 /// Builds all that a run of the tests needs.
 pub(super) fn build(workspace: &Workspace, filter: Option<&str>) -> Result<Built, TaskError> {
-    let (programs, cluster) = build_targets(workspace, &[], filter)?;
-    let missing = || TaskError::message(format!("driftline-db has no example `{CLUSTER}`"));
-    Ok(Built {
-        programs,
-        cluster: cluster.ok_or_else(missing)?,
-    })
-}
-
-/// Builds one test program of a package, which is named by its folder.
-pub(crate) fn build_one(
-    workspace: &Workspace,
-    package: &str,
-    program: &str,
-    filter: Option<&str>,
-) -> Result<Program, TaskError> {
-    let (programs, _) = build_targets(workspace, &["--test", program], filter)?;
-    let name = format!("{package}/{program}");
-    let found = programs.into_iter().find(|program| program.name == name);
-    found.ok_or_else(|| TaskError::message(format!("there is no test program {name}")))
-}
-
-/// Builds test programs, all of them if none is chosen, and the example that starts a cluster if it is
-/// among the targets.
-fn build_targets(
-    workspace: &Workspace,
-    targets: &[&str],
-    filter: Option<&str>,
-) -> Result<(Vec<Program>, Option<PathBuf>), TaskError> {
     let build = cmd!(
         workspace.shell,
-        "cargo test --workspace --locked --no-run --message-format=json-render-diagnostics {targets...}"
+        "cargo test --workspace --locked --no-run --message-format=json-render-diagnostics"
     );
     let shown = build.to_string();
     eprintln!("$ {shown}");
@@ -114,7 +86,11 @@ fn build_targets(
     if !cargo.wait().map_err(failed)?.success() {
         return Err(TaskError::message(format!("`{shown}` failed")));
     }
-    Ok((programs, cluster))
+    let missing = || TaskError::message(format!("driftline-db has no example `{CLUSTER}`"));
+    Ok(Built {
+        programs,
+        cluster: cluster.ok_or_else(missing)?,
+    })
 }
 
 const CLUSTER: &str = "cluster";

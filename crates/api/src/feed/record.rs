@@ -65,7 +65,7 @@ impl From<export::ExportRow> for PostRecord {
 
 impl PostRecord {
     /// A stored status as the upstream wrote it, on one line and without what concerns the account whose
-    /// token read it; `None` if it is not JSON. Posts that earlier versions stored still hold that.
+    /// token read it; `None` if it is not JSON.
     pub fn status(raw: String) -> Option<Box<RawValue>> {
         // In JSON, line breaks are only between tokens.
         let line = viewer::without(raw).replace(['\n', '\r'], " ");

@@ -17,10 +17,7 @@ use driftline_store::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use super::{
-    local_references::{LocalReferences, Unmapped},
-    status::Shown,
-};
+use super::{local_references::LocalReferences, status::Shown};
 use crate::transport::Address;
 
 /// The accounts that an answer shows, by their IDs.
@@ -36,7 +33,7 @@ impl AccountEntities {
         ids: &[AccountId],
         viewer: Viewer,
         address: &Address,
-    ) -> Result<(Self, Unmapped), StoreError> {
+    ) -> Result<Self, StoreError> {
         let (mut local, mut authors) = (Vec::new(), Vec::new());
         for id in ids {
             match local_account_id(*id) {
@@ -48,8 +45,8 @@ impl AccountEntities {
         if viewer != Viewer::Anonymous {
             entities.add_local(tx, &local, address)?;
         }
-        let unmapped = entities.add_authors(tx, &authors, viewer)?;
-        Ok((entities, unmapped))
+        entities.add_authors(tx, &authors, viewer)?;
+        Ok(entities)
     }
 
     fn add_local(
@@ -80,7 +77,7 @@ impl AccountEntities {
         tx: &mut Tx<'_>,
         ids: &[AccountId],
         viewer: Viewer,
-    ) -> Result<Unmapped, StoreError> {
+    ) -> Result<(), StoreError> {
         let mut known = timeline::known_authors(tx, ids, viewer)?;
         if let Viewer::Account(viewer) = viewer {
             let related = relation::to(tx, viewer, ids)?;
@@ -118,7 +115,7 @@ impl AccountEntities {
             Some((account.id, Shown::account(account, instance)))
         });
         let (ids, shown): (Vec<AccountId>, Vec<Shown>) = shown.unzip();
-        let (local, unmapped) = LocalReferences::find(tx, &shown, &sources)?;
+        let local = LocalReferences::find(tx, &shown, &sources)?;
         for (id, shown) in ids.into_iter().zip(shown) {
             let mut body = Vec::new();
             shown.write(&mut body, &local, None);
@@ -127,7 +124,7 @@ impl AccountEntities {
                 self.0.insert(id, json);
             }
         }
-        Ok(unmapped)
+        Ok(())
     }
 
     /// The entity `Account`; `None` of an account that the viewer does not know of.

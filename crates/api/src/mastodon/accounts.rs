@@ -132,13 +132,13 @@ pub(super) async fn entities(
     app: &App,
     viewer: Viewer,
     address: Address,
-    find: impl Fn(&mut Tx<'_>) -> Result<Vec<AccountId>, StoreError> + Clone + Send + 'static,
+    find: impl Fn(&mut Tx<'_>) -> Result<Vec<AccountId>, StoreError> + Send + 'static,
 ) -> Result<Entities, ApiError> {
     answer::read(app, move |tx| {
         let ids = find(tx)?;
-        let (entities, unmapped) = AccountEntities::load(tx, &ids, viewer, &address)?;
+        let entities = AccountEntities::load(tx, &ids, viewer, &address)?;
         let found = entities.in_order(ids).into_iter().map(ToOwned::to_owned);
-        Ok((found.collect(), unmapped))
+        Ok(found.collect())
     })
     .await
 }
@@ -508,7 +508,7 @@ pub(super) async fn relation_page(
     let read = answer::read(app, move |tx| {
         let rows = relation::page(tx, account, direction, relation, &range)?;
         let ids: Vec<AccountId> = rows.iter().map(|row| row.other).collect();
-        let (entities, unmapped) = AccountEntities::load(tx, &ids, viewer, &of)?;
+        let entities = AccountEntities::load(tx, &ids, viewer, &of)?;
         let found: Entities = entities
             .in_order(ids)
             .into_iter()
@@ -516,7 +516,7 @@ pub(super) async fn relation_page(
             .collect();
         let ends = rows.first().zip(rows.last());
         let ends = ends.map(|(newest, oldest)| (id_of(newest), id_of(oldest)));
-        Ok(((found, ends), unmapped))
+        Ok((found, ends))
     });
     let (found, ends) = read.await?;
     Ok(query.page.answer(&address, path, &found, ends))

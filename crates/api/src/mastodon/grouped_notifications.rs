@@ -24,7 +24,6 @@ use super::{
     accounts::{Entities, RelatedQuery},
     answer,
     entities::{Account, GroupedNotifications, NotificationPolicy},
-    local_references::Unmapped,
     notifications::{self, NotificationParams},
     page_query::AccountPageParams,
 };
@@ -87,8 +86,7 @@ async fn all(
     let read = answer::read(&app, move |tx| {
         let found = notification::page(tx, account, &filter, &range)?;
         let ends = notifications::ends(&found);
-        let (grouped, unmapped) = grouped(tx, account, &found, &of)?;
-        Ok(((grouped, ends), unmapped))
+        Ok((grouped(tx, account, &found, &of)?, ends))
     });
     let (grouped, ends) = read.await?;
     Ok(query.answer(&address, "/api/v2/notifications", &grouped, ends))
@@ -99,8 +97,8 @@ fn grouped(
     account: LocalAccountId,
     found: &[Notification],
     address: &Address,
-) -> Result<(GroupedJson, Unmapped), StoreError> {
-    let (accounts, unmapped) = entities(tx, account, found, address)?;
+) -> Result<GroupedJson, StoreError> {
+    let accounts = entities(tx, account, found, address)?;
     let groups = found.iter().filter_map(|found| {
         accounts.of(found.from)?;
         Some(GroupJson {
@@ -125,7 +123,7 @@ fn grouped(
         accounts: owned(accounts.in_order(from)),
         statuses: [],
     };
-    Ok((grouped, unmapped))
+    Ok(grouped)
 }
 
 fn entities(
@@ -133,7 +131,7 @@ fn entities(
     account: LocalAccountId,
     found: &[Notification],
     address: &Address,
-) -> Result<(AccountEntities, Unmapped), StoreError> {
+) -> Result<AccountEntities, StoreError> {
     let ids: Vec<AccountId> = found.iter().map(|found| found.from).collect();
     AccountEntities::load(tx, &ids, Viewer::Account(account), address)
 }
@@ -183,9 +181,8 @@ async fn accounts(
     let account = caller.account.id;
     let read = answer::read(&app, move |tx| {
         let found = notification::by_id(tx, account, id)?;
-        let (accounts, unmapped) = entities(tx, account, found.as_slice(), &address)?;
-        let shown = owned(accounts.in_order(found.map(|found| found.from)));
-        Ok((shown, unmapped))
+        let accounts = entities(tx, account, found.as_slice(), &address)?;
+        Ok(owned(accounts.in_order(found.map(|found| found.from))))
     });
     let found = read.await?;
     match found.is_empty() {

@@ -15,17 +15,13 @@ use super::status::Shown;
 #[derive(Debug, Default)]
 pub(super) struct LocalReferences(HashMap<InstanceId, reference::LocalIds>);
 
-/// References without a local ID, by their instances.
-pub(super) type Unmapped = Vec<(InstanceId, References)>;
-
 impl LocalReferences {
-    /// Looks up what `shown` names, as who may read these sources finds it. What has no local ID yet is returned too:
-    /// what was stored before references got their local IDs when they were stored.
+    /// Looks up what `shown` names, as who may read these sources finds it.
     pub(super) fn find(
         tx: &mut Tx<'_>,
         shown: &[Shown],
         readable: &ReadableSources,
-    ) -> Result<(Self, Unmapped), StoreError> {
+    ) -> Result<Self, StoreError> {
         Self::ask(tx, shown)?.read(tx, readable)
     }
 
@@ -45,7 +41,7 @@ impl LocalReferences {
         let mut asked = Vec::with_capacity(all.len());
         for (instance, references) in all {
             let ids = reference::local_ids_later(tx, instance, &references)?;
-            asked.push((instance, references, ids));
+            asked.push((instance, references.posts, ids));
         }
         Ok(PendingReferences(asked))
     }
@@ -71,7 +67,7 @@ impl LocalReferences {
 }
 
 /// What was asked for of what posts and accounts name.
-pub(super) struct PendingReferences(Vec<(InstanceId, References, PendingLocalIds)>);
+pub(super) struct PendingReferences(Vec<(InstanceId, Vec<UpstreamId>, PendingLocalIds)>);
 
 impl PendingReferences {
     /// What was asked for, as [`LocalReferences::find`] returns it.
@@ -79,24 +75,15 @@ impl PendingReferences {
         self,
         tx: &mut Tx<'_>,
         readable: &ReadableSources,
-    ) -> Result<(LocalReferences, Unmapped), StoreError> {
-        let (mut found, mut unmapped) = (LocalReferences::default(), Vec::new());
-        for (instance, mut references, ids) in self.0 {
+    ) -> Result<LocalReferences, StoreError> {
+        let mut found = LocalReferences::default();
+        for (instance, posts, ids) in self.0 {
             let mut ids = ids.read(tx)?;
-            let names: Vec<&str> = references.posts.iter().map(|id| id.as_str()).collect();
-            let seen = timeline::named(tx, instance, &names, readable)?;
-            references
-                .posts
-                .retain(|id| !ids.posts.contains_key(id.as_str()));
-            references
-                .accounts
-                .retain(|id| !ids.accounts.contains_key(id.as_str()));
-            ids.posts.extend(seen);
-            if references != References::default() {
-                unmapped.push((instance, references));
-            }
+            let names: Vec<&str> = posts.iter().map(|id| id.as_str()).collect();
+            ids.posts
+                .extend(timeline::named(tx, instance, &names, readable)?);
             found.0.insert(instance, ids);
         }
-        Ok((found, unmapped))
+        Ok(found)
     }
 }

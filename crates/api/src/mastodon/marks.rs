@@ -206,9 +206,9 @@ async fn page(
     answer::read(app, move |tx| {
         let marked = marked_timeline::page(tx, account, mark, &range)?;
         let (ids, posts): (Vec<LocalId>, Vec<TimelinePost>) = marked.into_iter().unzip();
-        let (page, unmapped) = Page::write(tx, &posts, &view)?;
+        let page = Page::write(tx, &posts, &view)?;
         let ends = ids.first().copied().zip(ids.last().copied());
-        Ok((page.by(ends), unmapped))
+        Ok(page.by(ends))
     })
     .await
 }

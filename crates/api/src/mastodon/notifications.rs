@@ -23,7 +23,6 @@ use super::{
     accounts::RelatedQuery,
     answer,
     entities::Notification as NotificationEntity,
-    local_references::Unmapped,
     page_query::{AccountPageParams, PageQuery},
 };
 use crate::{
@@ -72,8 +71,7 @@ async fn all(
     let read = answer::read(&app, move |tx| {
         let found = notification::page(tx, account, &filter, &range)?;
         let ends = ends(&found);
-        let (shown, unmapped) = shown(tx, account, &found, &of)?;
-        Ok(((shown, ends), unmapped))
+        Ok((shown(tx, account, &found, &of)?, ends))
     });
     let (shown, ends) = read.await?;
     Ok(query.answer(&address, "/api/v1/notifications", &shown, ends))
@@ -132,10 +130,10 @@ fn shown(
     account: LocalAccountId,
     found: &[Notification],
     address: &Address,
-) -> Result<(Vec<NotificationJson>, Unmapped), StoreError> {
+) -> Result<Vec<NotificationJson>, StoreError> {
     let ids: Vec<AccountId> = found.iter().map(|found| found.from).collect();
     let viewer = Viewer::Account(account);
-    let (entities, unmapped) = AccountEntities::load(tx, &ids, viewer, address)?;
+    let entities = AccountEntities::load(tx, &ids, viewer, address)?;
     let shown = found.iter().filter_map(|found| {
         Some(NotificationJson {
             id: found.id.to_string(),
@@ -145,7 +143,7 @@ fn shown(
             account: entities.of(found.from)?.to_owned(),
         })
     });
-    Ok((shown.collect(), unmapped))
+    Ok(shown.collect())
 }
 
 /// The notifications of an account after one, the earliest first, each with its entity as JSON.

@@ -14,10 +14,7 @@ use driftline_store::{
 };
 
 use super::{
-    JSON, answer,
-    local_references::{LocalReferences, Unmapped},
-    page_query::PageQuery,
-    status::Shown,
+    JSON, answer, local_references::LocalReferences, page_query::PageQuery, status::Shown,
     view::View,
 };
 use crate::{
@@ -49,13 +46,12 @@ impl Page {
         let first = stretch.clone();
         let first = answer::read(app, move |tx| {
             let Some(read) = first(tx, &range)? else {
-                return Ok((None, Unmapped::new()));
+                return Ok(None);
             };
             if let Some(rest) = read.rest {
-                return Ok((Some(FirstRead::Part(read.posts, rest)), Unmapped::new()));
+                return Ok(Some(FirstRead::Part(read.posts, rest)));
             }
-            let (page, unmapped) = Self::write(tx, &read.posts, &view)?;
-            Ok((Some(FirstRead::Whole(page)), unmapped))
+            Ok(Some(FirstRead::Whole(Self::write(tx, &read.posts, &view)?)))
         });
         let (mut posts, rest) = match first.await?.ok_or(ApiError::NotFound)? {
             FirstRead::Whole(page) => return Ok(page),
@@ -77,12 +73,11 @@ impl Page {
         answer::read(app, move |tx| Self::write(tx, &posts, &of_rest)).await
     }
 
-    /// Also returns what it names without a local ID.
     pub(super) fn write(
         tx: &mut Tx<'_>,
         posts: &[TimelinePost],
         view: &View,
-    ) -> Result<(Self, Unmapped), StoreError> {
+    ) -> Result<Self, StoreError> {
         let readable = ReadableSources::ask(tx, view.viewer)?;
         let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
             .into_iter()
@@ -96,14 +91,13 @@ impl Page {
         let readable = readable.read(tx)?;
         let references = LocalReferences::ask(tx, &shown)?;
         let overlays = view.ask(tx, &shown)?;
-        let (local, unmapped) = references.read(tx, &readable)?;
+        let local = references.read(tx, &readable)?;
         let overlays = view.overlays(tx, overlays, (&known, &shown), &local, &readable)?;
         let ends = posts.first().zip(posts.last());
-        let page = Self {
+        Ok(Self {
             body: Shown::list(&shown, &local, overlays.as_ref()),
             ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
-        };
-        Ok((page, unmapped))
+        })
     }
 
     /// The same page by other IDs than the posts' own.

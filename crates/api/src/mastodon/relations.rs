@@ -516,7 +516,7 @@ async fn mutes(
     let read = answer::read(&app, move |tx| {
         let mutes = mute::page(tx, account, &range, now_ms)?;
         let ids: Vec<AccountId> = mutes.iter().map(|mute| mute.other).collect();
-        let (entities, unmapped) = AccountEntities::load(tx, &ids, Viewer::Account(account), &of)?;
+        let entities = AccountEntities::load(tx, &ids, Viewer::Account(account), &of)?;
         let muted = mutes.iter().filter_map(|mute| {
             let entity = entities.of(mute.other)?;
             let mut entity: Value = serde_json::from_str(entity.get()).ok()?;
@@ -525,7 +525,7 @@ async fn mutes(
         });
         let ends = mutes.first().zip(mutes.last());
         let ends = ends.map(|(newest, oldest)| (newest.id, oldest.id));
-        Ok(((muted.collect::<Vec<Value>>(), ends), unmapped))
+        Ok((muted.collect::<Vec<Value>>(), ends))
     });
     let (muted, ends) = read.await?;
     Ok(query.page.answer(&address, "/api/v1/mutes", &muted, ends))

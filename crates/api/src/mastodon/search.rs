@@ -17,7 +17,6 @@ use super::{
     accounts::{self, Entities, is_true, number},
     answer,
     entities::Search,
-    local_references::Unmapped,
     tags,
     view::View,
 };
@@ -122,8 +121,8 @@ async fn post_of(app: &App, viewer: Viewer, text: String) -> Result<Entities, Ap
     answer::read(app, move |tx| written(tx, &view, &text)).await
 }
 
-fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<(Entities, Unmapped), StoreError> {
-    let nothing = (Entities::new(), Unmapped::new());
+fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<Entities, StoreError> {
+    let nothing = Entities::new();
     let mut seen = None;
     for id in find::posts_at(tx, text)? {
         seen = timeline::at_its_place(tx, id, view.viewer)?;
@@ -137,8 +136,8 @@ fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<(Entities, Unmapp
     let Some(instance) = instance::by_id(tx, post.instance)? else {
         return Ok(nothing);
     };
-    let (body, unmapped) = view.status(tx, &post, &instance)?;
+    let body = view.status(tx, &post, &instance)?;
     let text = String::from_utf8(body).ok();
     let json = text.and_then(|text| RawValue::from_string(text).ok());
-    Ok((json.into_iter().collect(), unmapped))
+    Ok(json.into_iter().collect())
 }

@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use super::{
     JSON, answer,
     entities::{Status, StatusEdit},
-    local_references::{LocalReferences, Unmapped},
+    local_references::LocalReferences,
     page::Page,
     page_query::PageQuery,
     status::Shown,
@@ -116,31 +116,29 @@ pub(super) async fn history(
             .collect();
         shown.push(Shown::edit(post, instance));
         let readable = ReadableSources::load(tx, viewer)?;
-        let (local, unmapped) = LocalReferences::find(tx, &shown, &readable)?;
-        Ok((Shown::list(&shown, &local, None), unmapped))
+        let local = LocalReferences::find(tx, &shown, &readable)?;
+        Ok(Shown::list(&shown, &local, None))
     })
     .await
 }
-
-/// A body, and what it names without a local ID.
-type Written = Result<(Vec<u8>, Unmapped), StoreError>;
 
 /// Answers what `write` makes of the post of that ID.
 async fn answer(
     app: &App,
     viewer: Viewer,
     id: u64,
-    write: impl Fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Written + Send + Clone + 'static,
+    write: impl Fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Result<Vec<u8>, StoreError>
+    + Send
+    + 'static,
 ) -> Result<Response, ApiError> {
     let written = answer::read(app, move |tx| {
         let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
-            return Ok((None, Vec::new()));
+            return Ok(None);
         };
         let Some(instance) = instance::by_id(tx, post.instance)? else {
-            return Ok((None, Vec::new()));
+            return Ok(None);
         };
-        let (body, unmapped) = write(tx, &post, &instance)?;
-        Ok((Some(body), unmapped))
+        write(tx, &post, &instance).map(Some)
     });
     let body = written.await?.ok_or(ApiError::NotFound)?;
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())

@@ -17,12 +17,8 @@ use driftline_store::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    JSON, answer,
-    entities::Context,
-    local_references::{LocalReferences, Unmapped},
-    status::Shown,
-    unwanted::Unwanted,
-    view::View,
+    JSON, answer, entities::Context, local_references::LocalReferences, status::Shown,
+    unwanted::Unwanted, view::View,
 };
 use crate::{
     App,
@@ -60,11 +56,10 @@ async fn context(
     let view = View::of(&app, viewer);
     let written = answer::read(&app, move |tx| {
         let Some((post, thread)) = read(tx, id, viewer)? else {
-            return Ok((None, Unmapped::new()));
+            return Ok(None);
         };
         let unwanted = Unwanted::load(tx, viewer, now_ms)?;
-        let (body, unmapped) = write(tx, &post, &thread, &unwanted, &view)?;
-        Ok((Some(body), unmapped))
+        write(tx, &post, &thread, &unwanted, &view).map(Some)
     });
     let body = written.await?.ok_or(ApiError::NotFound)?;
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())
@@ -156,9 +151,9 @@ fn write(
     thread: &Thread,
     unwanted: &Unwanted,
     view: &View,
-) -> Result<(Vec<u8>, Unmapped), StoreError> {
+) -> Result<Vec<u8>, StoreError> {
     let Some(instance) = instance::by_id(tx, post.instance)? else {
-        return Ok((EMPTY.to_vec(), Unmapped::new()));
+        return Ok(EMPTY.to_vec());
     };
     let is_wanted = |post: &&TimelinePost| !unwanted.has(post);
     let mut posts: Vec<&TimelinePost> = thread.ancestors.iter().filter(is_wanted).collect();
@@ -172,7 +167,7 @@ fn write(
     let references = LocalReferences::ask(tx, &shown)?;
     let overlays = view.ask(tx, &shown)?;
     let readable = readable.read(tx)?;
-    let (mut local, unmapped) = references.read(tx, &readable)?;
+    let mut local = references.read(tx, &readable)?;
     // Each names the others by the IDs that they have in this answer, and the post as it was asked for.
     let all = thread.ancestors.iter().chain(&thread.descendants);
     let ids: HashMap<String, LocalId> = all
@@ -187,7 +182,7 @@ fn write(
     body.extend(br#","descendants":"#);
     body.extend(Shown::list(descendants, &local, overlays.as_ref()));
     body.push(b'}');
-    Ok((body, unmapped))
+    Ok(body)
 }
 
 const DAY_MS: i64 = 86_400_000;

@@ -15,7 +15,6 @@ use super::{
     entities::Status,
     list_timeline,
     lists::is_the_operators,
-    local_references::Unmapped,
     page::Page,
     page_query::{PageParams, PageQuery, PublicParams},
     unwanted::Unwanted,
@@ -112,13 +111,12 @@ fn source_page(
     id: SourceId,
     range: &Range,
     view: &View,
-) -> Result<(Option<Page>, Unmapped), StoreError> {
+) -> Result<Option<Page>, StoreError> {
     let Some(source) = readable(tx, id)? else {
-        return Ok((None, Vec::new()));
+        return Ok(None);
     };
     let posts = timeline::source(tx, source, range, Viewer::Operator)?;
-    let (page, unmapped) = Page::write(tx, &posts, view)?;
-    Ok((Some(page), unmapped))
+    Page::write(tx, &posts, view).map(Some)
 }
 
 fn readable(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<SourceKey>, StoreError> {

@@ -13,7 +13,7 @@ use driftline_store::{
 
 use super::{
     filter_cache::{AccountFilters, FilterCache, FilteredPost, PendingUpdateCount},
-    local_references::{LocalReferences, Unmapped},
+    local_references::LocalReferences,
     status::{Overlays, Shown},
 };
 use crate::App;
@@ -41,18 +41,18 @@ impl View {
         tx: &mut Tx<'_>,
         post: &TimelinePost,
         instance: &Instance,
-    ) -> Result<(Vec<u8>, Unmapped), StoreError> {
+    ) -> Result<Vec<u8>, StoreError> {
         let shown = Shown::status(post, instance);
         let only = slice::from_ref(&shown);
         let readable = ReadableSources::ask(tx, self.viewer)?;
         let references = LocalReferences::ask(tx, only)?;
         let overlays = self.ask(tx, only)?;
         let readable = readable.read(tx)?;
-        let (local, unmapped) = references.read(tx, &readable)?;
+        let local = references.read(tx, &readable)?;
         let overlays = self.overlays(tx, overlays, (&[post], only), &local, &readable)?;
         let mut body = Vec::new();
         shown.write(&mut body, &local, overlays.as_ref());
-        Ok((body, unmapped))
+        Ok(body)
     }
 
     /// Asks for what [`View::overlays`] needs of `shown`, along with what is asked next; nothing for a viewer without

@@ -212,8 +212,7 @@ async fn people(
 ) -> Result<People, CliError> {
     let secrets = config.secrets(data);
     let key = secrets.sealing_key().map_err(CliError::failed)?;
-    let older_file = data.join(OLDER_TOKEN_KEY_FILE);
-    let keys = server_keys::open(store, key, &older_file, now_ms())
+    let keys = server_keys::open(store, key, now_ms())
         .await
         .map_err(CliError::failed)?;
     let nonce = store.read(driftline_store::nonce).await?;
@@ -229,9 +228,6 @@ async fn people(
     people.mail = Arc::new(mailer);
     Ok(people)
 }
-
-/// Where a data folder had the keys of native tokens, before the store had them.
-const OLDER_TOKEN_KEY_FILE: &str = "tokens.key";
 
 /// Starts what is configured: the ID service, the mirror and the refresh of posts.
 async fn start(

@@ -30,7 +30,6 @@ pub enum GapKind {
         /// Requests without progress: each makes the next use an older anchor.
         tries: u32,
         /// To be filled although the source does not fill gaps by itself.
-        #[serde(alias = "wanted")]
         fill_requested: bool,
     },
     /// Read, but not yet of age.

@@ -13,7 +13,6 @@ use crate::rng::Rng;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Probes {
-    #[serde(alias = "chance")]
     rng: Rng,
     ages: Vec<Owed>,
 }

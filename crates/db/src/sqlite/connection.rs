@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
-use ring::digest::{SHA256, digest};
-use rusqlite::{Connection, OpenFlags, config::DbConfig, functions::FunctionFlags, vtab};
+use rusqlite::{Connection, OpenFlags, config::DbConfig, vtab};
 
 use super::error::classify;
 use crate::error::DbError;
@@ -161,21 +160,9 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
         // cached statement, whose values were cleared, is used again.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         vtab::array::load_module(&connection)?;
-        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-        connection.create_scalar_function("hash60", 1, flags, |row| {
-            let text: String = row.get(0)?;
-            Ok(hash60(&text))
-        })?;
         Ok(connection)
     };
     opened().map_err(|error| refused(path, &error))
-}
-
-/// The number in the first 60 bits of a text's SHA-256: the word `{hash60 …}` of [`crate::Dialect`].
-fn hash60(text: &str) -> i64 {
-    let digest = digest(&SHA256, text.as_bytes());
-    let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
-    (u64::from_be_bytes(first) >> 4).cast_signed()
 }
 
 fn refused(path: &Path, error: &rusqlite::Error) -> DbError {

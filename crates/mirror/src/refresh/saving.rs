@@ -9,7 +9,6 @@ use driftline_store::{
     source,
     tracked::hydrate as hydrate_posts,
 };
-use driftline_upstream::stored_hashes;
 
 use super::{RefreshStats, Shared};
 use driftline_runtime::{
@@ -33,7 +32,6 @@ pub(super) async fn save(
         put_off,
         policy: Arc::clone(&policy),
         keep_deleted: shared.access.keep_deleted,
-        hash_stored: stored_hashes,
         now_ms: now_ms(),
         random: random(),
     };
@@ -83,7 +81,7 @@ async fn hydrate(
         let stored = shared
             .store
             .write(source::root(source), move |tx| {
-                hydrate_posts(tx, source, &found, &policy, stored_hashes, now_ms())
+                hydrate_posts(tx, source, &found, &policy, now_ms())
             })
             .await;
         match stored {

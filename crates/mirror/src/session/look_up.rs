@@ -7,7 +7,6 @@ use driftline_core::{
 };
 use driftline_runtime::{metrics::REQUESTS, now_ms};
 use driftline_store::{CommitLookUp, CommitSummary, StoreError, commit_look_up, source};
-use driftline_upstream::stored_hashes;
 
 use super::{Session, SessionError, count};
 use crate::{absence_proof::AbsenceProof, quotas::Charge};
@@ -75,7 +74,6 @@ impl Session {
                         proof: commit.proof,
                         headers: &commit.headers,
                         policy: &policy,
-                        hash_stored: stored_hashes,
                         keep_deleted,
                         now_ms: now_ms(),
                     },

@@ -31,7 +31,6 @@ impl Simulation {
             put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
-            hash_stored: |_| None,
             now_ms: self.now_ms,
             random: self.rng.random(),
         };
@@ -107,7 +106,7 @@ impl Simulation {
         let answers = answers.to_vec();
         self.store
             .write_blocking(source::root(source), move |tx| {
-                hydrate(tx, source, &answers, &policy, |_| None, now_ms)
+                hydrate(tx, source, &answers, &policy, now_ms)
             })
             .unwrap();
     }

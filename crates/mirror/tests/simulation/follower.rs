@@ -57,7 +57,6 @@ impl Simulation {
                         scheme: &scheme,
                         events: &events,
                         policy: &policy,
-                        hash_stored: |_| None,
                         keep_deleted,
                         now_ms,
                     };

@@ -149,7 +149,6 @@ impl Refresher {
             put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
-            hash_stored: |_| None,
             now_ms: *now_ms,
             random: 7,
         };

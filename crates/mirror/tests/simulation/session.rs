@@ -326,7 +326,6 @@ impl Simulation {
                     reading,
                     page,
                     policy: &policy,
-                    hash_stored: |_| None,
                     claims: &claims,
                     now_ms,
                 },
@@ -433,7 +432,6 @@ impl Simulation {
                     proof: answered.proof,
                     headers: &answered.headers,
                     policy: &policy,
-                    hash_stored: |_| None,
                     keep_deleted,
                     now_ms,
                 };

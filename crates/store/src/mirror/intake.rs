@@ -25,7 +25,6 @@ use crate::{
         history::{self, EndedBy},
         post::{self, PostVersion},
         reference::NewReferences,
-        rehash::{HashStored, rehash},
     },
     refresh::{self, RefreshState},
     reservation::{self, Placed},
@@ -57,23 +56,16 @@ pub(crate) struct IntakeContext<'p> {
     pub(crate) streamed: bool,
     /// How posts are scheduled.
     pub(crate) policy: &'p Policy,
-    pub(crate) hash_stored: HashStored,
 }
 
 impl<'p> IntakeContext<'p> {
     /// Of an answer to a request.
-    pub(crate) fn answered(
-        asked_at_ms: i64,
-        now_ms: i64,
-        policy: &'p Policy,
-        hash_stored: HashStored,
-    ) -> Self {
+    pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
         IntakeContext {
             asked_at_ms,
             now_ms,
             streamed: false,
             policy,
-            hash_stored,
         }
     }
 }
@@ -125,15 +117,8 @@ pub(crate) fn take_in_held(
     source: &mut LockedSource,
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
-    mut held: HeldInstance,
+    held: HeldInstance,
 ) -> Result<CommitSummary, StoreError> {
-    let updated = rehash(
-        tx,
-        source.instance_id,
-        held.stored.posts.values_mut(),
-        context.hash_stored,
-    )?;
-    refresh::set_state_hashes(tx, source.instance_id, &updated)?;
     let mut ids = held.entry_ids.into_iter();
     let stored = held.stored.posts.into_iter();
     let mut intake = Intake {
@@ -360,8 +345,6 @@ impl<'a> Intake<'_, 'a> {
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.context.asked_at_ms,
             content_hash: post.hashes.content,
-            former_hash: None,
-            outdated: None,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
@@ -413,7 +396,6 @@ impl<'a> Intake<'_, 'a> {
         known.edited_at_ms = post.edited_at_ms;
         known.read_at_ms = asked_at_ms;
         known.content_hash = post.hashes.content;
-        known.former_hash = None;
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;

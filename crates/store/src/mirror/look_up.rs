@@ -17,7 +17,7 @@ use crate::{
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
     },
-    posts::{post, rehash::HashStored},
+    posts::post,
     text::without_nul,
 };
 
@@ -40,8 +40,6 @@ pub struct CommitLookUp<'a> {
     pub headers: &'a AnswerHeaders,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Hashes posts that are stored with hashes of an earlier form.
-    pub hash_stored: HashStored,
     /// Whether a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
@@ -147,12 +145,7 @@ fn found(
         .filter(PostObservation::may_be_news)
         .collect();
     let asked_at_ms = commit.headers.sent_at_ms;
-    let context = IntakeContext::answered(
-        asked_at_ms,
-        commit.now_ms,
-        commit.policy,
-        commit.hash_stored,
-    );
+    let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let mut summary = intake::take_in(tx, source, &observations, context)?;
     let mut leaving: Vec<i64> = leaving.iter().map(|entry| entry.id).collect();
     if !had_left.is_empty() {

@@ -22,7 +22,7 @@ use crate::{
         machine::LockedSource,
         quarantine,
     },
-    posts::{reference, rehash::HashStored},
+    posts::reference,
     refresh::{Claims, RecountContext},
 };
 
@@ -47,8 +47,6 @@ pub struct CommitPage<'a> {
     pub page: &'a Page,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Hashes posts that are stored with hashes of an earlier form.
-    pub hash_stored: HashStored,
     /// The claims of this process's workers, to which a page leaves the claimed posts.
     pub claims: &'a Claims,
     /// The time, Unix ms.
@@ -95,12 +93,7 @@ pub fn commit_page(
     let gaps = tx.rows(gaps)?;
     let listing = listing(tx, commit, entries)?;
     let absent = departure::absent(tx, source.instance_id, live)?;
-    let context = IntakeContext::answered(
-        asked_at_ms,
-        commit.now_ms,
-        commit.policy,
-        commit.hash_stored,
-    );
+    let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let recount = RecountContext {
         instance_id: source.instance_id,
         policy: commit.policy,

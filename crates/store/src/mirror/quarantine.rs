@@ -28,7 +28,6 @@ use crate::{
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
     },
-    posts::rehash::HashStored,
     text::without_nul,
 };
 
@@ -122,8 +121,6 @@ pub struct CommitRetried<'a> {
     pub items: &'a [(Quarantined, RetriedItem)],
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Hashes posts that are stored with hashes of an earlier form.
-    pub hash_stored: HashStored,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
@@ -161,12 +158,8 @@ pub fn commit_retried(
         let entry = entry::at(tx, source.key, &[key.as_str()])?.remove(key.as_str());
         let position_ms = commit.scheme.time_ms(&key);
         let observation = PostObservation::new(post, key.as_str(), position_ms, entry);
-        let context = IntakeContext::answered(
-            quarantined.last_seen_at_ms,
-            commit.now_ms,
-            commit.policy,
-            commit.hash_stored,
-        );
+        let context =
+            IntakeContext::answered(quarantined.last_seen_at_ms, commit.now_ms, commit.policy);
         let taken = match observation.may_be_news() {
             true => intake::take_in(tx, &mut source, &[observation], context)?,
             false => CommitSummary::default(),

@@ -17,7 +17,7 @@ use crate::{
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
     },
-    posts::{post, rehash::HashStored},
+    posts::post,
 };
 
 /// An event of a stream, with the time when it was received.
@@ -42,8 +42,6 @@ pub struct CommitEvents<'a> {
     pub events: &'a [ReceivedEvent],
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Hashes posts that are stored with hashes of an earlier form.
-    pub hash_stored: HashStored,
     /// Whether a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
@@ -145,12 +143,7 @@ fn take_in(
         .collect();
     let context = IntakeContext {
         streamed: true,
-        ..IntakeContext::answered(
-            asked_at_ms,
-            commit.now_ms,
-            commit.policy,
-            commit.hash_stored,
-        )
+        ..IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy)
     };
     let taken = intake::take_in(tx, source, &observations, context)?;
     summary.new += taken.new;

@@ -28,7 +28,6 @@ use crate::{
         account,
         instance::{self, Instance},
         post,
-        rehash::HashStored,
         visible::visible,
     },
     viewer::{Owner, Viewer},
@@ -153,8 +152,6 @@ pub struct FetchedPosts<'a> {
     pub posts: &'a [Post],
     /// When they were requested, Unix ms.
     pub asked_at_ms: i64,
-    /// How stored posts are hashed.
-    pub hash_stored: HashStored,
 }
 
 /// Stores fetched posts in a hidden source, but for those that whoever they are for sees elsewhere, and of those
@@ -200,11 +197,9 @@ pub fn store(
     let never = Policy::Never {
         ages: Policy::default().ages().clone(),
     };
-    let context = IntakeContext::answered(fetched.asked_at_ms, now_ms, &never, fetched.hash_stored);
+    let context = IntakeContext::answered(fetched.asked_at_ms, now_ms, &never);
     let new = intake::take_in(tx, &mut held, &observations, context)?.new;
     held.library.save(tx)?;
-    // Those that are stored since before the store knew what they reply to.
-    post::set_replies(tx, instance_id, posts.into_iter())?;
     Ok(new)
 }
 

@@ -21,7 +21,7 @@ use crate::{
     error::StoreError,
     id_types::{LocalId, SourceKey, from_sql},
     new_ids::NewIds,
-    posts::{instance, post, rehash::HashStored, visible::visible},
+    posts::{instance, post, visible::visible},
     refresh::{
         self, AnsweredLookup, LookupAnswer, LookupTarget,
         pending_lookup::{self, LookupState},
@@ -178,7 +178,6 @@ pub fn hydrate(
     source: SourceKey,
     answers: &[AnsweredLookup],
     policy: &Policy,
-    hash_stored: HashStored,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
@@ -215,7 +214,7 @@ pub fn hydrate(
             .filter(PostObservation::may_be_news)
             .collect();
         let policy = if once { &never } else { policy };
-        let context = IntakeContext::answered(asked_at_ms, now_ms, policy, hash_stored);
+        let context = IntakeContext::answered(asked_at_ms, now_ms, policy);
         new += intake::take_in(tx, &mut held, &observations, context)?.new;
     }
     held.library.save(tx)?;

@@ -387,7 +387,7 @@ fn text_of(key: &Option<AcctKey>) -> &str {
     key.as_ref().map_or("", AcctKey::as_str)
 }
 
-/// An account ID such as no counter reached in an earlier version, and no local account has.
+/// An account ID such as no local account has.
 fn random_id() -> Result<i64, DbError> {
     loop {
         let random = getrandom::u64().map_err(|error| DbError::Other(error.to_string()))?;

@@ -13,6 +13,5 @@ pub(crate) mod object_uri;
 pub(crate) mod post;
 pub(crate) mod post_removal;
 pub mod reference;
-pub(crate) mod rehash;
 pub mod timeline;
 pub mod visible;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use driftline_core::post::{Post, PostHashes, PostKind, Visibility};
+use driftline_core::post::{Post, PostKind, Visibility};
 use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::{
@@ -23,10 +23,6 @@ pub(crate) struct Known {
     /// When the newest answer that showed the stored version was requested, Unix ms.
     pub(crate) read_at_ms: i64,
     pub(crate) content_hash: i64,
-    /// What `content_hash` was in an earlier form; entries may still have it.
-    pub(crate) former_hash: Option<i64>,
-    /// The post as it is stored, JSON, if its hashes are of an earlier form: see [`super::rehash`].
-    pub(crate) outdated: Option<String>,
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
@@ -43,14 +39,14 @@ impl Known {
         self.deleted_at_ms.is_some()
     }
 
-    /// Whether an answer shows another version. The hashes must not be outdated.
+    /// Whether an answer shows another version.
     pub(crate) fn differs_from(&self, post: &Post) -> bool {
         self.content_hash != post.hashes.content
     }
 
     /// Whether it is the version that an entry's library was notified of.
     pub(crate) fn is_version(&self, content_hash: i64) -> bool {
-        self.content_hash == content_hash || self.former_hash == Some(content_hash)
+        self.content_hash == content_hash
     }
 }
 
@@ -157,8 +153,6 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         edited_at_ms: row.opt_i64("edited_at_ms")?,
         read_at_ms: row.i64("read_at_ms")?,
         content_hash: row.i64("content_hash")?,
-        former_hash: row.opt_i64("former_hash")?,
-        outdated: row.opt_text("outdated")?,
         deleted_at_ms: row.opt_i64("deleted_at_ms")?,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         listed: row.bool("listed")?,
@@ -171,10 +165,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 /// The columns that [`from_row`] reads, of `post p` and `freshness f`.
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
-    p.content_hash, p.former_hash, case when p.hash_form <> 1 then p.raw end as outdated,
-    p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.returns,
+    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.returns,
     p.boost_of_upstream_id is not null as is_boost";
-const _: () = assert!(PostHashes::FORM == 1, "the statement above names it");
 
 /// A version of a post to write, as an answer showed it.
 pub(crate) struct PostVersion<'a> {
@@ -229,7 +221,7 @@ pub(crate) fn insert(
     tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
-             content_hash, hash_form, listed, in_public, raw) {rows}",
+             content_hash, listed, in_public, raw) {rows}",
         &[],
         &[
             ids.column(new.iter().map(|version| version.id)),
@@ -245,7 +237,6 @@ pub(crate) fn insert(
             Column::text(posts().map(|post| post.visibility.name())),
             Column::text(texts.iter().map(|t| t.boost_of.as_deref())),
             Column::i64(posts().map(|post| post.hashes.content)),
-            Column::i64(new.iter().map(|_| PostHashes::FORM)),
             Column::bool(new.iter().map(|version| version.listed)),
             Column::bool(new.iter().map(|version| version.in_public)),
             Column::text(texts.iter().map(|t| &*t.raw)),
@@ -288,11 +279,11 @@ pub(crate) fn replace(
     tx.execute_many_later(
         "update post set url = r.url, edited_at_ms = r.edited_at_ms,
              read_at_ms = r.read_at_ms, visibility = r.visibility, content_hash = r.content_hash,
-             former_hash = null, hash_form = $1, deleted_at_ms = null, listed = r.listed, raw = r.raw
+             deleted_at_ms = null, listed = r.listed, raw = r.raw
          from {rows as r(id, url, edited_at_ms, read_at_ms, visibility, content_hash, listed,
              raw)}
-         where post.id = r.id and post.instance_id = $2",
-        &[&PostHashes::FORM, &instance_id],
+         where post.id = r.id and post.instance_id = $1",
+        &[&instance_id],
         &[
             Column::i64(versions.iter().map(|version| version.id)),
             Column::text(texts.iter().map(|t| t.url.as_deref())),

@@ -30,15 +30,15 @@ pub struct LocalIds {
     pub accounts: HashMap<String, AccountId>,
 }
 
-/// The local IDs of what posts of an instance name. What no stored post has named yet may be missing.
+/// The local IDs of what posts of an instance name. What no stored post has named yet may be missing. A post that
+/// everyone could see when it was named, and cannot see any more, keeps the ID that it had then.
 /// Runs a statement for each kind, and one for the posts among them that everyone may see.
 pub fn local_ids(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     references: &References,
 ) -> Result<LocalIds, StoreError> {
-    let pending = PendingLocalIds::ask(tx, sql(instance), references)?;
-    pending.read(tx)
+    local_ids_later(tx, instance, references)?.read(tx)
 }
 
 /// [`local_ids`], along with what is asked next.
@@ -47,7 +47,7 @@ pub fn local_ids_later(
     instance: InstanceId,
     references: &References,
 ) -> Result<PendingLocalIds, StoreError> {
-    Ok(PendingLocalIds::ask(tx, sql(instance), references)?)
+    Ok(PendingLocalIds::ask(tx, sql(instance), references, true)?)
 }
 
 /// Local IDs that were asked for.
@@ -57,11 +57,12 @@ pub struct PendingLocalIds {
 }
 
 impl PendingLocalIds {
-    /// [`local_ids`], along with what is asked next.
+    /// [`local_ids`], along with what is asked next; only with `was_seen` those of posts that were seen once.
     pub(crate) fn ask(
         tx: &mut Tx<'_>,
         instance_id: i64,
         references: &References,
+        was_seen: bool,
     ) -> Result<PendingLocalIds, DbError> {
         let posts = references.posts.iter().map(|id| id.as_str());
         let accounts = references.accounts.iter().map(|id| id.as_str());
@@ -70,10 +71,11 @@ impl PendingLocalIds {
                 "select upstream_id, coalesce(
                      (select coalesce(p.public_id, p.id) from post p
                       where p.id = upstream_post.post_id
-                          and p.instance_id = $1 and p.listed),
+                          and p.instance_id = $1
+                          and (p.listed or $2 and upstream_post.reference_id is null)),
                      reference_id) as local_id
                  from upstream_post where upstream_id = {row 1} and instance_id = $1",
-                &[&instance_id],
+                &[&instance_id, &was_seen],
                 &[Column::text(posts)],
                 |row| Ok((row.text("upstream_id")?, row.opt_i64("local_id")?)),
             )?,
@@ -96,17 +98,6 @@ impl PendingLocalIds {
     }
 }
 
-/// Gives local IDs to what posts of an instance name and has none yet. To be written below
-/// [`crate::instance::root`] of it.
-pub fn map(
-    tx: &mut Tx<'_>,
-    instance: InstanceId,
-    references: &References,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    assign(tx, sql(instance), references, now_ms)
-}
-
 /// Leaves only the references that have no local IDs yet, for [`assign`] at the end of the write. If there
 /// are any, holds the instance; in most cases all that stored posts name has its IDs.
 pub(crate) fn hold_missing(
@@ -117,7 +108,7 @@ pub(crate) fn hold_missing(
     if *references == References::default() {
         return Ok(());
     }
-    let known = PendingLocalIds::ask(tx, instance_id, references)?.read(tx)?;
+    let known = PendingLocalIds::ask(tx, instance_id, references, false)?.read(tx)?;
     hold_unknown(tx, instance_id, references, &known)
 }
 
@@ -155,7 +146,8 @@ pub(crate) fn add(all: &mut References, references: &References) {
     all.accounts.extend_from_slice(&references.accounts);
 }
 
-/// [`map`]. Holds the instance, and then the clock if it gives IDs to posts.
+/// Gives local IDs to what posts of an instance name and has none yet. Holds the instance, and then the clock
+/// if it gives IDs to posts.
 pub(crate) fn assign(
     tx: &mut Tx<'_>,
     instance_id: i64,

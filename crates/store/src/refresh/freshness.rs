@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::{
-    post::{Counts, PostHashes},
+    post::Counts,
     refresh::{CountSample, Decision, Due, Freshness, LookupOutcome, Policy},
 };
 use driftline_db::{Column, DbError, Row, Tx};
@@ -224,24 +224,6 @@ pub(crate) fn update(
     let mut columns = columns(changes).to_vec();
     columns.drain(1..FIXED);
     tx.execute_many_later(&sql, &[&instance_id], &columns)
-}
-
-/// Replaces hashes that were of an earlier form.
-pub(crate) fn set_state_hashes(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    hashes: &[(i64, PostHashes)],
-) -> Result<(), DbError> {
-    tx.execute_many_later(
-        "update freshness set state_hash = r.state_hash from {rows as r(post_id, state_hash)}
-         where freshness.post_id = r.post_id and freshness.instance_id = $1
-             and freshness.state_hash is not null",
-        &[&instance_id],
-        &[
-            Column::i64(hashes.iter().map(|(id, _)| *id)),
-            Column::i64(hashes.iter().map(|(_, hashes)| hashes.state)),
-        ],
-    )
 }
 
 /// All columns, in the order of [`columns`].

@@ -50,9 +50,7 @@ pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
 pub use shards::Shards;
 pub use times_ahead::{correct_times_ahead, has_times_ahead};
 
-pub(crate) use freshness::{
-    by_ids as states, insert, retire, revive, set_state_hashes, unschedule,
-};
+pub(crate) use freshness::{by_ids as states, insert, retire, revive, unschedule};
 pub(crate) use lookup_access::{PendingHolders, is_open};
 pub(crate) use outbox::add_to_outbox;
 pub(crate) use recount::{Look, RecountContext};

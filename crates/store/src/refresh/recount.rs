@@ -95,7 +95,7 @@ impl<'p> RecountContext<'p> {
             false => Some(stored::by_ids_later(tx, self.instance_id, &ids)?),
         };
         Ok(PendingRecounts {
-            named: PendingLocalIds::ask(tx, self.instance_id, &named)?,
+            named: PendingLocalIds::ask(tx, self.instance_id, &named, false)?,
             context: self,
             candidates,
             free,

@@ -28,7 +28,6 @@ use crate::{
         instance,
         post::{self, PostVersion},
         reference,
-        rehash::HashStored,
     },
     store::Store,
 };
@@ -47,8 +46,6 @@ pub struct Save {
     pub policy: Arc<Policy>,
     /// Whether a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
-    /// Hashes posts that are stored with hashes of an earlier form.
-    pub hash_stored: HashStored,
     /// The time, Unix ms.
     pub now_ms: i64,
     /// Any random number, to spread retries.
@@ -136,7 +133,6 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         // meanwhile: neither a post's content nor whether it exists.
         instance::hold(tx, instance_id)?;
         known = stored::by_ids(tx, instance_id, &ids)?;
-        stored::update_hashes(tx, instance_id, &mut known, save.hash_stored)?;
     }
     let mut changes = Changes::default();
     if !save.claim.unrefreshed.is_empty() {
@@ -209,9 +205,7 @@ fn may_change_content(save: &Save, known: &States) -> bool {
     let is_deleted = |id| stored(id).is_some_and(|stored| stored.is_gone());
     let answer_may = |answered: &AnsweredLookup| match (answered.what, &answered.answer) {
         (LookupTarget::Stored(id), LookupAnswer::Found(post)) => {
-            stored(sql(id)).is_some_and(|stored| {
-                stored.is_gone() || stored.outdated.is_some() || stored.differs_from(post)
-            })
+            stored(sql(id)).is_some_and(|stored| stored.is_gone() || stored.differs_from(post))
         }
         (LookupTarget::Stored(_), LookupAnswer::Missing | LookupAnswer::Gone) => true,
         _ => false,

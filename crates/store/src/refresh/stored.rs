@@ -7,10 +7,7 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::freshness::{self, RefreshState};
 use crate::{
-    posts::{
-        post::{self, PostVersion},
-        rehash::{HashStored, rehash},
-    },
+    posts::post::{self, PostVersion},
     text::without_nul,
 };
 
@@ -57,26 +54,6 @@ pub(crate) fn by_ids_later(
             Ok((state.post_id, (state, post)))
         },
     )
-}
-
-/// Brings the hashes of these states up to date. The instance must be held.
-pub(crate) fn update_hashes(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    states: &mut States,
-    hash_stored: HashStored,
-) -> Result<(), DbError> {
-    let posts = states.values_mut().filter_map(|(_, post)| post.as_mut());
-    let updated = rehash(tx, instance_id, posts, hash_stored)?;
-    freshness::set_state_hashes(tx, instance_id, &updated)?;
-    for (id, hashes) in updated {
-        if let Some((state, _)) = states.get_mut(&id)
-            && let Some(hash) = &mut state.state_hash
-        {
-            *hash = hashes.state;
-        }
-    }
-    Ok(())
 }
 
 /// Replaces versions that differ in counts alone. The instance need not be held: a version that a poll

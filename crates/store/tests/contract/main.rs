@@ -14,7 +14,6 @@ mod edits;
 mod fetched_accounts;
 mod find;
 mod gaps;
-mod hash_forms;
 mod history;
 mod instance_info;
 mod instance_removal;

@@ -5,7 +5,6 @@ use driftline_core::{
     refresh::Policy,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::stored_hashes;
 use driftline_store::{
     CommitRetried, CommitSummary, commit_retried, completeness, history,
     quarantine::{self, Quarantined, RetriedItem},
@@ -59,7 +58,6 @@ fn retry(world: &World, read: &RetriedItem) -> CommitSummary {
                 scheme: &SCHEME,
                 items: &items,
                 policy: &Policy::default(),
-                hash_stored: stored_hashes,
                 now_ms,
             },
         )

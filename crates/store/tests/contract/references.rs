@@ -6,7 +6,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    InstanceId, LocalId, Store, Tx, account, find,
+    InstanceId, LocalId, account, find,
     reference::{self, LocalIds},
     refresh::LookupAnswer,
     source,
@@ -234,30 +234,26 @@ fn what_a_recount_names_is_mapped_as_it_is_saved() {
     });
 }
 
-fn map(store: &Store, instance: InstanceId, references: References) {
-    let job = move |tx: &mut Tx<'_>| reference::map(tx, instance, &references, START_MS);
-    store
-        .write_blocking(driftline_store::instance::root(instance), job)
-        .expect("a map");
-}
-
 #[test]
-fn what_older_posts_name_is_mapped_once() {
+fn what_everyone_could_see_when_it_was_named_keeps_its_id() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         let home = instance(&world);
-        world.poll(vec![post(2, "text"), private(post(1, "text"))]);
-        let all = naming(0, &["1", "2", "3"], &["7", "8"]).references;
-        map(store, home, all.clone());
-        let read = |all: &References| {
-            let all = all.clone();
-            world.read(move |tx| reference::local_ids(tx, home, &all))
-        };
-        let found = read(&all);
-        assert_eq!((found.posts.len(), found.accounts.len()), (3, 2));
-        assert_eq!(found.posts["2"], world.timeline()[0].id);
-        assert_ne!(found.posts["1"], world.timeline_for(Viewer::Operator)[1].id);
-        map(store, home, all.clone());
-        assert_eq!(read(&all), found);
+        world.poll(vec![post(2, "text"), post(1, "text")]);
+        world.poll(vec![naming(3, &["1", "2"], &[])]);
+        let ids = ["1", "2"].map(|id| local_id(&world, home, id));
+        assert!(ids.iter().all(Option::is_some), "{ids:?}");
+        world.now_ms += MINUTE_MS;
+        world.look_up("1", LookUp::Gone);
+        let mut edited = private(post(2, "text"));
+        edited.edited_at_ms = Some(world.now_ms);
+        assert_eq!(
+            world.poll(vec![naming(3, &["1", "2"], &[]), edited]).edited,
+            1
+        );
+        assert_eq!(["1", "2"].map(|id| local_id(&world, home, id)), ids);
+        for id in ids.into_iter().flatten() {
+            assert_eq!(found(&world, id, Viewer::Anonymous), None);
+        }
     });
 }

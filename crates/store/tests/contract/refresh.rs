@@ -22,7 +22,6 @@ use driftline_core::{
     post::{Counts, Post},
     refresh::{BatchRule, Policy},
 };
-use driftline_mastodon::stored_hashes;
 use driftline_store::{
     InstanceId, LocalId, Root, Store, StoreError, block_on,
     refresh::{
@@ -151,7 +150,6 @@ impl Workers {
             put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
-            hash_stored: stored_hashes,
             now_ms,
             random: 0,
         };

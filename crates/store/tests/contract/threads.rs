@@ -8,7 +8,7 @@ use driftline_core::{
     thread::ThreadLimits,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::{RawObject, stored_hashes};
+use driftline_mastodon::RawObject;
 use driftline_store::{
     LocalAccountId, Owner, SourceKey, Store, StoreError, local_ids,
     source::{self, LastPosts, NewSource},
@@ -222,7 +222,6 @@ fn fetched(store: &Store, whose: FetchedFor, posts: Vec<Post>) -> (SourceKey, u6
             whose,
             posts: &posts,
             asked_at_ms: START_MS + 5_000,
-            hash_stored: stored_hashes,
         };
         thread_source::store(tx, key, &fetched, START_MS + 5_000)
     });

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use driftline_core::post::Post;
-use driftline_mastodon::{post_hashes, stored_hashes};
+use driftline_mastodon::post_hashes;
 pub(crate) use driftline_store::testing::{
     EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
     posts, settings,
@@ -46,10 +46,7 @@ impl World {
     }
 
     fn with(feed: Feed) -> World {
-        World(Feed {
-            hash_stored: stored_hashes,
-            ..feed
-        })
+        World(Feed { ..feed })
     }
 }
 

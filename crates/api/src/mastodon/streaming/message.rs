@@ -11,7 +11,7 @@ use super::channel::{Channel, Timeline};
 use crate::{
     App,
     feed::FeedEvent,
-    mastodon::{answer, home, list_timeline, local_references::Unmapped, timelines, view::View},
+    mastodon::{answer, home, list_timeline, timelines, view::View},
     transport::ApiError,
 };
 
@@ -100,38 +100,37 @@ struct Told {
 impl Told {
     /// Of a new post, or an edit, if the timeline shows the post at this entry; of what else changes of a post that it
     /// shows at a copy's place; of what is gone. Nothing of what is in a source that its viewer may not read.
-    fn messages(&self, tx: &mut Tx<'_>) -> Result<(Vec<Message>, Unmapped), StoreError> {
-        let mut unmapped = Unmapped::new();
+    fn messages(&self, tx: &mut Tx<'_>) -> Result<Vec<Message>, StoreError> {
         let mut messages = Vec::new();
         let viewer = self.view.viewer;
         if ReadableSources::load(tx, viewer)?
             .of(self.source.id)
             .is_none()
         {
-            return Ok((messages, unmapped));
+            return Ok(messages);
         }
         let is_end = matches!(self.kind, ChangeKind::Delete | ChangeKind::Left);
         let name = match self.kind {
             ChangeKind::New => "update",
             ChangeKind::Edit | ChangeKind::Delete | ChangeKind::Left => UPDATE,
         };
-        let shown = self.at(tx, self.entry, name, &mut unmapped)?;
+        let shown = self.at(tx, self.entry, name)?;
         if let Some((message, _)) = shown {
             messages.push(message);
-            return Ok((messages, unmapped));
+            return Ok(messages);
         }
         if is_end {
             messages.push(deleted(self.entry));
         }
         if self.is_of_source() {
-            return Ok((messages, unmapped));
+            return Ok(messages);
         }
         let key = PostKey {
             post: self.post,
             instance: self.source.instance,
         };
         for place in timeline::places_of_copies(tx, key, viewer)? {
-            match self.at(tx, place, UPDATE, &mut unmapped)? {
+            match self.at(tx, place, UPDATE)? {
                 // If another copy's content is shown, this one changes nothing.
                 Some((message, content)) if is_end || content == self.post => {
                     messages.push(message);
@@ -140,7 +139,7 @@ impl Told {
                 Some(_) | None => {}
             }
         }
-        Ok((messages, unmapped))
+        Ok(messages)
     }
 
     /// What the timeline shows at a place, with the copy whose content it is.
@@ -149,7 +148,6 @@ impl Told {
         tx: &mut Tx<'_>,
         place: LocalId,
         event: &'static str,
-        unmapped: &mut Unmapped,
     ) -> Result<Option<(Message, LocalId)>, StoreError> {
         let posts = self.stretch(tx, &only(place))?.posts;
         let Some(post) = posts.first() else {
@@ -158,8 +156,7 @@ impl Told {
         let Some(instance) = instance::by_id(tx, post.instance)? else {
             return Ok(None);
         };
-        let (body, missing) = self.view.status(tx, post, &instance)?;
-        unmapped.extend(missing);
+        let body = self.view.status(tx, post, &instance)?;
         let message = String::from_utf8(body).ok().map(|json| Message {
             event,
             payload: one_line(&json),

@@ -34,7 +34,6 @@ pub(super) struct EmptyRange {
     /// The next request: 0 is the page above, then those further down, then the page above.
     stage: u32,
     /// Empty pages above, each of which makes the next begin higher up.
-    #[serde(alias = "vain")]
     empty_above: u32,
     /// All pages above that were empty.
     empty: u32,

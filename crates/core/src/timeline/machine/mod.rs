@@ -69,7 +69,6 @@ pub struct Machine {
     polled_from: Option<Key>,
     history: History,
     /// Ranges of which answers showed nothing.
-    #[serde(alias = "doubts")]
     empty_ranges: Vec<EmptyRange>,
     /// Ranges whose requests make no progress.
     stalled: Vec<Stalled>,
@@ -79,7 +78,6 @@ pub struct Machine {
     lateness: Lateness,
     evidence: Evidence,
     probes: Probes,
-    #[serde(alias = "yields")]
     rung_stats: Vec<RungStats>,
     trials: Trials,
     /// When a look at an age found an edit or a deletion last, Unix ms, by age in ms.

@@ -62,7 +62,6 @@ fn ancestors(
             break;
         }
         if !near.contains_key(&name) {
-            // A post of before schema 27 ends the chain that the store knows, and goes on here.
             let chain = chain(tx, post.instance, &name, limit - found.len())?;
             let seen = by_post_ids_as(tx, &chain, viewer, ShownCopy::Itself)?.into_values();
             near = seen.map(|post| (post.upstream_id.clone(), post)).collect();

@@ -5,7 +5,6 @@ use driftline_core::{
     refresh::{LookupOutcome, Policy},
     tracking::TrackOutcome::{self, Found, Gone, NotVisible, Unknown, Waiting},
 };
-use driftline_mastodon::stored_hashes;
 use driftline_store::{
     Store,
     refresh::{AnsweredLookup, Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
@@ -54,14 +53,7 @@ fn hydrate_one(store: &Store, what: LookupTarget, post: &Post, asked_at_ms: i64)
     }];
     store
         .write_blocking(source::root(source), move |tx| {
-            hydrate(
-                tx,
-                source,
-                &found,
-                &Policy::default(),
-                stored_hashes,
-                asked_at_ms,
-            )
+            hydrate(tx, source, &found, &Policy::default(), asked_at_ms)
         })
         .expect("hydrated");
 }
