@@ -148,7 +148,6 @@ fn take(
                 reading: &reading,
                 page: &page,
                 policy: &driftline_core::refresh::Policy::default(),
-                hash_stored: |_| None,
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms,
             },

@@ -120,7 +120,6 @@ impl Worker {
             put_off: Vec::new(),
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
-            hash_stored: |_| None,
             now_ms: self.now_ms,
             random: 1,
         };
