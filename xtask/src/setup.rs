@@ -11,7 +11,7 @@ use std::{env, fs};
 use crate::error::TaskError;
 use crate::workspace::Workspace;
 
-/// A server that Debian packages.
+/// A server or tool that Debian packages.
 pub(crate) struct Server {
     package: &'static str,
     programs: &'static [&'static str],
@@ -25,6 +25,8 @@ const fn server(package: &'static str, programs: &'static [&'static str]) -> Ser
 const POSTGRES: Server = server("postgresql", &["initdb", "postgres"]);
 /// What the tests put before it.
 const PGBOUNCER: Server = server("pgbouncer", &["pgbouncer"]);
+/// Whose library lets the tests set the clock of a program.
+const FAKETIME: Server = server("faketime", &["faketime"]);
 /// What checks alerts, dashboard and metrics; the tests start no server of it.
 const PROMETHEUS: Server = server("prometheus", &["promtool"]);
 /// What nothing but a benchmark needs.
@@ -37,7 +39,7 @@ pub(crate) const BEANSTALKD: Server = server("beanstalkd", &["beanstalkd"]);
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     rust::install_components(workspace)?;
-    let servers = [POSTGRES, PGBOUNCER, PROMETHEUS];
+    let servers = [POSTGRES, PGBOUNCER, PROMETHEUS, FAKETIME];
     let missing = servers.iter().filter(|server| !server.is_installed());
     let mut missing: Vec<&str> = missing.map(|server| server.package).collect();
     if python::base(&workspace.shell).is_none() {

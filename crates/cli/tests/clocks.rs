@@ -1,0 +1,160 @@
+//! The wall clock of a running server steps, under libfaketime, as the operator or a time server may set it.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{collections::HashSet, path::Path};
+
+use driftline_sim::{
+    Growth, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use support::{DataDir, Running, wait_for};
+
+const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n";
+
+/// Where Debian puts the library; `DRIFTLINE_TEST_FAKETIME` names another place.
+fn library() -> String {
+    if let Ok(path) = std::env::var("DRIFTLINE_TEST_FAKETIME") {
+        return path;
+    }
+    let folders = std::fs::read_dir("/usr/lib").unwrap();
+    let folders = folders.map(|entry| entry.unwrap().path().join("faketime"));
+    let found = folders.map(|folder| folder.join("libfaketimeMT.so.1"));
+    let found = found.into_iter().find(|path| Path::new(path).is_file());
+    found
+        .expect("libfaketime; `cargo xtask setup` installs it")
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+async fn sim() -> SimServer {
+    let config = ServerConfig {
+        world: WorldConfig {
+            rate_per_s: 2.0,
+            growth: Some(Growth {
+                half_life_ms: 600_000,
+                ..Growth::default()
+            }),
+            ..WorldConfig::default()
+        },
+        history_ms: 30_000,
+        ..ServerConfig::default()
+    };
+    SimServer::start(config, 3, Clock::Real).await.unwrap()
+}
+
+/// A data folder whose programs see the clock that [`set`] sets.
+fn data_dir() -> DataDir {
+    let data_dir = DataDir::new();
+    let file = data_dir.file("faketime", "+0\n");
+    data_dir
+        .with("LD_PRELOAD", &library())
+        .with("FAKETIME_TIMESTAMP_FILE", &file)
+        .with("FAKETIME_NO_CACHE", "1")
+        .with("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+}
+
+fn set(data_dir: &DataDir, ahead: &str) {
+    data_dir.file("faketime", &format!("{ahead}\n"));
+}
+
+/// The posts that are stored.
+fn stored(data_dir: &DataDir) -> HashSet<String> {
+    let rows = data_dir.export("sim").into_iter();
+    let ids: Vec<String> = rows
+        .map(|row| row["upstream_id"].as_str().unwrap().to_owned())
+        .collect();
+    let distinct: HashSet<String> = ids.iter().cloned().collect();
+    assert_eq!(ids.len(), distinct.len(), "a post is stored twice");
+    distinct
+}
+
+fn refreshes(data_dir: &DataDir) -> u64 {
+    let status = data_dir.json(&["refresh", "status"]);
+    let outcomes = &status["instances"][0]["since_start"]["outcomes"];
+    let of = |name: &str| outcomes[name].as_u64().unwrap_or(0);
+    of("updated") + of("unchanged")
+}
+
+fn is_read_on(data_dir: &DataDir, when: &str) {
+    let before = stored(data_dir);
+    wait_for(&format!("new posts are stored, {when}"), || {
+        stored(data_dir).len() > before.len()
+    });
+    let source = &data_dir.json(&["source", "list"])[0];
+    assert_eq!(source["state"], "reading", "{when}: {source}");
+}
+
+fn is_refreshed_on(data_dir: &DataDir, when: &str) {
+    let before = refreshes(data_dir);
+    wait_for(&format!("posts are refreshed, {when}"), || {
+        refreshes(data_dir) > before + 20
+    });
+}
+
+/// A server that reads a source with history, and refreshes it.
+fn serve(data_dir: &DataDir, sim: &SimServer) -> Running {
+    data_dir.file("driftline.toml", CONFIG);
+    let (server, _) = data_dir.serve(&["--allow-private"]);
+    let url = sim.url();
+    let mut line = vec!["source", "add", &url, "--name", "sim"];
+    line.extend(["--backfill", "all", "--every", "300ms"]);
+    data_dir.json(&line);
+    server
+}
+
+const STEPS: [&str; 6] = ["+20m", "-20m", "+2h", "-2h", "+2d", "-2d"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_of_the_clock_stop_no_polls() {
+    let (sim, data_dir) = (sim().await, data_dir());
+    let mut server = serve(&data_dir, &sim);
+    is_read_on(&data_dir, "before any step");
+    for ahead in STEPS {
+        set(&data_dir, ahead);
+        let polls = sim.traffic().page_requests;
+        wait_for(&format!("polls at {ahead}"), || {
+            sim.traffic().page_requests > polls + 2
+        });
+        set(&data_dir, "+0");
+        is_read_on(&data_dir, &format!("after {ahead} and back"));
+    }
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_of_the_clock_stop_no_refreshes() {
+    let (sim, data_dir) = (sim().await, data_dir());
+    let mut server = serve(&data_dir, &sim);
+    is_refreshed_on(&data_dir, "before any step");
+    for ahead in STEPS {
+        set(&data_dir, ahead);
+        is_refreshed_on(&data_dir, &format!("at {ahead}"));
+        set(&data_dir, "+0");
+        is_refreshed_on(&data_dir, &format!("after {ahead} and back"));
+    }
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_with_a_wrong_clock_stops_no_server() {
+    let (sim, data_dir) = (sim().await, data_dir());
+    data_dir.file("driftline.toml", CONFIG);
+    let url = sim.url();
+    set(&data_dir, "+2d");
+    let mut line = vec!["mirror", &url, "--allow-private", "--name", "sim"];
+    line.extend(["--every", "300ms", "--for", "3s"]);
+    let mirrored = data_dir.run(&line);
+    // 3 says that something is not settled yet.
+    assert!([0, 3].contains(&mirrored.status), "{mirrored:?}");
+    set(&data_dir, "+0");
+    let (mut server, _) = data_dir.serve(&["--allow-private"]);
+    is_refreshed_on(&data_dir, "after the command");
+    is_read_on(&data_dir, "after the command");
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}
