@@ -36,7 +36,7 @@ type Row = (fn(&mut SourceFacts), &'static str, Verdict);
 #[test]
 fn each_state_and_verdict_follows_from_the_facts() {
     use Verdict::*;
-    let rows: &[Row] = &[
+    let rows: [Row; 29] = [
         (|_| (), "reading", Provisional),
         (|of| of.ranges.provisional = 0, "reading", Settled),
         (|of| of.quiet_ms = Some(3_600_000), "quiet", Provisional),
@@ -158,6 +158,7 @@ prop_compose! {
             is_paused, is_out_of_room, is_tracked, is_read, polls_fail, has_posts,
             fault: fault().filter(|_| fails),
             unprovable, polled_ago_ms, may_be_ago_ms, overdue_ms, late_ms, quiet_ms, empty_ms,
+            wait: None,
             ranges: RangeCounts { open, history, provisional, passed_over, unrecoverable },
             history_posts: 0,
         }

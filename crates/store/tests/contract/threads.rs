@@ -323,21 +323,3 @@ fn a_source_has_what_a_thread_had_before_as_new() {
         }
     });
 }
-
-#[test]
-fn posts_of_an_earlier_schema_get_what_they_reply_to_with_their_thread() {
-    on_both(|store| {
-        let mut world = World::readable(store, "a");
-        world.poll(vec![reply(3, 2), reply(2, 1), post(1, "text")]);
-        let forget = store.write_blocking(source::root(world.source), |tx| {
-            tx.execute("update upstream_post set reply_to_id = null", &[])
-                .map_err(StoreError::from)
-        });
-        forget.expect("a write");
-        let shown = |id| shown(&world, id, Viewer::Anonymous);
-        assert_eq!(shown(3).0, [1, 2], "each says what it replies to");
-        assert!(shown(1).1.is_empty());
-        fetched(store, FetchedFor::World, vec![reply(2, 1), reply(3, 2)]);
-        assert_eq!(shown(1).1, [2, 3]);
-    });
-}

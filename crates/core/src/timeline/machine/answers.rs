@@ -1,6 +1,6 @@
 //! How answers and failures change the machine.
 
-use super::{FailedRequest, Machine, Stored, empty_ranges::EMPTY_FOR_MS, is_history};
+use super::{Derived, FailedRequest, Machine, Stored, empty_ranges::EMPTY_FOR_MS, is_history};
 use crate::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind},
     clock::Deadline,
@@ -492,7 +492,7 @@ impl Machine {
     pub(super) fn apply_headers(&mut self, headers: &AnswerHeaders) {
         self.pace.server_failures = 0;
         self.clock_lead_ms = headers.sent_at_ms - read_at_ms(headers);
-        self.is_lead_known = true;
+        self.is_lead_known = Derived(true);
         self.ahead.answered(headers.date_ms.is_some());
     }
 

@@ -55,8 +55,18 @@ use crate::{
 
 /// A source's whole state, kept in the store with its posts.
 ///
-/// It takes events and returns steps; it never acts. Its changes by an answer
-/// are committed together with the answer's posts.
+/// It takes events and returns steps; it never acts. [`Session`](super::Session) drives it, in this order:
+///
+/// 1. [`Machine::clock_stepped`] whenever the wall clock was set, before anything else; [`Machine::set_quota`] before
+///    each step.
+/// 2. [`Machine::next`] returns a [`Step`]. It may be called again at any time, as long as nothing was sent.
+/// 3. [`Machine::sent`] once, when the step's request is sent.
+/// 4. For a page: [`Machine::is_history`], [`Machine::absence_range`] and [`Machine::nothing_below`] tell the store
+///    what to find out before the page changes anything; then [`Machine::page`] once, in the transaction that stores
+///    the page's posts. Or [`Machine::failed`]. For a look-up: [`Machine::looked_up`] in the transaction that
+///    stores its answer, or [`Machine::look_up_failed`].
+///
+/// A crash between two of these loses nothing: the machine as it was stored last goes on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -98,11 +108,11 @@ pub struct Machine {
     clock_lead_ms: i64,
     /// Whether an answer has shown that since this machine was loaded: the clock may have been set meanwhile.
     #[serde(skip)]
-    is_lead_known: bool,
+    is_lead_known: Derived<bool>,
     ahead: Ahead,
     /// Made again after each load.
     #[serde(skip)]
-    decision: Derived,
+    decision: Derived<Option<Decision>>,
     pace: Pace,
     errors: Errors,
     polls: Polls,
@@ -170,11 +180,11 @@ pub struct Counters {
     pub failures: u64,
 }
 
-/// State that follows from the rest of a machine, and so does not count for equality.
+/// State that follows from the rest of a machine or from the process, and so does not count for equality.
 #[derive(Debug, Clone, Default)]
-struct Derived(Option<Decision>);
+struct Derived<T>(T);
 
-impl PartialEq for Derived {
+impl<T> PartialEq for Derived<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -215,7 +215,7 @@ impl Machine {
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
         self.prune_empty_ranges();
         self.prune_walks();
-        if !self.is_lead_known {
+        if !self.is_lead_known.0 {
             return self.untimed_work(settings, at);
         }
         self.leave_unreachable(settings, at);

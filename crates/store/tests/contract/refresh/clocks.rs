@@ -10,6 +10,8 @@ use super::{HOUR_MS, MINUTE_MS, Workers, check_schedule, found, liked, polled, s
 use crate::world::{START_MS, World, on_both, post};
 
 const DAY_MS: i64 = 24 * HOUR_MS;
+/// How long a batch waits to be full.
+const BUFFER_MS: i64 = 2_000;
 
 /// Corrects all times of the instance; returns in how many parts.
 fn correct(world: &World, now_ms: i64) -> usize {
@@ -46,7 +48,7 @@ fn a_post_that_was_refreshed_while_the_clock_was_ahead_is_due_as_soon_as_any_oth
         assert_eq!(check_schedule(store), 2);
         // Nothing is left to do.
         assert_eq!(correct(&world, now_ms), 1);
-        let saved = workers.refresh(&[found(1, 9), found(2, 0)], now_ms + wait_ms);
+        let saved = workers.refresh(&[found(1, 9), found(2, 0)], now_ms + wait_ms + BUFFER_MS);
         assert_eq!(saved.outcomes[0].1, LookupOutcome::Updated);
         assert_eq!(state_of(&world, 1).freshness.counts.favourites, Some(9));
     });
@@ -59,7 +61,7 @@ fn a_claim_under_way_is_left_to_its_save() {
         let due_ms = START_MS + 3 * MINUTE_MS;
         workers.refresh(&[found(1, 6)], due_ms + 2 * DAY_MS);
         let later_ms = state_of(&world, 1).due_at_ms.expect("a due time");
-        let claim = workers.claim(later_ms);
+        let claim = workers.claim(later_ms + BUFFER_MS);
         correct(&world, due_ms);
         let saved = workers.try_save_at(&claim, &[found(1, 7)], due_ms, due_ms + 200);
         // In memory, the claim ended when the clock was set back.
@@ -117,7 +119,10 @@ fn answers_are_taken_though_a_clock_that_was_ahead_dated_what_is_stored() {
         // And a look-up's.
         correct(&world, world.now_ms);
         let due_ms = state_of(&world, 1).due_at_ms.expect("a due time");
-        let saved = workers.refresh(&[(1, LookupAnswer::Gone)], due_ms.max(world.now_ms));
+        let saved = workers.refresh(
+            &[(1, LookupAnswer::Gone)],
+            due_ms.max(world.now_ms) + BUFFER_MS,
+        );
         assert_eq!(saved.outcomes[0].1, LookupOutcome::Deleted);
     });
 }
