@@ -1,12 +1,18 @@
-//! Driftline's machine over a simulated upstream, with a set in memory as its store.
+//! Driftline's session over a simulated upstream, with a set in memory as its store.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use driftline_core::{
-    answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, Page},
+    answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp},
+    clock::ClockReading,
+    quota::QuotaView,
     timeline::{
-        Anchor, AnchorQuery, Fetch, LookUpOutcome, Machine, Reading, Request, RequestPurpose,
-        Settings, Step, Stored,
+        Anchor, AnchorQuery, LookUpOutcome, Machine, Reading, Request, RequestPurpose, Session,
+        Settings, Stored,
+        session::{
+            Action, Event, Finish, GoneProof, LookUpCommit, PageCommit, PageCommitted, PageFetch,
+            StepContext, StreamView,
+        },
     },
     upstream_id::{Key, UpstreamId},
 };
@@ -16,7 +22,7 @@ use driftline_sim::Upstream;
 #[derive(Debug)]
 pub(crate) struct Copy {
     settings: Settings,
-    machine: Machine,
+    session: Session,
     stored: BTreeMap<Key, Row>,
     now_ms: i64,
     random: u64,
@@ -38,6 +44,8 @@ pub(crate) enum Reason {
     /// A rung; 0 is the second look.
     Look(usize),
     Probe,
+    /// A place where a page lacked posts.
+    Recheck,
     /// Posts dated ahead.
     Ahead,
     LookUp,
@@ -55,9 +63,15 @@ pub(crate) struct Spent {
 impl Copy {
     /// Nothing stored, nothing asked.
     pub(crate) fn new(settings: Settings, start_ms: i64) -> Self {
+        let session = Session::new(
+            Machine::default(),
+            settings.clone(),
+            ABILITIES,
+            clock(start_ms),
+        );
         Self {
             settings,
-            machine: Machine::default(),
+            session,
             stored: BTreeMap::new(),
             now_ms: start_ms,
             random: 0,
@@ -77,7 +91,7 @@ impl Copy {
     pub(crate) fn settle(&mut self, upstream: &mut Upstream, deadline_ms: i64) -> bool {
         let before_ms = self.now_ms;
         let rungs = self.settings.rungs.len() + 1;
-        while !self.machine.is_settled(&self.settings, before_ms, rungs) {
+        while !self.machine().is_settled(&self.settings, before_ms, rungs) {
             if self.now_ms >= deadline_ms {
                 return false;
             }
@@ -93,12 +107,12 @@ impl Copy {
 
     /// The machine in its current state.
     pub(crate) fn machine(&self) -> &Machine {
-        &self.machine
+        self.session.machine()
     }
 
     /// The IDs of every post that was stored.
     pub(crate) fn ids(&self) -> HashSet<UpstreamId> {
-        let Some(scheme) = self.machine.scheme() else {
+        let Some(scheme) = self.machine().scheme() else {
             return HashSet::new();
         };
         self.stored.keys().map(|key| scheme.id(key)).collect()
@@ -117,41 +131,58 @@ impl Copy {
     }
 
     fn step(&mut self, upstream: &mut Upstream, until_ms: i64, settling: bool) {
-        let step = self
-            .machine
-            .next(&self.settings, ABILITIES, self.now_ms, settling);
-        self.machine.sent(&step, self.now_ms);
-        match step {
-            Step::Wait { until_ms: wait_ms } => self.now_ms = wait_ms.min(until_ms),
-            Step::LookUp(id) => self.look_up(upstream, &id),
-            Step::Fetch(fetch) => self.fetch(upstream, fetch),
+        let mut action = self.session.begin(&StepContext {
+            clock: clock(self.now_ms),
+            quota: QuotaView::default(),
+            stream: StreamView::default(),
+            server_answered_ms: None,
+            settling,
+        });
+        loop {
+            let event = match action {
+                Action::Finish(Finish::Wait { until_ms: wait_ms }) => {
+                    self.now_ms = wait_ms.min(until_ms);
+                    return;
+                }
+                Action::Finish(_) => return,
+                Action::Reserve(_) => Event::Reserved,
+                Action::FindAnchor(query) => Event::Anchor(self.anchor(&query)),
+                Action::FindPositions(_) => Event::Positions(HashMap::new()),
+                Action::FetchPage(fetch) => self.fetch(upstream, &fetch),
+                Action::CommitPage(commit) => self.commit(&commit),
+                Action::LookUp(id) => self.look_up(upstream, &id),
+                Action::ProveAbsence(_) => Event::Proof(Ok(GoneProof::Deleted)),
+                Action::CommitLookUp(commit) => self.commit_look_up(&commit),
+                Action::SaveMachine => Event::Saved,
+            };
+            let random = self.random();
+            action = self.session.handle(event, clock(self.now_ms), random);
         }
     }
 
-    fn fetch(&mut self, upstream: &mut Upstream, fetch: Fetch) {
-        let anchor = fetch.anchor_query().and_then(|query| self.anchor(query));
-        let request = fetch.request(self.machine.scheme(), anchor.as_ref());
-        let reason = Reason::of(&request.purpose);
-        let answer = upstream.answer(self.now_ms, TOKEN, &request.page);
+    fn fetch(&mut self, upstream: &mut Upstream, fetch: &PageFetch) -> Event {
+        let answer = upstream.answer(self.now_ms, TOKEN, &fetch.page);
         let answer = self.wait(upstream, answer);
-        let known = self.machine.scheme().copied();
-        let checked = answer.map(|mut page| {
-            let reading = Reading::check(&mut page, known, &self.settings);
-            (page, reading)
-        });
+        let reason = Reason::of(&fetch.request.purpose);
         let spent = self.spent.entry(reason).or_default();
         spent.requests += 1;
-        match checked {
-            Ok((page, reading)) => self.take(reason, &request, &reading, &page),
-            Err(failure) => {
-                spent.failures += 1;
-                self.fail(&request.purpose, &failure);
-            }
+        match &answer {
+            Ok(page) => spent.fetched += page.listed.len() as u64,
+            Err(_) => spent.failures += 1,
+        }
+        Event::Page {
+            answer: Box::new(answer),
+            other_changes: 0,
         }
     }
 
-    fn take(&mut self, reason: Reason, request: &Request, reading: &Reading, page: &Page) {
-        let mut outcome = Stored {
+    fn commit(&mut self, commit: &PageCommit) -> Event {
+        let PageCommit {
+            request,
+            reading,
+            page,
+        } = commit;
+        let mut stored = Stored {
             absent: self.absent(request, reading),
             ..Stored::default()
         };
@@ -164,54 +195,60 @@ impl Copy {
                     deleted: false,
                 },
             );
-            outcome.new.push(before.is_none());
-            outcome.edited += u64::from(before.is_some_and(|row| row.edited_at_ms < edited_at_ms));
+            stored.new.push(before.is_none());
+            stored.edited += u64::from(before.is_some_and(|row| row.edited_at_ms < edited_at_ms));
         }
-        let spent = self.spent.entry(reason).or_default();
-        spent.fetched += page.listed.len() as u64;
-        spent.new += outcome.new.iter().filter(|is_new| **is_new).count() as u64;
-        self.machine.page(
+        let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+        let spent = self.spent.entry(Reason::of(&request.purpose)).or_default();
+        spent.new += new;
+        let mut machine = self.machine().clone();
+        machine.page(
             &self.settings,
             ABILITIES,
             request,
             reading,
             &page.headers,
-            &outcome,
+            &stored,
         );
+        Event::PageCommitted(Box::new(PageCommitted {
+            machine,
+            new,
+            missing: stored.absent.len() as u64,
+            rechecks_ms: vec![None; page.listed.len()],
+        }))
     }
 
-    fn look_up(&mut self, upstream: &mut Upstream, id: &UpstreamId) {
+    fn look_up(&mut self, upstream: &mut Upstream, id: &UpstreamId) -> Event {
         let sent_at_ms = self.now_ms;
         let answer = upstream.look_up(sent_at_ms, TOKEN, id);
         let answer = self.wait(upstream, answer);
         let spent = self.spent.entry(Reason::LookUp).or_default();
         spent.requests += 1;
-        let look_up = match answer {
-            Ok(look_up) => look_up,
-            Err(failure) => {
-                spent.failures += 1;
-                let random = self.random();
-                let (settings, now_ms) = (&self.settings, self.now_ms);
-                let machine = &mut self.machine;
-                return machine.look_up_failed(settings, id, &failure, now_ms, random);
-            }
-        };
-        let gone = look_up == LookUp::Gone;
-        spent.fetched += u64::from(!gone);
+        spent.failures += u64::from(answer.is_err());
+        spent.fetched += u64::from(matches!(answer, Ok(LookUp::Found(_))));
         let headers = AnswerHeaders {
             sent_at_ms,
             received_at_ms: self.now_ms,
             round_trip_ms: self.now_ms - sent_at_ms,
             ..AnswerHeaders::default()
         };
-        let outcome = match gone {
-            true => LookUpOutcome::Gone,
-            false => LookUpOutcome::Found,
-        };
-        self.machine.looked_up(id, outcome, &headers);
-        let key = self.machine.scheme().and_then(|scheme| scheme.key(id).ok());
-        if let (true, Some(row)) = (gone, key.and_then(|key| self.stored.get_mut(&key))) {
+        Event::LookedUp(answer.map(|look_up| (look_up, headers)))
+    }
+
+    fn commit_look_up(&mut self, commit: &LookUpCommit) -> Event {
+        let mut machine = self.machine().clone();
+        machine.looked_up(&commit.id, commit.outcome(), &commit.headers);
+        let key = machine
+            .scheme()
+            .and_then(|scheme| scheme.key(&commit.id).ok());
+        if commit.outcome() == LookUpOutcome::Gone
+            && let Some(row) = key.and_then(|key| self.stored.get_mut(&key))
+        {
             row.deleted = true;
+        }
+        Event::LookUpCommitted {
+            machine: Box::new(machine),
+            left: 0,
         }
     }
 
@@ -228,12 +265,6 @@ impl Copy {
         answer
     }
 
-    fn fail(&mut self, purpose: &RequestPurpose, failure: &Failure) {
-        let random = self.random();
-        self.machine
-            .failed(&self.settings, purpose, failure, self.now_ms, random);
-    }
-
     /// Any numbers will do, as long as they are the same in every run.
     fn random(&mut self) -> u64 {
         self.random = self
@@ -248,7 +279,7 @@ impl Copy {
     }
 
     fn absent(&self, request: &Request, reading: &Reading) -> Vec<UpstreamId> {
-        let range = self.machine.absence_range(request, reading);
+        let range = self.machine().absence_range(request, reading);
         let (Some(range), Some(scheme)) = (range, reading.scheme) else {
             return Vec::new();
         };
@@ -268,6 +299,7 @@ impl Reason {
             RequestPurpose::Fill { .. } => Self::Fill,
             RequestPurpose::Look { rung, .. } => Self::Look(*rung),
             RequestPurpose::Probe { .. } => Self::Probe,
+            RequestPurpose::Recheck { .. } => Self::Recheck,
             RequestPurpose::Ahead => Self::Ahead,
         }
     }
@@ -280,9 +312,17 @@ impl Reason {
             Self::Look(0) => "second look".to_owned(),
             Self::Look(rung) => format!("rung {rung}"),
             Self::Probe => "probes".to_owned(),
+            Self::Recheck => "places read again".to_owned(),
             Self::Ahead => "dated ahead".to_owned(),
             Self::LookUp => "look-ups".to_owned(),
         }
+    }
+}
+
+fn clock(now_ms: i64) -> ClockReading {
+    ClockReading {
+        wall_ms: now_ms,
+        steady_ms: now_ms,
     }
 }
 
