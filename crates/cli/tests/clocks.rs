@@ -83,8 +83,10 @@ fn is_read_on(data_dir: &DataDir, when: &str) {
     wait_for(&format!("new posts are stored, {when}"), || {
         stored(data_dir).len() > before.len()
     });
-    let source = &data_dir.json(&["source", "list"])[0];
-    assert_eq!(source["state"], "reading", "{when}: {source}");
+    // Its history comes first.
+    wait_for(&format!("the source is read, {when}"), || {
+        data_dir.json(&["source", "list"])[0]["state"] == "reading"
+    });
 }
 
 fn is_refreshed_on(data_dir: &DataDir, when: &str) {

@@ -19,7 +19,7 @@ use driftline_sim::{SimAuthor, Status};
 pub(crate) use driftline_store::testing::START_MS;
 use driftline_store::{SourceKey, Store, testing};
 use reqwest::{Client, Response, StatusCode, header::LINK};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use tokio::sync::watch;
 
 pub(crate) const TOKEN: &str = "an-operators-token-of-some-length-1";
@@ -194,8 +194,12 @@ pub(crate) fn author(id: u64) -> SimAuthor {
 
 /// A post with JSON of its own making.
 pub(crate) fn post_of(id: u64, json: &Value) -> Post {
+    let raw = RawValue::from_string(json.to_string()).unwrap();
+    // What it names gets local IDs as it is stored.
+    let read = driftline_mastodon::read_status(&raw);
     Post {
-        raw: json.to_string(),
+        references: read.map(|post| post.references).unwrap_or_default(),
+        raw: raw.get().to_owned(),
         ..status(id).to_post()
     }
 }

@@ -20,8 +20,7 @@ pub fn has_times_ahead(tx: &mut Tx<'_>, now_ms: i64) -> Result<bool, StoreError>
     Ok(last > local_ids::floor(now_ms.saturating_add(MAX_SKEW_MS)))
 }
 
-/// Corrects refresh states of an instance that a wrong clock dated: they count as of now, and what is due later keeps
-/// its distance. `above` is the last post that was looked at; returns the next one, `None` at the end. Reads all
+/// Corrects refresh states of an instance that a wrong clock dated: they count as of now, and are due now. `above` is the last post that was looked at; returns the next one, `None` at the end. Reads all
 /// states of the instance in as many calls as it takes. To be written below [`instance::root`].
 pub fn correct_times_ahead(
     tx: &mut Tx<'_>,
@@ -32,7 +31,7 @@ pub fn correct_times_ahead(
     let id = sql(instance_id);
     instance::hold(tx, id)?;
     let wrong = tx.query(
-        "select post_id, bucket, refreshed_at_ms, due_at_ms from freshness
+        "select post_id, bucket, due_at_ms from freshness
          where post_id > $1 and instance_id = $2
              and (refreshed_at_ms > $3
                  or due_at_ms is null and post_created_at_ms > refreshed_at_ms + $4
@@ -49,7 +48,6 @@ pub fn correct_times_ahead(
             Ok(Wrong {
                 post_id: row.i64("post_id")?,
                 bucket: row.i64("bucket")?,
-                refreshed_at_ms: row.i64("refreshed_at_ms")?,
                 due_at_ms: row.opt_i64("due_at_ms")?,
             })
         },
@@ -75,7 +73,6 @@ pub fn correct_times_ahead(
 struct Wrong {
     post_id: i64,
     bucket: i64,
-    refreshed_at_ms: i64,
     due_at_ms: Option<i64>,
 }
 
@@ -89,12 +86,11 @@ impl Wrong {
         })
     }
 
-    /// Its slot as if it had been refreshed now.
+    /// Its slot, due now: the wait was chosen for a post that seemed older than it is.
     fn corrected(&self, now_ms: i64) -> Slot {
-        let due_at_ms = self.due_at_ms.map_or(now_ms, |due_at_ms| {
-            let wait_ms = due_at_ms.saturating_sub(self.refreshed_at_ms).max(0);
-            due_at_ms.min(now_ms.saturating_add(wait_ms))
-        });
+        let due_at_ms = self
+            .due_at_ms
+            .map_or(now_ms, |due_at_ms| due_at_ms.min(now_ms));
         Slot {
             bucket: self.bucket,
             due_at_ms,

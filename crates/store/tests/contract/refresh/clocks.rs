@@ -37,19 +37,23 @@ fn a_post_that_was_refreshed_while_the_clock_was_ahead_is_due_as_soon_as_any_oth
         workers.refresh(&[found(1, 6), found(2, 0)], due_ms + 2 * DAY_MS);
         let ahead_ms = state_of(&world, 1).due_at_ms.expect("a due time");
         assert!(ahead_ms > due_ms + 2 * DAY_MS);
-        let wait_ms = ahead_ms - state_of(&world, 1).freshness.refreshed_ms;
         let now_ms = due_ms + 8_000;
         correct(&world, now_ms);
         for id in [1, 2] {
             let state = state_of(&world, id);
-            assert_eq!(state.due_at_ms, Some(now_ms + wait_ms));
+            assert_eq!(state.due_at_ms, Some(now_ms));
             assert_eq!(state.freshness.refreshed_ms, now_ms);
         }
         assert_eq!(check_schedule(store), 2);
         // Nothing is left to do.
         assert_eq!(correct(&world, now_ms), 1);
-        let saved = workers.refresh(&[found(1, 9), found(2, 0)], now_ms + wait_ms + BUFFER_MS);
-        assert_eq!(saved.outcomes[0].1, LookupOutcome::Updated);
+        let saved = workers.refresh(&[found(1, 9), found(2, 0)], now_ms + BUFFER_MS);
+        let outcomes = saved.outcomes.iter().map(|(_, outcome)| *outcome);
+        assert!(
+            outcomes
+                .into_iter()
+                .any(|outcome| outcome == LookupOutcome::Updated)
+        );
         assert_eq!(state_of(&world, 1).freshness.counts.favourites, Some(9));
     });
 }
