@@ -38,8 +38,6 @@ pub(crate) enum Mutant {
     RefusesDisorder,
     /// Posts are compared by the text of their JSON.
     ComparesTexts,
-    /// The session does not notice that its clock is set.
-    ClockStepsUnnoticed,
 }
 
 impl Mutant {
@@ -240,21 +238,6 @@ fn texts_compared_as_they_are_written_are_caught() {
         ..Drawn::quirky(seed, &[Quirk::EscapesDiffer])
     };
     assert_caught(Mutant::ComparesTexts, drawn, is_caught);
-}
-
-#[test]
-fn clock_steps_that_are_not_noticed_are_caught() {
-    let is_caught = |violation: &Violation| {
-        matches!(
-            violation,
-            Violation::Stalled(_)
-                | Violation::Missing(_)
-                | Violation::Unaccounted(_)
-                | Violation::Content(_)
-        )
-    };
-    let drawn = |seed| Drawn::of(seed).with_clock_steps();
-    assert_caught(Mutant::ClockStepsUnnoticed, drawn, is_caught);
 }
 
 /// Some of the first runs end with the violation that is expected of a mutant.
