@@ -1,7 +1,7 @@
 //! The form of a post: every key that Mastodon's clients need, nothing that concerns the reader
 //! whose token mirrors it.
 
-use driftline_core::post::{Author, Post};
+use driftline_core::post::{Author, Post, References};
 use driftline_core::upstream_id::UpstreamId;
 use serde_json::{Value, json};
 
@@ -106,7 +106,15 @@ async fn nothing_tells_what_the_mirroring_account_did() {
     boosting["reblog"]["id"] = json!("1");
     let world = World::new().await;
     let mut feed = world.feed("home").await;
-    feed.poll_posts(vec![post_of(2, &boosting)]).await;
+    let references = References {
+        posts: vec![UpstreamId::from("1")],
+        accounts: vec![UpstreamId::from("9")],
+    };
+    let post = Post {
+        references,
+        ..post_of(2, &boosting)
+    };
+    feed.poll_posts(vec![post]).await;
     let page = world.page("/api/v1/timelines/public").await;
     let boosted = &page[0]["reblog"];
     assert!(boosted.is_object());
