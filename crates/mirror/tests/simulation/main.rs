@@ -44,7 +44,7 @@ fn the_copy_equals_the_truth_whatever_is_asked_and_fails() {
 #[test]
 fn the_copy_equals_the_truth_while_the_clock_is_set() {
     seeds::run(40, |seed| {
-        run(Simulation::new(Drawn::of(seed).with_clock_steps()))
+        run(Simulation::new(Drawn::of(seed).with_clock_steps()));
     });
 }
 
