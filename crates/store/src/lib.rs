@@ -59,7 +59,7 @@ pub use posts::{
     instance_info, instance_removal, reference,
     rehash::HashStored,
     timeline,
-    visible::{is_visible, visible},
+    timeline::visible::{is_visible, visible},
 };
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;

@@ -29,7 +29,7 @@ use crate::{
         instance::{self, Instance},
         post,
         rehash::HashStored,
-        visible::visible,
+        timeline::visible::visible,
     },
     viewer::{Owner, Viewer},
 };

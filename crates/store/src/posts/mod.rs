@@ -15,4 +15,3 @@ pub(crate) mod post_removal;
 pub mod reference;
 pub(crate) mod rehash;
 pub mod timeline;
-pub mod visible;
