@@ -1,7 +1,10 @@
 //! What replies name that their instance does not show to a viewer, found through the replies' copies: another
 //! instance that has a copy of a reply may have the post that it replies to.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 use driftline_core::object_uri::UriEvidence;
 use driftline_db::{Column, Tx};
@@ -56,21 +59,20 @@ pub(super) fn through_copies(
         }
     }
     asked.sort_unstable_by_key(|(.., quality)| Reverse(*quality));
-    let answered = tx.query_each(
-        "select r.upstream_id, r.instance_id, a.post_id from upstream_post r
-         join upstream_post a on a.upstream_id = r.reply_to_id and a.instance_id = r.instance_id
-         where r.upstream_id = {row 1} and r.instance_id = {row 2} and a.post_id > 0",
-        &[],
-        &[
-            Column::text(asked.iter().map(|(_, (_, id), _)| *id)),
-            Column::i64(asked.iter().map(|(_, (instance, _), _)| *instance)),
-        ],
-        |row| {
-            let at = (row.i64("instance_id")?, row.text("upstream_id")?);
-            Ok((at, row.i64("post_id")?))
-        },
-    )?;
-    let answered: HashMap<(i64, String), i64> = answered.into_iter().collect();
+    let mut answered: HashMap<(i64, String), i64> = HashMap::new();
+    let at_instances: HashSet<i64> = asked.iter().map(|(_, (at, _), _)| *at).collect();
+    for at in at_instances {
+        let here = asked.iter().filter(|(_, (instance, _), _)| *instance == at);
+        let found = tx.query_each(
+            "select r.upstream_id, a.post_id from upstream_post r
+             join upstream_post a on a.upstream_id = r.reply_to_id and a.instance_id = $1
+             where r.upstream_id = {row 1} and r.instance_id = $1 and a.post_id > 0",
+            &[&at],
+            &[Column::text(here.map(|(_, (_, id), _)| *id))],
+            |row| Ok((row.text("upstream_id")?, row.i64("post_id")?)),
+        )?;
+        answered.extend(found.into_iter().map(|(id, post)| ((at, id), post)));
+    }
     let ids: Vec<i64> = answered.values().copied().collect();
     let instance_ids: Vec<i64> = answered.keys().map(|(instance, _)| *instance).collect();
     let mut posts = stored::by_ids(tx, &ids, Some(&instance_ids))?;
