@@ -1,7 +1,5 @@
 //! The order in which an answer lists its posts, compared with the order of their IDs.
 
-use std::collections::HashSet;
-
 use super::scheme::IdScheme;
 use crate::upstream_id::Key;
 
@@ -20,7 +18,10 @@ pub(super) struct PageOrder {
 impl PageOrder {
     /// The order of different keys, as the answer lists them.
     pub(super) fn of(keys: &[Key], scheme: &IdScheme) -> Self {
-        let exact = Self::exact(keys);
+        let exact = Self {
+            placed: non_increasing(keys),
+            precision_ms: 0,
+        };
         let least_ms = scheme.precision_ms();
         if least_ms == 0 && exact.strays() == 0 {
             return exact;
@@ -44,14 +45,6 @@ impl PageOrder {
         }
     }
 
-    /// The order of different keys by their IDs alone.
-    pub(super) fn exact(keys: &[Key]) -> Self {
-        Self {
-            placed: non_increasing(keys),
-            precision_ms: 0,
-        }
-    }
-
     /// How many posts are out of place.
     pub(super) fn strays(&self) -> usize {
         self.placed.iter().filter(|placed| !**placed).count()
@@ -61,14 +54,6 @@ impl PageOrder {
     pub(super) fn is_kept(&self) -> bool {
         self.strays() <= (self.placed.len() / 4).max(1)
     }
-}
-
-/// Whether an answer of these keys lists some of its posts again at its end: with GoToSocial's boosts that
-/// its first part hides, which follow older posts there, whatever the order is.
-pub(super) fn is_listed_twice(keys: &[Key]) -> bool {
-    let rises = keys.windows(2).filter(|pair| pair[0] < pair[1]).count();
-    let different: HashSet<&Key> = keys.iter().collect();
-    rises == 1 && different.len() < keys.len()
 }
 
 fn windows(times: &[i64], precision_ms: i64) -> Vec<i64> {
@@ -143,20 +128,6 @@ mod tests {
             assert_eq!(order.precision_ms, precision_ms, "{times_ms:?}");
             assert!(order.is_kept(), "{times_ms:?}");
         }
-    }
-
-    #[test]
-    fn posts_that_stand_again_at_the_end_are_told_from_another_order() {
-        let key = |ms: i64| SCHEME.floor(1_700_000_000_000 + ms).expect("an ID");
-        let is_twice = |times_ms: &[i64]| {
-            let keys: Vec<Key> = times_ms.iter().map(|ms| key(*ms)).collect();
-            is_listed_twice(&keys)
-        };
-        assert!(is_twice(&[700, 500, 300, 800, 700, 600, 500, 300]));
-        assert!(is_twice(&[700, 500, 300, 700]));
-        assert!(!is_twice(&[700, 500, 300]));
-        assert!(!is_twice(&[700, 500, 800, 300]), "seconds in any order");
-        assert!(!is_twice(&[700, 500, 800, 300, 400, 800]));
     }
 
     #[test]

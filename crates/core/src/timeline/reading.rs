@@ -5,7 +5,7 @@ use std::{collections::HashSet, fmt};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    page_order::{PageOrder, is_listed_twice},
+    page_order::PageOrder,
     request::Request,
     scheme::{IdScheme, detect_layout, detect_order},
     server_time::{answered_by_ms, read_at_ms, retrieved_at_ms},
@@ -108,39 +108,29 @@ impl Reading {
         let Some(scheme) = known.or_else(|| find_scheme(page, settings)) else {
             return Self::of_keys(Vec::new(), &[], None, &page.headers);
         };
-        let is_twice = |keys: &[Key]| scheme.precision_ms() == 0 && is_listed_twice(keys);
         let mut passed = keys_of(&page.passed, &scheme);
-        let is_passed_twice = is_twice(&passed);
         drop_repeats(&mut passed, Clone::clone);
         let mut listed = take_listed(page, &scheme);
+        drop_repeats(&mut listed, |(key, _)| key.clone());
         let keys =
             |listed: &[(Key, Listed)]| listed.iter().map(|of| of.0.clone()).collect::<Vec<_>>();
-        let is_twice = is_twice(&keys(&listed));
-        drop_repeats(&mut listed, |(key, _)| key.clone());
         let is_reversed = is_rising(&keys(&listed), &passed);
         if is_reversed {
             listed.reverse();
             passed.reverse();
         }
         let keys = keys(&listed);
-        let order_of = |keys: &[Key], is_twice| match is_twice {
-            true => PageOrder::exact(keys),
-            false => PageOrder::of(keys, &scheme),
-        };
-        let order = order_of(&keys, is_twice);
-        let passed_order = order_of(&passed, is_passed_twice);
-        let is_unordered = !is_twice && is_unordered(&listed, &scheme);
-        let is_kept = is_twice || order.is_kept();
-        let is_kept = is_kept && (is_passed_twice || passed_order.is_kept());
-        if !is_kept || is_unordered {
+        let order = PageOrder::of(&keys, &scheme);
+        let passed_order = PageOrder::of(&passed, &scheme);
+        let is_unordered = is_unordered(&listed, &scheme);
+        if !order.is_kept() || !passed_order.is_kept() || is_unordered {
             page.listed = listed.into_iter().map(|(_, item)| item).collect();
             return Self {
                 is_unordered,
                 ..Self::disordered(keys, passed.len(), scheme, page)
             };
         }
-        let shows_coarse = |keys: &[Key], is_twice: bool| !is_twice && is_coarse(keys, &scheme);
-        let is_coarse = shows_coarse(&keys, is_twice) || shows_coarse(&passed, is_passed_twice);
+        let is_coarse = is_coarse(&keys, &scheme) || is_coarse(&passed, &scheme);
         let precision_ms = order.precision_ms.max(passed_order.precision_ms);
         let is_odd = precision_ms > scheme.precision_ms() && !is_coarse;
         let odd_top = keys.first().filter(|_| is_odd);
