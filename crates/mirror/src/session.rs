@@ -51,7 +51,7 @@ pub struct Session {
     timeline: Timeline,
     source: Source,
     fence: Option<i64>,
-    /// What it decides; this shell carries it out.
+    /// Decides the next action; this shell carries it out.
     session: timeline::Session,
     stream_state: StreamState,
     connection: watch::Receiver<StreamView>,

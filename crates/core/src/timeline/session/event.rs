@@ -1,4 +1,4 @@
-//! What a session asks of its shell, and what it hears from it.
+//! The actions that a session asks of its shell, and the events that answer them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,12 +10,12 @@ use crate::{
     upstream_id::UpstreamId,
 };
 
-/// What a session has to know at the beginning of a step.
+/// The inputs of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepContext {
     /// The clocks.
     pub clock: ClockReading,
-    /// What the quota of the source's credential leaves for pages.
+    /// The quota that the source's credential has left for pages.
     pub quota: QuotaView,
     /// The stream next to the polls.
     pub stream: StreamView,
@@ -34,7 +34,7 @@ pub struct StreamView {
     pub openings: u64,
 }
 
-/// What the shell has to do next. The result of each is the [`Event`] that is named.
+/// The next task of the shell. Each names the [`Event`] that answers it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Take a request of this kind from the quota: [`Event::Reserved`] or [`Event::Refused`].
@@ -97,13 +97,13 @@ pub struct LookUpCommit {
     pub id: UpstreamId,
     /// The answer.
     pub look_up: LookUp,
-    /// What [`LookUp::Gone`] proves.
+    /// The proof behind [`LookUp::Gone`].
     pub proof: GoneProof,
     /// The answer's headers.
     pub headers: AnswerHeaders,
 }
 
-/// What the answer that a post does not exist proves.
+/// How much a 404 for a post proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoneProof {
     /// Nothing: it is not known that look-ups with this credential find live posts of its kind.
@@ -143,7 +143,7 @@ pub enum Event {
     PageCommitted(Box<PageCommitted>),
     /// The answer to a look-up, or why there is none.
     LookedUp(Result<(LookUp, AnswerHeaders), Failure>),
-    /// What the absence of a post proves; a failure if it could not be found out.
+    /// How much the 404 proves; the failure if a control look-up failed.
     Proof(Result<GoneProof, Failure>),
     /// The answer to a look-up is stored.
     LookUpCommitted {
@@ -156,7 +156,7 @@ pub enum Event {
     Saved,
 }
 
-/// What became of a committed page.
+/// The result of committing a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageCommitted {
     /// The machine after it, as it is stored.

@@ -51,7 +51,7 @@ pub struct Session {
     pending: Pending,
 }
 
-/// What the session waits for.
+/// The event that the session waits for, with its context.
 #[derive(Debug, Clone, Default)]
 enum Pending {
     #[default]
@@ -422,7 +422,7 @@ impl Session {
 }
 
 impl LookUpCommit {
-    /// What the look-up says where the store knows nothing else of the post.
+    /// The outcome by the answer alone, for a store that knows nothing else about the post.
     pub fn outcome(&self) -> LookUpOutcome {
         match (&self.look_up, self.proof) {
             (LookUp::Found(_), _) => LookUpOutcome::Found,
