@@ -34,9 +34,7 @@ create table local_clock (
     last_source_id {i64} not null,
     last_credential_id {i64} not null,
     last_lookup_id {i64} not null,
-    last_library_id {i64} not null,
-    -- The lowest ID that the public timeline ever showed: history is put below it.
-    lowest_listed_id {i64}
+    last_library_id {i64} not null
 ) {strict} {fillfactor 10};
 insert into local_clock (one, last_id, last_instance_id, last_source_id, last_credential_id, last_lookup_id,
     last_library_id)
@@ -67,8 +65,6 @@ create table reservation (
     first_id {i64},
     last_id {i64},
     is_history {bool} not null,
-    -- Of history: the highest ID that the public timeline is to show.
-    listed_id {i64},
     until_ms {i64} not null
 ) {strict};
 
@@ -170,8 +166,6 @@ create table source (
     refreshing {bool} not null default true,
     readable {bool} not null,
     created_at_ms {i64} not null,
-    -- The lowest ID that was ever shown of it: its history is put below.
-    lowest_id {i64},
     -- The state of `core::timeline::Machine`, JSON.
     machine text not null,
     lease_holder text,
@@ -254,6 +248,8 @@ create table post (
     -- Whether the public timeline lists it, and at which ID if not at its own.
     listed {bool} not null,
     public_id {i64},
+    -- Whether it has that ID as history, of which no reader was told.
+    from_history {bool} not null default false,
     -- How often it was there again after its deletion. An entry with another count stands where readers saw
     -- the post go, so it is not shown there.
     returns {i64} not null default 0,
@@ -355,11 +351,8 @@ create table entry (
     -- The post's author, by `account.acct_id`.
     account_id {i64},
     position text {collate_c} not null,
-    -- Where timelines of several sources list it, if not at its ID: history, below all that any of them has
-    -- shown.
-    place_id {i64},
-    -- Of history, the last ID of when it came. Entries came in the order of these IDs, or else of their own;
-    -- what came with one of them, from high places to low ones.
+    -- Of history, an ID of when it came: its own is of its post's time. Entries came in the order of these IDs,
+    -- or else of their own.
     arrival_id {i64},
     arrived_at_ms {i64} not null,
     first_usn {i64} not null,
@@ -391,10 +384,9 @@ create table entry (
 create index entry_arrival on entry (source_id, first_usn);
 create index entry_changes on entry (source_id, change_usn) where change_usn is not null;
 create index entry_of_post on entry (post_id, source_id) where id <> post_id;
-create index entry_place on entry (source_id, coalesce(place_id, id));
-create index entry_author on entry (account_id, coalesce(place_id, id));
+create index entry_author on entry (account_id, id);
 -- The entries of all sources in the order of their places, in which those of many authors are found.
-create index entry_by_place on entry (coalesce(place_id, id));
+create index entry_by_id on entry (id);
 
 -- IDs that were given and do not lead to a post's own row.
 create table entry_alias (

@@ -50,26 +50,7 @@ pub(crate) fn take_later(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(
     tx.execute_later(&take, &[&first(now_ms), &(count as i64)])
 }
 
-/// No ID that the public timeline ever showed is below this one; `None` if it never showed any. The
-/// clock must be held.
-pub(crate) fn lowest_listed(tx: &mut Tx<'_>) -> Result<Option<i64>, DbError> {
-    tx.query_one(
-        "select lowest_listed_id from local_clock where one = 1",
-        &[],
-        |row| row.opt_i64("lowest_listed_id"),
-    )
-}
-
-/// Records that the public timeline shows `id`, far below what it showed. The clock must be held.
-pub(crate) fn lists_below(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
-    tx.execute_later(
-        "update local_clock set lowest_listed_id = {least}(coalesce(lowest_listed_id, $1), $1)
-         where one = 1",
-        &[&id],
-    )
-}
-
-/// The last ID that was given. The clock must be held.
+/// The last ID that was given.
 pub(crate) fn last_given(tx: &mut Tx<'_>) -> Result<i64, DbError> {
     let last = last(tx);
     let given = format!("select {last} as last_id from local_clock where one = 1");
@@ -109,12 +90,7 @@ pub(crate) fn take_numbers(
 
 fn take_sql(tx: &Tx<'_>) -> String {
     let last = last(tx);
-    format!(
-        "update local_clock set {last} = {{greatest}}($1, {last} + 1) + $2 - 1,
-             lowest_listed_id = coalesce(lowest_listed_id,
-                 case when $2 > 0 then {{greatest}}($1, {last} + 1) end)
-         where one = 1"
-    )
+    format!("update local_clock set {last} = {{greatest}}($1, {last} + 1) + $2 - 1 where one = 1")
 }
 
 /// The column of the last ID. A distributed store has it under another name, so that no process that

@@ -84,11 +84,6 @@ impl TakenIds {
         }
     }
 
-    /// The ID, where it is known before the commit.
-    pub(crate) fn known(&self, id: i64) -> Option<i64> {
-        Some(self.place(id)).filter(|id| *id > 0)
-    }
-
     fn place(&self, id: i64) -> i64 {
         let is_look_up = (ABOVE..=0).contains(&id);
         debug_assert!(!is_look_up || !self.is_counted, "no ID: {id}");

@@ -10,8 +10,8 @@
 //! reservation needs a fence, and none that a dead process left behind stays for long:
 //! [`end_expired`]. The argument is in `docs/distribution.md`, its model in `tests/order_model`.
 //!
-//! Of imported history only one reservation is open at a time, so that it becomes visible in the order
-//! in which it was placed.
+//! Of history only one reservation is open at a time: its IDs are looked for among those that are visible,
+//! so that two writes at once might take the same one.
 
 use std::{ops::RangeInclusive, thread, time::Duration};
 
@@ -28,18 +28,13 @@ use crate::{
 /// What a reader of several instances may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
-    /// Only IDs from here on.
-    pub(crate) from: i64,
     /// Only IDs below this one.
     pub(crate) below: i64,
 }
 
 impl Bound {
     /// Where one server has all rows: everything that is visible.
-    pub(crate) const NONE: Bound = Bound {
-        from: i64::MIN,
-        below: i64::MAX,
-    };
+    pub(crate) const NONE: Bound = Bound { below: i64::MAX };
 
     /// To be read before what it bounds, in one transaction.
     pub(crate) fn read(tx: &mut Tx<'_>) -> Result<Bound, DbError> {
@@ -49,15 +44,12 @@ impl Bound {
         let last = local_ids::last(tx);
         tx.query_one(
             &format!(
-                "select coalesce((select min(first_id) from reservation), {last} + 1) as below,
-                     coalesce((select max(listed_id) + 1 from reservation), lowest_listed_id, $1)
-                         as start
+                "select coalesce((select min(first_id) from reservation), {last} + 1) as below
                  from local_clock where one = 1"
             ),
-            &[&i64::MIN],
+            &[],
             |row| {
                 Ok(Bound {
-                    from: row.i64("start")?,
                     below: row.i64("below")?,
                 })
             },
@@ -94,19 +86,9 @@ pub(crate) fn take(
             first,
             last: first + count as i64 - 1,
         };
-        add(tx, (write_id, instance_id), Some(taken), None)?;
+        add(tx, (write_id, instance_id), Some(taken), false)?;
         Ok(first)
     })
-}
-
-/// What [`place_history`] has taken.
-pub(crate) struct Placed<T> {
-    /// What its caller wants to know.
-    pub(crate) value: T,
-    /// IDs of now among what was taken, where there was no room below.
-    pub(crate) of_now: Option<Taken>,
-    /// The highest ID that the public timeline is to show.
-    pub(crate) listed_id: Option<i64>,
 }
 
 /// Takes IDs of history by `place`, which runs while the clock is held. The instance must be held. On a
@@ -115,11 +97,11 @@ pub(crate) fn place_history<T>(
     tx: &mut Tx<'_>,
     instance_id: i64,
     now_ms: i64,
-    mut place: impl FnMut(&mut Tx<'_>) -> Result<Placed<T>, DbError>,
+    mut place: impl FnMut(&mut Tx<'_>) -> Result<T, DbError>,
 ) -> Result<T, DbError> {
     if !tx.is_distributed() {
         local_ids::take_later(tx, now_ms, 0)?;
-        return Ok(place(tx)?.value);
+        return place(tx);
     }
     let write_id = tx.number();
     let earlier = hold(tx, instance_id)?;
@@ -139,12 +121,11 @@ pub(crate) fn place_history<T>(
                 _ => return Ok(None),
             }
             let placed = place(tx)?;
-            let history = Some(placed.listed_id);
-            add(tx, (write_id, instance_id), placed.of_now, history)?;
-            Ok(Some(placed.value))
+            add(tx, (write_id, instance_id), None, true)?;
+            Ok(Some(placed))
         })?;
-        if let Some(value) = placed {
-            return Ok(value);
+        if let Some(placed) = placed {
+            return Ok(placed);
         }
         tx.apart(end_expired_of_all)?;
         thread::sleep(TURN);
@@ -243,32 +224,30 @@ fn is_open(tx: &mut Tx<'_>, write_id: i64) -> Result<bool, DbError> {
     Ok(open.is_some())
 }
 
-/// Adds to a write's reservation; `history` with what is to be listed of it, if anything is known of that.
+/// Adds to a write's reservation.
 fn add(
     tx: &mut Tx<'_>,
     (write_id, instance_id): (i64, i64),
     of_now: Option<Taken>,
-    history: Option<Option<i64>>,
+    is_history: bool,
 ) -> Result<(), DbError> {
     let now = now_sql(tx.dialect());
     tx.execute_later(
         &format!(
             "insert into reservation
-                 (write_id, instance_id, first_id, last_id, is_history, listed_id, until_ms)
-             values ($1, $2, $3, $4, $5, $6, {now} + $7)
+                 (write_id, instance_id, first_id, last_id, is_history, until_ms)
+             values ($1, $2, $3, $4, $5, {now} + $6)
              on conflict (write_id) do update set
                  first_id = coalesce(reservation.first_id, excluded.first_id),
                  last_id = coalesce(excluded.last_id, reservation.last_id),
-                 is_history = reservation.is_history or excluded.is_history,
-                 listed_id = coalesce(reservation.listed_id, excluded.listed_id)"
+                 is_history = reservation.is_history or excluded.is_history"
         ),
         &[
             &write_id,
             &instance_id,
             &of_now.map(|taken| taken.first),
             &of_now.map(|taken| taken.last),
-            &history.is_some(),
-            &history.flatten(),
+            &is_history,
             &LEASE_MS,
         ],
     )

@@ -97,6 +97,13 @@ pub struct ReadableSource {
     pub is_of_threads: bool,
 }
 
+impl ReadableSource {
+    /// Whether timelines are made of it and the world may not read it.
+    pub(crate) fn is_hidden(&self) -> bool {
+        !self.is_public && !self.is_of_threads
+    }
+}
+
 impl ReadableSources {
     /// Reads them: of a viewer without an account all that are for the world.
     pub fn load(tx: &mut Tx<'_>, viewer: Viewer) -> Result<ReadableSources, DbError> {
@@ -149,6 +156,13 @@ impl ReadableSources {
     pub(crate) fn instances(&self) -> HashSet<i64> {
         let instances = self.0.values().map(|source| source.key.instance_id());
         instances.collect()
+    }
+
+    /// Those of which timelines are made and that the world may not read, by their IDs.
+    pub(crate) fn hidden(&self) -> Vec<ReadableSource> {
+        let mut all = self.all();
+        all.retain(ReadableSource::is_hidden);
+        all
     }
 
     /// Those of which timelines are made, by their IDs.

@@ -108,10 +108,10 @@ thread_local! {
 const FOLLOWED: &str = "select other_id from relation
      where account_id = (select id from local_account where name_key = $1)
          and outgoing = 'following'";
-const ENTRIES: &str = "select coalesce(place_id, id), post_id from entry
-     where account_id = $1 and not gone and coalesce(place_id, id) < $2
-         and coalesce(place_id, id) >= $3
-     order by coalesce(place_id, id) desc limit $4";
+const ENTRIES: &str = "select id, post_id from entry
+     where account_id = $1 and not gone and id < $2
+         and id >= $3
+     order by id desc limit $4";
 
 /// Beyond the nearest places of 20 authors there is nothing of the page.
 fn last_of(nearest: &[(i64, i64)]) -> i64 {
@@ -127,9 +127,9 @@ fn rows(connection: &Connection, reader: Reader, below: i64) -> rusqlite::Result
     let mut nearest = connection.prepare_cached(
         "select place, author from (
              select author.value as author, (
-                 select coalesce(place_id, id) from entry
-                 where account_id = author.value and not gone and coalesce(place_id, id) < ?2
-                 order by coalesce(place_id, id) desc limit 1
+                 select id from entry
+                 where account_id = author.value and not gone and id < ?2
+                 order by id desc limit 1
              ) as place
              from rarray(?1) author limit -1
          ) where place is not null",
@@ -176,9 +176,9 @@ impl Session {
         tokio::spawn(connection);
         let nearest = "select found.* from unnest($1::bigint[]) as of(author)
              cross join lateral (
-                 select coalesce(place_id, id), account_id from entry
-                 where account_id = of.author and not gone and coalesce(place_id, id) < $2
-                 order by coalesce(place_id, id) desc limit 1
+                 select id, account_id from entry
+                 where account_id = of.author and not gone and id < $2
+                 order by id desc limit 1
              ) as found";
         Ok(Self {
             followed: client.prepare(FOLLOWED).await?,

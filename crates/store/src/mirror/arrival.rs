@@ -2,7 +2,7 @@
 
 use driftline_db::Tx;
 
-use crate::{error::StoreError, id_types::SourceKey, local_ids};
+use crate::{error::StoreError, id_types::SourceKey};
 
 /// When a post was written, and when it was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub fn recent(
     let mut asked = Vec::with_capacity(sources.len());
     for source in sources {
         asked.push(tx.query_later(
-            "select e.id, e.arrived_at_ms, p.created_at_ms from (
-                 select id, post_id, arrived_at_ms from entry
+            "select e.arrival_id, e.arrived_at_ms, p.created_at_ms from (
+                 select arrival_id, post_id, arrived_at_ms from entry
                  where source_id = $1 and instance_id = $2 order by first_usn desc limit $3
              ) as e join post p on p.id = e.post_id and p.instance_id = $2",
             &[&source.id(), &source.instance_id(), &limit],
             |row| {
                 let arrived_at_ms = row.i64("arrived_at_ms")?;
-                let is_history = row.i64("id")? < local_ids::floor(arrived_at_ms);
+                let is_history = row.opt_i64("arrival_id")?.is_some();
                 let created_at_ms = row.opt_i64("created_at_ms")?;
                 let arrival = created_at_ms.map(|created_at_ms| Arrival {
                     created_at_ms,

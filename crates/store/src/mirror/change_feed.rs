@@ -14,7 +14,7 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     id_types::{SourceKey, from_sql},
-    library, local_ids,
+    library,
     posts::export::{self, ExportEntry, ExportRow},
     viewer::{Owner, Viewer},
 };
@@ -26,7 +26,7 @@ pub struct Change {
     pub usn: i64,
     /// What happened.
     pub kind: ChangeKind,
-    /// Whether the entry is history: it was older than what the source had shown when it was stored.
+    /// Whether the entry is history: its post was there before the source was added, or was requested.
     pub is_history: bool,
     /// The entry with its post as they are now.
     pub row: ExportRow,
@@ -133,7 +133,7 @@ pub fn after(
         .map(|((usn, kind, entry), row)| Change {
             usn,
             kind,
-            is_history: entry.id < local_ids::floor(entry.arrived_at_ms),
+            is_history: entry.is_history,
             row,
         });
     Ok(ChangePage {

@@ -283,9 +283,7 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) streamed: bool,
     /// The ID of its post's author; `None` if the upstream left the author out.
     pub(crate) author_id: Option<i64>,
-    /// Where timelines of several sources list it, if not at its ID.
-    pub(crate) place_id: Option<i64>,
-    /// Of history: the last ID of when it came, which is above its own.
+    /// Of history: when it came, in the order of IDs, since its own is of its post's time.
     pub(crate) arrival_id: Option<i64>,
 }
 
@@ -300,7 +298,7 @@ pub(crate) fn insert(
     let states = || new.iter().map(|new| &new.state);
     tx.execute_many_later(
         "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-             content_hash, gone, visibility, streamed, returns, account_id, place_id, arrival_id) {rows}",
+             content_hash, gone, visibility, streamed, returns, account_id, arrival_id) {rows}",
         &[],
         &[
             Column::i64(new.iter().map(|_| source.id())),
@@ -317,15 +315,9 @@ pub(crate) fn insert(
             Column::bool(new.iter().map(|d| d.streamed)),
             Column::i64(states().map(|state| state.returns)),
             Column::i64(new.iter().map(|new| new.author_id)),
-            ids.column(new.iter().map(|new| new.place_id)),
             Column::i64(new.iter().map(|new| new.arrival_id)),
         ],
     )?;
-    let placed = new
-        .iter()
-        .filter_map(|new| Some((new.place_id?, Some(new.state.post_id))));
-    let placed: Vec<_> = placed.collect();
-    alias::add(tx, (source.instance_id(), Some(source.id())), &placed, ids)?;
     add_aliases(tx, source, new.iter().map(|new| &new.state), ids)
 }
 
@@ -411,7 +403,7 @@ pub(crate) fn change(
     )?;
     tx.execute_many_later(
         "update entry set id = r.new_id, usn = r.usn, change_usn = r.usn, content_hash = r.content_hash,
-             gone = r.gone, visibility = r.visibility, place_id = null, arrival_id = null, returns = r.returns,
+             gone = r.gone, visibility = r.visibility, arrival_id = null, returns = r.returns,
              left_at_ms = null, left_before_ms = null, absent_at_ms = null
          from {rows as r(id, new_id, usn, content_hash, gone, visibility, returns)}
          where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",

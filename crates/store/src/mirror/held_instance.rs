@@ -14,7 +14,7 @@ use crate::{
     error::StoreError,
     new_ids::NewIds,
     posts::{account, instance, post},
-    reservation::{self, Placed},
+    reservation,
     text::without_nul,
 };
 
@@ -27,6 +27,8 @@ pub(crate) fn named_by(post: &Post) -> (&[UpstreamId], &[UpstreamId]) {
 pub(crate) struct HeldInstance {
     /// An ID for each observation without an entry, in their order.
     pub(crate) entry_ids: Vec<i64>,
+    /// When history came, if any did: see [`backdate::PastIds`].
+    pub(crate) arrival_id: Option<i64>,
     /// The first of as many IDs as the observations name posts, below the entries' of now: a post
     /// that is named was there before.
     pub(crate) first_reference_id: i64,
@@ -71,24 +73,25 @@ pub(crate) fn hold_instance(
     let accounts = account::Known::load_later(tx, source.instance_id, accounts)?;
     let stored = post::read_stored(tx, stored)?;
     let accounts = account::Known::read(tx, accounts)?;
-    let times_ms = new().filter(|s| s.is_history).map(|s| {
-        let created_at_ms = s.post.created_at_ms.or(s.position_ms);
-        created_at_ms.unwrap_or(context.now_ms)
-    });
-    let ideal = backdate::ideal_ids(times_ms.rev(), context.now_ms);
     let now_ms = context.now_ms;
-    let history = match ideal.is_empty() {
-        true => Vec::new(),
-        false => reservation::place_history(tx, source.instance_id, now_ms, |tx| {
-            let (value, of_now) = backdate::take_below(tx, source.lowest_id, &ideal, &[], now_ms)?;
-            Ok(Placed {
-                value,
-                of_now,
-                listed_id: None,
-            })
-        })?,
+    // A post without a time stands by the one above it.
+    let mut last_ms = now_ms;
+    let times_ms = new().rev().filter(|s| s.is_history).map(|s| {
+        last_ms = s.position_ms.or(s.post.created_at_ms).unwrap_or(last_ms);
+        last_ms
+    });
+    let times_ms: Vec<i64> = times_ms.collect();
+    let past = match times_ms.is_empty() {
+        true => None,
+        false => Some(reservation::place_history(
+            tx,
+            source.instance_id,
+            now_ms,
+            |tx| backdate::take(tx, &times_ms, now_ms),
+        )?),
     };
-    let mut history = history.into_iter().rev();
+    let arrival_id = past.as_ref().map(|past| past.arrival_id);
+    let mut history = past.into_iter().flat_map(|past| past.ids.into_iter().rev());
     let mut new_ids = NewIds::default();
     let first_reference_id = new_ids.give_run(named.len());
     let entry_ids = new().map(|observation| match observation.is_history {
@@ -97,6 +100,7 @@ pub(crate) fn hold_instance(
     });
     Ok(Some(HeldInstance {
         entry_ids: entry_ids.flatten().collect(),
+        arrival_id,
         first_reference_id,
         new_ids,
         stored,

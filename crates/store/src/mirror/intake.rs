@@ -11,9 +11,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    local_ids,
     mirror::{
-        backdate,
         commit_summary::CommitSummary,
         entry::{self, EntryState},
         held_instance::{HeldInstance, hold_instance},
@@ -23,11 +21,10 @@ use crate::{
     posts::{
         account,
         history::{self, EndedBy},
-        post::{self, PostVersion},
+        post::{self, PostVersion, PublishedPost},
         reference::NewReferences,
     },
     refresh::{self, RefreshState},
-    reservation::{self, Placed},
     text::without_nul,
 };
 
@@ -38,8 +35,7 @@ pub(crate) struct PostObservation<'a> {
     pub(crate) position: &'a str,
     /// The time in its position, where there is one, Unix ms.
     pub(crate) position_ms: Option<i64>,
-    /// Whether it is history: a new entry's ID then comes from the time of creation, and is below
-    /// all that the source has shown.
+    /// Whether it is history: a new entry's ID then comes from its own time, and nothing announces it.
     pub(crate) is_history: bool,
     /// The entry that the source has at this position.
     pub(crate) entry: Option<entry::Known>,
@@ -129,6 +125,7 @@ pub(crate) fn take_in_held(
             .collect(),
         references: NewReferences::new(held.stored.references, held.first_reference_id),
         new_ids: held.new_ids,
+        arrival_id: held.arrival_id,
         changes: IntakeChanges::default(),
         new_authors: Vec::new(),
         summary: CommitSummary::default(),
@@ -144,7 +141,6 @@ pub(crate) fn take_in_held(
             Some(entry) => intake.old_entry(observation, entry),
         }
     }
-    intake.list_history(tx)?;
     intake.write(tx, held.accounts)
 }
 
@@ -155,6 +151,8 @@ struct Intake<'s, 'a> {
     posts: HashMap<String, CurrentPost>,
     references: NewReferences,
     new_ids: NewIds,
+    /// Of history: when it came.
+    arrival_id: Option<i64>,
     changes: IntakeChanges<'a>,
     /// The authors of the new entries, in their order.
     new_authors: Vec<&'a Author>,
@@ -165,19 +163,14 @@ struct Intake<'s, 'a> {
 #[derive(Default)]
 struct IntakeChanges<'a> {
     new_posts: Vec<PostVersion<'a>>,
-    /// New entries of history, the oldest first, by their place among the new ones.
-    new_history: Vec<usize>,
     new_freshness: Vec<RefreshState>,
     revived_posts: Vec<i64>,
     /// Posts that other sources have had, and this one has now.
     adopted_posts: Vec<i64>,
     /// Posts that have returned, with their new IDs in the public timeline.
     returned_posts: Vec<(i64, i64)>,
-    /// Posts that no source of the world had, and this one has now, with their IDs in the public
-    /// timeline if it lists them.
-    published_posts: Vec<(i64, Option<i64>)>,
-    /// New posts with an ID in the public timeline that is not their own.
-    relisted_posts: Vec<(i64, i64)>,
+    /// Posts that no source of the world had, or as history alone, and this one has now.
+    published_posts: Vec<PublishedPost>,
     replaced_posts: Vec<PostVersion<'a>>,
     /// Replaced posts whose previous version is kept, as one that an edit ended.
     edited_posts: Vec<i64>,
@@ -210,9 +203,11 @@ impl CurrentPost {
 impl<'a> Intake<'_, 'a> {
     fn new_entry(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         if let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) {
-            let is_published = self.source.is_public() && !known.in_public;
+            // Nobody was told of what came as history.
+            let is_news = known.listed && known.from_history && !observation.is_history;
+            let is_published = self.source.is_public() && (!known.in_public || is_news);
             known.in_public |= is_published;
-            // History has its ID from the time of creation, below what readers have passed.
+            // History has its ID from its own time, which readers may have passed.
             self.refresh(observation, Some(id).filter(|_| !observation.is_history));
             if is_published {
                 self.publish(observation, id);
@@ -226,11 +221,6 @@ impl<'a> Intake<'_, 'a> {
             self.new_post(observation, id);
         }
         self.changes.authors.push(&observation.post.author);
-        if observation.is_history {
-            self.changes
-                .new_history
-                .push(self.changes.new_entries.len());
-        }
         let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return;
         };
@@ -238,17 +228,16 @@ impl<'a> Intake<'_, 'a> {
             state: EntryState::of(known, id, self.source.library.next_usn()),
             position: observation.position,
             streamed: self.context.streamed,
-            // They are known when all is written.
+            // It is known when all is written.
             author_id: None,
-            place_id: None,
-            arrival_id: None,
+            arrival_id: self.arrival_id.filter(|_| observation.is_history),
         });
         self.new_authors.push(&observation.post.author);
         self.summary.new += 1;
     }
 
-    /// Lists a post in the public timeline that only hidden sources had, if it is for everyone: at the ID of
-    /// this entry, since readers have passed the hidden ones.
+    /// Lists a post in the public timeline that only hidden sources had, or history, if it is for everyone: at
+    /// the ID of this entry, since readers may have passed the others.
     fn publish(&mut self, observation: &PostObservation<'_>, id: i64) {
         let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) else {
             return;
@@ -261,7 +250,12 @@ impl<'a> Intake<'_, 'a> {
             .any(|(id, _)| *id == known.id);
         let public_id = Some(id).filter(|_| is_shown && !returned);
         known.listed = is_shown;
-        self.changes.published_posts.push((known.id, public_id));
+        known.from_history = public_id.is_some() && observation.is_history;
+        self.changes.published_posts.push(PublishedPost {
+            id: known.id,
+            public_id,
+            from_history: known.from_history,
+        });
     }
 
     fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::Known) {
@@ -320,6 +314,7 @@ impl<'a> Intake<'_, 'a> {
             post,
             listed,
             in_public,
+            from_history: observation.is_history,
             read_at_ms: self.context.asked_at_ms,
         });
         let created_at_ms = post.created_at_ms.or(observation.position_ms);
@@ -349,6 +344,7 @@ impl<'a> Intake<'_, 'a> {
             visibility: post.visibility,
             listed,
             in_public,
+            from_history: observation.is_history,
             returns: 0,
             kind: post.kind(),
         };
@@ -386,6 +382,7 @@ impl<'a> Intake<'_, 'a> {
             };
             self.changes.returned_posts.push((known.id, public_id));
             known.returns += 1;
+            known.from_history = false;
             is_public && known.in_public
         } else {
             // Readers have passed its ID, so a post that was not listed there stays unlisted.
@@ -405,59 +402,9 @@ impl<'a> Intake<'_, 'a> {
             post,
             listed,
             in_public: known.in_public,
+            from_history: known.from_history,
             read_at_ms: asked_at_ms,
         });
-    }
-
-    /// Gives new history its place below all that any timeline of several sources has shown.
-    fn list_history(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        if self.changes.new_history.is_empty() {
-            return Ok(());
-        }
-        let history = std::mem::take(&mut self.changes.new_history);
-        let entries = &self.changes.new_entries;
-        let ids: Vec<i64> = history
-            .iter()
-            .rev()
-            .map(|at| entries[*at].state.id)
-            .collect();
-        let given = self.changes.new_entries.iter().map(|new| new.state.id);
-        let given: Vec<i64> = given.collect();
-        let (instance_id, now_ms) = (self.source.instance_id, self.context.now_ms);
-        let (public_ids, last_id) = reservation::place_history(tx, instance_id, now_ms, |tx| {
-            let last_id = local_ids::last_given(tx)?;
-            let lowest = local_ids::lowest_listed(tx)?;
-            let (public_ids, of_now) = match lowest {
-                Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
-                    backdate::take_below(tx, Some(lowest), &ids, &given, now_ms)?
-                }
-                _ => (ids.clone(), None),
-            };
-            if let Some(lowest) = public_ids.iter().min() {
-                local_ids::lists_below(tx, *lowest)?;
-            }
-            let is_below = |id: &&i64| of_now.is_none_or(|taken| **id < taken.first);
-            Ok(Placed {
-                listed_id: public_ids.iter().filter(is_below).max().copied(),
-                value: (public_ids, last_id),
-                of_now,
-            })
-        })?;
-        let places = ids.iter().copied().zip(public_ids);
-        let places: HashMap<i64, i64> = places.filter(|(id, place)| id != place).collect();
-        for at in history {
-            self.changes.new_entries[at].arrival_id = Some(last_id);
-        }
-        for entry in &mut self.changes.new_entries {
-            entry.place_id = places.get(&entry.state.id).copied();
-        }
-        let new_posts = self.changes.new_posts.iter();
-        let relisted = new_posts.filter_map(|new| Some((new.id, *places.get(&new.id)?)));
-        self.changes.relisted_posts = relisted.collect();
-        for (_, public_id) in &mut self.changes.published_posts {
-            *public_id = public_id.map(|id| places.get(&id).copied().unwrap_or(id));
-        }
-        Ok(())
     }
 
     fn write(self, tx: &mut Tx<'_>, known: account::Known) -> Result<CommitSummary, StoreError> {
@@ -517,11 +464,8 @@ impl<'a> Intake<'_, 'a> {
         )?;
         references.write(tx, instance_id, &ids)?;
         refresh::insert(tx, instance_id, &changes.new_freshness, &ids)?;
-        post::list_at(tx, instance_id, &changes.returned_posts, true, &ids)?;
-        post::list_at(tx, instance_id, &changes.relisted_posts, false, &ids)?;
+        post::list_at(tx, instance_id, &changes.returned_posts, &ids)?;
         post::publish(tx, instance_id, &changes.published_posts, &ids)?;
-        let new_entries = changes.new_entries.iter().map(|new| new.state.id);
-        source.shows(tx, new_entries, &ids)?;
         entry::insert(tx, source.key, now_ms, &changes.new_entries, &ids)?;
         entry::change(tx, source.key, &changes.changed_entries, &ids)?;
         entry::set_hashes(tx, source.key, &changes.entry_hashes)?;

@@ -4,14 +4,13 @@ use driftline_core::{
     audience::Audience,
     timeline::{Gap, HonouredAbilities, Lateness, Machine},
 };
-use driftline_db::{Column, PendingRows, Tx};
+use driftline_db::{PendingRows, Tx};
 
 use crate::{
     error::StoreError,
     id_types::{InstanceId, SourceKey, sql},
     library::{self, Library, PendingOpening},
     mirror::gap,
-    new_ids::TakenIds,
     text::{from_json, to_json},
 };
 
@@ -95,10 +94,8 @@ pub(crate) struct LockedSource {
     pub(crate) instance_id: i64,
     /// Both.
     pub(crate) key: SourceKey,
-    /// The lowest ID that it ever showed, this transaction's included; `None` if it never had an
-    /// entry. The largest number stands for one that is known at the commit, after which none of
-    /// history may follow in the same transaction.
-    pub(crate) lowest_id: Option<i64>,
+    /// When it was added, Unix ms by the local clock.
+    pub(crate) added_at_ms: i64,
     /// Who may read it besides its owner.
     pub(crate) audience: Audience,
     /// Whether its posts are kept fresh.
@@ -156,7 +153,7 @@ impl LockedSource {
         let opening = PendingOpening::ask(tx)?;
         let row = tx.query_later(
             &format!(
-                "select lowest_id, lease_holder is not null as is_leased, lease_fence, s.audience, s.refreshing,
+                "select s.created_at_ms, lease_holder is not null as is_leased, lease_fence, s.audience, s.refreshing,
                      exists (select 1 from source o where o.instance_id = $2 and o.id <> $1
                          and not o.refreshing) as has_unrefreshed, {}
                  from source s {} where s.id = $1 and s.instance_id = $2",
@@ -169,7 +166,7 @@ impl LockedSource {
                     id: source.id(),
                     instance_id: source.instance_id(),
                     key: source,
-                    lowest_id: row.opt_i64("lowest_id")?,
+                    added_at_ms: row.i64("created_at_ms")?,
                     audience: Audience::named_or_narrowest(row.str("audience")?),
                     refreshing: row.bool("refreshing")?,
                     has_unrefreshed: row.bool("has_unrefreshed")?,
@@ -179,32 +176,6 @@ impl LockedSource {
             },
         )?;
         Ok(PendingSource { row, opening })
-    }
-
-    /// Stores the lowest ID if it is one of these new entries, which may be of `ids`.
-    pub(crate) fn shows(
-        &mut self,
-        tx: &mut Tx<'_>,
-        new: impl Iterator<Item = i64>,
-        ids: &TakenIds,
-    ) -> Result<(), StoreError> {
-        // History has its IDs already, and lies below what is of now.
-        let Some(lowest) = new.min_by_key(|id| (*id < 0, *id)) else {
-            return Ok(());
-        };
-        // What is not known before the commit is above all that is stored.
-        let known = ids.known(lowest).unwrap_or(i64::MAX);
-        if self.lowest_id.is_some_and(|stored| stored <= known) {
-            return Ok(());
-        }
-        self.lowest_id = Some(known);
-        tx.execute_many_later(
-            "update source set lowest_id = r.lowest_id from {rows as r(id, lowest_id)}
-             where source.id = r.id and source.instance_id = $1",
-            &[&self.instance_id],
-            &[Column::i64([self.id]), ids.column([lowest])],
-        )?;
-        Ok(())
     }
 
     /// Stores the machine and the USNs.

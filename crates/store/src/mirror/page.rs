@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use driftline_core::{
-    answer::{Abilities, Page},
+    answer::{Abilities, Listed, Page},
     post::Post,
     refresh::Policy,
     timeline::{AbsenceRange, Machine, Reading, Request, RequestPurpose, Settings, Stored},
@@ -91,7 +91,7 @@ pub fn commit_page(
         .collect::<Result<_, _>>()?;
     let mut source = source.check(tx, commit.fence)?;
     let gaps = tx.rows(gaps)?;
-    let listing = listing(tx, commit, entries)?;
+    let listing = listing(tx, commit, entries, source.added_at_ms)?;
     let absent = departure::absent(tx, source.instance_id, live)?;
     let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let recount = RecountContext {
@@ -238,10 +238,28 @@ impl PendingEntries {
     }
 }
 
+/// The lowest position of a post that was made since the source was added, by the server's clock: what is
+/// listed from there on is no history. Times ahead of the server's say nothing.
+fn live_from<'r>(reading: &'r Reading, page: &Page, added_at_ms: i64) -> Option<&'r Key> {
+    let ahead_ms = page
+        .headers
+        .date_ms
+        .map_or(0, |ms| ms - page.headers.received_at_ms);
+    let since_ms = added_at_ms.min(page.headers.received_at_ms) + ahead_ms;
+    let is_live = |(key, listed): &(&Key, &Listed)| {
+        let of_position = reading.scheme.and_then(|scheme| scheme.time_ms(key));
+        let time_ms = of_position.or(listed.post.created_at_ms);
+        time_ms.is_some_and(|ms| (since_ms..=reading.answered_by_ms).contains(&ms))
+    };
+    let listed = reading.keys.iter().zip(&page.listed).filter(is_live);
+    listed.map(|(key, _)| key).min()
+}
+
 fn listing<'a>(
     tx: &mut Tx<'_>,
     commit: &CommitPage<'a>,
     pending: PendingEntries,
+    added_at_ms: i64,
 ) -> Result<Listing<'a>, StoreError> {
     let CommitPage { reading, page, .. } = *commit;
     let PendingEntries {
@@ -254,7 +272,11 @@ fn listing<'a>(
         None => None,
     };
     let newest = newest.as_deref();
-    let is_below = |key: &Key| newest.is_none_or(|newest| key.as_str() <= newest);
+    let live_from = live_from(reading, page, added_at_ms);
+    let is_below = |key: &Key| {
+        newest.is_none_or(|newest| key.as_str() <= newest)
+            && live_from.is_none_or(|from| key < from)
+    };
     // The page above a range in doubt begins above it.
     let end = match &commit.request.purpose {
         RequestPurpose::Fill { high, .. } => Some(high),

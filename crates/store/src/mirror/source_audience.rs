@@ -13,7 +13,7 @@ use crate::{
         source::set,
         source_removal::{next_posts, without_public_source},
     },
-    posts::{instance, post, timeline::Standing},
+    posts::{instance, post, timeline::came},
 };
 
 /// Lets others read a source, or no more. Its public posts enter the world's public timeline where its own
@@ -48,12 +48,14 @@ pub fn set_audience(
 /// there already.
 fn publish(tx: &mut Tx<'_>, source: SourceKey, (above, last): (i64, i64)) -> Result<(), DbError> {
     let entries = tx.query(
-        "select post_id, coalesce(place_id, id) as place, visibility from entry
+        "select post_id, id, arrival_id, visibility from entry
          where source_id = $1 and instance_id = $2 and id > $3 and id <= $4 and not gone",
         &[&source.id(), &source.instance_id(), &above, &last],
         |row| {
             let is_listed = row.i64("visibility")? == Visibility::Public.narrowness();
-            Ok((row.i64("post_id")?, row.i64("place")?, is_listed))
+            let id = row.i64("id")?;
+            let came = came(id, row.opt_i64("arrival_id")?);
+            Ok((row.i64("post_id")?, came, id, is_listed))
         },
     )?;
     let mut entries = entries;
@@ -61,14 +63,19 @@ fn publish(tx: &mut Tx<'_>, source: SourceKey, (above, last): (i64, i64)) -> Res
     entries.sort_unstable();
     entries.dedup_by_key(|(post_id, ..)| *post_id);
     tx.execute_many_later(
-        "update post set in_public = true, public_id = r.place,
+        "update post set in_public = true, public_id = r.place, from_history = r.from_history,
              listed = r.is_listed and visibility = 'public' and deleted_at_ms is null
-         from {rows as r(id, place, is_listed)}
+         from {rows as r(id, place, from_history, is_listed)}
          where post.id = r.id and post.instance_id = $1 and not post.in_public",
         &[&source.instance_id()],
         &[
             Column::i64(entries.iter().map(|(post_id, ..)| *post_id)),
-            Column::i64(entries.iter().map(|(_, place, _)| *place)),
+            Column::i64(entries.iter().map(|(_, _, id, _)| *id)),
+            Column::bool(
+                entries
+                    .iter()
+                    .map(|(_, (from_history, _), ..)| *from_history),
+            ),
             Column::bool(entries.iter().map(|(.., is_listed)| *is_listed)),
         ],
     )
@@ -84,30 +91,26 @@ fn hide(tx: &mut Tx<'_>, source: SourceKey, post_ids: &[i64]) -> Result<(), DbEr
     let stay = post_ids.iter().copied().filter(|id| !hidden.contains(id));
     let stay = Column::i64(stay);
     let entries = tx.query(
-        "select e.post_id, e.id, coalesce(e.place_id, e.id) as place, e.arrival_id, e.visibility,
-             e.source_id = $2 as is_own
+        "select e.post_id, e.id, e.arrival_id, e.visibility, e.source_id = $2 as is_own
          from entry e join source s on s.id = e.source_id and s.instance_id = e.instance_id
          where e.instance_id = $3 and not e.gone and (s.audience = 'public' or s.id = $2)
              and (e.id {in $1} or e.post_id {in $1} and e.id <> e.post_id)",
         &[&stay, &source.id(), &source.instance_id()],
         |row| {
-            let (id, place) = (row.i64("id")?, row.i64("place")?);
-            let standing = Standing::of(id, place, row.opt_i64("arrival_id")?);
+            let id = row.i64("id")?;
+            let entry = (came(id, row.opt_i64("arrival_id")?), id);
             let is_shown = row.i64("visibility")? == Visibility::Public.narrowness();
-            Ok((row.i64("post_id")?, standing, is_shown, row.bool("is_own")?))
+            Ok((row.i64("post_id")?, entry, is_shown, row.bool("is_own")?))
         },
     )?;
     let mut own = HashSet::new();
-    let mut first: HashMap<i64, Option<Standing>> = HashMap::new();
-    for (post_id, standing, is_shown, is_own) in entries {
+    let mut first: HashMap<i64, Arrival> = HashMap::new();
+    for (post_id, entry, is_shown, is_own) in entries {
         if is_own {
-            own.insert((post_id, standing.place));
-            continue;
-        }
-        let first = first.entry(post_id).or_default();
-        let is_first = first.is_none_or(|first| standing.came < first.came);
-        if is_shown && is_first {
-            *first = Some(standing);
+            own.insert((post_id, entry.1));
+        } else if is_shown {
+            let first = first.entry(post_id).or_insert(entry);
+            *first = entry.min(*first);
         }
     }
     let stood = tx.query(
@@ -116,22 +119,22 @@ fn hide(tx: &mut Tx<'_>, source: SourceKey, post_ids: &[i64]) -> Result<(), DbEr
         &[&stay, &source.instance_id()],
         |row| Ok((row.i64("id")?, row.i64("place")?)),
     )?;
-    let moved: Vec<(i64, Option<i64>)> = stood
-        .into_iter()
-        .filter(|stood| own.contains(stood))
-        .map(|(id, _)| {
-            let other = first.get(&id).copied().flatten();
-            (id, other.map(|standing| standing.place))
-        })
-        .collect();
+    let moved = stood.into_iter().filter(|stood| own.contains(stood));
+    let moved: Vec<_> = moved.map(|(id, _)| (id, first.get(&id))).collect();
+    let from_history = |(_, other): &(i64, Option<&Arrival>)| other.is_some_and(|((is, _), _)| *is);
     tx.execute_many_later(
         "update post set listed = r.public_id is not null,
-             public_id = coalesce(r.public_id, post.public_id)
-         from {rows as r(id, public_id)} where post.id = r.id and post.instance_id = $1",
+             public_id = coalesce(r.public_id, post.public_id), from_history = r.from_history
+         from {rows as r(id, public_id, from_history)}
+         where post.id = r.id and post.instance_id = $1",
         &[&source.instance_id()],
         &[
             Column::i64(moved.iter().map(|(id, _)| *id)),
-            Column::i64(moved.iter().map(|(_, public_id)| *public_id)),
+            Column::i64(moved.iter().map(|(_, other)| other.map(|(_, id)| *id))),
+            Column::bool(moved.iter().map(from_history)),
         ],
     )
 }
+
+/// When an entry came ([`came`]), and its ID.
+type Arrival = ((bool, i64), i64);

@@ -28,7 +28,7 @@ use crate::{
         account,
         instance::{self, Instance},
         post,
-        visible::visible,
+        timeline::visible::visible,
     },
     viewer::{Owner, Viewer},
 };

@@ -13,6 +13,7 @@ use driftline_db::{ToValue, Tx};
 
 pub use super::forget_tracked::{Forgotten, ForgottenCounts, forget, forgettable};
 use super::{
+    backdate,
     entry::{self, EntryState},
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
@@ -20,12 +21,17 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{LocalId, SourceKey, from_sql},
-    new_ids::NewIds,
-    posts::{instance, post, visible::visible},
+    new_ids::TakenIds,
+    posts::{
+        instance,
+        post::{self, PublishedPost},
+        timeline::visible::visible,
+    },
     refresh::{
         self, AnsweredLookup, LookupAnswer, LookupTarget,
         pending_lookup::{self, LookupState},
     },
+    reservation,
     text::without_nul,
     viewer::Viewer,
 };
@@ -113,7 +119,7 @@ fn seen_by_operator(
     Ok(stored)
 }
 
-/// Gives stored posts that have no entry in the source one.
+/// Gives stored posts that have no entry in the source one, at the time of their creation.
 fn adopt(
     tx: &mut Tx<'_>,
     held: &mut LockedSource,
@@ -134,23 +140,31 @@ fn adopt(
         return Ok(());
     }
     missing.sort_by_key(|(_, post)| post.id);
-    let authors = post::authors(tx, held.instance_id, &ids)?;
-    let mut new_ids = NewIds::default();
-    let new: Vec<entry::NewEntry<'_>> = (new_ids.give_run(missing.len())..)
+    let found = post::authors_and_times(tx, held.instance_id, &ids)?;
+    let found = |id: i64| found.get(&id).copied().unwrap_or_default();
+    let times_ms = missing.iter().rev().map(|(_, post)| found(post.id));
+    let times_ms: Vec<i64> = times_ms
+        .map(|found| found.created_at_ms.unwrap_or(now_ms))
+        .collect();
+    let past = reservation::place_history(tx, held.instance_id, now_ms, |tx| {
+        backdate::take(tx, &times_ms, now_ms)
+    })?;
+    let new: Vec<entry::NewEntry<'_>> = past
+        .ids
+        .into_iter()
+        .rev()
         .zip(&missing)
         .map(|(id, (upstream_id, post))| entry::NewEntry {
             state: EntryState::of(post, id, held.library.next_usn()),
             position: upstream_id,
             streamed: false,
-            author_id: authors.get(&post.id).copied(),
-            place_id: None,
-            arrival_id: None,
+            author_id: found(post.id).author_id,
+            arrival_id: Some(past.arrival_id),
         })
         .collect();
-    let ids = new_ids.take(tx, held.instance_id, now_ms)?;
-    post::publish(tx, held.instance_id, &published(held, &new, &missing), &ids)?;
-    held.shows(tx, new.iter().map(|new| new.state.id), &ids)?;
-    entry::insert(tx, held.key, now_ms, &new, &ids)?;
+    let ids = &TakenIds::NONE;
+    post::publish(tx, held.instance_id, &published(held, &new, &missing), ids)?;
+    entry::insert(tx, held.key, now_ms, &new, ids)?;
     Ok(held.library.save(tx)?)
 }
 
@@ -160,18 +174,22 @@ fn published(
     held: &LockedSource,
     new: &[entry::NewEntry<'_>],
     posts: &[(&String, &post::Known)],
-) -> Vec<(i64, Option<i64>)> {
+) -> Vec<PublishedPost> {
     let posts = posts.iter().zip(new);
     let hidden = posts.filter(|((_, post), _)| held.is_public() && !post.in_public);
     let listed = hidden.map(|((_, post), new)| {
         let is_shown = !post.is_gone() && post.visibility == Visibility::Public;
-        (post.id, Some(new.state.id).filter(|_| is_shown))
+        PublishedPost {
+            id: post.id,
+            public_id: Some(new.state.id).filter(|_| is_shown),
+            from_history: is_shown,
+        }
     });
     listed.collect()
 }
 
-/// Stores the posts that pending look-ups of one source found, among these answers, and removes these
-/// look-ups. To be written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
+/// Stores the posts that pending look-ups of one source found, among these answers, each at the time of its
+/// creation, and removes these look-ups. To be written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
 /// have.
 pub fn hydrate(
     tx: &mut Tx<'_>,
@@ -209,7 +227,12 @@ pub fn hydrate(
             .iter()
             .map(|post| {
                 let position = post.id.as_str();
-                PostObservation::new(post, position, None, known.remove(position))
+                let observation =
+                    PostObservation::new(post, position, None, known.remove(position));
+                PostObservation {
+                    is_history: true,
+                    ..observation
+                }
             })
             .filter(PostObservation::may_be_news)
             .collect();

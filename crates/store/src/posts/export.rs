@@ -87,6 +87,7 @@ pub(crate) struct ExportEntry {
     pub(crate) usn: i64,
     pub(crate) change_usn: Option<i64>,
     pub(crate) gone: bool,
+    pub(crate) is_history: bool,
     pub(crate) arrived_at_ms: i64,
     pub(crate) left_at_ms: Option<i64>,
 }
@@ -121,7 +122,7 @@ fn entries_later(
 ) -> Result<PendingRows<'static, ExportEntry>, DbError> {
     tx.query_later(
         &format!(
-            "select id, post_id, first_usn, usn, change_usn, gone, arrived_at_ms, left_at_ms
+            "select id, post_id, first_usn, usn, change_usn, gone, arrival_id, arrived_at_ms, left_at_ms
              from entry where source_id = $1 and instance_id = $4 and {usn} > $2
              order by {usn} limit $3"
         ),
@@ -134,6 +135,7 @@ fn entries_later(
                 usn: row.i64("usn")?,
                 change_usn: row.opt_i64("change_usn")?,
                 gone: row.bool("gone")?,
+                is_history: row.opt_i64("arrival_id")?.is_some(),
                 arrived_at_ms: row.i64("arrived_at_ms")?,
                 left_at_ms: row.opt_i64("left_at_ms")?,
             })

@@ -14,4 +14,3 @@ pub(crate) mod post;
 pub(crate) mod post_removal;
 pub mod reference;
 pub mod timeline;
-pub mod visible;

@@ -28,6 +28,8 @@ pub(crate) struct Known {
     pub(crate) listed: bool,
     /// Whether a source that the world may read has it.
     pub(crate) in_public: bool,
+    /// Whether it has its ID in the public timeline as history.
+    pub(crate) from_history: bool,
     /// How often it has returned after a deletion.
     pub(crate) returns: i64,
     pub(crate) kind: PostKind,
@@ -157,6 +159,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         listed: row.bool("listed")?,
         in_public: row.bool("in_public")?,
+        from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
         kind: PostKind::of(row.bool("is_boost")?),
     })
@@ -165,7 +168,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 /// The columns that [`from_row`] reads, of `post p` and `freshness f`.
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
-    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.returns,
+    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.from_history, p.returns,
     p.boost_of_upstream_id is not null as is_boost";
 
 /// A version of a post to write, as an answer showed it.
@@ -175,6 +178,8 @@ pub(crate) struct PostVersion<'a> {
     pub(crate) listed: bool,
     /// Whether a source that the world may read has it.
     pub(crate) in_public: bool,
+    /// Of a new post: whether it came as history.
+    pub(crate) from_history: bool,
     /// When the answer was requested, Unix ms.
     pub(crate) read_at_ms: i64,
 }
@@ -221,7 +226,7 @@ pub(crate) fn insert(
     tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
-             content_hash, listed, in_public, raw) {rows}",
+              content_hash, listed, in_public, from_history, raw) {rows}",
         &[],
         &[
             ids.column(new.iter().map(|version| version.id)),
@@ -239,6 +244,7 @@ pub(crate) fn insert(
             Column::i64(posts().map(|post| post.hashes.content)),
             Column::bool(new.iter().map(|version| version.listed)),
             Column::bool(new.iter().map(|version| version.in_public)),
+            Column::bool(new.iter().map(|version| version.from_history)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
@@ -257,9 +263,13 @@ pub(crate) fn insert(
             Column::text(texts.iter().map(|t| t.reply_to.as_deref())),
         ],
     )?;
-    let named = new
-        .iter()
-        .filter_map(|version| Some((version.id, version.post.uri.as_deref()?)));
+    // Some servers give a boost the name of the post that it boosts: it is no copy of that.
+    let named = new.iter().filter_map(|version| {
+        let uri = version.post.uri.as_deref()?;
+        let boosted = version.post.boost_of.as_ref();
+        let is_own = boosted.is_none_or(|boosted| boosted.uri.as_deref() != Some(uri));
+        is_own.then_some((version.id, uri))
+    });
     let of_instance = (instance_id, accounts.origin.as_str());
     object_uri::add(tx, of_instance, NamedKind::Post, named, ids)
 }
@@ -322,20 +332,19 @@ pub(crate) fn set_replies<'p>(
     )
 }
 
-/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`].
-/// With `returned`, because they have returned after their deletion, and readers have passed the old IDs:
-/// every source that has one of them then moves its entry when it is notified. The instance must be held.
+/// Lists posts in the public timeline at new IDs, because they have returned after their deletion and
+/// readers have passed the old ones: every source that has one of them then moves its entry when it is
+/// notified. The instance must be held.
 pub(crate) fn list_at(
     tx: &mut Tx<'_>,
     instance_id: i64,
     posts: &[(i64, i64)],
-    returned: bool,
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     tx.execute_many_later(
-        "update post set public_id = r.public_id, returns = returns + $1
-         from {rows as r(id, public_id)} where post.id = r.id and post.instance_id = $2",
-        &[&i64::from(returned), &instance_id],
+        "update post set public_id = r.public_id, returns = returns + 1, from_history = false
+         from {rows as r(id, public_id)} where post.id = r.id and post.instance_id = $1",
+        &[&instance_id],
         &[
             Column::i64(posts.iter().map(|(id, _)| *id)),
             ids.column(posts.iter().map(|(_, public_id)| *public_id)),
@@ -348,18 +357,33 @@ pub(crate) fn list_at(
     alias::add(tx, (instance_id, None), &aliases, ids)
 }
 
-/// The authors of posts, by the posts' IDs, as people know them.
-pub(crate) fn authors(
+/// What a post's new entry takes from it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct AuthorAndTime {
+    /// The author, as people know it.
+    pub(crate) author_id: Option<i64>,
+    /// When the post was created, Unix ms.
+    pub(crate) created_at_ms: Option<i64>,
+}
+
+/// The authors and times of posts, by the posts' IDs.
+pub(crate) fn authors_and_times(
     tx: &mut Tx<'_>,
     instance_id: i64,
     ids: &[i64],
-) -> Result<HashMap<i64, i64>, DbError> {
+) -> Result<HashMap<i64, AuthorAndTime>, DbError> {
     let found = tx.query(
-        "select p.id, a.acct_id from post p
-         join account a on a.id = p.account_id and a.instance_id = p.instance_id
+        "select p.id, p.created_at_ms, a.acct_id from post p
+         left join account a on a.id = p.account_id and a.instance_id = p.instance_id
          where p.id {in $1} and p.instance_id = $2",
         &[&Column::i64(ids.iter().copied()), &instance_id],
-        |row| Ok((row.i64("id")?, row.i64("acct_id")?)),
+        |row| {
+            let found = AuthorAndTime {
+                author_id: row.opt_i64("acct_id")?,
+                created_at_ms: row.opt_i64("created_at_ms")?,
+            };
+            Ok((row.i64("id")?, found))
+        },
     )?;
     Ok(found.into_iter().collect())
 }
@@ -377,23 +401,33 @@ pub(crate) fn withdraw(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Resu
     )
 }
 
-/// Records that a source which the world may read has taken up posts that none had, and lists those with an
-/// ID in the public timeline there: that of the source's entry, since readers have passed any before. The
-/// instance must be held.
+/// A post that enters the public timeline.
+pub(crate) struct PublishedPost {
+    pub(crate) id: i64,
+    /// Where it is listed, if it is: at the ID of an entry of a source that the world may read.
+    pub(crate) public_id: Option<i64>,
+    /// Whether that entry is history.
+    pub(crate) from_history: bool,
+}
+
+/// Records that a source which the world may read has taken up posts that none had, or had as history
+/// alone, and lists them at their new IDs. The instance must be held.
 pub(crate) fn publish(
     tx: &mut Tx<'_>,
     instance_id: i64,
-    posts: &[(i64, Option<i64>)],
+    posts: &[PublishedPost],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     tx.execute_many_later(
         "update post set in_public = true, listed = r.public_id is not null,
-             public_id = coalesce(r.public_id, post.public_id)
-         from {rows as r(id, public_id)} where post.id = r.id and post.instance_id = $1",
+             public_id = coalesce(r.public_id, post.public_id), from_history = r.from_history
+         from {rows as r(id, public_id, from_history)}
+         where post.id = r.id and post.instance_id = $1",
         &[&instance_id],
         &[
-            Column::i64(posts.iter().map(|(id, _)| *id)),
-            ids.column(posts.iter().map(|(_, public_id)| *public_id)),
+            Column::i64(posts.iter().map(|post| post.id)),
+            ids.column(posts.iter().map(|post| post.public_id)),
+            Column::bool(posts.iter().map(|post| post.from_history)),
         ],
     )
 }

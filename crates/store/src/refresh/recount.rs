@@ -194,6 +194,7 @@ impl<'a> Recounts<'a, '_> {
             post,
             listed: false,
             in_public: false,
+            from_history: false,
             read_at_ms: asked_at_ms,
         });
     }

@@ -361,6 +361,7 @@ impl<'a> Changes<'a> {
             listed: (known.listed || returns && known.in_public)
                 && found.visibility == Visibility::Public,
             in_public: known.in_public,
+            from_history: false,
             read_at_ms: asked_at_ms,
         };
         if returns {
@@ -431,7 +432,7 @@ impl<'a> Changes<'a> {
         let first_id = new_ids.give_run(self.returned.len());
         let places: Vec<_> = self.returned.iter().copied().zip(first_id..).collect();
         let ids = new_ids.take(tx, instance_id, save.now_ms)?;
-        post::list_at(tx, instance_id, &places, true, &ids)?;
+        post::list_at(tx, instance_id, &places, &ids)?;
         Ok(self.saved)
     }
 }

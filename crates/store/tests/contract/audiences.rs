@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use driftline_core::{
     answer::Event,
     audience::Audience,
+    feed::ChangeKind,
     post::{Post, Visibility},
     timeline::Backfill,
 };
 use driftline_store::{
-    LocalAccountId, LocalId, Owner, SourceKey, Store, account, local_ids,
+    LocalAccountId, LocalId, Owner, SourceKey, Store, account, change_feed, local_ids,
     source::{self, LastPosts},
     testing::new_source,
     timeline::{self, HomeRule, Range, TimelinePost, Viewer},
@@ -17,7 +18,7 @@ use driftline_store::{
 use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::world::{World, home_of, names, on_both, page, post};
+use crate::world::{START_MS, World, home_of, names, on_both, page, post};
 
 const ALL: Range = Range {
     since: None,
@@ -53,7 +54,7 @@ fn add_of(store: &Store, name: &str, owner: Owner, audience: Audience, origin: &
             Owner::Account(account) => new_source(&format!("account{account}/{name}")),
         }
     };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
     let mut world = World::of(store, added.expect("a write").expect("a free name"));
     world.settings.backfill = Backfill::Count(1_000);
     world
@@ -144,6 +145,7 @@ fn the_world_finds_a_post_where_the_first_source_for_it_has_it() {
     on_both(|store| {
         let mut home = add(store, "home", Owner::Account(ann()), Audience::Private);
         let mut world = add(store, "world", OPERATOR, Audience::Public);
+        home.poll(Vec::new());
         home.poll(vec![of(1, Visibility::Public)]);
         world.poll(Vec::new());
         assert_eq!(public(&world, Viewer::Anonymous), []);
@@ -232,12 +234,69 @@ struct Case {
     /// How many entries had come when a post was deleted at an instance.
     deleted: HashMap<(usize, u64), usize>,
     seen: HashMap<Viewer, HashMap<String, LocalId>>,
+    clients: HashMap<Viewer, Client>,
+    /// Up to which changes of each source are known.
+    usns: Vec<i64>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Step {
-    Page,
+    /// A page of a source, or a deletion, with the posts that came live.
+    Page(usize, HashSet<String>),
     Audience,
+}
+
+/// What knows a timeline by its pages alone.
+#[derive(Default)]
+struct Client {
+    /// Asked for what is above it, and nothing else.
+    newest: Option<LocalId>,
+    known: HashSet<String>,
+    /// How far down a pass through all pages has come, what it has shown, and what was there all the while.
+    cursor: Option<LocalId>,
+    passed: HashSet<LocalId>,
+    there: HashSet<LocalId>,
+}
+
+impl Client {
+    /// Of a timeline that it has seen as it is now.
+    fn of(shown: &[TimelinePost]) -> Client {
+        Client {
+            newest: shown.first().map(|post| post.id),
+            known: shown.iter().map(|post| post.upstream_id.clone()).collect(),
+            there: shown.iter().map(|post| post.id).collect(),
+            ..Client::default()
+        }
+    }
+
+    /// Asks for what is new.
+    fn poll(&mut self, read: impl Fn(Range) -> Vec<TimelinePost>) {
+        let new = read(Range {
+            since: self.newest,
+            ..ALL
+        });
+        self.newest = new.first().map(|post| post.id).or(self.newest);
+        self.known
+            .extend(new.into_iter().map(|post| post.upstream_id));
+    }
+
+    /// Reads one more page downward.
+    fn page(&mut self, now: &[LocalId], read: impl Fn(Range) -> Vec<TimelinePost>) {
+        self.there.retain(|id| now.contains(id));
+        let page = read(Range {
+            max: self.cursor,
+            limit: 3,
+            ..ALL
+        });
+        for post in &page {
+            assert!(self.passed.insert(post.id), "{} is shown twice", post.id);
+        }
+        self.cursor = page.last().map(|post| post.id);
+        if page.is_empty() {
+            assert!(self.there.is_subset(&self.passed), "a pass skips a post");
+            (self.passed, self.there) = (HashSet::new(), now.iter().copied().collect());
+        }
+    }
 }
 
 const VIEWERS: [fn() -> Viewer; 4] = [
@@ -273,6 +332,8 @@ impl Case {
             oldest,
             deleted: HashMap::new(),
             seen: HashMap::new(),
+            clients: HashMap::new(),
+            usns: vec![0; 5],
         }
     }
 
@@ -288,12 +349,27 @@ impl Case {
         let visibility = *self.visibilities.entry(id).or_insert(drawn);
         let mut shown = of(id, visibility);
         shown.author.acct = "ann@sim.example".to_owned();
+        // Each is older than its neighbour above, and than all sources.
+        shown.created_at_ms = Some(START_MS - 1_000_000 + id.cast_signed() * 1_000);
         shown.raw = post(id, ORIGINS[instance_of(at)]).raw;
         shown
     }
 
     fn step(&mut self) -> Step {
         let at = self.rng.random_range(0..self.worlds.len());
+        let Some(at) = self.change(at) else {
+            return Step::Audience;
+        };
+        let (source, usn) = (self.worlds[at].source, self.usns[at]);
+        let page = self.worlds[at].read(move |tx| change_feed::after(tx, source, usn, 1_000));
+        self.usns[at] = page.end;
+        let new = page.changes.into_iter();
+        let live = new.filter(|change| change.kind == ChangeKind::New && !change.is_history);
+        Step::Page(at, live.map(|change| change.row.post.upstream_id).collect())
+    }
+
+    /// Changes a source; returns it, unless it is the audience that has changed.
+    fn change(&mut self, at: usize) -> Option<usize> {
         let is_new = self.oldest[at] == 0;
         match self.rng.random_range(0..11) {
             10 if !self.came.is_empty() => {
@@ -303,20 +379,20 @@ impl Case {
                 let came = self.came.len();
                 self.deleted.entry((instance, post)).or_insert(came);
                 self.note(source, &[]);
-                Step::Page
+                Some(source)
             }
             0 => {
                 let audience = any_audience(&mut self.rng);
                 set_audience(&self.worlds[at], audience);
                 self.audiences[at] = audience;
-                Step::Audience
+                None
             }
             1..=3 if !is_new && self.oldest[at] > 40 => {
                 let ids = self.below(at);
                 let posts = ids.iter().map(|id| self.post(at, *id)).collect();
                 fill(&mut self.worlds[at], posts);
                 self.note(at, &ids);
-                Step::Page
+                Some(at)
             }
             // A source's first page is history, too.
             _ if is_new => {
@@ -325,7 +401,7 @@ impl Case {
                 let posts = ids.iter().map(|id| self.post(at, *id)).collect();
                 self.worlds[at].poll(posts);
                 self.note(at, &ids);
-                Step::Page
+                Some(at)
             }
             _ => {
                 self.newest += self.rng.random_range(0..4);
@@ -343,7 +419,7 @@ impl Case {
                     .collect();
                 self.worlds[at].poll(posts);
                 self.note(at, &new);
-                Step::Page
+                Some(at)
             }
         }
     }
@@ -374,8 +450,10 @@ impl Case {
             let (source, post) = (at, *id);
             self.came.push(Came { source, post });
         }
+        // Ends and arrivals are compared, so all processes have one clock here.
+        let now_ms = self.worlds.iter().map(|world| world.now_ms).max();
         for world in &mut self.worlds {
-            world.now_ms += 1_000;
+            world.now_ms = now_ms.unwrap_or_default() + 1_000;
         }
     }
 
@@ -398,7 +476,7 @@ impl Case {
         expected
     }
 
-    fn check(&mut self, step: Step) {
+    fn check(&mut self, step: &Step) {
         let mut of_sources: HashMap<(usize, LocalId), (u64, Visibility)> = HashMap::new();
         for (at, world) in self.worlds.iter().enumerate() {
             let owner = match self.owners[at] {
@@ -426,19 +504,38 @@ impl Case {
             });
             assert_eq!(copies.collect::<HashMap<_, _>>(), expected, "{viewer:?}");
             let before = self.seen.insert(viewer, now.clone()).unwrap_or_default();
-            if step != Step::Audience {
-                let (low, high) = (before.values().min(), before.values().max());
-                for (post, id) in &now {
-                    match before.get(post) {
-                        Some(was) => assert_eq!(id, was, "{viewer:?}: {post} moved"),
-                        // Above all that readers have passed, or below: never between.
-                        None => assert!(
-                            low.is_none_or(|low| id < low) || high.is_none_or(|high| id > high),
-                            "{viewer:?}: {post} came between"
-                        ),
+            let mut client = self.clients.remove(&viewer).unwrap_or_default();
+            if let Step::Page(at, live) = step {
+                let high = before.values().max();
+                for (post, id) in now
+                    .iter()
+                    .filter(|(post, id)| before.get(*post) != Some(*id))
+                {
+                    // What comes live is above all that readers have passed, also if it was there as history.
+                    let (is_live, was) = (live.contains(post), before.get(post));
+                    assert!(
+                        is_live || was.is_none(),
+                        "{viewer:?}: {post} moved from {was:?} to {id}"
+                    );
+                    let is_above = high.is_none_or(|high| id > high);
+                    assert!(!is_live || is_above, "{viewer:?}: {post} came between");
+                }
+                let read =
+                    |range| self.worlds[0].read(move |tx| timeline::public(tx, &range, viewer));
+                client.poll(read);
+                client.page(&ids, read);
+                if self.shows(*at, viewer).is_some() {
+                    for post in live.iter().filter(|post| now.contains_key(*post)) {
+                        assert!(
+                            client.known.contains(post),
+                            "{viewer:?} was not told of {post}"
+                        );
                     }
                 }
+            } else {
+                client = Client::of(&shown);
             }
+            self.clients.insert(viewer, client);
             // What a viewer may not read is not there, whoever names it.
             let readable: HashSet<LocalId> = of_sources
                 .iter()
@@ -483,7 +580,7 @@ fn places_last_and_hidden_posts_stay_hidden() {
             let mut case = Case::new(store, *seed);
             for _ in 0..25 {
                 let step = case.step();
-                case.check(step);
+                case.check(&step);
             }
             for world in &case.worlds {
                 let key: SourceKey = world.source;

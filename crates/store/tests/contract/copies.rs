@@ -3,7 +3,7 @@
 use driftline_core::{
     answer::{Event, LookUp},
     audience::Audience,
-    post::{Author, Post, Visibility},
+    post::{Author, Post, References, Visibility},
     timeline::Backfill,
 };
 use driftline_store::{
@@ -13,7 +13,7 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
-use crate::world::{EVERYTHING, World, home_of, on_both, post};
+use crate::world::{EVERYTHING, START_MS, World, home_of, on_both, post};
 
 /// The author's own instance, and others that show copies.
 const OWN: &str = "https://sim.example";
@@ -34,7 +34,7 @@ fn add(store: &Store, name: &str, origin: &str, owner: Owner, audience: Audience
             Owner::Account(account) => new_source(&format!("account{account}/{name}")),
         }
     };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
     let mut world = World::of(store, added.expect("a write").expect("a free name"));
     world.settings.backfill = Backfill::Count(1_000);
     world.poll(Vec::new());
@@ -142,12 +142,13 @@ fn a_copy_that_comes_as_history_moves_nothing() {
         let mut other = public_of(store, "other", OTHER);
         other.poll(vec![copy(7, 71, "seven"), copy(5, 51, "five")]);
         let before = ids(&public(&other, Viewer::Anonymous));
-        // Its first page is history, below all that was shown.
+        // Its first page is history, at the time when the posts were created.
         let new = source::NewSource {
             origin: OWN.to_owned(),
             ..new_source("own")
         };
-        let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
+        let added =
+            store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
         let mut own = World::of(store, added.expect("a write").expect("a free name"));
         own.settings.backfill = Backfill::Count(1_000);
         own.poll(vec![
@@ -407,5 +408,97 @@ fn each_account_has_its_name_across_servers() {
             Ok(found?)
         });
         assert_eq!(known, ["fetched"]);
+    });
+}
+
+#[test]
+fn what_a_reply_names_is_found_through_its_copies_by_those_who_may_see_them() {
+    on_both(|store| {
+        let mut own = public_of(store, "own", OWN);
+        let owner = Owner::Account(ann());
+        let mut other = add(store, "other", OTHER, owner, Audience::Private);
+        public_of(store, "third", THIRD);
+        let reply = |shown: Post, to: &str| Post {
+            reply_to: Some(to.into()),
+            references: References {
+                posts: vec![to.into()],
+                ..References::default()
+            },
+            ..shown
+        };
+        // Its own server does not show what it replies to.
+        own.poll(vec![reply(copy(5, 5, "reply"), "4")]);
+        other.poll(vec![
+            reply(copy(5, 51, "reply"), "40"),
+            copy(4, 40, "first"),
+        ]);
+        let (instance, key) = (own.source.instance, other.source);
+        let named = |viewer| {
+            let readable = own.read(move |tx| Ok(ReadableSources::load(tx, viewer)?));
+            own.read(move |tx| timeline::named(tx, instance, &["4", "9"], &readable))
+        };
+        let place = other.timeline_for(Viewer::Account(ann()))[1].id;
+        let anns = named(Viewer::Account(ann()));
+        assert_eq!((anns.len(), anns.get("4")), (1, Some(&place)));
+        // As for a post that is stored nowhere.
+        assert!(named(Viewer::Anonymous).is_empty());
+        assert!(named(Viewer::Operator).is_empty());
+        let shared = store.write_blocking(source::root(key), move |tx| {
+            source::set_audience(tx, key, Audience::Public)
+        });
+        shared.expect("a write");
+        let worlds = named(Viewer::Anonymous);
+        let found = status(&own, worlds["4"], Viewer::Anonymous).expect("a post");
+        assert_eq!(texts(&[found]), ["first"]);
+    });
+}
+
+#[test]
+fn a_boost_that_bears_the_name_of_its_post_is_no_copy_of_it() {
+    on_both(|store| {
+        let mut own = public_of(store, "own", OWN);
+        let mut other = public_of(store, "other", OTHER);
+        let boost = Post {
+            boost_of: Some(Box::new(copy(5, 5, "boosted"))),
+            ..copy(5, 6, "a boost of their own")
+        };
+        own.poll(vec![boost]);
+        other.poll(vec![copy(5, 51, "post")]);
+        let shown = public(&own, Viewer::Anonymous);
+        assert_eq!(texts(&shown), ["post", "a boost of their own"]);
+        assert!(shown.iter().all(|post| post.copies.is_empty()));
+    });
+}
+
+/// History of one copy and a live one: the place is the one that readers are told of.
+#[test]
+fn a_copy_that_comes_live_moves_up_what_another_brought_as_history() {
+    on_both(|store| {
+        let mut other = public_of(store, "other", OTHER);
+        other.poll(vec![copy(9, 91, "newest")]);
+        let new = source::NewSource {
+            origin: OWN.to_owned(),
+            ..new_source("own")
+        };
+        let added =
+            store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
+        let mut own = World::of(store, added.expect("a write").expect("a free name"));
+        own.settings.backfill = Backfill::Count(1_000);
+        own.poll(vec![copy(5, 5, "own")]);
+        let before = public(&own, Viewer::Anonymous);
+        assert_eq!(texts(&before), ["newest", "own"]);
+        other.now_ms += 1_000;
+        other.poll(vec![copy(5, 51, "other's"), copy(9, 91, "newest")]);
+        for viewer in [Viewer::Anonymous, Viewer::Operator, Viewer::Account(ann())] {
+            let now = public(&own, viewer);
+            assert_eq!(texts(&now), ["own", "newest"]);
+            assert!(now[0].id > before[0].id);
+            assert!(status(&own, before[1].id, viewer).is_some());
+        }
+        // It stays there while either lives.
+        let place = public(&own, Viewer::Anonymous)[0].id;
+        other.now_ms += 60_000;
+        delete(&mut other, "51");
+        assert_eq!(public(&own, Viewer::Anonymous)[0].id, place);
     });
 }

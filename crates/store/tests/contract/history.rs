@@ -1,21 +1,19 @@
-//! History: readable while it is fetched, and always below what readers have seen.
+//! History: readable while it is fetched, at its own time, and announced by nothing.
 
 use driftline_core::{
-    answer::LookUp,
     post::{Post, Visibility},
     timeline::Backfill,
 };
 use driftline_id::Layout;
 use driftline_store::{
-    LocalId, Store,
-    local_ids::MIN_LOCAL_ID,
+    LocalId, Store, change_feed,
     timeline::{self, Range, TimelinePost, Viewer},
 };
 
 use crate::{
     references::local_id,
     streams::posted,
-    world::{START_MS, World, names, on_both, page, post, posts},
+    world::{START_MS, World, names, newest_page, on_both, page, post, posts},
 };
 
 const DAY_MS: i64 = 86_400_000;
@@ -69,7 +67,7 @@ fn since(world: &World, newest: LocalId) -> Vec<TimelinePost> {
 }
 
 #[test]
-fn a_first_page_takes_ids_from_creation_time_and_is_readable_at_once() {
+fn history_stands_at_its_own_time_and_is_readable_at_once() {
     on_both(|store| {
         let mut world = importing(store, "home");
         world.poll(vec![
@@ -81,18 +79,17 @@ fn a_first_page_takes_ids_from_creation_time_and_is_readable_at_once() {
         assert_eq!(names(&world.timeline()), ["9", "8", "7", "6"]);
         let yesterday = middle_of(START_MS - DAY_MS);
         let room = 1 << 40;
-        let first = [middle_of(START_MS), yesterday + 1, yesterday, room];
+        let first = [middle_of(START_MS), yesterday, yesterday - 1, room];
         assert_eq!(ids(&world.timeline()), first);
         assert_eq!(world.public(), world.timeline());
-        // What comes later is below even a post that says it is of 1970; and what has no time of
-        // its own as well.
+        // What comes later goes between, too; what has no time stands by the post above it.
         let newest = world.timeline()[0].id;
-        assert_eq!(
-            fill(&mut world, vec![created(5, START_MS), created(4, None)]),
-            2
-        );
-        assert_eq!(names(&world.timeline()), ["9", "8", "7", "6", "5", "4"]);
-        assert_eq!(ids(&world.timeline())[4..], [room - 1, room - 2]);
+        let older = START_MS - DAY_MS / 2;
+        let between = vec![created(5, older), created(4, None), created(3, -12)];
+        assert_eq!(fill(&mut world, between), 3);
+        let order = ["9", "5", "4", "8", "7", "6", "3"];
+        assert_eq!(names(&world.timeline()), order);
+        assert_eq!(ids(&world.timeline())[1], middle_of(older));
         assert_eq!(world.public(), world.timeline());
         assert_eq!(since(&world, newest), []);
         // What is live is above every ID, whatever the clock says.
@@ -100,6 +97,83 @@ fn a_first_page_takes_ids_from_creation_time_and_is_readable_at_once() {
         world.poll(posts([10, 9]));
         assert_eq!(names(&world.timeline())[0], "10");
         assert!(world.timeline()[0].id > newest);
+    });
+}
+
+#[test]
+fn a_post_that_says_it_is_of_the_future_moves_only_itself() {
+    on_both(|store| {
+        let mut world = importing(store, "home");
+        let mut page = of_yesterday(1..=4);
+        page[2].created_at_ms = Some(START_MS + DAY_MS);
+        world.poll(page);
+        assert_eq!(names(&world.timeline()), ["2", "4", "3", "1"]);
+        let at = |id: u64| middle_of(START_MS - 2 * DAY_MS + id as i64 * 3_600_000);
+        assert_eq!(
+            ids(&world.timeline()),
+            [middle_of(START_MS), at(4), at(3), at(1)]
+        );
+    });
+}
+
+#[test]
+fn a_first_page_is_cut_where_the_source_was_added() {
+    on_both(|store| {
+        let mut other = World::readable(store, "other");
+        other.poll(posts([1]));
+        let newest = other.public()[0].id;
+        // An outage: the first answer comes ten minutes after the source was added.
+        let mut world = importing(store, "home");
+        world.now_ms = START_MS + 600_000;
+        world.poll(vec![
+            created(36, START_MS + 580_000),
+            // Federation brings it late.
+            created(35, START_MS - DAY_MS),
+            created(34, START_MS + 1_000),
+            created(33, START_MS - 1_000),
+            // It says that it is of the future, which says nothing.
+            created(32, START_MS + DAY_MS),
+            created(31, START_MS - 5_000),
+        ]);
+        let live = ["36", "35", "34"];
+        assert_eq!(
+            names(&world.timeline()),
+            ["36", "35", "34", "32", "33", "31"]
+        );
+        let shown = since(&world, newest);
+        assert_eq!(names(&shown)[..3], live);
+        let feed = world.source;
+        let changes = world
+            .read(move |tx| change_feed::after(tx, feed, 0, 10))
+            .changes;
+        let told = changes.iter().filter(|change| !change.is_history);
+        let told: Vec<&str> = told.map(|change| &*change.row.post.upstream_id).collect();
+        assert_eq!(told, ["34", "35", "36"]);
+    });
+}
+
+#[test]
+fn the_servers_clock_says_when_a_source_was_added() {
+    on_both(|store| {
+        // It is an hour behind.
+        let hour_ms = 3_600_000;
+        let mut world = importing(store, "home");
+        world.now_ms = START_MS + 10_000;
+        let mut answer = page(
+            vec![
+                created(2, START_MS - hour_ms + 5_000),
+                created(1, START_MS - hour_ms - 5_000),
+            ],
+            world.now_ms,
+        );
+        answer.headers.date_ms = Some(world.now_ms - hour_ms);
+        world.commit(&newest_page(), answer).expect("a commit");
+        let source = world.source;
+        let changes = world
+            .read(move |tx| change_feed::after(tx, source, 0, 10))
+            .changes;
+        let history: Vec<bool> = changes.iter().map(|change| change.is_history).collect();
+        assert_eq!(history, [true, false]);
     });
 }
 
@@ -134,51 +208,69 @@ fn history_goes_on_below_while_new_posts_come_above() {
 }
 
 #[test]
-fn history_of_a_later_source_is_below_all_that_the_public_timeline_has_shown() {
+fn history_of_several_sources_is_one_timeline() {
     on_both(|store| {
         let mut first = importing(store, "first");
         first.poll(of_yesterday(5..=6));
         fill(&mut first, of_yesterday(3..=4));
-        let (public, newest) = (first.public(), first.public()[0].id);
+        let newest = first.public()[0].id;
         let mut second = importing(store, "second");
-        let of_today = |ids: [u64; 2]| {
-            ids.map(|id| created(id, START_MS - 1_000 + id as i64))
-                .to_vec()
+        let between = |ids: [u64; 2]| {
+            let at = |id: u64| START_MS - 2 * DAY_MS + (id - 100) as i64 * 3_600_000 + 1_800_000;
+            ids.map(|id| created(id, at(id))).to_vec()
         };
-        second.poll(of_today([104, 103]));
-        let shown = second.timeline();
-        assert_eq!(
-            ids(&shown),
-            [104, 103].map(|id| middle_of(START_MS - 1_000 + id))
-        );
-        assert_eq!(
-            since(&second, newest),
-            shown,
-            "in its list they are at their time"
-        );
-        let now = second.public();
-        assert_eq!(now[..4], public);
-        assert_eq!(names(&now)[4..], ["104", "103"]);
-        // Each goes on below whatever the other has shown.
+        second.poll(between([104, 103]));
+        assert_eq!(names(&second.timeline()), ["104", "103"]);
+        let order = ["6", "5", "104", "4", "103", "3"];
+        assert_eq!(names(&first.public()), order);
+        assert_eq!(since(&second, newest), []);
         fill(&mut first, of_yesterday(1..=2));
-        fill(&mut second, of_today([102, 101]));
+        fill(&mut second, between([102, 101]));
         let now = first.public();
         assert!(ids(&now).is_sorted_by(|a, b| a > b));
-        let order = ["6", "5", "4", "3", "104", "103", "2", "1", "102", "101"];
+        let order = ["6", "5", "104", "4", "103", "3", "102", "2", "101", "1"];
         assert_eq!(names(&now), order);
-        assert_eq!(names(&second.timeline()), ["104", "103", "102", "101"]);
         // Every ID of a post finds it, and references use the public one.
         for post in now.iter().chain(&second.timeline()) {
             let id = post.id;
             let found = first.read(move |tx| timeline::status(tx, id, Viewer::Anonymous));
             assert_eq!(found.expect("a post").upstream_id, post.upstream_id);
         }
-        let instance = now[4].instance;
-        assert_eq!(local_id(&first, instance, "104"), Some(now[4].id));
+        let instance = now[2].instance;
+        assert_eq!(local_id(&first, instance, "104"), Some(now[2].id));
         // New posts are above in both.
         second.poll(vec![post(105, "new"), created(104, START_MS - 896)]);
         assert_eq!(names(&second.timeline())[0], "105");
         assert_eq!(names(&second.public())[0], "105");
+    });
+}
+
+/// A client that asks for what is above the newest ID that it has seen is told of what one source shows, although
+/// another had it as history.
+#[test]
+fn a_post_that_history_brought_first_moves_up_once_a_source_shows_it_live() {
+    on_both(|store| {
+        let mut live = World::readable(store, "live");
+        live.poll(posts([3]));
+        let mut second = importing(store, "second");
+        second.poll(of_yesterday(4..=6));
+        assert_eq!(names(&live.public()), ["3", "6", "5", "4"]);
+        let (newest, old) = (live.public()[0].id, live.public()[1].clone());
+        live.now_ms += 1_000;
+        live.poll(vec![of_yesterday(6..=6).remove(0), post(3, "text")]);
+        let news = live.public();
+        assert_eq!(names(&news), ["6", "3", "5", "4"]);
+        assert!(news[0].id > newest);
+        assert_eq!(names(&since(&live, newest)), ["6", "6"]);
+        // Where it stood finds it, and the source that had it first lists it where it was.
+        let id = old.id;
+        let found = live.read(move |tx| timeline::status(tx, id, Viewer::Anonymous));
+        assert_eq!(found.expect("a post").upstream_id, "6");
+        assert_eq!(second.timeline()[0].id, old.id);
+        // It does not move again.
+        let mut third = World::readable(store, "third");
+        third.poll(vec![of_yesterday(6..=6).remove(0)]);
+        assert_eq!(live.public(), news);
     });
 }
 
@@ -194,6 +286,7 @@ fn stored_posts_that_another_source_shows_keep_their_public_ids() {
         assert_eq!(live.public(), public);
         assert_eq!(names(&second.timeline()), ["3", "2", "1"]);
         assert!(second.timeline()[0].id < public[2].id);
+        assert_eq!(live.public(), public);
     });
 }
 
@@ -228,55 +321,15 @@ fn a_first_page_after_a_stream_is_above_and_below_what_that_has_shown() {
 }
 
 #[test]
-fn the_lowest_id_is_remembered_when_its_post_is_gone_or_has_returned() {
-    on_both(|store| {
-        let mut world = importing(store, "home");
-        world.poll(of_yesterday(8..=9));
-        let lowest = world.timeline()[1].id;
-        world.look_up("8", LookUp::Gone);
-        world.now_ms += 1_000;
-        world.poll(of_yesterday(8..=9));
-        assert_eq!(names(&world.timeline()), ["8", "9"]);
-        // They say that they are newer than what was lowest.
-        let newer = [7, 6].map(|id| created(id, START_MS - 3_600_000)).to_vec();
-        fill(&mut world, newer);
-        assert_eq!(names(&world.timeline()), ["8", "9", "7", "6"]);
-        assert!(world.timeline()[2].id < lowest);
-        assert_eq!(world.public(), world.timeline());
-    });
-}
-
-#[test]
-fn private_history_is_below_as_well() {
+fn private_history_stands_at_its_time_as_well() {
     on_both(|store| {
         let mut world = importing(store, "home");
         let mut private = of_yesterday(8..=9);
         private[1].visibility = Visibility::Private;
         world.poll(private);
-        fill(&mut world, vec![created(7, START_MS)]);
+        fill(&mut world, vec![created(7, START_MS - 60_000)]);
         let trusted = world.timeline_for(Viewer::Operator);
-        assert_eq!(names(&trusted), ["9", "8", "7"]);
-        assert_eq!(names(&world.public()), ["9", "7"]);
-    });
-}
-
-#[test]
-fn where_there_is_no_room_below_history_is_above_and_still_in_order() {
-    on_both(|store| {
-        let mut world = importing(store, "home");
-        world.poll(of_yesterday(8..=9));
-        let source = world.source.id.raw() as i64;
-        world.write(move |tx| {
-            let set = "update source set lowest_id = $2 where id = $1";
-            tx.execute(set, &[&source, &(MIN_LOCAL_ID + 1)])?;
-            Ok(())
-        });
-        let newest = world.timeline()[0].id;
-        assert_eq!(fill(&mut world, of_yesterday(5..=7)), 3);
-        let timeline = world.timeline();
-        assert_eq!(names(&timeline), ["6", "5", "9", "8", "7"]);
-        // Below are the IDs of sources.
-        assert_eq!(timeline[4].id.raw(), MIN_LOCAL_ID as u64);
-        assert!(timeline[1].id > newest);
+        assert_eq!(names(&trusted), ["7", "9", "8"]);
+        assert_eq!(names(&world.public()), ["7", "9"]);
     });
 }

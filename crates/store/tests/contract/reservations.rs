@@ -21,16 +21,14 @@ fn elsewhere(store: &Store) -> SourceKey {
 }
 
 /// Leaves the reservation of a write that has taken the next ID and then died.
-fn leak(store: &Store, of: SourceKey, is_history: bool) {
+fn leak(store: &Store, of: SourceKey) {
     let instance_id = i64::try_from(of.instance).expect("an ID");
     let leave = move |tx: &mut Tx<'_>| {
         tx.execute(
             "insert into reservation
-                 (write_id, instance_id, first_id, last_id, is_history, listed_id, until_ms)
-             select 7, $1, case when not $2 then last_reserved_id + 1 end,
-                 case when not $2 then last_reserved_id + 1 end, $2,
-                 case when $2 then lowest_listed_id end, 0 from local_clock",
-            &[&instance_id, &is_history],
+                 (write_id, instance_id, first_id, last_id, is_history, until_ms)
+             select 7, $1, last_reserved_id + 1, last_reserved_id + 1, false, 0 from local_clock",
+            &[&instance_id],
         )
     };
     let left = store.write_blocking(Root::none(), leave);
@@ -43,7 +41,7 @@ fn what_is_above_an_open_reservation_waits_for_its_end() {
     let mut home = World::readable(&store, "home");
     let other = elsewhere(&store);
     home.poll(posts([1]));
-    leak(&store, other, false);
+    leak(&store, other);
     home.now_ms += 1_000;
     home.poll(posts([2, 1]));
     assert_eq!(
@@ -63,7 +61,7 @@ fn a_reservation_whose_instance_is_held_is_left() {
     let store = open_reserving(&fresh);
     let mut home = World::readable(&store, "home");
     let other = elsewhere(&store);
-    leak(&store, other, false);
+    leak(&store, other);
     home.poll(posts([1]));
     let looking = store.clone();
     let look = move |tx: &mut Tx<'_>| {
@@ -84,26 +82,9 @@ fn a_later_write_of_the_instance_ends_it() {
     let store = open_reserving(&Fresh::postgres());
     let mut home = World::readable(&store, "home");
     home.poll(posts([1]));
-    leak(&store, home.source, false);
+    leak(&store, home.source);
     home.now_ms += 1_000;
     home.poll(posts([2, 1]));
-    assert_eq!(names(&home.public()), ["2", "1"]);
-    store.close_blocking();
-}
-
-#[test]
-fn what_history_lies_below_waits_too() {
-    let store = open_reserving(&Fresh::postgres());
-    let mut home = World::readable(&store, "home");
-    let other = elsewhere(&store);
-    home.poll(posts([2, 1]));
-    leak(&store, other, true);
-    assert_eq!(
-        names(&home.public()),
-        ["2"],
-        "the lowest one is being placed"
-    );
-    assert_eq!(block_on(reservation::end_expired(&store)), Ok(0));
     assert_eq!(names(&home.public()), ["2", "1"]);
     store.close_blocking();
 }

@@ -1,5 +1,5 @@
-//! Exhaustive models of how writers take IDs and readers see them: the law is that once a reader has
-//! seen an ID, nothing smaller appears later.
+//! Exhaustive models of how writers take IDs of now and readers see them: the law is that once a reader has
+//! seen an ID, nothing smaller appears later. IDs of history are no part of them: those may appear anywhere below.
 //!
 //! Each model visits all interleavings of three writers and two readers, with a crash of a writer
 //! between any two steps. The protocols that are in use must hold; those that are known to break the

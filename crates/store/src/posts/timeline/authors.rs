@@ -3,7 +3,7 @@
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
 
-use super::places::{Place, Window, sort};
+use super::{places::Place, window::Window};
 use crate::{
     id_types::{AccountId, sql},
     viewer::ReadableSource,
@@ -33,7 +33,7 @@ pub(super) fn read(
         let missing = count - places.len() as i64;
         places.extend(read_each(tx, ids, &sources, rest, missing)?);
     }
-    sort(&mut places, window.is_upward, |place| place.id);
+    window.sort(&mut places, |place| place.id);
     places.truncate(count as usize);
     Ok(places)
 }
@@ -49,7 +49,7 @@ fn read_from_all_nodes(
     let sql = entries_of("{in $6}");
     let mut params = sources.params(&window).to_vec();
     params.extend([authors as &dyn ToValue, &count]);
-    let sql = format!("{sql} {} limit $7", window.by_place());
+    let sql = format!("{sql} order by id {} limit $7", window.order());
     tx.query(&sql, &params, Place::from_row)
 }
 
@@ -98,16 +98,16 @@ fn walk_once(
     };
     let sql = format!(
         "with walked as materialized (
-             select account_id, coalesce(place_id, id) as place, post_id, instance_id, returns, visibility, source_id
+             select account_id, id as place, post_id, instance_id, returns, visibility, source_id
              from entry
-             where coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2
-             {} limit $7
+             where id > $1 and id < $2
+             order by id {} limit $7
          )
          select place, post_id, instance_id, returns, cast(null as {{i64}}) as entries from walked
          where account_id {{in_long $6}} and {SHOWN}
          union all
          select {last}(place), 0, 0, 0, count(*) from walked",
-        window.by_place()
+        window.order()
     );
     let mut params = sources.params(&window).to_vec();
     params.extend([authors as &dyn ToValue, &at_once]);
@@ -135,7 +135,7 @@ fn read_each(
     count: i64,
 ) -> Result<Vec<Place>, DbError> {
     let mut nearest = nearest_of_authors(tx, authors, sources, window)?;
-    sort(&mut nearest, window.is_upward, |(place, _)| *place);
+    window.sort(&mut nearest, |(place, _)| *place);
     nearest.truncate(count as usize);
     // The nearest of so many authors fill the page: nothing beyond them is in it.
     let window = match nearest.get(count as usize - 1) {
@@ -143,7 +143,7 @@ fn read_each(
         None => window,
     };
     let sql = entries_of("= $6");
-    let sql = format!("{sql} {} limit $7", window.by_place());
+    let sql = format!("{sql} order by id {} limit $7", window.order());
     let mut asked = Vec::with_capacity(nearest.len());
     for (_, author) in &nearest {
         let mut params = sources.params(&window).to_vec();
@@ -168,13 +168,13 @@ fn nearest_of_authors(
     if tx.dialect() == Dialect::Sqlite {
         // Running a statement for each author takes several times as long as the look-up of one who is silent. The
         // limit keeps the look-up from being done once more for the condition on its outcome.
-        let nearest = entries_of("= author.value").replace(PLACE_COLUMNS, "coalesce(place_id, id)");
+        let nearest = entries_of("= author.value").replace(PLACE_COLUMNS, "id");
         let sql = format!(
             "select account_id, place from (
-                 select author.value as account_id, ({nearest} {} limit 1) as place
+                 select author.value as account_id, ({nearest} order by id {} limit 1) as place
                  from rarray($6) author limit -1
              ) where place is not null",
-            window.by_place()
+            window.order()
         );
         let mut params = sources.params(&window).to_vec();
         params.push(&authors);
@@ -182,7 +182,7 @@ fn nearest_of_authors(
     }
     let sql = entries_of("= {row 1}");
     tx.query_each(
-        &format!("{sql} {}", window.by_place()),
+        &format!("{sql} order by id {}", window.order()),
         &sources.params(&window),
         &[authors],
         place,
@@ -211,7 +211,7 @@ pub(super) fn authors_of(
     }
     let sql = entries_of("= {row 1}");
     tx.query_each(
-        &format!("{sql} and not gone {}", window.by_place()),
+        &format!("{sql} and not gone order by id {}", window.order()),
         &sources.params(&window),
         &[authors],
         |row| row.i64("account_id"),
@@ -252,15 +252,14 @@ impl SourcesByVisibility {
     }
 }
 
-const PLACE_COLUMNS: &str =
-    "account_id, coalesce(place_id, id) as place, post_id, instance_id, returns";
+const PLACE_COLUMNS: &str = "account_id, id as place, post_id, instance_id, returns";
 
 /// The entries within a window of the authors that a condition takes, of the sources that show them.
 fn entries_of(authors: &str) -> String {
     format!(
         "select {PLACE_COLUMNS} from entry
          where account_id {authors}
-             and coalesce(place_id, id) > $1 and coalesce(place_id, id) < $2 and {SHOWN}"
+             and id > $1 and id < $2 and {SHOWN}"
     )
 }
 

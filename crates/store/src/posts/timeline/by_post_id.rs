@@ -4,13 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use driftline_db::{Column, PendingRows, Tx};
 
-use super::{
-    Rule, TimelinePost,
-    copies::Copies,
-    entries,
-    first_places::FirstPlaces,
-    stored::{self, StoredPost},
-};
+use super::{TimelinePost, copies::Copies, entries, first_places::FirstPlaces, rule::Rule, stored};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
@@ -70,13 +64,7 @@ pub(super) fn by_post_ids_as(
     let mut posts = stored::by_ids(tx, &ids, Some(&instances))?;
     let readable = ReadableSources::load(tx, viewer)?;
     let copies = Copies::load(tx, &mut posts, &readable)?;
-    let rule = Rule::Readable(&readable);
-    let entries = entries::entries(tx, &posts.values())?;
-    let places = FirstPlaces::of(&entries, &posts, &copies, &rule);
-    let is_seen = |id: i64, found: &StoredPost| {
-        let mut own = entries.iter().filter(|entry| entry.post_id == id);
-        found.listed || own.any(|entry| entry.is_shown(&readable, found))
-    };
+    let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
     let mut shown = HashMap::new();
     for id in ids {
         let Some(first) = places.of_post(id) else {
@@ -84,7 +72,7 @@ pub(super) fn by_post_ids_as(
         };
         let content = match shown_copy {
             ShownCopy::Best => posts.get(&first.content),
-            ShownCopy::Itself => posts.get(&id).filter(|found| is_seen(id, found)),
+            ShownCopy::Itself => posts.get(&id).filter(|_| places.shows(id)),
         };
         if let Some(found) = content {
             let post = stored::at_place(found, first.place, &posts, &copies)?;
@@ -142,7 +130,7 @@ pub fn places_of_copies(
     });
     let public = posts.values().filter(|found| found.listed);
     let public = public.map(|found| sql(found.post.public_id));
-    let mut places: Vec<i64> = known.map(|entry| entry.place).chain(public).collect();
+    let mut places: Vec<i64> = known.map(|entry| entry.id).chain(public).collect();
     places.sort_unstable();
     places.dedup();
     Ok(places.into_iter().map(from_sql).collect::<Result<_, _>>()?)

@@ -3,15 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use driftline_core::object_uri::{UriEvidence, UriKey};
-use driftline_db::{PendingRows, Tx};
+use driftline_db::Tx;
 
 use super::stored::{self, StoredPost};
-use crate::{
-    error::StoreError,
-    id_types::AccountId,
-    posts::object_uri::{self, NamedPost},
-    viewer::ReadableSources,
-};
+use crate::{error::StoreError, id_types::AccountId, posts::object_uri, viewer::ReadableSources};
 
 /// Which of some posts are copies of one.
 #[derive(Default)]
@@ -22,42 +17,23 @@ pub(super) struct Copies {
     evidence: HashMap<i64, UriEvidence>,
 }
 
-/// The names of posts that are looked up.
-pub(super) struct PendingCopies(Option<PendingRows<'static, (UriKey, NamedPost)>>);
-
 impl Copies {
-    /// Asks for the copies of those posts, along with what is asked next; for none where all that a viewer may
-    /// read is of one instance.
-    pub(super) fn ask(
+    /// The copies of those posts; adds to `posts` those which are of instances whose sources the viewer may read.
+    /// There are none where all that may be read is of one instance.
+    pub(super) fn load(
         tx: &mut Tx<'_>,
-        posts: &HashMap<i64, StoredPost>,
+        posts: &mut HashMap<i64, StoredPost>,
         readable: &ReadableSources,
-    ) -> Result<PendingCopies, StoreError> {
-        if readable.instances().len() < 2 {
-            return Ok(PendingCopies(None));
-        }
+    ) -> Result<Copies, StoreError> {
         let mut names: Vec<UriKey> = posts.values().filter_map(StoredPost::uri_key).collect();
         names.sort_unstable();
         names.dedup();
-        if names.is_empty() {
-            return Ok(PendingCopies(None));
-        }
         let instances: Vec<i64> = readable.instances().into_iter().collect();
-        let pending = object_uri::posts_named_later(tx, &names, &instances)?;
-        Ok(PendingCopies(Some(pending)))
-    }
-
-    /// The copies that were asked for, and adds to `posts` those which are of instances whose sources the viewer
-    /// may read.
-    pub(super) fn read(
-        tx: &mut Tx<'_>,
-        pending: PendingCopies,
-        posts: &mut HashMap<i64, StoredPost>,
-    ) -> Result<Copies, StoreError> {
-        let Some(pending) = pending.0 else {
+        if instances.len() < 2 || names.is_empty() {
             return Ok(Copies::default());
-        };
-        let named = tx.rows(pending)?;
+        }
+        let named = object_uri::posts_named_later(tx, &names, &instances)?;
+        let named = tx.rows(named)?;
         let others = named.iter().map(|(_, named)| named);
         let others = others.filter(|named| !posts.contains_key(&named.post_id));
         let (ids, instance_ids): (Vec<i64>, HashSet<i64>) = others
@@ -82,16 +58,6 @@ impl Copies {
             copies.first.extend(group.into_iter().map(|id| (id, first)));
         }
         Ok(copies)
-    }
-
-    /// [`Copies::ask`] and [`Copies::read`] at once.
-    pub(super) fn load(
-        tx: &mut Tx<'_>,
-        posts: &mut HashMap<i64, StoredPost>,
-        readable: &ReadableSources,
-    ) -> Result<Copies, StoreError> {
-        let pending = Copies::ask(tx, posts, readable)?;
-        Copies::read(tx, pending, posts)
     }
 
     /// What a post and its copies have in common: the lowest ID of theirs.

@@ -10,18 +10,23 @@ use driftline_db::Tx;
 use driftline_id::Layout;
 
 use super::{
-    Rule,
     copies::Copies,
-    entries::{PostEntry, entries},
+    entries::{PostEntry, came, entries},
     places::Place,
+    rule::Rule,
     stored::StoredPost,
 };
 use crate::{error::StoreError, id_types::sql};
 
-/// Where a timeline of several sources shows posts: each at the place that it took first, copies as one post. What
-/// is taken of it later never moves it, and neither does the end of the copy that was first: its place stays with
-/// the others, if they were there before it ended.
-pub(super) struct FirstPlaces(HashMap<i64, FirstPlace>);
+/// Where a timeline of several sources shows posts, copies as one: each at the first of its places that came live, or
+/// else as history ([`came`]). What comes later moves it only up from a place of history. Neither does the end of the
+/// first copy move it: its place stays with those that were there before it ended.
+#[derive(Default)]
+pub(super) struct FirstPlaces {
+    places: HashMap<i64, FirstPlace>,
+    /// The copies that a source shows to the viewer now.
+    shown: HashSet<i64>,
+}
 
 /// Where a timeline shows a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +47,8 @@ impl FirstPlaces {
         rule: &Rule<'_>,
     ) -> Result<FirstPlaces, StoreError> {
         // Where the world finds a post is stored with it.
-        let is_asked = |found: &&StoredPost| match rule {
-            Rule::Source(_) => false,
-            Rule::World(_) => copies.has(sql(found.post.post_id)),
-            Rule::Public(..) | Rule::Home(..) | Rule::Readable(_) => true,
-        };
+        let is_worlds = rule.is_of_world();
+        let is_asked = |found: &&StoredPost| !is_worlds || copies.has(found.id());
         let entries = entries(tx, &posts.values().filter(is_asked))?;
         Ok(FirstPlaces::of(&entries, posts, copies, rule))
     }
@@ -58,57 +60,71 @@ impl FirstPlaces {
         copies: &Copies,
         rule: &Rule<'_>,
     ) -> FirstPlaces {
+        let mut all = FirstPlaces::default();
+        let Some(readable) = rule.readable() else {
+            return all;
+        };
         let mut groups: HashMap<i64, Group> = HashMap::new();
         let mut at_public: HashSet<i64> = HashSet::new();
         for entry in entries {
-            let Some(found) = posts.get(&entry.post_id) else {
+            let found = posts.get(&entry.post_id);
+            let Some(found) = found.filter(|found| found.returns == entry.returns) else {
                 continue;
             };
-            if entry.returns != found.returns {
-                continue;
-            }
             let group = groups.entry(copies.first_of(entry.post_id)).or_default();
-            let is_public = rule.takes_public(entry, found);
-            if is_public || rule.takes_entry(entry, found) {
+            let source = readable.of_raw(entry.source_id);
+            let is_of_threads = source.is_some_and(|source| source.is_of_threads);
+            let is_public = rule.has_public_place(entry, found);
+            if is_public || rule.takes(entry, found) {
                 group.known.insert(entry.post_id);
-                group.stays.push(Stay::of(entry, found, is_public, rule));
+                let stay = Stay::of(entry, found, is_public);
+                group.stays.push((is_of_threads && !is_public, stay));
             }
             if is_public {
                 at_public.insert(entry.post_id);
             }
-            if rule.shows(entry, found) {
-                group.known.insert(entry.post_id);
-                group.candidate(entry, found, copies, rule);
+            if entry.is_shown(readable, found) {
+                let came = Reverse(entry.came.1);
+                group.offer(
+                    (!is_of_threads, copies.evidence(entry.post_id), came),
+                    entry.post_id,
+                );
+                all.shown.insert(entry.post_id);
             }
         }
-        let is_listed = |(_, found): &(&i64, &StoredPost)| found.listed;
-        for (id, found) in posts.iter().filter(is_listed) {
+        for (id, found) in posts.iter().filter(|(_, found)| found.listed) {
             let group = groups.entry(copies.first_of(*id)).or_default();
-            group.known.insert(*id);
-            // An entry may have left its source since, which changes no place.
-            if matches!(rule, Rule::Public(..) | Rule::World(_)) && !at_public.contains(id) {
-                group.stays.push(Stay::at_public_place(found));
-            }
-            if !matches!(rule, Rule::Source(_)) {
-                group.listed(found, copies);
+            let public = Stay::at_public_place(found);
+            group.offer((true, copies.evidence(*id), Reverse(public.place)), *id);
+            all.shown.insert(*id);
+            match rule {
+                // An entry may have left its source since, which changes no place.
+                Rule::Public(_) if !at_public.contains(id) => group.stays.push((false, public)),
+                // What no source lists any more is still where the world's public timeline has it.
+                Rule::Readable(_) => group.listed.push(public),
+                _ => {}
             }
         }
-        let mut places = HashMap::with_capacity(posts.len());
         for id in posts.keys() {
             if let Some(group) = groups.get(&copies.first_of(*id))
                 // To a viewer who may not read a copy it is not there, whatever others show.
                 && group.known.contains(id)
-                && let Some(place) = group.place(rule)
+                && let Some(place) = group.place()
             {
-                places.insert(*id, place);
+                all.places.insert(*id, place);
             }
         }
-        FirstPlaces(places)
+        all
     }
 
     /// Where a post is shown, if the timeline has it.
     pub(super) fn of_post(&self, post_id: i64) -> Option<FirstPlace> {
-        self.0.get(&post_id).copied()
+        self.places.get(&post_id).copied()
+    }
+
+    /// Whether a source shows the viewer this very copy now.
+    pub(super) fn shows(&self, post_id: i64) -> bool {
+        self.shown.contains(&post_id)
     }
 
     /// The copy whose content is shown at a place; `None` if its post stands elsewhere.
@@ -122,64 +138,41 @@ impl FirstPlaces {
 /// The copies of a post, as a timeline takes them.
 #[derive(Default)]
 struct Group {
-    stays: Vec<Stay>,
+    /// Each with whether it is in a thread only.
+    stays: Vec<(bool, Stay)>,
+    /// Where the world's public timeline lists copies.
+    listed: Vec<Stay>,
     /// The copies that the viewer may read, or might before they ended.
     known: HashSet<i64>,
     /// The copy whose content is best, and what makes it so.
     best: Option<(Quality, i64)>,
-    /// The copy that the world's public timeline lists, and where.
-    listed: Option<(i64, i64)>,
 }
 
 /// What makes the content of one copy better than that of another: it is refreshed, since a timeline has it;
 /// its author's own server said so; it came first.
-type Quality = (bool, UriEvidence, Reverse<(i64, Reverse<i64>)>);
+type Quality = (bool, UriEvidence, Reverse<i64>);
 
 impl Group {
-    fn candidate(
-        &mut self,
-        entry: &PostEntry,
-        found: &StoredPost,
-        copies: &Copies,
-        rule: &Rule<'_>,
-    ) {
-        let id = sql(found.post.post_id);
-        let is_of_timeline = !rule.is_of_threads(entry);
-        let came = Reverse(entry.standing().came);
-        self.offer((is_of_timeline, copies.evidence(id), came), id);
-    }
-
-    fn listed(&mut self, found: &StoredPost, copies: &Copies) {
-        let (id, place) = (sql(found.post.post_id), sql(found.post.public_id));
-        self.offer(
-            (true, copies.evidence(id), Reverse((place, Reverse(place)))),
-            id,
-        );
-        let is_first = self.listed.is_none_or(|(_, first)| place < first);
-        if is_first {
-            self.listed = Some((id, place));
-        }
-    }
-
     fn offer(&mut self, quality: Quality, id: i64) {
+        self.known.insert(id);
         if self.best.is_none_or(|best| (quality, id) > best) {
             self.best = Some((quality, id));
         }
     }
 
-    fn place(&self, rule: &Rule<'_>) -> Option<FirstPlace> {
+    fn place(&self) -> Option<FirstPlace> {
         let content = self.best.map(|(_, id)| id)?;
-        let of_timelines = self.stays.iter().filter(|stay| !stay.is_of_threads);
         // A place in a timeline comes before one in a thread.
-        let held = held_place(of_timelines).or_else(|| held_place(self.stays.iter()));
-        let held = held.or(match rule {
-            // What no source lists any more is still where the world's public timeline has it.
-            Rule::Readable(_) => self.listed,
-            _ => None,
-        });
-        held.map(|(taken_by, place)| FirstPlace {
-            place,
-            taken_by,
+        let of_timelines = self
+            .stays
+            .iter()
+            .filter(|(is_of_threads, _)| !is_of_threads);
+        let held = held_place(of_timelines.map(|(_, stay)| stay))
+            .or_else(|| held_place(self.stays.iter().map(|(_, stay)| stay)))
+            .or_else(|| self.listed.iter().min_by_key(|stay| stay.place));
+        held.map(|stay| FirstPlace {
+            place: stay.place,
+            taken_by: stay.post_id,
             content,
         })
     }
@@ -189,28 +182,24 @@ impl Group {
 struct Stay {
     post_id: i64,
     place: i64,
-    came: (i64, Reverse<i64>),
+    came: (bool, i64),
     from_ms: i64,
     /// `None` while it is there.
     until_ms: Option<i64>,
-    is_of_threads: bool,
 }
 
 impl Stay {
-    fn of(entry: &PostEntry, found: &StoredPost, is_public: bool, rule: &Rule<'_>) -> Stay {
-        let until_ms = match entry.gone && !is_public {
-            true => Some(entry.left_at_ms.or(found.deleted_at_ms).unwrap_or(i64::MIN)),
-            false => found.deleted_at_ms,
-        };
-        let came = entry.standing().came;
+    fn of(entry: &PostEntry, found: &StoredPost, is_public: bool) -> Stay {
         Stay {
             post_id: entry.post_id,
-            place: entry.place,
-            came,
+            place: entry.id,
+            came: entry.came,
             // An entry whose post returned has a new ID, and arrived before.
-            from_ms: entry.arrived_at_ms.max(id_time_ms(came.0)),
-            until_ms,
-            is_of_threads: rule.finds_in_threads(entry),
+            from_ms: entry.arrived_at_ms.max(id_time_ms(entry.came.1)),
+            until_ms: match entry.gone && !is_public {
+                true => Some(entry.left_at_ms.or(found.deleted_at_ms).unwrap_or(i64::MIN)),
+                false => found.deleted_at_ms,
+            },
         }
     }
 
@@ -218,29 +207,29 @@ impl Stay {
     fn at_public_place(found: &StoredPost) -> Stay {
         let place = sql(found.post.public_id);
         Stay {
-            post_id: sql(found.post.post_id),
+            post_id: found.id(),
             place,
-            came: (place, Reverse(place)),
+            came: came(place, found.from_history.then_some(place)),
             from_ms: id_time_ms(place),
             until_ms: found.deleted_at_ms,
-            is_of_threads: false,
         }
     }
 }
 
-/// The place that a post has now, and which copy took it: the first one since which some copy was always there. A
-/// copy that came after all others had ended has a place of its own, since readers were told of the end.
-fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<(i64, i64)> {
+/// The place that a post has now: since it was taken some copy was always there. A copy that came after all others had
+/// ended has a place of its own, since readers were told of the end.
+fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<&'s Stay> {
     let mut stays: Vec<&Stay> = stays.collect();
     if stays.iter().all(|stay| stay.until_ms.is_some()) {
         return None;
     }
-    stays.sort_unstable_by_key(|stay| stay.came);
-    let mut held = None;
+    stays.sort_unstable_by_key(|stay| stay.came.1);
+    let mut held: Option<&Stay> = None;
     let mut until_ms = i64::MIN;
     for stay in stays {
-        if held.is_none() || until_ms < stay.from_ms {
-            held = Some((stay.post_id, stay.place));
+        let is_first = held.is_none_or(|held| stay.came < held.came);
+        if is_first || until_ms < stay.from_ms {
+            held = Some(stay);
         }
         until_ms = until_ms.max(stay.until_ms.unwrap_or(i64::MAX));
     }

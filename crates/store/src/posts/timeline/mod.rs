@@ -1,8 +1,8 @@
 //! Reads timelines.
 //!
 //! A timeline is a rule over entries, and a post's place in it is the entry that came first of those that the rule
-//! takes. A rule names sources and authors, so that what it takes of a new entry never changes; so no place is
-//! below one that a reader has passed, as long as the rule is the same.
+//! takes, of live ones before those of history. A rule names sources and authors, so that what it takes of a new
+//! entry never changes; so nothing live comes below what a reader has seen, as long as the rule is the same.
 //!
 //! Each instance's copy of a post is stored as a post of its own. Timelines of several sources show copies (by their
 //! `uri`) as one post: at the place of the first, with the content of the best, which is the one that
@@ -23,9 +23,14 @@ mod entries;
 mod first_places;
 mod named;
 mod places;
+mod replied_to;
+mod rule;
 mod status;
 mod stored;
+mod stretch;
 mod thread;
+pub(crate) mod visible;
+mod window;
 
 use std::collections::HashSet;
 
@@ -39,11 +44,13 @@ use crate::{
     viewer::{ReadableSource, ReadableSources},
 };
 
-use places::{PlaceStream, read};
+use places::PlaceStream;
+use rule::Rule;
+use stretch::read;
 
 pub use crate::viewer::Viewer;
 pub use by_post_id::{PostKey, by_post_ids, copies_of, keys, keys_later, places_of_copies};
-pub(crate) use entries::Standing;
+pub(crate) use entries::came;
 pub use named::named;
 pub use status::{at_its_place, status};
 pub use thread::{AnsweredBy, Thread, thread};
@@ -140,22 +147,10 @@ pub fn public_picked(
     picks: Option<Picks<'_>>,
 ) -> Result<Stretch, StoreError> {
     let bound = Bound::read(tx)?;
-    let mut streams = vec![PlaceStream::World];
-    let hidden = readable.of_timelines().into_iter();
-    let hidden = hidden.filter(|source| !source.is_public);
-    let hidden: Vec<SourceKey> = hidden.map(|source| source.key).collect();
-    // Who reads nothing that the world does not is shown the world's timeline.
-    if hidden.is_empty() {
-        return read(tx, range, bound, &streams, &Rule::World(readable), picks);
-    }
-    streams.extend(
-        hidden
-            .iter()
-            .map(|key| PlaceStream::Source(*key, Visibility::Public)),
-    );
-    let hidden = hidden.iter().map(|key| key.id).collect();
-    let rule = Rule::Public(hidden, readable);
-    read(tx, range, bound, &streams, &rule, picks)
+    let hidden = readable.hidden().into_iter();
+    let hidden = hidden.map(|source| PlaceStream::Source(source.key, Visibility::Public));
+    let streams: Vec<_> = [PlaceStream::World].into_iter().chain(hidden).collect();
+    read(tx, range, bound, &streams, &Rule::Public(readable), picks)
 }
 
 /// The home timeline of who may read these sources.
@@ -267,22 +262,8 @@ fn read_source(
             rest: None,
         });
     };
-    let streams = [PlaceStream::Entries(source, readable.shows)];
+    let streams = [PlaceStream::Source(source, readable.shows)];
     // One instance's rows lie on one node.
     let rule = Rule::Source(readable.shows);
     read(tx, range, Bound::NONE, &streams, &rule, picks)
-}
-
-/// What a timeline takes.
-enum Rule<'a> {
-    /// What the world's public timeline lists.
-    World(&'a ReadableSources),
-    /// That, and public posts of these hidden sources, of all that its viewer may read.
-    Public(Vec<SourceId>, &'a ReadableSources),
-    /// What a home timeline takes, of these sources.
-    Home(&'a HomeRule, &'a ReadableSources),
-    /// Each entry of one source, up to this visibility.
-    Source(Visibility),
-    /// All that a viewer may read.
-    Readable(&'a ReadableSources),
 }

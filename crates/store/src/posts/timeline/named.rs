@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, Tx};
 
-use super::{Rule, copies::Copies, first_places::FirstPlaces, stored};
+use super::{copies::Copies, first_places::FirstPlaces, replied_to, rule::Rule, stored};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
@@ -12,8 +12,8 @@ use crate::{
 };
 
 /// The IDs at which a viewer first found posts of an instance, by their IDs there: as far as sources have them that
-/// this viewer may read and the world may not, or the viewer may read copies of theirs. All others go by the IDs by
-/// which posts name them ([`crate::reference`]).
+/// this viewer may read and the world may not, or the viewer may read copies of theirs, or of replies to them. All
+/// others go by the IDs by which posts name them ([`crate::reference`]).
 pub fn named(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -37,18 +37,28 @@ pub fn named(
         &[Column::text(upstream_ids.iter().copied())],
         |row| Ok((row.text("upstream_id")?, row.i64("post_id")?)),
     )?;
-    let ids: Vec<i64> = found.iter().map(|(_, id)| *id).collect();
+    let found: HashMap<String, i64> = found.into_iter().collect();
+    let ids: Vec<i64> = found.values().copied().collect();
     let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     if !has_hidden {
-        posts.retain(|id, _| copies.has(*id));
+        posts.retain(|id, found| copies.has(*id) || !found.listed);
     }
     let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
-    let mut named = HashMap::new();
-    for (upstream_id, post_id) in found {
-        if let Some(first) = places.of_post(post_id) {
-            named.insert(upstream_id, from_sql(first.place)?);
+    let (mut named, mut unseen) = (HashMap::new(), Vec::new());
+    for upstream_id in upstream_ids {
+        let stored = found.get(*upstream_id);
+        match stored.and_then(|id| Some((id, places.of_post(*id)?))) {
+            Some((id, first)) if has_hidden || copies.has(*id) => {
+                named.insert((*upstream_id).to_owned(), from_sql(first.place)?);
+            }
+            Some(_) => {}
+            None if stored.is_none_or(|id| posts.get(id).is_some_and(|found| !found.listed)) => {
+                unseen.push(*upstream_id);
+            }
+            None => {}
         }
     }
+    named.extend(replied_to::through_copies(tx, instance, &unseen, readable)?);
     Ok(named)
 }

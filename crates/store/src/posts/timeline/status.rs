@@ -3,11 +3,8 @@
 use driftline_db::Tx;
 
 use super::{
-    PostKey, Rule, TimelinePost, by_post_ids,
-    copies::Copies,
-    entries::{self, PostEntry},
-    first_places::FirstPlaces,
-    stored::{self, StoredPost},
+    PostKey, TimelinePost, by_post_ids, copies::Copies, entries, first_places::FirstPlaces,
+    rule::Rule, stored, visible::may_know,
 };
 use crate::{
     error::StoreError,
@@ -73,24 +70,4 @@ pub fn at_its_place(
     };
     let key = PostKey { post, instance };
     Ok(by_post_ids(tx, &[key], viewer)?.remove(&post))
-}
-
-/// Whether a viewer who may see a post may know that ID of it.
-fn may_know(
-    id: i64,
-    alias_source: Option<i64>,
-    found: &StoredPost,
-    entries: &[PostEntry],
-    readable: &ReadableSources,
-) -> bool {
-    if found.listed && sql(found.post.public_id) == id {
-        return true;
-    }
-    let post_id = sql(found.post.post_id);
-    let mut own = entries.iter().filter(|entry| entry.post_id == post_id);
-    match own.find(|entry| entry.id == id || entry.place == id) {
-        Some(entry) => entry.is_readable(readable, found),
-        None if id == post_id => readable.of_raw(found.first_source_id).is_some(),
-        None => alias_source.is_none_or(|source| readable.of_raw(source).is_some()),
-    }
 }

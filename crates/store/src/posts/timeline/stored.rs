@@ -15,17 +15,30 @@ pub(super) struct StoredPost {
     pub(super) deleted_at_ms: Option<i64>,
     /// Whether the world's public timeline lists it.
     pub(super) listed: bool,
-    /// Whether it does, or may have until the post was deleted.
-    pub(super) has_public_place: bool,
+    /// Whether a source that the world may read has it.
+    pub(super) in_public: bool,
+    /// Whether its ID there is one of history.
+    pub(super) from_history: bool,
     pub(super) returns: i64,
     /// A source that has it; the one that had it first, unless that was removed.
     pub(super) first_source_id: i64,
 }
 
 impl StoredPost {
+    /// The ID that the store knows it by.
+    pub(super) fn id(&self) -> i64 {
+        sql(self.post.post_id)
+    }
+
     /// Whether it is not deleted.
     pub(super) fn is_alive(&self) -> bool {
         self.deleted_at_ms.is_none()
+    }
+
+    /// Whether the world's public timeline lists it, or may have until it was deleted.
+    pub(super) fn has_public_place(&self) -> bool {
+        let is_public = self.in_public && self.post.visibility == Visibility::Public;
+        self.listed || !self.is_alive() && is_public
     }
 
     /// Its name, as it is looked up.
@@ -61,7 +74,7 @@ pub(super) fn at_place(
     posts: &HashMap<i64, StoredPost>,
     copies: &Copies,
 ) -> Result<TimelinePost, DbError> {
-    let others = copies.others_of(sql(found.post.post_id)).into_iter();
+    let others = copies.others_of(found.id()).into_iter();
     let others = others.filter_map(|id| Some(posts.get(&id)?.post.key()));
     Ok(TimelinePost {
         id: from_sql(place)?,
@@ -72,7 +85,7 @@ pub(super) fn at_place(
 
 /// The columns of `post p` that [`from_row`] reads.
 const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.created_at_ms,
-    p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.raw,
+    p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.from_history, p.raw,
     p.first_source_id,
     coalesce(p.public_id, p.id) as listed_id, p.returns,
     (select a.acct_id from account a
@@ -96,15 +109,12 @@ fn from_row(row: &Row<'_>) -> Result<(i64, StoredPost), DbError> {
         raw: row.opt_text("raw")?.unwrap_or_default(),
         copies: Vec::new(),
     };
-    let deleted_at_ms = row.opt_i64("deleted_at_ms")?;
-    let listed = row.bool("listed")?;
-    let was_listed =
-        deleted_at_ms.is_some() && row.bool("in_public")? && post.visibility == Visibility::Public;
     let found = StoredPost {
         post,
-        deleted_at_ms,
-        listed,
-        has_public_place: listed || was_listed,
+        deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+        listed: row.bool("listed")?,
+        in_public: row.bool("in_public")?,
+        from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
         first_source_id: row.i64("first_source_id")?,
     };

@@ -1,0 +1,98 @@
+//! What replies name that their instance does not show to a viewer, found through the replies' copies: another
+//! instance that has a copy of a reply may have the post that it replies to.
+
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
+
+use driftline_core::object_uri::UriEvidence;
+use driftline_db::{Column, Tx};
+
+use super::{copies::Copies, first_places::FirstPlaces, rule::Rule, stored};
+use crate::{
+    error::StoreError,
+    id_types::{InstanceId, LocalId, from_sql, sql},
+    viewer::ReadableSources,
+};
+
+/// Where a viewer finds posts that replies of an instance name by these IDs. Only replies, copies and posts that are
+/// shown to the viewer count, so that nothing hidden changes the answer; of several copies the best.
+pub(super) fn through_copies(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    upstream_ids: &[&str],
+    readable: &ReadableSources,
+) -> Result<HashMap<String, LocalId>, StoreError> {
+    if upstream_ids.is_empty() || readable.instances().len() < 2 {
+        return Ok(HashMap::new());
+    }
+    let mut asked = Vec::new();
+    for upstream_id in upstream_ids.iter().take(MAX_NAMES) {
+        asked.push(tx.query_later(
+            "select reply_to_id, post_id from upstream_post
+             where reply_to_id = $1 and instance_id = $2 and post_id > 0 limit $3",
+            &[upstream_id, &sql(instance), &MAX_REPLIES],
+            |row| Ok((row.text("reply_to_id")?, row.i64("post_id")?)),
+        )?);
+    }
+    let mut replies: Vec<(String, i64)> = Vec::new();
+    for rows in asked {
+        replies.extend(tx.rows(rows)?);
+    }
+    let ids: Vec<i64> = replies.iter().map(|(_, reply)| *reply).collect();
+    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
+    let copies = Copies::load(tx, &mut posts, readable)?;
+    posts.retain(|id, _| copies.has(*id));
+    if posts.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let shown = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
+    // What each name is a reply's copy's word for, and which copy is better.
+    let mut asked: Vec<(&str, (i64, &str), Quality)> = Vec::new();
+    for (name, reply) in replies.iter().filter(|(_, reply)| shown.shows(*reply)) {
+        for copy in copies.others_of(*reply) {
+            if let Some(found) = posts.get(&copy).filter(|_| shown.shows(copy)) {
+                let at = (sql(found.post.instance), &*found.post.upstream_id);
+                asked.push((name, at, (copies.evidence(copy), Reverse(copy))));
+            }
+        }
+    }
+    asked.sort_unstable_by_key(|(.., quality)| Reverse(*quality));
+    let mut answered: HashMap<(i64, String), i64> = HashMap::new();
+    let at_instances: HashSet<i64> = asked.iter().map(|(_, (at, _), _)| *at).collect();
+    for at in at_instances {
+        let here = asked.iter().filter(|(_, (instance, _), _)| *instance == at);
+        let found = tx.query_each(
+            "select r.upstream_id, a.post_id from upstream_post r
+             join upstream_post a on a.upstream_id = r.reply_to_id and a.instance_id = $1
+             where r.upstream_id = {row 1} and r.instance_id = $1 and a.post_id > 0",
+            &[&at],
+            &[Column::text(here.map(|(_, (_, id), _)| *id))],
+            |row| Ok((row.text("upstream_id")?, row.i64("post_id")?)),
+        )?;
+        answered.extend(found.into_iter().map(|(id, post)| ((at, id), post)));
+    }
+    let ids: Vec<i64> = answered.values().copied().collect();
+    let instance_ids: Vec<i64> = answered.keys().map(|(instance, _)| *instance).collect();
+    let mut posts = stored::by_ids(tx, &ids, Some(&instance_ids))?;
+    let copies = Copies::load(tx, &mut posts, readable)?;
+    let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
+    let mut named = HashMap::new();
+    for (name, (instance, upstream_id), _) in asked {
+        let post = answered.get(&(instance, upstream_id.to_owned()));
+        if let Some(first) = post.and_then(|post| places.of_post(*post))
+            && !named.contains_key(name)
+        {
+            named.insert(name.to_owned(), from_sql(first.place)?);
+        }
+    }
+    Ok(named)
+}
+
+/// What makes one copy's word better than another's: its author's own server said so; it came first.
+type Quality = (UriEvidence, Reverse<i64>);
+
+/// How many names are looked for at most, and how many replies to each.
+const MAX_NAMES: usize = 40;
+const MAX_REPLIES: i64 = 10;

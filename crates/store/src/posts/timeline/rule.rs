@@ -1,0 +1,70 @@
+//! What timelines of several sources take, and a source's own.
+
+use driftline_core::post::Visibility;
+
+use super::{HomeRule, entries::PostEntry, stored::StoredPost};
+use crate::{id_types::sql, viewer::ReadableSources};
+
+/// What a timeline takes.
+pub(super) enum Rule<'a> {
+    /// What the world's public timeline lists, and public posts of hidden sources that its viewer may read.
+    Public(&'a ReadableSources),
+    /// What a home timeline takes, of these sources.
+    Home(&'a HomeRule, &'a ReadableSources),
+    /// Each entry of one source, up to this visibility.
+    Source(Visibility),
+    /// All that a viewer may read.
+    Readable(&'a ReadableSources),
+}
+
+impl Rule<'_> {
+    /// What the timeline's viewer may read; `None` of a source's own timeline, which takes no others.
+    pub(super) fn readable(&self) -> Option<&ReadableSources> {
+        match self {
+            Rule::Public(readable) | Rule::Home(_, readable) | Rule::Readable(readable) => {
+                Some(readable)
+            }
+            Rule::Source(_) => None,
+        }
+    }
+
+    /// Whether it is the world's public timeline: who reads nothing that the world does not is shown that.
+    pub(super) fn is_of_world(&self) -> bool {
+        matches!(self, Rule::Public(readable) if readable.hidden().is_empty())
+    }
+
+    /// Whether a post may stand at one of its entries, as narrow as it ever was since it has that, or is now; also
+    /// at one that has ended.
+    pub(super) fn takes(&self, entry: &PostEntry, found: &StoredPost) -> bool {
+        let Some(source) = self.readable().and_then(|all| all.of_raw(entry.source_id)) else {
+            return false;
+        };
+        let narrowness = entry.narrowness(found);
+        let is_readable = narrowness <= source.shows.narrowness();
+        match self {
+            Rule::Public(_) => source.is_hidden() && narrowness == Visibility::Public.narrowness(),
+            Rule::Home(takes, _) => {
+                let is_by = |author| takes.authors.iter().any(|id| sql(*id) == author);
+                let is_taken =
+                    takes.sources.contains(&source.key.id) || entry.author_id.is_some_and(is_by);
+                is_readable && is_taken && !source.is_of_threads
+            }
+            Rule::Readable(_) => is_readable,
+            Rule::Source(_) => false,
+        }
+    }
+
+    /// Whether it is the entry at which the public timeline of the world lists its post, or did until that was deleted:
+    /// then it is not stored whether it was listed, which follows from the entry.
+    pub(super) fn has_public_place(&self, entry: &PostEntry, found: &StoredPost) -> bool {
+        let Rule::Public(readable) = self else {
+            return false;
+        };
+        let source = readable.of_raw(entry.source_id);
+        let was_listed = source.is_some_and(|source| source.is_public)
+            && entry.narrowness(found) == Visibility::Public.narrowness();
+        found.has_public_place()
+            && entry.id == sql(found.post.public_id)
+            && (found.listed || was_listed)
+    }
+}
