@@ -136,6 +136,7 @@ impl Copy {
             quota: QuotaView::default(),
             stream: StreamView::default(),
             server_answered_ms: None,
+            max_held_bytes: usize::MAX,
             settling,
         });
         loop {
@@ -149,6 +150,8 @@ impl Copy {
                 Action::FindAnchor(query) => Event::Anchor(self.anchor(&query)),
                 Action::FindPositions(_) => Event::Positions(HashMap::new()),
                 Action::FetchPage(fetch) => self.fetch(upstream, &fetch),
+                // Their order is not measured, and the pages' commits store them.
+                Action::StorePosts(_) => Event::PostsStored,
                 Action::CommitPage(commit) => self.commit(&commit),
                 Action::LookUp(id) => self.look_up(upstream, &id),
                 Action::ProveAbsence(_) => Event::Proof(Ok(GoneProof::Deleted)),

@@ -191,6 +191,7 @@ pub fn source_facts(
         polls_fail: machine.polls_fail(),
         polled_ago_ms: ago_ms(polls.last_ms, now_ms),
         may_be_ago_ms: rarest_ms.saturating_mul(POLLS_IN_TIME) + IN_TIME_MS + saved_ms,
+        is_catching_up: machine.is_catching_up(),
         overdue_ms: machine.overdue_ms(plan, now_ms),
         late_ms: machine.later_than_looks_ms(plan),
         quiet_ms: polls.quiet_ms(now_ms),

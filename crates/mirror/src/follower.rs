@@ -2,6 +2,9 @@
 //!
 //! The stream lowers the delay from visible to stored; only polls prove that nothing is missing. So a
 //! stream that breaks, or that never opens, costs delay and nothing else.
+//!
+//! Posts that are streamed before polls have read what came before the stream was opened wait for that, so that they
+//! do not stand below it.
 
 use std::{
     sync::{
@@ -29,13 +32,14 @@ use indexmap::IndexSet;
 use tokio::{
     sync::watch,
     task::JoinSet,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::{
     quotas::{Permit, Quota},
     session::count,
     upstream_access::UpstreamAccess,
+    waiting_posts::WaitingPosts,
 };
 
 /// State shared by a follower and its session.
@@ -46,6 +50,8 @@ pub(crate) struct StreamState {
     connection: watch::Sender<StreamView>,
     /// Why the server is not asked for the stream for a day, if so.
     missing: watch::Sender<Option<Failure>>,
+    /// The last opening of which polls have read all that came before it.
+    caught_up: watch::Sender<u64>,
 }
 
 impl StreamState {
@@ -63,6 +69,20 @@ impl StreamState {
     /// Changes when the server turns out to have no such stream, or to have it again.
     pub(crate) fn missing(&self) -> watch::Receiver<Option<Failure>> {
         self.missing.subscribe()
+    }
+
+    /// Records up to which opening of the stream polls have read all that came before it.
+    pub(crate) fn set_caught_up(&self, opening: u64) {
+        self.caught_up
+            .send_if_modified(|current| std::mem::replace(current, opening) != opening);
+    }
+
+    /// Waits until polls have read all that came before the stream was opened last.
+    async fn catches_up(&self) {
+        let opening = self.connection.borrow().openings;
+        let mut caught_up = self.caught_up.subscribe();
+        // The channel stays open, since this is a sender of it.
+        let _ = caught_up.wait_for(|current| *current >= opening).await;
     }
 
     /// Passes the order of IDs to the follower; the first page reveals it.
@@ -227,11 +247,23 @@ impl Follower {
         scheme: IdScheme,
         deletions: &mut RecentDeletions,
     ) -> StreamEnd {
+        let mut waiting = WaitingPosts::default();
+        let is_over = async {
+            let caught_up = self.stream_state.catches_up();
+            let _ = timeout(MAX_WAIT, caught_up).await;
+        };
+        tokio::pin!(is_over);
         loop {
             let mut events = Vec::new();
             let first = tokio::select! {
                 first = stream.next() => first,
                 () = self.access.store_disk.runs_low() => return StreamEnd::LowDisk,
+                () = &mut is_over, if !waiting.is_released() => {
+                    match self.commit(waiting.release(), scheme).await {
+                        Ok(()) => continue,
+                        Err(error) => return StreamEnd::Store(error),
+                    }
+                }
             };
             match first {
                 Ok(message) => collect(message, deletions, &mut events),
@@ -250,7 +282,7 @@ impl Follower {
                     Err(_) => break,
                 }
             }
-            if let Err(error) = self.commit(events, scheme).await {
+            if let Err(error) = self.commit(waiting.hold(events), scheme).await {
                 return StreamEnd::Store(error);
             }
             if let Some(failure) = ended {
@@ -414,6 +446,8 @@ const RETRY_MS: i64 = 1_000;
 const RETRY_REFUSED_MS: i64 = 300_000;
 /// A stream that stayed open so long resets the backoff.
 const STEADY: Duration = Duration::from_secs(10);
+/// Streamed posts do not wait longer for the polls that have to read what came before them.
+const MAX_WAIT: Duration = Duration::from_secs(30);
 const TOGETHER: Duration = Duration::from_millis(2);
 const MAX_TOGETHER: usize = 200;
 const MAX_GONE: usize = 1024;

@@ -9,6 +9,7 @@ mod cache_invalidations;
 mod client;
 mod completeness;
 mod follower;
+mod held_pages;
 mod instance_api;
 mod instance_watch;
 mod look_up_abilities;
@@ -28,6 +29,7 @@ mod source_state;
 mod threads;
 mod track;
 mod upstream_access;
+mod waiting_posts;
 
 pub use cache_invalidations::CacheInvalidations;
 pub use client::{ClientError, Server};
@@ -36,6 +38,7 @@ pub use completeness::{
     completeness_report, source_facts,
 };
 pub use follower::Following;
+pub use held_pages::HeldPages;
 pub use instance_api::same_api;
 pub use instance_watch::InstanceWatch;
 pub use look_up_abilities::LookUpAbilities;

@@ -24,10 +24,11 @@ use driftline_runtime::{
     now_ms, random, read_clocks, show_ms,
 };
 use driftline_store::{
-    CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_machine, commit_page,
-    entry, machine,
+    CommitMachine, CommitPage, CommitSummary, Store, StoreError, StorePosts, commit_machine,
+    commit_page, entry, machine,
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
+    store_posts,
 };
 use driftline_upstream::{ClientPurpose, Timeline, Upstream};
 use tokio::sync::watch;
@@ -35,6 +36,7 @@ use tokio::sync::watch;
 use crate::{
     client::{ClientError, client_of},
     follower::{Follower, Following, StreamState},
+    held_pages::SessionPages,
     quarantine,
     quotas::{Charge, Permit, Quota},
     source_credential::credential_of,
@@ -53,6 +55,7 @@ pub struct Session {
     fence: Option<i64>,
     /// Decides the next action; this shell carries it out.
     session: timeline::Session,
+    held_pages: SessionPages,
     stream_state: StreamState,
     connection: watch::Receiver<StreamView>,
     missing_stream: watch::Receiver<Option<Failure>>,
@@ -133,6 +136,7 @@ impl Session {
             page_quota: quota(ClientPurpose::Page(&timeline)),
             look_up_quota: quota(ClientPurpose::LookUp),
             client,
+            held_pages: access.held_pages.session(),
             access: access.clone(),
             timeline,
             source,
@@ -221,14 +225,23 @@ impl Session {
             quota: self.page_quota.view(),
             stream: *self.connection.borrow(),
             server_answered_ms: self.page_quota.server_answered_ms(),
+            max_held_bytes: self.held_pages.max_bytes(),
             settling,
         };
-        let mut action = self.session.begin(&context);
+        let action = self.session.begin(&context);
+        let done = self.carry_out(action).await;
+        self.held_pages.set(self.session.held_bytes());
+        self.stream_state.set_caught_up(self.session.caught_up());
+        done
+    }
+
+    /// Carries out what the session asks for, until its step is over.
+    async fn carry_out(&mut self, mut action: Action) -> Result<Done, SessionError> {
         let mut charge = Charge::default();
         let mut summary = CommitSummary::default();
         loop {
             let event = match action {
-                Action::Finish(Finish::Read) => return Ok(Done::Read(summary)),
+                Action::Finish(Finish::Read | Finish::Held) => return Ok(Done::Read(summary)),
                 Action::Finish(Finish::Failed(kind)) => return Ok(Done::Failed(kind)),
                 Action::Finish(Finish::Wait { until_ms }) => return Ok(Done::Wait { until_ms }),
                 Action::Reserve(kind) => match self.take_request(kind).await? {
@@ -255,9 +268,13 @@ impl Session {
                     Event::Positions(positions)
                 }
                 Action::FetchPage(fetch) => self.fetch(&fetch, std::mem::take(&mut charge)).await?,
+                Action::StorePosts(pages) => {
+                    summary.add(&self.store_posts(pages).await?);
+                    Event::PostsStored
+                }
                 Action::CommitPage(commit) => {
                     let (committed, committed_summary) = self.commit_page(commit).await?;
-                    summary = committed_summary;
+                    summary.add(&committed_summary);
                     Event::PageCommitted(Box::new(committed))
                 }
                 Action::LookUp(id) => self.look_up(&id, std::mem::take(&mut charge)).await?,
@@ -267,7 +284,7 @@ impl Session {
                 }
                 Action::CommitLookUp(commit) => {
                     let (event, committed_summary) = self.commit_look_up(commit).await?;
-                    summary = committed_summary;
+                    summary.add(&committed_summary);
                     event
                 }
                 Action::SaveMachine => {
@@ -293,11 +310,14 @@ impl Session {
         Ok(requested)
     }
 
-    /// Stores what the machine learned since the last commit.
+    /// Stores the pages that are held, and what the machine learned since the last commit.
     ///
     /// # Errors
     /// As for [`Session::step`].
     pub async fn close(&mut self) -> Result<(), SessionError> {
+        if let Some(action) = self.session.release() {
+            self.carry_out(action).await?;
+        }
         if self.session.is_unsaved() {
             self.save().await?;
             self.session.saved();
@@ -340,6 +360,32 @@ impl Session {
             answer: Box::new(answer),
             other_changes: self.stream_state.changes().wrapping_add(invalidations),
         })
+    }
+
+    async fn store_posts(
+        &self,
+        pages: Arc<[Arc<PageCommit>]>,
+    ) -> Result<CommitSummary, StoreError> {
+        let (source, fence) = (self.source.key(), self.fence);
+        let policy = self.access.policies.of(self.source.instance.id);
+        let Some(scheme) = self.machine().scheme().copied() else {
+            return Ok(CommitSummary::default());
+        };
+        let store = self.store.clone();
+        let summary = store.write(source::root(source), move |tx| {
+            let store = StorePosts {
+                source,
+                fence,
+                scheme: &scheme,
+                pages: &pages,
+                policy: &policy,
+                now_ms: now_ms(),
+            };
+            store_posts(tx, &store)
+        });
+        let summary = summary.await?;
+        count(&summary);
+        Ok(summary)
     }
 
     async fn commit_page(

@@ -28,6 +28,8 @@ pub struct SourceFacts {
     pub polled_ago_ms: Option<i64>,
     /// How long ago that may be while it is read as planned.
     pub may_be_ago_ms: i64,
+    /// Whether a poll found more than a page, and the posts below it are read before any of them is stored.
+    pub is_catching_up: bool,
     /// For how long the look that waits the longest has been overdue, if one is.
     pub overdue_ms: Option<i64>,
     /// How late posts come that the last look may come before, if some do.
@@ -86,6 +88,8 @@ pub enum SourceState {
     NotRead,
     /// A process has it, and no poll has succeeded for longer than its interval allows.
     NotPolled,
+    /// It has more news than a page, which are stored together once all are read.
+    CatchingUp,
     /// It is read, but its server's answers do not prove that nothing is missing.
     CannotBeProven,
     /// Its history is being fetched.
@@ -106,6 +110,8 @@ pub enum Verdict {
     PollsFail,
     /// No poll has succeeded recently.
     NotPolled,
+    /// More news than a page were found, and are not stored yet.
+    CatchingUp,
     /// The server's answers do not prove it.
     CannotBeProven,
     /// Ranges are open or lost.
@@ -143,6 +149,8 @@ impl SourceFacts {
             SourceState::NotRead
         } else if !self.is_polled_in_time() {
             SourceState::NotPolled
+        } else if self.is_catching_up {
+            SourceState::CatchingUp
         } else if self.unprovable.is_some() {
             SourceState::CannotBeProven
         } else if self.ranges.history > 0 {
@@ -181,6 +189,8 @@ impl SourceFacts {
             Verdict::NothingRead
         } else if !self.is_polled_in_time() {
             Verdict::NotPolled
+        } else if self.is_catching_up {
+            Verdict::CatchingUp
         } else if self.unprovable.is_some() {
             Verdict::CannotBeProven
         } else if ranges.open + ranges.unrecoverable > 0 {
@@ -238,6 +248,7 @@ impl SourceState {
             Self::Failing => "failing",
             Self::NotRead => "not read",
             Self::NotPolled => "not polled",
+            Self::CatchingUp => "catching up",
             Self::CannotBeProven => "cannot be proven",
             Self::History => "history",
             Self::Quiet => "quiet",

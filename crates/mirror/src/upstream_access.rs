@@ -7,6 +7,7 @@ use driftline_upstream::Credential;
 
 use crate::{
     cache_invalidations::CacheInvalidations,
+    held_pages::HeldPages,
     look_up_abilities::LookUpAbilities,
     policies::Policies,
     quotas::Quotas,
@@ -36,6 +37,8 @@ pub struct UpstreamAccess {
     pub look_up_abilities: LookUpAbilities,
     /// Counts look-ups that invalidate what sessions remember of posts.
     pub cache_invalidations: CacheInvalidations,
+    /// The memory of pages that sessions hold.
+    pub held_pages: HeldPages,
     /// Outages of the store.
     pub store_fault: StoreFault,
     /// Whether there is room for what would be fetched.
@@ -60,6 +63,7 @@ impl UpstreamAccess {
             keep_deleted: true,
             look_up_abilities: LookUpAbilities::default(),
             cache_invalidations: CacheInvalidations::default(),
+            held_pages: HeldPages::default(),
             store_fault: StoreFault::new(store.clone()),
             store_disk: StoreDisk::default(),
             outbox_relay: OutboxRelay::new(store),

@@ -48,9 +48,9 @@ pub use id_types::{
 };
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
-    ReceivedEvent, arrival, change_feed, commit_events, commit_look_up, commit_machine,
+    ReceivedEvent, StorePosts, arrival, change_feed, commit_events, commit_look_up, commit_machine,
     commit_page, commit_retried, completeness, control_posts, departure, entry, listed_in, machine,
-    notify, quarantine, source, source_lease, thread_source, tracked,
+    notify, quarantine, source, source_lease, store_posts, thread_source, tracked,
 };
 pub use nodes::node_lease;
 pub use posts::{

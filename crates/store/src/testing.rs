@@ -5,6 +5,7 @@ pub mod statements;
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread;
 
 use driftline_core::{
@@ -13,7 +14,10 @@ use driftline_core::{
     audience::Audience,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
     refresh::Policy,
-    timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
+    timeline::{
+        AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step,
+        session::PageCommit,
+    },
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 pub use driftline_db::testing::is_distributed;
@@ -21,10 +25,11 @@ use driftline_db::testing::{Fresh, databases};
 
 use crate::{
     CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, ReceivedEvent, SecretUrl,
-    SourceKey, Store, StoreError, Target, Tx, commit_events, commit_look_up, commit_page,
-    distribution, entry, export, local_ids, machine,
+    SourceKey, Store, StoreError, StorePosts, Target, Tx, commit_events, commit_look_up,
+    commit_page, distribution, entry, export, local_ids, machine,
     refresh::Claims,
     source::{self, NewSource},
+    store_posts,
     timeline::{self, Range, TimelinePost, Viewer},
     viewer::Owner,
 };
@@ -510,6 +515,35 @@ impl Feed {
                 now_ms,
             };
             commit_events(tx, &commit)
+        })
+    }
+
+    /// Stores the posts of pages before they are committed. Each page lists its newest post first.
+    pub fn store_posts(&self, pages: Vec<Vec<Post>>) -> CommitSummary {
+        let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let held = |posts: Vec<Post>| {
+            let mut page = page(posts, now_ms);
+            for listed in &mut page.listed {
+                self.add_hashes(&mut listed.post);
+            }
+            let reading = Reading::check(&mut page, Some(SCHEME), &self.settings);
+            Arc::new(PageCommit {
+                request: newest_page(),
+                reading,
+                page,
+            })
+        };
+        let pages: Vec<Arc<PageCommit>> = pages.into_iter().map(held).collect();
+        self.write(move |tx| {
+            let store = StorePosts {
+                source,
+                fence,
+                scheme: &SCHEME,
+                pages: &pages,
+                policy: &Policy::default(),
+                now_ms,
+            };
+            store_posts(tx, &store)
         })
     }
 

@@ -52,6 +52,9 @@ fn verdict(report: &CompletenessReport) -> String {
         Verdict::NothingRead => "nothing read yet".to_owned(),
         Verdict::PollsFail => format!("NOT known to be complete: polls fail; {last_poll}"),
         Verdict::NotPolled => format!("NOT known to be complete: no poll recently; {last_poll}"),
+        Verdict::CatchingUp => {
+            "NOT complete yet: more than a page is news, which is being read".to_owned()
+        }
         Verdict::CannotBeProven => {
             let why = report.unprovable.as_deref().unwrap_or_default();
             format!("NOT known to be complete: it cannot be proven here: {why}")

@@ -182,6 +182,13 @@ impl HonouredAbilities {
         items >= usize::from(limit).min(self.longest_page.max(1))
     }
 
+    /// The same, where a short answer counts only if it is long enough to be cut by the server's own limit: the
+    /// first posts of a timeline make pages that are the longest so far.
+    pub(super) fn is_surely_full(&self, items: usize, limit: u16) -> bool {
+        let is_long = items >= MIN_FULL.min(usize::from(limit));
+        is_long && self.is_full(items, limit)
+    }
+
     /// Whether an answer is surely whole: even if posts were filtered out of it after it was cut.
     pub(super) fn is_surely_whole(&self, items: usize, limit: u16) -> bool {
         let full = usize::from(limit).min(self.longest_page);

@@ -1,6 +1,9 @@
 //! A source over a world: the session, a store in memory, faults and crashes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind, LookUp, Page},
@@ -32,6 +35,8 @@ pub(crate) struct Harness {
     pub(crate) mutant: Option<Mutant>,
     /// What every look-up fails with.
     pub(crate) look_ups_fail: Option<FailureKind>,
+    /// How much memory held pages may take, in bytes.
+    pub(crate) max_held_bytes: usize,
     /// When posts were looked up, ms.
     pub(crate) look_ups: Vec<(UpstreamId, i64)>,
     session: Option<Session>,
@@ -40,6 +45,8 @@ pub(crate) struct Harness {
     /// What the next request is answered by.
     next_page: Option<Page>,
     pub(crate) stored: BTreeMap<Key, Row>,
+    /// The stored posts, in the order in which they were stored.
+    pub(crate) order: Vec<Key>,
     pub(crate) fetched: u64,
     pub(crate) requests: u64,
     /// When each request that is no poll was sent.
@@ -55,6 +62,8 @@ pub(crate) struct Row {
     /// When a page lacked it first, ms, and whether a second one did, a minute later or more.
     absent_ms: Option<i64>,
     pub(crate) left: bool,
+    /// It was stored before a page that shows it was committed.
+    is_early: bool,
 }
 
 impl Row {
@@ -81,6 +90,7 @@ impl Harness {
             crash_share: 0.0,
             mutant: None,
             look_ups_fail: None,
+            max_held_bytes: usize::MAX,
             look_ups: Vec::new(),
             durable: (
                 serde_json::to_string(&Machine::default()).unwrap(),
@@ -90,6 +100,7 @@ impl Harness {
             restored: Machine::default(),
             next_page: None,
             stored: BTreeMap::new(),
+            order: Vec::new(),
             fetched: 0,
             requests: 0,
             others_ms: Vec::new(),
@@ -136,6 +147,7 @@ impl Harness {
             quota: QuotaView::default(),
             stream: StreamView::default(),
             server_answered_ms: None,
+            max_held_bytes: self.max_held_bytes,
             settling,
         };
         let mut action = self.session().begin(&context);
@@ -160,6 +172,10 @@ impl Harness {
                 Action::FindAnchor(query) => Event::Anchor(self.anchor(&query)),
                 Action::FindPositions(_) => Event::Positions(HashMap::new()),
                 Action::FetchPage(fetch) => self.fetch(&fetch),
+                Action::StorePosts(pages) => match self.store_posts(&pages) {
+                    Some(()) => Event::PostsStored,
+                    None => return self.crash(),
+                },
                 Action::CommitPage(commit) => match self.commit(&commit) {
                     Some(committed) => Event::PageCommitted(Box::new(committed)),
                     None => return self.crash(),
@@ -221,6 +237,31 @@ impl Harness {
         }
     }
 
+    /// Stores the posts of pages, the oldest first; `None` if the process died before or after.
+    fn store_posts(&mut self, pages: &[Arc<PageCommit>]) -> Option<()> {
+        if self.rng.random_bool(self.crash_share) {
+            return None;
+        }
+        let keys: BTreeSet<&Key> = pages.iter().flat_map(|page| &page.reading.keys).collect();
+        for key in keys {
+            let early = Row {
+                is_early: true,
+                ..Row::default()
+            };
+            self.store(key, early, false);
+        }
+        (!self.rng.random_bool(self.crash_share)).then_some(())
+    }
+
+    fn store(&mut self, key: &Key, row: Row, replaces: bool) {
+        if !self.stored.contains_key(key) {
+            self.order.push(key.clone());
+        } else if !replaces {
+            return;
+        }
+        self.stored.insert(key.clone(), row);
+    }
+
     /// Commits a page; `None` if the process died before or after.
     fn commit(&mut self, commit: &PageCommit) -> Option<PageCommitted> {
         let PageCommit {
@@ -241,8 +282,8 @@ impl Harness {
         if self.rng.random_bool(self.crash_share) {
             return None;
         }
-        for key in &reading.keys {
-            self.stored.insert(key.clone(), Row::default());
+        for key in reading.keys.iter().rev() {
+            self.store(key, Row::default(), true);
         }
         for (key, is_second) in absent {
             let row = self.stored.entry(key).or_default();
@@ -380,7 +421,7 @@ impl Harness {
         let on_page: BTreeSet<&Key> = reading.keys.iter().chain(earlier).collect();
         let absent = absence.iter().flat_map(|range| {
             let stored = self.stored.range(range.low.clone()..range.high.clone());
-            stored.filter(|(key, row)| row.is_live() && !on_page.contains(key))
+            stored.filter(|(key, row)| row.is_live() && !row.is_early && !on_page.contains(key))
         });
         let missing: Vec<(&Key, &Row)> = absent.collect();
         let id = |key: &Key| self.world.codec.order().id(key);
@@ -404,7 +445,7 @@ impl Harness {
             new: reading
                 .keys
                 .iter()
-                .map(|key| !self.stored.contains_key(key))
+                .map(|key| self.stored.get(key).is_none_or(|row| row.is_early))
                 .collect(),
             edited: 0,
             absent: suspects,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod absence;
+mod backlogs;
 mod clocks;
 mod counted;
 mod first_minutes;

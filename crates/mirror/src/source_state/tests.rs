@@ -36,7 +36,7 @@ type Row = (fn(&mut SourceFacts), &'static str, Verdict);
 #[test]
 fn each_state_and_verdict_follows_from_the_facts() {
     use Verdict::*;
-    let rows: [Row; 29] = [
+    let rows: [Row; 30] = [
         (|_| (), "reading", Provisional),
         (|of| of.ranges.provisional = 0, "reading", Settled),
         (|of| of.quiet_ms = Some(3_600_000), "quiet", Provisional),
@@ -55,6 +55,7 @@ fn each_state_and_verdict_follows_from_the_facts() {
             "not polled yet",
             NotPolled,
         ),
+        (|of| of.is_catching_up = true, "catching up", CatchingUp),
         (|of| of.late_ms = Some(90_000), "reading", LaterThanLooks),
         (
             |of| (of.late_ms, of.ranges.provisional) = (Some(90_000), 0),
@@ -142,7 +143,7 @@ fn empty(facts: &mut SourceFacts, ms: i64) {
 
 prop_compose! {
     fn facts()(
-        flags in prop::array::uniform7(any::<bool>()),
+        flags in prop::array::uniform8(any::<bool>()),
         unprovable in prop::option::of("[a-z]{1,5}"),
         polled_ago_ms in prop::option::of(0_i64..200_000),
         may_be_ago_ms in 0_i64..200_000,
@@ -152,10 +153,11 @@ prop_compose! {
         empty_ms in prop::option::of(0_i64..1_200_000),
         ranges in prop::array::uniform5(prop_oneof![Just(0), 0_u64..3]),
     ) -> SourceFacts {
-        let [is_paused, is_out_of_room, is_tracked, is_read, fails, polls_fail, has_posts] = flags;
+        let [is_paused, is_out_of_room, is_tracked, is_read, fails, polls_fail, has_posts, is_catching_up] = flags;
         let [open, history, provisional, passed_over, unrecoverable] = ranges;
         SourceFacts {
             is_paused, is_out_of_room, is_tracked, is_read, polls_fail, has_posts,
+            is_catching_up,
             fault: fault().filter(|_| fails),
             unprovable, polled_ago_ms, may_be_ago_ms, overdue_ms, late_ms, quiet_ms, empty_ms,
             wait: None,
@@ -172,7 +174,7 @@ proptest! {
     fn complete_is_said_only_of_what_polls_and_looks_prove_now(facts in facts()) {
         let verdict = facts.verdict();
         if verdict.is_complete() {
-            prop_assert!(!facts.polls_fail);
+            prop_assert!(!facts.polls_fail && !facts.is_catching_up);
             prop_assert!(facts.polled_ago_ms.is_some_and(|ms| ms <= facts.may_be_ago_ms));
             prop_assert_eq!(facts.overdue_ms, None);
             prop_assert_eq!(facts.late_ms, None);

@@ -17,8 +17,9 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, StoreError, commit_look_up,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, StoreError, StorePosts, commit_look_up,
     commit_machine, commit_page, entry, refresh::rechecks_after, source, source_lease::Lease,
+    store_posts,
 };
 use rand::RngExt;
 
@@ -74,6 +75,7 @@ impl Simulation {
             quota: QuotaView::default(),
             stream: session.stream,
             server_answered_ms: None,
+            max_held_bytes: usize::MAX,
             settling,
         });
         // When a poll was sent, and its page.
@@ -89,7 +91,7 @@ impl Simulation {
                     }
                     break;
                 }
-                Action::Finish(Finish::Failed(_)) => break,
+                Action::Finish(Finish::Held | Finish::Failed(_)) => break,
                 Action::Reserve(kind) => {
                     if kind == RequestKind::LookUp {
                         self.other_requests += 1;
@@ -123,6 +125,7 @@ impl Simulation {
                     }
                     event
                 }
+                Action::StorePosts(pages) => self.store_posts(&pages)?,
                 Action::CommitPage(commit) => self.commit_page(&commit)?,
                 Action::LookUp(id) => self.look_up(&id),
                 Action::ProveAbsence(id) => self.prove_absence(&id),
@@ -225,6 +228,35 @@ impl Simulation {
         headers.received_at_ms += self.clock_error_ms;
     }
 
+    fn store_posts(&mut self, pages: &Arc<[Arc<PageCommit>]>) -> Result<Event, Ended> {
+        let (source, fence, now_ms) = (self.source, self.fence(), self.clock().wall_ms);
+        let policy = Arc::clone(&self.refresher.policy);
+        let scheme = self.machine().scheme().copied();
+        let pages = Arc::clone(pages);
+        let outcome = self.store.write(
+            &mut self.now_ms,
+            Operation::Poll,
+            source::root(source),
+            move |tx| {
+                let Some(scheme) = &scheme else {
+                    return Ok(CommitSummary::default());
+                };
+                let store = StorePosts {
+                    source,
+                    fence,
+                    scheme,
+                    pages: &pages,
+                    policy: &policy,
+                    now_ms,
+                };
+                store_posts(tx, &store)
+            },
+        );
+        self.checked(&Commit::Other)?;
+        outcome?;
+        Ok(Event::PostsStored)
+    }
+
     fn commit_page(&mut self, commit: &Arc<PageCommit>) -> Result<Event, Ended> {
         let PageCommit {
             request,
@@ -264,6 +296,9 @@ impl Simulation {
         self.checked(if committed { &kind } else { &Commit::Other })?;
         if committed {
             self.shown_alive(page);
+            if is_poll {
+                self.polled_at_ms = page.headers.sent_at_ms - self.clock_error_ms;
+            }
         }
         let (machine, summary, rechecks_ms) = outcome?;
         if summary.revived > 0 {

@@ -20,3 +20,29 @@ pub struct CommitSummary {
     /// The last USN of the source's library.
     pub update_count: i64,
 }
+
+impl CommitSummary {
+    /// Adds what a later commit of the same source has changed.
+    pub fn add(&mut self, later: &Self) {
+        let Self {
+            new,
+            edited,
+            revived,
+            restored,
+            left,
+            deleted,
+            absent,
+            recounted,
+            update_count,
+        } = *later;
+        self.new += new;
+        self.edited += edited;
+        self.revived += revived;
+        self.restored += restored;
+        self.left += left;
+        self.deleted += deleted;
+        self.absent += absent;
+        self.recounted += recounted;
+        self.update_count = self.update_count.max(update_count);
+    }
+}

@@ -34,4 +34,4 @@ pub use look_up::{CommitLookUp, commit_look_up};
 pub use machine::{CommitMachine, commit_machine};
 pub use page::{CommitPage, commit_page};
 pub use quarantine::{CommitRetried, commit_retried};
-pub use stream::{CommitEvents, ReceivedEvent, commit_events};
+pub use stream::{CommitEvents, ReceivedEvent, StorePosts, commit_events, store_posts};

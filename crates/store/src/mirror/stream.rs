@@ -1,8 +1,10 @@
+use std::{collections::BTreeMap, sync::Arc};
+
 use driftline_core::{
     answer::Event,
     post::{Post, PostKind},
     refresh::Policy,
-    timeline::IdScheme,
+    timeline::{IdScheme, session::PageCommit},
     upstream_id::{Key, UpstreamId},
 };
 use driftline_db::Tx;
@@ -62,12 +64,24 @@ pub fn commit_events(
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let mut summary = CommitSummary::default();
     let mut shown: Vec<ShownPost<'_>> = Vec::new();
+    let (policy, now_ms) = (commit.policy, commit.now_ms);
+    let take_in = |tx: &mut Tx<'_>, source: &mut _, shown: &mut Vec<_>, summary: &mut _| {
+        let context = IntakeContext::answered(asked_at_ms(shown), now_ms, policy);
+        take_in(
+            tx,
+            source,
+            commit.scheme,
+            std::mem::take(shown),
+            context,
+            summary,
+        )
+    };
     for arrived in commit.events {
-        let (post, posted) = match &arrived.event {
-            Event::Posted(post) => (post, true),
-            Event::Edited(post) => (post, false),
+        let (post, how) = match &arrived.event {
+            Event::Posted(post) => (post, Shown::Posted),
+            Event::Edited(post) => (post, Shown::Edited),
             Event::Deleted(id) => {
-                take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+                take_in(tx, &mut source, &mut shown, &mut summary)?;
                 let ended = delete(tx, &mut source, commit, id, arrived.received_at_ms)?;
                 summary.deleted += ended.deleted;
                 summary.left += ended.left;
@@ -78,41 +92,101 @@ pub fn commit_events(
             continue;
         };
         if shown.iter().any(|other| other.key == key) {
-            take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+            take_in(tx, &mut source, &mut shown, &mut summary)?;
         }
         shown.push(ShownPost {
             key,
             post,
-            posted,
-            received_at_ms: arrived.received_at_ms,
+            how,
+            asked_at_ms: arrived.received_at_ms,
         });
     }
-    take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+    take_in(tx, &mut source, &mut shown, &mut summary)?;
     source.library.save(tx)?;
     summary.update_count = source.library.update_count;
     Ok(summary)
 }
 
-/// A post that an event shows.
+/// Posts of pages to store before the pages are committed.
+#[derive(Clone, Copy, Debug)]
+pub struct StorePosts<'a> {
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
+    pub source: SourceKey,
+    /// The lease's fencing number, if there is a lease.
+    pub fence: Option<i64>,
+    /// How the source orders its IDs.
+    pub scheme: &'a IdScheme,
+    /// The pages, in the order in which they were answered.
+    pub pages: &'a [Arc<PageCommit>],
+    /// How posts are refreshed from now on.
+    pub policy: &'a Policy,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+}
+
+/// Stores the posts of pages that the source does not have, the oldest first, as a stream's posts are stored: they
+/// prove nothing, and to the machine each is new until its page is committed.
+pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSummary, StoreError> {
+    let mut source = LockedSource::load(tx, store.source, store.fence)?;
+    let mut posts: BTreeMap<&Key, ShownPost<'_>> = BTreeMap::new();
+    for PageCommit { reading, page, .. } in store.pages.iter().map(|page| &**page) {
+        let listed = reading.keys.iter().zip(&page.listed);
+        posts.extend(listed.map(|(key, listed)| {
+            let shown = ShownPost {
+                key: key.clone(),
+                post: &listed.post,
+                how: Shown::Listed,
+                asked_at_ms: page.headers.sent_at_ms,
+            };
+            (key, shown)
+        }));
+    }
+    let shown: Vec<ShownPost<'_>> = posts.into_values().collect();
+    let context = IntakeContext::answered(asked_at_ms(&shown), store.now_ms, store.policy);
+    let mut summary = CommitSummary::default();
+    take_in(tx, &mut source, store.scheme, shown, context, &mut summary)?;
+    source.library.save(tx)?;
+    summary.update_count = source.library.update_count;
+    Ok(summary)
+}
+
+/// A post that an event or a page shows.
 struct ShownPost<'a> {
     key: Key,
     post: &'a Post,
-    /// Whether it appeared, so that it may be stored; else it was edited.
-    posted: bool,
-    received_at_ms: i64,
+    how: Shown,
+    /// When it was received, or its page was requested, Unix ms.
+    asked_at_ms: i64,
+}
+
+/// How a post is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// It appeared: it may be stored.
+    Posted,
+    /// It was edited: it is stored only if the source has it.
+    Edited,
+    /// A page lists it: it is stored only if the source does not have it, and the page's commit does the rest.
+    Listed,
+}
+
+/// The earliest of their times.
+fn asked_at_ms(shown: &[ShownPost<'_>]) -> i64 {
+    let times = shown.iter().map(|shown| shown.asked_at_ms);
+    times.min().unwrap_or(i64::MIN)
 }
 
 fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
-    commit: &CommitEvents<'_>,
-    shown: &mut Vec<ShownPost<'_>>,
+    scheme: &IdScheme,
+    shown: Vec<ShownPost<'_>>,
+    context: IntakeContext<'_>,
     summary: &mut CommitSummary,
 ) -> Result<(), StoreError> {
-    let shown = std::mem::take(shown);
-    let Some(asked_at_ms) = shown.iter().map(|shown| shown.received_at_ms).min() else {
+    if shown.is_empty() {
         return Ok(());
-    };
+    }
     let positions: Vec<&str> = shown.iter().map(|shown| shown.key.as_str()).collect();
     let mut entries = entry::at(tx, source.key, &positions)?;
     let observations: Vec<PostObservation<'_>> = shown
@@ -120,18 +194,17 @@ fn take_in(
         .filter_map(|shown| {
             let position = shown.key.as_str();
             let entry = entries.remove(position);
-            if entry.is_none() && !shown.posted {
-                return None;
-            }
+            let is_taken = match shown.how {
+                Shown::Posted => true,
+                Shown::Edited => entry.is_some(),
+                Shown::Listed => entry.is_none(),
+            };
             // Only a page shows that the source lists it again.
-            if entry
-                .as_ref()
-                .and_then(entry::Known::unlisted_since_ms)
-                .is_some()
-            {
+            let unlisted = entry.as_ref().and_then(entry::Known::unlisted_since_ms);
+            if !is_taken || unlisted.is_some() {
                 return None;
             }
-            let position_ms = commit.scheme.time_ms(&shown.key);
+            let position_ms = scheme.time_ms(&shown.key);
             Some(PostObservation::new(
                 shown.post,
                 position,
@@ -143,7 +216,7 @@ fn take_in(
         .collect();
     let context = IntakeContext {
         streamed: true,
-        ..IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy)
+        ..context
     };
     let taken = intake::take_in(tx, source, &observations, context)?;
     summary.new += taken.new;

@@ -69,6 +69,41 @@ fn a_streamed_post_is_no_anchor_and_new_to_the_machine_until_a_page_shows_it() {
     });
 }
 
+/// The pages of a backlog, in the order in which they were answered: the newest first.
+#[test]
+fn posts_of_held_pages_are_stored_in_their_order_and_are_new_until_their_pages_are_committed() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([5]));
+        world.stream(vec![posted(11)]);
+        let (machine, before) = (world.machine.clone(), world.machine.counters().stored);
+        let mut edited = posts([8, 7, 6, 5]);
+        edited[3] = post(5, "edited");
+        let summary = world.store_posts(vec![posts([12, 11, 10, 9, 8]), edited.clone()]);
+        assert_eq!((summary.new, summary.edited), (6, 0));
+        let order = ["12", "10", "9", "8", "7", "6", "11", "5"];
+        assert_eq!(
+            names(&world.timeline()),
+            order,
+            "as listed, above what was there"
+        );
+        let source = world.source;
+        let stored = world.read(move |tx| driftline_store::machine::load(tx, source));
+        assert_eq!(stored, machine, "they prove nothing");
+        assert_eq!(world.store_posts(vec![posts([12, 11])]).new, 0, "once");
+
+        assert_eq!(world.poll(posts([12, 11, 10, 9, 8])).new, 0);
+        assert_eq!(
+            world.machine.counters().stored,
+            before + 5,
+            "new to the machine"
+        );
+        let edits = world.poll(edited).edited;
+        assert_eq!(edits, 1, "the page's commit does the rest");
+        assert_eq!(names(&world.timeline()), order);
+    });
+}
+
 #[test]
 fn a_page_that_was_asked_for_before_need_not_list_a_streamed_post() {
     on_both(|store| {

@@ -64,6 +64,9 @@ impl Ending {
             if !reader.has_polled() {
                 unsettled.push(unpolled(machine));
             }
+            if machine.is_catching_up() {
+                unsettled.push("a backlog is not read to its end".to_owned());
+            }
             let settings = &session.source().settings;
             let ranges = machine.unsettled(settings, settle_at_ms, 1);
             unsettled.extend(in_words(machine, ranges));

@@ -116,6 +116,7 @@ impl Machine {
         let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
         if request.purpose == RequestPurpose::Poll {
             self.polls.answered(headers.received_at_ms);
+            self.is_catching_up = false;
         }
         if new > 0 {
             self.polls.news_ms = Some(headers.received_at_ms);
@@ -498,6 +499,10 @@ impl Machine {
 
     fn succeeded(&mut self, purpose: &RequestPurpose) {
         if *purpose == RequestPurpose::Poll {
+            if self.errors.polls_fail() {
+                // The server is back: what failed during its outage is not waited for any longer.
+                self.pace.work_blocked = Deadline::default();
+            }
             self.pace.poll_failures = 0;
             self.errors.end(FailedRequest::Poll);
         } else {

@@ -116,6 +116,8 @@ pub struct Machine {
     pace: Pace,
     errors: Errors,
     polls: Polls,
+    /// Whether the pages of a backlog are held by the session: see [`Machine::is_catching_up`].
+    is_catching_up: bool,
 }
 
 /// The machine's next step.
@@ -313,6 +315,30 @@ impl Machine {
         self.rate_per_s
     }
 
+    /// Whether a poll found more news than its page has, which are held until all are read: then neither the
+    /// coverage nor the last poll's time say how far the source is read. The next poll that is committed ends it.
+    pub fn is_catching_up(&self) -> bool {
+        self.is_catching_up
+    }
+
+    /// Records that the page of a poll is held.
+    pub(super) fn catch_up(&mut self) {
+        self.is_catching_up = true;
+    }
+
+    /// Adopts the requests that another state of this machine has sent since, and what came of them.
+    pub(super) fn adopt_requests(&mut self, other: &Self) {
+        // A poll may have been requested meanwhile.
+        let last_poll_ms = self.pace.last_poll_ms;
+        self.pace = Pace {
+            last_poll_ms,
+            ..other.pace.clone()
+        };
+        self.errors.clone_from(&other.errors);
+        self.counters.requests = other.counters.requests;
+        self.counters.failures = other.counters.failures;
+    }
+
     /// Whether a first page was taken in: from then on the source's entries
     /// may be read by others, while its history is still being fetched.
     pub fn is_readable(&self) -> bool {
@@ -467,9 +493,9 @@ impl Machine {
     }
 
     /// Whether everything below `before_ms` (Unix ms by the local clock) is
-    /// settled: [`Machine::unsettled`] is empty.
+    /// settled: [`Machine::unsettled`] is empty, and no backlog is read.
     pub fn is_settled(&self, settings: &Settings, before_ms: i64, rungs: usize) -> bool {
-        self.unsettled(settings, before_ms, rungs).next().is_none()
+        !self.is_catching_up && self.unsettled(settings, before_ms, rungs).next().is_none()
     }
 
     /// What is not settled below `before_ms` (Unix ms by the local clock): open gaps that are to be

@@ -155,8 +155,9 @@ impl Machine {
             false => scheme.time_ms(range_high)?.saturating_sub(1),
         };
         let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
-        let is_cut = self.honoured.is_full(reading.items, request.page.limit)
-            || self.ledger.max_tries(range_low, range_high) >= FREE_TRIES;
+        let is_cut = self.honoured.is_surely_full(reading.items, request.page.limit)
+            // Where bounds name posts, a second is read from post to post.
+            || !scheme.names_posts() && self.ledger.max_tries(range_low, range_high) >= FREE_TRIES;
         if !is_cut || window(newest_ms) > window(oldest_ms) {
             return None;
         }

@@ -88,9 +88,15 @@ impl Machine {
 
     /// Whether a gap is left alone for now, Unix ms by the local clock.
     pub(super) fn is_stalled(&self, gap: &Gap, now_ms: i64) -> bool {
-        self.stalled
-            .iter()
-            .any(|range| !range.wait.is_over(now_ms) && gap.overlaps(&range.low, &range.high))
+        self.stalled_until_ms(gap, now_ms).is_some()
+    }
+
+    /// Until when a gap is left alone, Unix ms by the local clock; `None` if it is not.
+    pub(super) fn stalled_until_ms(&self, gap: &Gap, now_ms: i64) -> Option<i64> {
+        let stalled = self.stalled.iter();
+        let stalled = stalled.filter(|range| gap.overlaps(&range.low, &range.high));
+        let until_ms = stalled.map(|range| range.wait.until_ms()).max()?;
+        (until_ms > now_ms).then_some(until_ms)
     }
 
     /// Gives up what was tried in vain too often. Ranges of which it is being confirmed that they are

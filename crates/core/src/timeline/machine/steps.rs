@@ -53,11 +53,7 @@ impl Machine {
         self.decide(settings, abilities, now_ms);
         let plan = self.make_plan(settings, abilities, now_ms, false);
         let spacing_ms = settings.spacing_ms.max(self.quota.spacing_ms);
-        let earliest_ms = self
-            .pace
-            .last_request_ms
-            .map_or(0, |last_ms| last_ms + spacing_ms)
-            .max(self.pace.blocked.until_ms());
+        let earliest_ms = self.earliest_ms(spacing_ms);
         if now_ms < earliest_ms {
             return Step::Wait {
                 until_ms: earliest_ms,
@@ -93,6 +89,50 @@ impl Machine {
             },
             step => step,
         }
+    }
+
+    /// The next request for an open gap that begins at `low` or above, whatever else is due; `None` if there is none
+    /// that a request can fill.
+    pub(in crate::timeline) fn next_fill(
+        &mut self,
+        settings: &Settings,
+        abilities: Abilities,
+        now_ms: i64,
+        low: &Key,
+    ) -> Option<Step> {
+        self.clamp_times(now_ms);
+        let plan = self.make_plan(settings, abilities, now_ms, false);
+        let moment = Moment {
+            plan: &plan,
+            abilities,
+            now_ms,
+            server_now_ms: now_ms - self.clock_lead_ms,
+            settling: false,
+        };
+        let is_above = |gap: &&Gap| !is_history(gap) && gap.low >= *low;
+        let Some(step) = self.fill(settings, moment, is_above) else {
+            let gaps = self.ledger.gaps().iter().filter(is_above);
+            let gaps = gaps.filter(|gap| is_to_fill(gap, settings) && !self.is_unconfirmed(gap));
+            let until_ms = gaps
+                .filter_map(|gap| self.stalled_until_ms(gap, now_ms))
+                .min()?;
+            return Some(Step::Wait { until_ms });
+        };
+        let until_ms = self
+            .earliest_ms(settings.spacing_ms.max(self.quota.spacing_ms))
+            .max(self.pace.work_blocked.until_ms());
+        Some(match now_ms < until_ms {
+            true => Step::Wait { until_ms },
+            false => step,
+        })
+    }
+
+    /// When the next request may be sent, Unix ms by the local clock.
+    fn earliest_ms(&self, spacing_ms: i64) -> i64 {
+        let last_ms = self.pace.last_request_ms;
+        last_ms
+            .map_or(0, |last_ms| last_ms + spacing_ms)
+            .max(self.pace.blocked.until_ms())
     }
 
     /// Records that the step's request is sent now, Unix ms by the local clock.
@@ -400,12 +440,23 @@ impl Machine {
     }
 
     fn due_fill(&self, settings: &Settings, at: Moment<'_>) -> Option<Step> {
+        self.fill(settings, at, |_| true)
+    }
+
+    /// A request for one of these gaps that are to be filled.
+    fn fill(
+        &self,
+        settings: &Settings,
+        at: Moment<'_>,
+        is_wanted: impl Fn(&&Gap) -> bool,
+    ) -> Option<Step> {
         // Gaps before history: what is missing now comes first.
         let gaps = self
             .ledger
             .gaps()
             .iter()
-            .filter(|gap| is_to_fill(gap, settings));
+            .filter(|gap| is_to_fill(gap, settings))
+            .filter(is_wanted);
         let gaps = gaps.filter(|gap| !self.is_unconfirmed(gap) && !self.is_stalled(gap, at.now_ms));
         let gap = gaps.min_by_key(|gap| is_history(gap))?;
         let bounds = self.bounds_of(gap, &gap.high, at.abilities, at.now_ms)?;

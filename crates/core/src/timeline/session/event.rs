@@ -21,6 +21,8 @@ pub struct StepContext {
     pub stream: StreamView,
     /// When the server last answered any request of this process as it should, Unix ms by the wall clock.
     pub server_answered_ms: Option<i64>,
+    /// How much memory the pages may take that the session holds, in bytes.
+    pub max_held_bytes: usize,
     /// Whether looks are taken as soon as their age allows, since the reading is about to end.
     pub settling: bool,
 }
@@ -45,6 +47,9 @@ pub enum Action {
     FetchPage(Arc<PageFetch>),
     /// Find the stored positions of posts whose IDs change: [`Event::Positions`].
     FindPositions(Vec<UpstreamId>),
+    /// Store those posts of these pages that the source does not have, the oldest first, in one transaction, as a
+    /// stream's posts are stored: [`Event::PostsStored`]. The pages are committed after that.
+    StorePosts(Arc<[Arc<PageCommit>]>),
     /// Commit a page with [`Session::machine`](super::Session::machine) in one transaction:
     /// [`Event::PageCommitted`].
     CommitPage(Arc<PageCommit>),
@@ -139,6 +144,8 @@ pub enum Event {
     },
     /// The stored positions, by post.
     Positions(HashMap<UpstreamId, UpstreamId>),
+    /// The posts are stored.
+    PostsStored,
     /// The page is stored.
     PageCommitted(Box<PageCommitted>),
     /// The answer to a look-up, or why there is none.
@@ -175,6 +182,8 @@ pub struct PageCommitted {
 pub enum Finish {
     /// An answer was committed, or had nothing to commit.
     Read,
+    /// A page is held until the posts below it are read: nothing was committed.
+    Held,
     /// A request failed; the machine knows when to try again.
     Failed(FailureKind),
     /// No request is due before this time, Unix ms by the wall clock.

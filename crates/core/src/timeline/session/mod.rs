@@ -8,11 +8,14 @@
 //!
 //! The session notices steps of the wall clock between any two calls ([`ClockWatch`]) and moves all times that it
 //! keeps in memory, so that what it waits for takes as long as it was to take.
+//!
+//! Pages of a backlog are held, and committed together in the order of their posts: see [`Finish::Held`].
 
+mod backlog;
 mod event;
 mod recent_posts;
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 pub use event::{
     Action, Event, Finish, GoneProof, LookUpCommit, PageCommit, PageCommitted, PageFetch,
@@ -28,6 +31,7 @@ use crate::{
     clock::{ClockReading, ClockWatch},
     upstream_id::UpstreamId,
 };
+use backlog::{Backlog, BacklogStep};
 use recent_posts::RecentPosts;
 
 /// Reads one source, step by step.
@@ -47,8 +51,18 @@ pub struct Session {
     /// When it was stored last, Unix ms by the wall clock.
     saved_ms: i64,
     watch: ClockWatch,
+    clock: ClockReading,
     now_ms: i64,
     pending: Pending,
+    backlog: Option<Backlog>,
+    /// How much memory held pages may take, in bytes.
+    max_held_bytes: usize,
+    /// Whether the last poll left a gap that was too long to be held.
+    is_behind: bool,
+    /// How often the stream had been opened when the last poll was sent.
+    polled_openings: u64,
+    /// How often it had been opened when a poll was sent that is committed, with all that was below it.
+    caught_up: u64,
 }
 
 /// The event that the session waits for, with its context.
@@ -60,7 +74,9 @@ enum Pending {
     Anchor(Fetch),
     Page(Arc<PageFetch>),
     Positions(Box<(Request, Page)>),
-    PageCommit(Arc<PageCommit>),
+    PostsStored(VecDeque<Arc<PageCommit>>),
+    /// A page, and those to commit after it.
+    PageCommit(Arc<PageCommit>, VecDeque<Arc<PageCommit>>),
     LookUp(UpstreamId),
     Proof(Box<(UpstreamId, AnswerHeaders)>),
     LookUpCommit,
@@ -89,8 +105,14 @@ impl Session {
             unsaved: false,
             saved_ms: clock.wall_ms,
             watch: ClockWatch::new(clock),
+            clock,
             now_ms: clock.wall_ms,
             pending: Pending::Nothing,
+            backlog: None,
+            max_held_bytes: 0,
+            is_behind: false,
+            polled_openings: 0,
+            caught_up: 0,
         }
     }
 
@@ -109,14 +131,38 @@ impl Session {
         self.abilities
     }
 
+    /// About how much memory the pages take that are held, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.backlog.as_ref().map_or(0, Backlog::bytes)
+    }
+
+    /// How often the stream had been opened when a poll was sent, of the last such poll that is committed with all
+    /// that was below it. Posts that were streamed since that opening stand above what came before it.
+    pub fn caught_up(&self) -> u64 {
+        self.caught_up
+    }
+
+    /// Begins to commit the pages that are held, since the session is about to end; `None` if there are none. It
+    /// goes on as a step does.
+    pub fn release(&mut self) -> Option<Action> {
+        let backlog = self.backlog.take()?;
+        Some(self.commit_backlog(backlog))
+    }
+
     /// Makes the next poll due now, whatever failed before.
     pub fn retry_soon(&mut self) {
         self.machine.retry_soon();
+        if let Some(backlog) = &mut self.backlog {
+            backlog.machine.retry_soon();
+        }
     }
 
     /// Records why the server is not asked for the stream for a day; `None` once it has the stream.
     pub fn stream_missing(&mut self, missing: Option<&Failure>) {
         self.machine.stream_missing(missing, self.now_ms);
+        if let Some(backlog) = &mut self.backlog {
+            backlog.machine.stream_missing(missing, self.now_ms);
+        }
         self.unsaved = true;
     }
 
@@ -146,9 +192,14 @@ impl Session {
             every_ms: self.cadence.every_ms(&self.settings),
             ..(*self.settings).clone()
         };
+        self.max_held_bytes = context.max_held_bytes;
         self.machine.set_quota(context.quota);
         if let Some(at_ms) = context.server_answered_ms {
             self.machine.server_answered(&settings, at_ms);
+        }
+        if let Some(mut backlog) = self.backlog.take() {
+            backlog.set_quota(context.quota);
+            return self.read_on(backlog);
         }
         let step = self
             .machine
@@ -162,16 +213,39 @@ impl Session {
         Action::Reserve(kind)
     }
 
+    /// Goes on to read a backlog, or commits it.
+    fn read_on(&mut self, mut backlog: Backlog) -> Action {
+        match backlog.next(&self.settings, self.abilities, self.clock) {
+            BacklogStep::Read(step) => {
+                self.backlog = Some(backlog);
+                if let Step::Wait { until_ms } = step {
+                    return Action::Finish(self.wait(until_ms));
+                }
+                self.pending = Pending::Request(step);
+                Action::Reserve(RequestKind::Page)
+            }
+            BacklogStep::Whole => self.commit_backlog(backlog),
+            BacklogStep::TooLong => {
+                self.is_behind = true;
+                self.commit_backlog(backlog)
+            }
+        }
+    }
+
     /// Takes in the result of the last action, and returns the next one. `random` is any random number: it spreads
     /// the delays of sources that fail together.
     pub fn handle(&mut self, event: Event, clock: ClockReading, random: u64) -> Action {
         let step_ms = self.read_clocks(clock);
         match (std::mem::take(&mut self.pending), event) {
-            (Pending::Request(_), Event::Refused { until_ms }) => {
-                Action::Finish(Finish::Wait { until_ms })
-            }
+            (Pending::Request(_), Event::Refused { until_ms }) => self.refused(until_ms),
             (Pending::Request(step), Event::Reserved) => self.reserved(step),
-            (Pending::Anchor(fetch), Event::Anchor(anchor)) => self.fetch(fetch, anchor.as_ref()),
+            (Pending::Anchor(fetch), Event::Anchor(anchor)) => {
+                let anchor = match (&self.backlog, fetch.anchor_query()) {
+                    (Some(backlog), Some(query)) => backlog.anchor(query, anchor),
+                    _ => anchor,
+                };
+                self.fetch(fetch, anchor.as_ref())
+            }
             (
                 Pending::Page(fetch),
                 Event::Page {
@@ -194,10 +268,11 @@ impl Session {
                 self.places.keep(&mut page, &request.page, &stored);
                 self.check(request, page)
             }
-            (Pending::PageCommit(commit), Event::PageCommitted(mut committed)) => {
+            (Pending::PostsStored(pages), Event::PostsStored) => self.commit_next(pages),
+            (Pending::PageCommit(commit, pages), Event::PageCommitted(mut committed)) => {
                 committed.machine.clock_stepped(step_ms);
                 self.page_committed(&commit, *committed);
-                Action::Finish(Finish::Read)
+                self.commit_next(pages)
             }
             (Pending::LookUp(id), Event::LookedUp(Ok((look_up, mut headers)))) => {
                 move_times(&mut headers, step_ms);
@@ -252,7 +327,13 @@ impl Session {
     fn read_clocks(&mut self, clock: ClockReading) -> i64 {
         let step_ms = self.watch.step_ms(clock);
         self.now_ms = clock.wall_ms;
+        self.clock = clock;
         if step_ms != 0 {
+            // The times of its pages are wrong now, so it is read again.
+            if let Some(backlog) = self.backlog.take() {
+                self.machine.adopt_requests(&backlog.machine);
+                self.machine.poll_soon();
+            }
             self.machine.clock_stepped(step_ms);
             self.recent_posts.clock_stepped(step_ms);
             self.saved_ms = self.saved_ms.saturating_add(step_ms);
@@ -281,8 +362,28 @@ impl Session {
         }
     }
 
+    /// The quota has no request left: a backlog is not held for longer than it may be.
+    fn refused(&mut self, until_ms: i64) -> Action {
+        let wait_ms = until_ms.saturating_sub(self.now_ms);
+        let is_held = |backlog: &mut Backlog| wait_ms <= backlog.left_ms(self.clock);
+        match self.backlog.take_if(|backlog| !is_held(backlog)) {
+            Some(backlog) => {
+                self.is_behind = true;
+                self.commit_backlog(backlog)
+            }
+            None => Action::Finish(Finish::Wait { until_ms }),
+        }
+    }
+
     fn reserved(&mut self, step: Step) -> Action {
-        self.machine.sent(&step, self.now_ms);
+        if let Some(backlog) = &mut self.backlog {
+            backlog.machine.sent(&step, self.now_ms);
+        } else {
+            self.machine.sent(&step, self.now_ms);
+            if matches!(&step, Step::Fetch(fetch) if fetch.purpose == RequestPurpose::Poll) {
+                self.polled_openings = self.stream.openings;
+            }
+        }
         match step {
             Step::Wait { until_ms } => Action::Finish(Finish::Wait { until_ms }),
             Step::LookUp(id) => {
@@ -330,10 +431,69 @@ impl Session {
             self.machine = machine;
             self.unsaved = true;
             self.cadence.polled(0, 0);
+            self.caught_up = self.polled_openings;
             return Action::Finish(Finish::Read);
         }
-        let commit = Arc::new(commit);
-        self.pending = Pending::PageCommit(Arc::clone(&commit));
+        self.take_in(Arc::new(commit))
+    }
+
+    /// Holds a page or commits it, or all that are held.
+    fn take_in(&mut self, commit: Arc<PageCommit>) -> Action {
+        let (settings, abilities) = (Arc::clone(&self.settings), self.abilities);
+        let mut backlog = match self.backlog.take() {
+            Some(mut backlog) => {
+                backlog.add(&settings, abilities, commit);
+                backlog
+            }
+            None => {
+                let (before, max_bytes) = (&self.machine, self.max_held_bytes);
+                let clock = self.clock;
+                let begun = Backlog::begin(before, &settings, abilities, &commit, clock, max_bytes);
+                let is_poll = commit.request.purpose == RequestPurpose::Poll;
+                self.is_behind &= begun.is_some() || !is_poll;
+                match begun.filter(|_| !self.is_behind) {
+                    Some(backlog) => backlog,
+                    None => return self.commit_next(VecDeque::from([commit])),
+                }
+            }
+        };
+        match backlog.next(&settings, abilities, self.clock) {
+            BacklogStep::Read(_) => {
+                self.machine.catch_up();
+                let is_long = backlog.len() == REPORTED_PAGES;
+                self.backlog = Some(backlog);
+                if !is_long {
+                    return Action::Finish(Finish::Held);
+                }
+                self.pending = Pending::Save(Finish::Held);
+                Action::SaveMachine
+            }
+            BacklogStep::Whole => self.commit_backlog(backlog),
+            BacklogStep::TooLong => {
+                self.is_behind = true;
+                self.commit_backlog(backlog)
+            }
+        }
+    }
+
+    /// Commits held pages: first their posts, the oldest first, then the pages in the order in which the machine
+    /// asked for them.
+    fn commit_backlog(&mut self, backlog: Backlog) -> Action {
+        self.machine.adopt_requests(&backlog.machine);
+        let is_ordered = !backlog.has_posts_below();
+        let pages = backlog.into_pages();
+        if is_ordered {
+            return self.commit_next(pages.into());
+        }
+        self.pending = Pending::PostsStored(pages.clone().into());
+        Action::StorePosts(pages.into())
+    }
+
+    fn commit_next(&mut self, mut pages: VecDeque<Arc<PageCommit>>) -> Action {
+        let Some(commit) = pages.pop_front() else {
+            return Action::Finish(Finish::Read);
+        };
+        self.pending = Pending::PageCommit(Arc::clone(&commit), pages);
         Action::CommitPage(commit)
     }
 
@@ -374,6 +534,7 @@ impl Session {
             let stored = |machine: &Machine| machine.counters().stored;
             let shown = stored(&committed.machine).saturating_sub(stored(&self.machine));
             self.cadence.polled(shown, committed.new);
+            self.caught_up = self.polled_openings;
         }
         self.machine = committed.machine;
         self.saved();
@@ -404,6 +565,11 @@ impl Session {
     }
 
     fn failed(&mut self, purpose: &RequestPurpose, failure: &Failure, random: u64) -> Action {
+        if let Some(backlog) = &mut self.backlog {
+            let machine = &mut backlog.machine;
+            machine.failed(&self.settings, purpose, failure, self.now_ms, random);
+            return Action::Finish(Finish::Failed(failure.kind));
+        }
         self.machine
             .failed(&self.settings, purpose, failure, self.now_ms, random);
         self.save_failure(failure)
@@ -441,6 +607,9 @@ fn move_times(headers: &mut AnswerHeaders, step_ms: i64) {
 
 /// Polls without changes are stored this often, so that other processes see that the source is read, ms.
 pub const SAVED_EVERY_MS: i64 = 5 * 60_000;
+/// From so many held pages on the stored machine says that the source is catching up. Most backlogs end with the
+/// second page.
+const REPORTED_PAGES: usize = 2;
 /// While the server has asked to wait, ms.
 const ASKED_LOOK_MS: i64 = 2_000;
 /// The pause after a step that its shell did not carry out as told, ms.
