@@ -316,7 +316,7 @@ impl Session {
     /// As for [`Session::step`].
     pub async fn close(&mut self) -> Result<(), SessionError> {
         if let Some(action) = self.session.release() {
-            self.carry_out(action).await?;
+            Box::pin(self.carry_out(action)).await?;
         }
         if self.session.is_unsaved() {
             self.save().await?;

@@ -128,6 +128,11 @@ impl Answer {
             .ok_or_else(missing)
     }
 
+    /// The cookie that the answer sets; empty if it sets none.
+    pub(super) fn cookie(&self) -> &str {
+        self.header("Set-Cookie").split(';').next().unwrap_or("")
+    }
+
     /// A header, empty if it is not there.
     pub(super) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::api::{Answer, Api};
+use super::api::Api;
 use super::server::{Account, Server, Setup, output};
 use crate::error::TaskError;
 
@@ -83,19 +83,19 @@ fn log_in(api: &Api, email: &str) -> Result<String, TaskError> {
         "/oauth/authorize?client_id={client}&redirect_uri={OUT_OF_BAND}&response_type=code&scope=read+write"
     );
     let html = [("Accept", "text/html")];
-    let mut cookie = cookie_of(&api.send("GET", &authorize, None, &html, ("", ""))?);
+    let asked = api.send("GET", &authorize, None, &html, ("", ""))?;
     let form = |fields: &str| ("application/x-www-form-urlencoded", fields.to_owned());
     let sign_in = form(&format!(
         "username={}&password={PASSWORD}",
         email.replace('@', "%40")
     ));
-    let headers = [("Cookie", cookie.as_str())];
+    let headers = [("Cookie", asked.cookie())];
     let signed_in = api.send("POST", "/auth/sign_in", None, &headers, sign_in)?;
-    let changed = cookie_of(&signed_in);
-    if !changed.is_empty() {
-        cookie = changed;
-    }
-    let headers = [("Cookie", cookie.as_str())];
+    let cookie = match signed_in.cookie() {
+        "" => asked.cookie(),
+        changed => changed,
+    };
+    let headers = [("Cookie", cookie)];
     let allowed = api.send("POST", "/oauth/authorize", None, &headers, form(""))?;
     let code = allowed.header("Location").split_once("code=");
     let Some((_, code)) = code else {
@@ -112,12 +112,6 @@ fn log_in(api: &Api, email: &str) -> Result<String, TaskError> {
     });
     let token = api.send_json("POST", "/oauth/token", None, &request)?;
     token.success("the token")?.text_of("access_token")
-}
-
-/// The session's cookie; empty if the answer sets none.
-fn cookie_of(answer: &Answer) -> String {
-    let cookie = answer.header("Set-Cookie").split(';').next();
-    cookie.unwrap_or_default().to_owned()
 }
 
 fn email(name: &str) -> String {

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use super::ladder::Ladder;
 use super::server::{output, signal};
 use super::timelines::Timeline;
 use crate::error::TaskError;
@@ -33,11 +34,18 @@ impl Mirror {
         }
     }
 
-    /// Adds a source for the timeline of the server at `url`.
-    pub(super) fn add(&self, url: &str, of: &Timeline, token: &Path) -> Result<(), TaskError> {
+    /// Adds a source for the timeline of the server at `url`, with all its history.
+    pub(super) fn add(
+        &self,
+        url: &str,
+        of: &Timeline,
+        token: &Path,
+        ladder: Ladder,
+    ) -> Result<(), TaskError> {
         let mut add = self.command(&["source", "add", url, "--allow-private"]);
         add.args(["--name", &of.name, "--timeline", &of.timeline])
-            .args(SETTINGS);
+            .args(["--backfill", "all"])
+            .args(ladder.settings());
         if of.with_token {
             add.arg("--token-file").arg(token);
         }
@@ -165,6 +173,3 @@ impl Drop for Mirror {
         self.kill();
     }
 }
-
-/// All history, and a ladder that ends within a trial's time.
-const SETTINGS: [&str; 4] = ["--backfill", "all", "--rung", "90s/10s"];

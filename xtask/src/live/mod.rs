@@ -4,7 +4,10 @@
 mod api;
 mod compare;
 mod gotosocial;
+mod hollo;
+mod ladder;
 mod mirror;
+mod mitra;
 mod report;
 mod request_log;
 mod server;
@@ -15,7 +18,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use clap::{Args, ValueEnum};
@@ -23,6 +26,7 @@ use clap::{Args, ValueEnum};
 use crate::error::TaskError;
 use crate::test::cluster::{self, Cluster};
 use crate::workspace::Workspace;
+use ladder::Ladder;
 use mirror::Mirror;
 use report::Outcome;
 use request_log::RequestLog;
@@ -36,7 +40,8 @@ pub(crate) struct LiveArgs {
     /// The server's software
     software: Software,
     /// The folder where the server is built: GoToSocial's or snac's with the binary of that name,
-    /// Takahe's with a virtual environment `.venv`
+    /// Takahe's with a virtual environment `.venv`, Mitra's with its `target`, Hollo's with its
+    /// `dist` and `node_modules`
     #[arg(long)]
     at: PathBuf,
     /// A built `driftline` to try; without one, this workspace's is built
@@ -45,10 +50,14 @@ pub(crate) struct LiveArgs {
     /// What Driftline keeps its data in
     #[arg(long, value_enum, default_value = "sqlite")]
     database: Database,
-    /// How long the accounts write
-    #[arg(long = "for", default_value = "2m", value_parser = humantime::parse_duration)]
+    /// How long the accounts write. Posts are read again at the age of 90 s, every 10 s: a longer
+    /// time has timelines read again while they grow
+    #[arg(long = "for", default_value = "3m", value_parser = humantime::parse_duration)]
     writing: Duration,
-    /// How long Driftline may take to settle then
+    /// Read again at the ages that Driftline has by default, and compare when nothing is open
+    #[arg(long)]
+    default_ladder: bool,
+    /// How long Driftline may take then to settle, or to leave nothing open
     #[arg(long, default_value = "5m", value_parser = humantime::parse_duration)]
     settling: Duration,
     /// What the accounts draw their writes from
@@ -183,12 +192,15 @@ impl Trial<'_> {
             writers.stop();
             killed
         })?;
-        let settled = self.settle(&timelines)?;
+        let looks = self.looks(&timelines)?;
+        let ready = self.wait_until_ready(&timelines)?;
         let record = writers.record().clone();
         let mut outcome = Outcome::gather(&api, &accounts[0], &self.mirror, &timelines, record)?;
         self.mirror.stop();
         outcome.refused = refused;
-        outcome.settled = settled;
+        outcome.ladder = self.ladder();
+        outcome.looks = looks;
+        outcome.ready = ready;
         outcome.requests = self.log.counts();
         Ok(outcome)
     }
@@ -199,7 +211,7 @@ impl Trial<'_> {
         written.map_err(|error| TaskError::Program(token.display().to_string(), error))?;
         let url = format!("http://{}", self.log.address);
         for timeline in timelines {
-            self.mirror.add(&url, timeline, &token)?;
+            self.mirror.add(&url, timeline, &token, self.ladder())?;
         }
         self.mirror.add_credential(&url, &token)
     }
@@ -226,23 +238,46 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Waits until each source says that it is settled, for a time; how long that took, or what it
-    /// says instead.
-    fn settle(&self, timelines: &[Timeline]) -> Result<Result<Duration, Vec<String>>, TaskError> {
+    fn ladder(&self) -> Ladder {
+        match self.args.default_ladder {
+            true => Ladder::Default,
+            false => Ladder::Short,
+        }
+    }
+
+    /// How often each source has been read again until now.
+    fn looks(&self, timelines: &[Timeline]) -> Result<Vec<(String, u64)>, TaskError> {
+        let looks = timelines.iter().map(|timeline| {
+            let report = self.mirror.json(&["source", "verify", &timeline.name])?;
+            let rungs = report["rungs"].as_array().into_iter().flatten();
+            let looks = rungs.filter_map(|rung| rung["looks"].as_u64()).sum();
+            Ok((timeline.name.clone(), looks))
+        });
+        looks.collect()
+    }
+
+    /// Waits until each source is ready to be compared, for a time; how long that took, or the
+    /// sources that are not.
+    fn wait_until_ready(
+        &self,
+        timelines: &[Timeline],
+    ) -> Result<Result<Duration, Vec<String>>, TaskError> {
         let begun = Instant::now();
+        let written = SystemTime::now().duration_since(UNIX_EPOCH);
+        let written_ms = i64::try_from(written.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         loop {
-            let mut unsettled = Vec::new();
+            let mut unready = Vec::new();
             for timeline in timelines {
                 let report = self.mirror.json(&["source", "verify", &timeline.name])?;
-                if report["settled"] != true {
-                    unsettled.push(timeline.name.clone());
+                if !self.ladder().is_ready(&report, written_ms) {
+                    unready.push(timeline.name.clone());
                 }
             }
-            if unsettled.is_empty() {
+            if unready.is_empty() {
                 return Ok(Ok(begun.elapsed()));
             }
             if begun.elapsed() > self.args.settling {
-                return Ok(Err(unsettled));
+                return Ok(Err(unready));
             }
             thread::sleep(Duration::from_secs(3));
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::compare::{Difference, Shown, Stored};
+use super::ladder::Ladder;
 use super::mirror::Mirror;
 use super::request_log::Counts;
 use super::server::Account;
@@ -20,8 +21,12 @@ pub(super) struct Outcome {
     record: Record,
     /// Timelines that the server does not show, with its status.
     pub(super) refused: Vec<(String, u16)>,
-    /// How long Driftline took to settle; or the sources that did not.
-    pub(super) settled: Result<Duration, Vec<String>>,
+    /// How the sources were read again.
+    pub(super) ladder: Ladder,
+    /// How often each was, while the accounts wrote.
+    pub(super) looks: Vec<(String, u64)>,
+    /// How long Driftline took to have them ready; or the sources that were not.
+    pub(super) ready: Result<Duration, Vec<String>>,
     /// What Driftline asked for.
     pub(super) requests: Counts,
 }
@@ -82,7 +87,9 @@ impl Outcome {
             sources,
             record,
             refused: Vec::new(),
-            settled: Err(Vec::new()),
+            ladder: Ladder::Short,
+            looks: Vec::new(),
+            ready: Err(Vec::new()),
             requests: Counts::new(),
         })
     }
@@ -130,9 +137,18 @@ impl Outcome {
         for source in &self.sources {
             source.print_faults();
         }
-        match &self.settled {
-            Ok(took) => println!("settled {} s after the last write", took.as_secs()),
-            Err(sources) => println!("not settled: {}", sources.join(", ")),
+        let looks = self
+            .looks
+            .iter()
+            .map(|(name, looks)| format!("{name} {looks}"));
+        println!(
+            "looks during the writing: {}",
+            looks.collect::<Vec<_>>().join(", ")
+        );
+        let ready = self.ladder.ready();
+        match &self.ready {
+            Ok(took) => println!("{ready} {} s after the last write", took.as_secs()),
+            Err(sources) => println!("not {ready}: {}", sources.join(", ")),
         }
         for (name, status) in &self.refused {
             println!("not shown: {name} ({status})");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 
 use super::api::Api;
-use super::{gotosocial, snac, takahe};
+use super::{gotosocial, hollo, mitra, snac, takahe};
 use crate::error::TaskError;
 
 /// The software of a server.
@@ -20,6 +20,8 @@ pub(crate) enum Software {
     Gotosocial,
     Takahe,
     Snac,
+    Mitra,
+    Hollo,
 }
 
 /// Where a server is built, and where it may keep its data.
@@ -55,7 +57,7 @@ pub(super) struct Account {
 impl Software {
     /// Whether it keeps its data in PostgreSQL.
     pub(super) fn needs_postgres(self) -> bool {
-        self == Software::Takahe
+        matches!(self, Software::Takahe | Software::Mitra | Software::Hollo)
     }
 
     /// Sets a server up, starts it and makes its accounts.
@@ -64,6 +66,8 @@ impl Software {
             Software::Gotosocial => gotosocial::start(setup, &NAMES),
             Software::Takahe => takahe::start(setup, &NAMES),
             Software::Snac => snac::start(setup, &NAMES),
+            Software::Mitra => mitra::start(setup, &NAMES),
+            Software::Hollo => hollo::start(setup, &NAMES),
         }
     }
 }
@@ -120,7 +124,11 @@ impl Server {
         let begun = Instant::now();
         loop {
             let answer = self.api.get("/api/v1/instance", None);
-            if answer.as_ref().is_ok_and(|answer| answer.status == 200) {
+            // Hollo has no instance before its first account.
+            if answer
+                .as_ref()
+                .is_ok_and(|answer| matches!(answer.status, 200 | 404))
+            {
                 return Ok(());
             }
             if begun.elapsed() > START {

@@ -1,5 +1,7 @@
 //! The order in which an answer lists its posts, compared with the order of their IDs.
 
+use std::collections::HashSet;
+
 use super::scheme::IdScheme;
 use crate::upstream_id::Key;
 
@@ -56,6 +58,15 @@ impl PageOrder {
     }
 }
 
+/// Whether an answer of these keys lists some of its posts again. GoToSocial does so at the end of a short page,
+/// and lists boosts there that it leaves out before: they follow older posts, whatever the order is. The answer
+/// is in order but for its beginning or its end.
+pub(super) fn lists_again(keys: &[Key]) -> bool {
+    let different: HashSet<&Key> = keys.iter().collect();
+    let rises = keys.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    different.len() < keys.len() && rises <= MAX_RISES
+}
+
 fn windows(times: &[i64], precision_ms: i64) -> Vec<i64> {
     times.iter().map(|ms| ms.div_euclid(precision_ms)).collect()
 }
@@ -85,6 +96,9 @@ pub(super) fn non_increasing<T: Ord>(values: &[T]) -> Vec<bool> {
 
 /// The order of `created_at` in whole seconds.
 const SECOND_MS: i64 = 1_000;
+
+/// One where the posts are listed again, and one below a pinned post.
+const MAX_RISES: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -128,6 +142,24 @@ mod tests {
             assert_eq!(order.precision_ms, precision_ms, "{times_ms:?}");
             assert!(order.is_kept(), "{times_ms:?}");
         }
+    }
+
+    #[test]
+    fn posts_that_are_listed_again_are_told_from_another_order() {
+        let key = |ms: i64| SCHEME.floor(1_700_000_000_000 + ms).expect("an ID");
+        let again = |times_ms: &[i64]| {
+            let keys: Vec<Key> = times_ms.iter().map(|ms| key(*ms)).collect();
+            lists_again(&keys)
+        };
+        assert!(again(&[700, 500, 300, 800, 700, 600, 500, 300]));
+        assert!(again(&[700, 500, 300, 700]));
+        assert!(
+            again(&[100, 700, 500, 800, 700, 600]),
+            "below a pinned post"
+        );
+        assert!(!again(&[700, 500, 300]));
+        assert!(!again(&[700, 500, 800, 300]), "seconds in any order");
+        assert!(!again(&[300, 500, 400, 700, 100, 500]), "no order");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{collections::HashSet, fmt};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    page_order::PageOrder,
+    page_order::{PageOrder, lists_again},
     request::Request,
     scheme::{IdScheme, detect_layout, detect_order},
     server_time::{answered_by_ms, read_at_ms, retrieved_at_ms},
@@ -109,11 +109,14 @@ impl Reading {
             return Self::of_keys(Vec::new(), &[], None, &page.headers);
         };
         let mut passed = keys_of(&page.passed, &scheme);
+        let passes_again = lists_again(&passed);
         drop_repeats(&mut passed, Clone::clone);
         let mut listed = take_listed(page, &scheme);
-        drop_repeats(&mut listed, |(key, _)| key.clone());
         let keys =
             |listed: &[(Key, Listed)]| listed.iter().map(|of| of.0.clone()).collect::<Vec<_>>();
+        // Such a page shows nothing of the server's order.
+        let repeats = lists_again(&keys(&listed)) || passes_again;
+        drop_repeats(&mut listed, |(key, _)| key.clone());
         let is_reversed = is_rising(&keys(&listed), &passed);
         if is_reversed {
             listed.reverse();
@@ -122,8 +125,9 @@ impl Reading {
         let keys = keys(&listed);
         let order = PageOrder::of(&keys, &scheme);
         let passed_order = PageOrder::of(&passed, &scheme);
-        let is_unordered = is_unordered(&listed, &scheme);
-        if !order.is_kept() || !passed_order.is_kept() || is_unordered {
+        let is_unordered = !repeats && is_unordered(&listed, &scheme);
+        let is_kept = repeats || order.is_kept();
+        if !is_kept || !passed_order.is_kept() || is_unordered {
             page.listed = listed.into_iter().map(|(_, item)| item).collect();
             return Self {
                 is_unordered,
@@ -131,8 +135,9 @@ impl Reading {
             };
         }
         let is_coarse = is_coarse(&keys, &scheme) || is_coarse(&passed, &scheme);
+        let is_coarse = is_coarse && !repeats;
         let precision_ms = order.precision_ms.max(passed_order.precision_ms);
-        let is_odd = precision_ms > scheme.precision_ms() && !is_coarse;
+        let is_odd = precision_ms > scheme.precision_ms() && !is_coarse && !repeats;
         let odd_top = keys.first().filter(|_| is_odd);
         let odd_top = odd_top.cloned();
         let mut listed: Vec<_> = listed.into_iter().zip(order.placed).collect();

@@ -34,6 +34,7 @@ fn drawn(rng: &mut ChaCha8Rng) -> Quirks {
         cap: rng.random_bool(0.2).then(|| rng.random_range(12..15)),
         ignores_limit: rng.random_bool(0.2),
         repeats_newest: rng.random_bool(0.2),
+        repeats_page: rng.random_bool(0.2),
         pins_oldest: rng.random_bool(0.2),
         orders_by_second: rng.random_bool(0.2),
         seeks_posts: false,
@@ -139,6 +140,21 @@ fn the_newest_post_repeated_at_the_end_of_a_page_is_no_end() {
         run(&mut harness);
         assert!(harness.missed().is_empty());
         assert_eq!(harness.machine().honoured().disorder, None);
+    });
+}
+
+/// GoToSocial's home timeline and lists: boosts that stand at the end of short pages alone.
+#[test]
+fn boosts_that_stand_again_at_the_end_of_a_page_are_no_other_order() {
+    seeds::run(20, |seed| {
+        let mut harness = harness(seed, only(|quirks| quirks.repeats_page = true));
+        if harness.world.codec == Codec::Opaque {
+            harness.world.codec = Codec::Ulid;
+        }
+        run(&mut harness);
+        assert!(harness.missed().is_empty());
+        let honoured = harness.machine().honoured();
+        assert_eq!((honoured.precision_ms, &honoured.disorder), (0, &None));
     });
 }
 

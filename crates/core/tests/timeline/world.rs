@@ -130,6 +130,9 @@ pub(crate) struct Quirks {
     pub(crate) ignores_limit: bool,
     /// A short page with `since_id` ends with the newest post of all.
     pub(crate) repeats_newest: bool,
+    /// As GoToSocial: a short page with `since_id` lists its posts again at its end, and only there
+    /// every third one, which is a boost.
+    pub(crate) repeats_page: bool,
     /// Every page without `max_id` begins with the oldest post.
     pub(crate) pins_oldest: bool,
     /// Posts of one second are in any order.
@@ -309,6 +312,11 @@ impl World {
         let is_head = request.since_id.is_some() && request.max_id.is_none();
         if quirks.repeats_newest && is_head && slice.len() < limit {
             slice.extend(self.posts.iter().rev().find(shown));
+        }
+        if quirks.repeats_page && is_head && 2 * slice.len() <= limit {
+            let whole = slice.clone();
+            slice.retain(|post| !post.id.is_multiple_of(3));
+            slice.extend(whole);
         }
         if quirks.pins_oldest && below.is_none() && limit > 0 {
             let pinned = self.posts.iter().find(shown);

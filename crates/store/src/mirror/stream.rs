@@ -67,14 +67,8 @@ pub fn commit_events(
     let (policy, now_ms) = (commit.policy, commit.now_ms);
     let take_in = |tx: &mut Tx<'_>, source: &mut _, shown: &mut Vec<_>, summary: &mut _| {
         let context = IntakeContext::answered(asked_at_ms(shown), now_ms, policy);
-        take_in(
-            tx,
-            source,
-            commit.scheme,
-            std::mem::take(shown),
-            context,
-            summary,
-        )
+        let shown = std::mem::take(shown);
+        take_in(tx, source, commit.scheme, &shown, context, summary)
     };
     for arrived in commit.events {
         let (post, how) = match &arrived.event {
@@ -144,7 +138,7 @@ pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSumm
     let shown: Vec<ShownPost<'_>> = posts.into_values().collect();
     let context = IntakeContext::answered(asked_at_ms(&shown), store.now_ms, store.policy);
     let mut summary = CommitSummary::default();
-    take_in(tx, &mut source, store.scheme, shown, context, &mut summary)?;
+    take_in(tx, &mut source, store.scheme, &shown, context, &mut summary)?;
     source.library.save(tx)?;
     summary.update_count = source.library.update_count;
     Ok(summary)
@@ -180,7 +174,7 @@ fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
     scheme: &IdScheme,
-    shown: Vec<ShownPost<'_>>,
+    shown: &[ShownPost<'_>],
     context: IntakeContext<'_>,
     summary: &mut CommitSummary,
 ) -> Result<(), StoreError> {

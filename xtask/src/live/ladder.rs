@@ -1,0 +1,89 @@
+//! When a trial's sources are read again, and when they are ready to be compared.
+
+use serde_json::Value;
+
+/// The ages at which posts are read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ladder {
+    /// One that ends within a trial's time.
+    Short,
+    /// Driftline's own, which takes a day.
+    Default,
+}
+
+impl Ladder {
+    /// What `driftline source add` takes for it.
+    pub(super) fn settings(self) -> &'static [&'static str] {
+        match self {
+            Ladder::Short => &["--rung", "90s/10s"],
+            Ladder::Default => &[],
+        }
+    }
+
+    /// Whether a source is ready, by what `source verify` reports of it. On the short ladder it is
+    /// settled. On the default one a poll has succeeded since `written_ms`, and nothing is open.
+    pub(super) fn is_ready(self, report: &Value, written_ms: i64) -> bool {
+        match self {
+            Ladder::Short => report["settled"] == true,
+            Ladder::Default => is_polled_since(report, written_ms) && !has_open(report),
+        }
+    }
+
+    /// What a ready source is.
+    pub(super) fn ready(self) -> &'static str {
+        match self {
+            Ladder::Short => "settled",
+            Ladder::Default => "without open ranges",
+        }
+    }
+}
+
+fn is_polled_since(report: &Value, written_ms: i64) -> bool {
+    let last_ms = report["polls"]["last_ms"].as_i64();
+    last_ms.is_some_and(|last_ms| last_ms > written_ms)
+}
+
+/// Whether something is known to be left that was not read even once.
+fn has_open(report: &Value) -> bool {
+    let is_open = |gap: &Value| gap["kind"] == "open" || gap["kind"] == "history";
+    let gaps = report["gaps"].as_array();
+    report["verdict"] == "catching_up" || gaps.is_some_and(|gaps| gaps.iter().any(is_open))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_short_ladder_waits_until_a_source_is_settled() {
+        let waiting = json!({ "settled": false, "polls": { "last_ms": 9 }, "gaps": [] });
+        assert!(!Ladder::Short.is_ready(&waiting, 5));
+        assert!(Ladder::Short.is_ready(&json!({ "settled": true }), 5));
+    }
+
+    #[test]
+    fn the_default_ladder_waits_for_a_poll_and_for_open_ranges() {
+        let report = |verdict: &str, last_ms: i64, kind: &str| {
+            json!({
+                "settled": false,
+                "verdict": verdict,
+                "polls": { "last_ms": last_ms },
+                "gaps": [{ "kind": kind }],
+            })
+        };
+        let is_ready = |report| Ladder::Default.is_ready(&report, 5);
+        assert!(is_ready(report("provisional", 9, "provisional")));
+        assert!(is_ready(report("gaps", 9, "unrecoverable")));
+        for unready in [
+            report("provisional", 5, "provisional"),
+            report("gaps", 9, "open"),
+            report("history", 9, "history"),
+            report("catching_up", 9, "provisional"),
+            json!({}),
+        ] {
+            assert!(!is_ready(unready));
+        }
+    }
+}
