@@ -193,7 +193,9 @@ impl SourceReader {
         let settings = &self.session.source().settings;
         let mut machine = self.session.machine().clone();
         let step = machine.next(settings, self.session.abilities(), now_ms, true);
-        matches!(step, Step::Fetch(fetch) if fetch.purpose == RequestPurpose::Poll)
+        // A backlog is read to its end before the next poll.
+        let is_poll = matches!(step, Step::Fetch(fetch) if fetch.purpose == RequestPurpose::Poll);
+        is_poll && !machine.is_catching_up()
     }
 }
 

@@ -113,7 +113,7 @@ impl Timeline {
             let last = last["id"].as_str().unwrap_or_default();
             below = format!("&max_id={last}");
             for (item, is_new) in page.into_iter().zip(news) {
-                if is_new {
+                if is_new && !is_other_notification(&item) {
                     let of_notification = item.get("status").filter(|of| of.is_object());
                     statuses.push(of_notification.cloned().unwrap_or(item));
                 }
@@ -121,6 +121,11 @@ impl Timeline {
         }
         Err(TaskError::message(format!("{} has no end", self.name)))
     }
+}
+
+/// Whether it is a notification of something else than a mention: Mitra lists all kinds.
+fn is_other_notification(item: &Value) -> bool {
+    item["type"].as_str().is_some_and(|kind| kind != "mention")
 }
 
 /// What half of the posts are tagged with.

@@ -98,7 +98,7 @@ impl Ending {
         };
         let left_ms = self.at_ms.map(|at_ms| at_ms + MAX_REPORT_MS - now_ms());
         let left = left_ms.map_or(Duration::MAX, |left_ms| duration(left_ms).max(MAX_CLOSE));
-        let report = match timeout(left, reporting).await {
+        let report = match Box::pin(timeout(left, reporting)).await {
             Ok(Err(error)) if self.unsettled.is_empty() => return Err(error),
             Ok(report) => report.ok(),
             Err(_) => None,
