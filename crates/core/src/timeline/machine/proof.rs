@@ -138,6 +138,13 @@ impl Machine {
         (low < high).then_some(Stretch { low, high, at_ms })
     }
 
+    /// Whether the page of a poll does not reach down to what is covered.
+    pub(in crate::timeline) fn leaves_gap(&self, request: &Request, reading: &Reading) -> bool {
+        let stretch = self.stretch(request, reading);
+        let frontier = self.ledger.frontier();
+        frontier.is_some_and(|frontier| stretch.is_none_or(|stretch| stretch.low > *frontier))
+    }
+
     /// The part of a range that cannot be read: a page, full or asked for in each way, of posts that are
     /// closer together than the order is precise.
     pub(super) fn crowded(

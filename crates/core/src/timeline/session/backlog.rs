@@ -60,7 +60,7 @@ impl Backlog {
         }
         let frontier = before.ledger().frontier()?.clone();
         let newest = poll.reading.newest()?;
-        if *newest < frontier {
+        if *newest < frontier || !before.leaves_gap(&poll.request, &poll.reading) {
             return None;
         }
         let scheme = before.scheme()?;

@@ -79,6 +79,7 @@ impl Poller {
             self.now_ms += ROUND_TRIP_MS;
             let world = &mut self.world;
             let first_ms = world.first_poll_ms();
+            self.tally.fetched(page.len());
             self.tally.store(world, &page, self.now_ms, first_ms);
             let ids = || page.iter().map(|index| world.posts[*index].id);
             newest = ids().fold(newest, u64::max);

@@ -1,4 +1,8 @@
-//! The machine over a workload.
+//! The session over a workload.
+
+use std::collections::HashMap;
+
+use driftline_id::Layout;
 
 use super::{
     outcome::{PlanChange, PollerOutcome, Tally},
@@ -7,12 +11,17 @@ use super::{
     world::{START_MS, World, time_ms},
 };
 use crate::{
-    answer::{Abilities, Failure},
+    answer::{Abilities, Listed, LookUp, Page},
+    clock::ClockReading,
+    post::{Author, Counts, Post, PostHashes, References, Visibility},
     quota::{Grant, QuotaLedger, QuotaPurpose},
     rng::Rng,
     timeline::{
-        Anchor, AnchorQuery, IdScheme, LookUpOutcome, Machine, Reading, Request, Settings, Step,
-        Stored,
+        Anchor, AnchorQuery, IdScheme, Machine, Session, Settings, Stored,
+        session::{
+            Action, Event, Finish, GoneProof, PageCommit, PageCommitted, PageFetch, StepContext,
+            StreamView,
+        },
     },
     upstream_id::{IdOrder, Key, UpstreamId},
 };
@@ -40,7 +49,7 @@ fn settling_ms(settings: &Settings) -> i64 {
     last_ms + last_ms / 3
 }
 
-/// Lets the machine copy a workload, and on until all that was published has come of age. `passed` is
+/// Lets the session copy a workload, and on until all that was published has come of age. `passed` is
 /// called with the virtual time that has passed, ms.
 pub fn run(
     workload: &Workload,
@@ -67,7 +76,7 @@ pub fn run(
 struct Copy<'a> {
     settings: &'a Settings,
     world: World,
-    machine: Machine,
+    session: Session,
     quota: QuotaLedger,
     now_ms: i64,
     first_ms: Option<i64>,
@@ -87,11 +96,18 @@ impl<'a> Copy<'a> {
         passed: &'a mut dyn FnMut(i64),
     ) -> Self {
         let world = World::new(workload.clone(), seed);
+        let now_ms = world.first_poll_ms();
+        // The world's IDs are known, so that none of their posts has to be looked at for them.
+        let known = Settings {
+            id_order: Some(IdOrder::Numeric),
+            id_layout: Some(Layout::MASTODON.name().to_owned()),
+            ..settings.clone()
+        };
         Self {
             settings,
-            machine: Machine::default(),
+            session: Session::new(Machine::default(), known, ABILITIES, clock(now_ms)),
             quota: QuotaLedger::default(),
-            now_ms: world.first_poll_ms(),
+            now_ms,
             world,
             first_ms: None,
             proven_ms: None,
@@ -104,88 +120,148 @@ impl<'a> Copy<'a> {
 
     fn step(&mut self, until_ms: i64) {
         (self.passed)(self.now_ms - START_MS);
-        self.machine.set_quota(self.quota.view(self.now_ms));
-        let mut step = self
-            .machine
-            .next(self.settings, ABILITIES, self.now_ms, false);
-        if !matches!(step, Step::Wait { .. })
-            && let Grant::Until(until_ms) =
-                self.quota
-                    .take(1, PAGE as u32, QuotaPurpose::Poll, 0.0, self.now_ms)
-        {
-            step = Step::Wait { until_ms };
-        }
-        self.machine.sent(&step, self.now_ms);
-        match step {
-            Step::Wait { until_ms: wait_ms } => {
-                self.now_ms = wait_ms.min(until_ms).max(self.now_ms + 1);
-            }
-            Step::LookUp(id) => {
+        let mut action = self.session.begin(&StepContext {
+            clock: clock(self.now_ms),
+            quota: self.quota.view(self.now_ms),
+            stream: StreamView::default(),
+            server_answered_ms: None,
+            max_held_bytes: usize::MAX,
+            settling: false,
+        });
+        loop {
+            let event = match action {
+                Action::Finish(Finish::Wait { until_ms: wait_ms }) => {
+                    self.now_ms = wait_ms.min(until_ms).max(self.now_ms + 1);
+                    return;
+                }
+                Action::Finish(_) => return,
+                Action::Reserve(_) => {
+                    let posts = PAGE as u32;
+                    let purpose = QuotaPurpose::Poll;
+                    match self.quota.take(1, posts, purpose, 0.0, self.now_ms) {
+                        Grant::Until(until_ms) => Event::Refused { until_ms },
+                        Grant::Requests(_) => Event::Reserved,
+                    }
+                }
+                Action::FindAnchor(query) => Event::Anchor(self.anchor(&query)),
+                Action::FindPositions(_) => Event::Positions(HashMap::new()),
+                Action::FetchPage(fetch) => self.fetch(&fetch),
+                // The pages' commits store them, at the same time.
+                Action::StorePosts(_) => Event::PostsStored,
+                Action::CommitPage(commit) => self.commit(&commit),
+                Action::LookUp(id) => self.look_up(id),
                 // Nothing is deleted here.
-                self.quota.answered(QuotaPurpose::Poll, None, self.now_ms);
-                let (machine, headers) = (&mut self.machine, headers(self.now_ms));
-                machine.looked_up(&id, LookUpOutcome::Found, &headers);
-                self.now_ms += ROUND_TRIP_MS;
-            }
-            Step::Fetch(fetch) => {
-                let anchor = fetch.anchor_query().and_then(|query| self.anchor(query));
-                let request = fetch.request(self.machine.scheme(), anchor.as_ref());
-                self.fetch(&request);
-            }
+                Action::ProveAbsence(_) => Event::Proof(Ok(GoneProof::Nothing)),
+                Action::CommitLookUp(commit) => {
+                    let mut machine = self.session.machine().clone();
+                    machine.looked_up(&commit.id, commit.outcome(), &commit.headers);
+                    let machine = Box::new(machine);
+                    Event::LookUpCommitted { machine, left: 0 }
+                }
+                Action::SaveMachine => Event::Saved,
+            };
+            let random = (self.rng.share() * 1e9) as u64;
+            action = self.session.handle(event, clock(self.now_ms), random);
         }
     }
 
-    fn fetch(&mut self, request: &Request) {
+    fn look_up(&mut self, id: UpstreamId) -> Event {
+        self.quota.answered(QuotaPurpose::Poll, None, self.now_ms);
+        let headers = headers(self.now_ms);
+        self.now_ms += ROUND_TRIP_MS;
+        let found = LookUp::Found(Box::new(post_of(id)));
+        Event::LookedUp(Ok((found, headers)))
+    }
+
+    fn fetch(&mut self, fetch: &PageFetch) -> Event {
         self.outcome.requests += 1;
         let sent_at_ms = self.now_ms;
         self.now_ms += ROUND_TRIP_MS;
-        let (page, headers) = match self.world.page(&request.page, sent_at_ms) {
-            Ok(answer) => answer,
-            Err(failure) => return self.failed(request, &failure),
+        let answer = self.world.page(&fetch.page, sent_at_ms);
+        let purpose = QuotaPurpose::Poll;
+        let answer = match answer {
+            Ok((page, headers)) => {
+                let throttle = headers.throttle.as_ref();
+                self.quota.answered(purpose, throttle, self.now_ms);
+                self.first_ms.get_or_insert(sent_at_ms);
+                self.tally().fetched(page.len());
+                let ids = page.iter().map(|&index| self.world.posts[index].id);
+                let listed = ids.map(|id| {
+                    let id = UpstreamId::new(id.to_string());
+                    Listed {
+                        position: id.clone(),
+                        post: post_of(id),
+                    }
+                });
+                Ok(Page {
+                    listed: listed.collect(),
+                    headers,
+                    ..Page::default()
+                })
+            }
+            Err(failure) => {
+                let random = (self.rng.share() * 1e9) as u64;
+                let throttle = failure.throttle.as_ref();
+                self.quota
+                    .refused(purpose, throttle, None, random, self.now_ms);
+                Err(failure)
+            }
         };
-        let throttle = headers.throttle.as_ref();
-        self.quota
-            .answered(QuotaPurpose::Poll, throttle, self.now_ms);
-        let world = &mut self.world;
-        let keys = page.iter().map(|&index| key_of(world.posts[index].id));
-        let reading = Reading::of_keys(keys.collect(), &[], Some(SCHEME), &headers);
-        let first_ms = *self.first_ms.get_or_insert(sent_at_ms);
+        Event::Page {
+            answer: Box::new(answer),
+            other_changes: 0,
+        }
+    }
+
+    fn commit(&mut self, commit: &PageCommit) -> Event {
+        let PageCommit {
+            request,
+            reading,
+            page,
+        } = commit;
+        let keys = reading.keys.iter();
+        let posts: Vec<usize> = keys
+            .map(|key| self.world.first_at(number_of(key)))
+            .collect();
+        let live_below = self
+            .session
+            .machine()
+            .nothing_below(request, reading)
+            .and_then(|high| self.anchor(&AnchorQuery::below(high))?.below(high));
+        let from_ms = self.proven_ms.or(self.first_ms).unwrap_or(self.now_ms);
         let tally = &mut self.tallies[usize::from(self.proven_ms.is_some())];
-        let from_ms = self.proven_ms.unwrap_or(first_ms);
-        let new = tally.store(world, &page, self.now_ms, from_ms);
         let stored = Stored {
             absent: Vec::new(),
-            live_below: self
-                .machine
-                .nothing_below(request, &reading)
-                .and_then(|high| self.anchor(&AnchorQuery::below(high))?.below(high)),
-            new,
+            live_below,
+            new: tally.store(&mut self.world, &posts, self.now_ms, from_ms),
             edited: 0,
         };
-        self.machine.page(
-            self.settings,
+        let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+        let mut machine = self.session.machine().clone();
+        machine.page(
+            self.session.settings(),
             ABILITIES,
             request,
-            &reading,
-            &headers,
+            reading,
+            &page.headers,
             &stored,
         );
-        self.record_plan();
+        self.record_plan(&machine);
         self.world.drop_older(self.now_ms - KEPT_MS);
+        Event::PageCommitted(Box::new(PageCommitted {
+            machine,
+            new,
+            missing: 0,
+            rechecks_ms: vec![None; posts.len()],
+        }))
     }
 
-    fn failed(&mut self, request: &Request, failure: &Failure) {
-        let random = (self.rng.share() * 1e9) as u64;
-        let throttle = failure.throttle.as_ref();
-        self.quota
-            .refused(QuotaPurpose::Poll, throttle, None, random, self.now_ms);
-        let purpose = &request.purpose;
-        self.machine
-            .failed(self.settings, purpose, failure, self.now_ms, random);
+    fn tally(&mut self) -> &mut Tally {
+        &mut self.tallies[usize::from(self.proven_ms.is_some())]
     }
 
-    fn record_plan(&mut self) {
-        let Some(choice) = self.machine.choice() else {
+    fn record_plan(&mut self, machine: &Machine) {
+        let Some(choice) = machine.choice() else {
             return;
         };
         let (overlap_ms, is_proven) = (choice.overlap_ms, choice.is_proven);
@@ -231,7 +307,7 @@ impl<'a> Copy<'a> {
             time_ms(post.id) >= first_ms && came_in_time
         });
         let missed: Vec<Key> = missed.map(|post| key_of(post.id)).collect();
-        let gaps = self.machine.ledger().gaps();
+        let gaps = self.session.machine().ledger().gaps();
         let is_listed = |key: &&Key| {
             let index = gaps.partition_point(|gap| gap.high <= **key);
             gaps.get(index).is_some_and(|gap| gap.low <= **key)
@@ -257,21 +333,23 @@ impl<'a> Copy<'a> {
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
         let world = &self.world;
-        let number = |key: &Key| -> u64 {
-            let id = SCHEME.id(key);
-            id.as_str().parse().unwrap_or(0)
-        };
         let (range, skip) = match query {
-            AnchorQuery::Newest { at_most, skip } => (0..world.first_above(number(at_most)), *skip),
-            AnchorQuery::Oldest { at_least, skip } => {
-                (world.first_at(number(at_least))..world.posts.len(), *skip)
+            AnchorQuery::Newest { at_most, skip } => {
+                (0..world.first_above(number_of(at_most)), *skip)
             }
+            AnchorQuery::Oldest { at_least, skip } => (
+                world.first_at(number_of(at_least))..world.posts.len(),
+                *skip,
+            ),
             AnchorQuery::Drawn {
                 low,
                 high,
                 per_million,
             } => {
-                let (from, to) = (world.first_at(number(low)), world.first_at(number(high)));
+                let (from, to) = (
+                    world.first_at(number_of(low)),
+                    world.first_at(number_of(high)),
+                );
                 let part = (to - from) as u64 * u64::from(*per_million) / 1_000_000;
                 (from + part as usize..to, 0)
             }
@@ -286,6 +364,45 @@ impl<'a> Copy<'a> {
     }
 }
 
+fn clock(now_ms: i64) -> ClockReading {
+    ClockReading {
+        wall_ms: now_ms,
+        steady_ms: now_ms,
+    }
+}
+
+/// A post of which nothing but its ID is read.
+fn post_of(id: UpstreamId) -> Post {
+    let author = Author {
+        id: "1".into(),
+        acct: String::new(),
+        display_name: String::new(),
+        url: None,
+        uri: None,
+        raw: String::new(),
+    };
+    Post {
+        id,
+        uri: None,
+        url: None,
+        created_at_ms: None,
+        edited_at_ms: None,
+        visibility: Visibility::Public,
+        author,
+        boost_of: None,
+        reply_to: None,
+        references: References::default(),
+        counts: Counts::default(),
+        hashes: PostHashes::default(),
+        viewer: None,
+        raw: String::new(),
+    }
+}
+
+fn number_of(key: &Key) -> u64 {
+    SCHEME.id(key).as_str().parse().unwrap_or(0)
+}
+
 fn key_of(id: u64) -> Key {
     let id = UpstreamId::new(id.to_string());
     SCHEME.key(&id).unwrap_or_else(|_| Key::lowest())
@@ -293,7 +410,7 @@ fn key_of(id: u64) -> Key {
 
 const SCHEME: IdScheme = IdScheme {
     order: IdOrder::Numeric,
-    layout: Some(driftline_id::Layout::MASTODON),
+    layout: Some(Layout::MASTODON),
 };
 const ABILITIES: Abilities = Abilities {
     page_limit: PAGE as u16,

@@ -93,6 +93,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Counts the posts of an answer.
+    pub(super) fn fetched(&mut self, posts: usize) {
+        self.fetched += posts as u64;
+    }
+
     /// Stores a page's posts at a time, Unix ms, and says of each whether it is new. Delays count
     /// for posts written at `from_ms` or later.
     pub(super) fn store(
@@ -102,7 +107,6 @@ impl Tally {
         now_ms: i64,
         from_ms: i64,
     ) -> Vec<bool> {
-        self.fetched += page.len() as u64;
         let mut is_new = Vec::with_capacity(page.len());
         for &index in page {
             let post = &mut world.posts[index];
