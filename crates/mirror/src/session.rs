@@ -505,3 +505,45 @@ pub(crate) fn count(summary: &CommitSummary) {
 
 /// While the disk has no room.
 const ROOM_LOOK_MS: i64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::upstream_id::Key;
+
+    use super::*;
+
+    #[test]
+    fn requests_of_each_purpose_are_counted() {
+        let (low, high) = (Key::lowest, Key::highest);
+        let purposes = [
+            RequestPurpose::Poll,
+            RequestPurpose::Fill {
+                low: low(),
+                high: high(),
+            },
+            RequestPurpose::Look {
+                rung: 0,
+                low: low(),
+                high: high(),
+            },
+            RequestPurpose::Look {
+                rung: 1,
+                low: low(),
+                high: high(),
+            },
+            RequestPurpose::Probe {
+                age_ms: 0,
+                until_ms: 0,
+            },
+            RequestPurpose::Recheck {
+                low: low(),
+                high: high(),
+            },
+            RequestPurpose::Ahead,
+        ];
+        for purpose in &purposes {
+            // A name that is not listed panics.
+            REQUESTS.with([purpose_name(purpose)]).increment(1);
+        }
+    }
+}

@@ -207,6 +207,7 @@ const PURPOSES: &[&str] = &[
     "second_look",
     "rung",
     "probe",
+    "recheck",
     "dated_ahead",
     "look_up",
 ];
