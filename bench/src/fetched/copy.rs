@@ -151,7 +151,7 @@ impl Copy {
                 Action::FindPositions(_) => Event::Positions(HashMap::new()),
                 Action::FetchPage(fetch) => self.fetch(upstream, &fetch),
                 // Their order is not measured, and the pages' commits store them.
-                Action::StorePosts(_) => Event::PostsStored,
+                Action::StorePosts(_) => Event::PostsStored { new: 0 },
                 Action::CommitPage(commit) => self.commit(&commit),
                 Action::LookUp(id) => self.look_up(upstream, &id),
                 Action::ProveAbsence(_) => Event::Proof(Ok(GoneProof::Deleted)),

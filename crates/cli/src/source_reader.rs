@@ -161,7 +161,7 @@ impl SourceReader {
     pub async fn close(mut self) -> Result<(), CliError> {
         self.following.end().await;
         let closed = match self.abandoned {
-            true => Ok(()),
+            true => self.session.release().await,
             false => self.session.close().await,
         };
         self.renewing.abort();

@@ -37,6 +37,7 @@ use tokio::{
 
 use crate::{
     quotas::{Permit, Quota},
+    recent_changes::RecentChanges,
     session::count,
     upstream_access::UpstreamAccess,
     waiting_posts::WaitingPosts,
@@ -52,6 +53,8 @@ pub(crate) struct StreamState {
     missing: watch::Sender<Option<Failure>>,
     /// The last opening of which polls have read all that came before it.
     caught_up: watch::Sender<u64>,
+    /// How many backlogs were stored.
+    backlogs: watch::Sender<u64>,
 }
 
 impl StreamState {
@@ -75,6 +78,11 @@ impl StreamState {
     pub(crate) fn set_caught_up(&self, opening: u64) {
         self.caught_up
             .send_if_modified(|current| std::mem::replace(current, opening) != opening);
+    }
+
+    /// Records that a backlog was stored: changes of its posts may have come before.
+    pub(crate) fn stored_backlog(&self) {
+        self.backlogs.send_modify(|count| *count += 1);
     }
 
     /// Waits until polls have read all that came before the stream was opened last.
@@ -248,6 +256,8 @@ impl Follower {
         deletions: &mut RecentDeletions,
     ) -> StreamEnd {
         let mut waiting = WaitingPosts::default();
+        let mut recent = RecentChanges::default();
+        let mut backlogs = self.stream_state.backlogs.subscribe();
         let is_over = async {
             let caught_up = self.stream_state.catches_up();
             let _ = timeout(MAX_WAIT, caught_up).await;
@@ -264,10 +274,16 @@ impl Follower {
                         Err(error) => return StreamEnd::Store(error),
                     }
                 }
+                Ok(()) = backlogs.changed() => {
+                    match self.commit(recent.all(), scheme).await {
+                        Ok(()) => continue,
+                        Err(error) => return StreamEnd::Store(error),
+                    }
+                }
             };
             match first {
                 Ok(message) => collect(message, deletions, &mut events),
-                Err(failure) => return StreamEnd::Failure(failure),
+                Err(failure) => return self.broke(failure, &mut waiting, scheme).await,
             }
             // Events that arrive together are committed together.
             let until = Instant::now() + TOGETHER;
@@ -282,12 +298,26 @@ impl Follower {
                     Err(_) => break,
                 }
             }
+            recent.add(&events, now_ms());
             if let Err(error) = self.commit(waiting.hold(events), scheme).await {
                 return StreamEnd::Store(error);
             }
             if let Some(failure) = ended {
-                return StreamEnd::Failure(failure);
+                return self.broke(failure, &mut waiting, scheme).await;
             }
+        }
+    }
+
+    /// The stream broke: posts that still wait are stored, since it may be all that shows them.
+    async fn broke(
+        &self,
+        failure: Failure,
+        waiting: &mut WaitingPosts,
+        scheme: IdScheme,
+    ) -> StreamEnd {
+        match self.commit(waiting.release(), scheme).await {
+            Ok(()) => StreamEnd::Failure(failure),
+            Err(error) => StreamEnd::Store(error),
         }
     }
 

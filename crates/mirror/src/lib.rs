@@ -18,6 +18,7 @@ mod policies;
 mod pollers;
 mod quarantine;
 pub mod quotas;
+mod recent_changes;
 pub mod refresh;
 mod sealing_key;
 mod secrets;

@@ -239,9 +239,15 @@ impl Session {
     async fn carry_out(&mut self, mut action: Action) -> Result<Done, SessionError> {
         let mut charge = Charge::default();
         let mut summary = CommitSummary::default();
+        let mut has_stored_posts = false;
         loop {
             let event = match action {
-                Action::Finish(Finish::Read | Finish::Held) => return Ok(Done::Read(summary)),
+                Action::Finish(Finish::Read | Finish::Held) => {
+                    if has_stored_posts {
+                        self.stream_state.stored_backlog();
+                    }
+                    return Ok(Done::Read(summary));
+                }
                 Action::Finish(Finish::Failed(kind)) => return Ok(Done::Failed(kind)),
                 Action::Finish(Finish::Wait { until_ms }) => return Ok(Done::Wait { until_ms }),
                 Action::Reserve(kind) => match self.take_request(kind).await? {
@@ -269,8 +275,10 @@ impl Session {
                 }
                 Action::FetchPage(fetch) => self.fetch(&fetch, std::mem::take(&mut charge)).await?,
                 Action::StorePosts(pages) => {
-                    summary.add(&self.store_posts(pages).await?);
-                    Event::PostsStored
+                    let stored = self.store_posts(pages).await?;
+                    summary.add(&stored);
+                    has_stored_posts = true;
+                    Event::PostsStored { new: stored.new }
                 }
                 Action::CommitPage(commit) => {
                     let (committed, committed_summary) = self.commit_page(commit).await?;
@@ -315,12 +323,21 @@ impl Session {
     /// # Errors
     /// As for [`Session::step`].
     pub async fn close(&mut self) -> Result<(), SessionError> {
-        if let Some(action) = self.session.release() {
-            Box::pin(self.carry_out(action)).await?;
-        }
+        self.release().await?;
         if self.session.is_unsaved() {
             self.save().await?;
             self.session.saved();
+        }
+        Ok(())
+    }
+
+    /// Stores the pages that are held, also after a step that was dropped.
+    ///
+    /// # Errors
+    /// As for [`Session::step`].
+    pub async fn release(&mut self) -> Result<(), SessionError> {
+        if let Some(action) = self.session.release() {
+            Box::pin(self.carry_out(action)).await?;
         }
         Ok(())
     }

@@ -3,8 +3,7 @@
 use driftline_core::answer::Event;
 use driftline_store::ReceivedEvent;
 
-/// The posts of a stream that was opened a moment ago. Those that wait when the stream ends are dropped: polls read
-/// them.
+/// The posts of a stream that was opened a moment ago.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingPosts {
     posts: Vec<ReceivedEvent>,

@@ -21,11 +21,12 @@ impl Ladder {
     }
 
     /// Whether a source is ready, by what `source verify` reports of it. On the short ladder it is
-    /// settled. On the default one a poll has succeeded since `written_ms`, and nothing is open.
+    /// settled. On the default one a poll has succeeded since `written_ms`, nothing is open, and
+    /// nothing waits for its second look.
     pub(super) fn is_ready(self, report: &Value, written_ms: i64) -> bool {
         match self {
             Ladder::Short => report["settled"] == true,
-            Ladder::Default => is_polled_since(report, written_ms) && !has_open(report),
+            Ladder::Default => is_polled_since(report, written_ms) && !is_behind(report),
         }
     }
 
@@ -33,7 +34,7 @@ impl Ladder {
     pub(super) fn ready(self) -> &'static str {
         match self {
             Ladder::Short => "settled",
-            Ladder::Default => "without open ranges",
+            Ladder::Default => "read twice",
         }
     }
 }
@@ -43,11 +44,12 @@ fn is_polled_since(report: &Value, written_ms: i64) -> bool {
     last_ms.is_some_and(|last_ms| last_ms > written_ms)
 }
 
-/// Whether something is known to be left that was not read even once.
-fn has_open(report: &Value) -> bool {
-    let is_open = |gap: &Value| gap["kind"] == "open" || gap["kind"] == "history";
-    let gaps = report["gaps"].as_array();
-    report["verdict"] == "catching_up" || gaps.is_some_and(|gaps| gaps.iter().any(is_open))
+/// Whether something is not read yet, or waits for its second look.
+fn is_behind(report: &Value) -> bool {
+    let is_unread = |gap: &Value| gap["kind"] == "open" || gap["kind"] == "history";
+    let waits = |gap: &Value| gap["kind"] == "provisional" && gap["rung"] == 0;
+    let mut gaps = report["gaps"].as_array().into_iter().flatten();
+    report["verdict"] == "catching_up" || gaps.any(|gap| is_unread(gap) || waits(gap))
 }
 
 #[cfg(test)]
@@ -64,23 +66,24 @@ mod tests {
     }
 
     #[test]
-    fn the_default_ladder_waits_for_a_poll_and_for_open_ranges() {
-        let report = |verdict: &str, last_ms: i64, kind: &str| {
+    fn the_default_ladder_waits_for_a_poll_and_for_the_second_look() {
+        let report = |verdict: &str, last_ms: i64, kind: &str, rung: u64| {
             json!({
                 "settled": false,
                 "verdict": verdict,
                 "polls": { "last_ms": last_ms },
-                "gaps": [{ "kind": kind }],
+                "gaps": [{ "kind": kind, "rung": rung }],
             })
         };
         let is_ready = |report| Ladder::Default.is_ready(&report, 5);
-        assert!(is_ready(report("provisional", 9, "provisional")));
-        assert!(is_ready(report("gaps", 9, "unrecoverable")));
+        assert!(is_ready(report("provisional", 9, "provisional", 1)));
+        assert!(is_ready(report("gaps", 9, "unrecoverable", 0)));
         for unready in [
-            report("provisional", 5, "provisional"),
-            report("gaps", 9, "open"),
-            report("history", 9, "history"),
-            report("catching_up", 9, "provisional"),
+            report("provisional", 5, "provisional", 1),
+            report("provisional", 9, "provisional", 0),
+            report("gaps", 9, "open", 0),
+            report("history", 9, "history", 0),
+            report("catching_up", 9, "provisional", 1),
             json!({}),
         ] {
             assert!(!is_ready(unready));

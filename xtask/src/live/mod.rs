@@ -54,10 +54,11 @@ pub(crate) struct LiveArgs {
     /// time has timelines read again while they grow
     #[arg(long = "for", default_value = "3m", value_parser = humantime::parse_duration)]
     writing: Duration,
-    /// Read again at the ages that Driftline has by default, and compare when nothing is open
+    /// Read again at the ages that Driftline has by default. The comparison comes when nothing is
+    /// open and nothing waits for its second look, and no post returns to a timeline before it
     #[arg(long)]
     default_ladder: bool,
-    /// How long Driftline may take then to settle, or to leave nothing open
+    /// How long Driftline may take after the writing
     #[arg(long, default_value = "5m", value_parser = humantime::parse_duration)]
     settling: Duration,
     /// What the accounts draw their writes from
@@ -173,7 +174,7 @@ impl Trial<'_> {
     fn run(mut self, folder: &Path) -> Result<Outcome, TaskError> {
         let api = self.server.api.clone();
         let accounts = self.accounts.clone();
-        let writers = Writers::new(&api, &accounts);
+        let writers = Writers::new(&api, &accounts, self.args.default_ladder);
         let list = writers.befriend()?;
         writers.write_history(HISTORY)?;
         let (timelines, refused) = timelines::shown(&api, &accounts, list.as_deref())?;

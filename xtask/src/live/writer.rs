@@ -19,6 +19,8 @@ use crate::error::TaskError;
 pub(super) struct Writers<'a> {
     api: &'a Api,
     accounts: &'a [Account],
+    /// Whether no post comes to a timeline after the others of its time: edits keep tags.
+    is_steady: bool,
     posts: Mutex<Vec<Post>>,
     record: Mutex<Record>,
     stopped: AtomicBool,
@@ -43,15 +45,17 @@ struct Post {
     id: String,
     uri: String,
     author: usize,
+    is_tagged: bool,
     poll: Option<String>,
     boosted_by: Vec<usize>,
 }
 
 impl<'a> Writers<'a> {
-    pub(super) fn new(api: &'a Api, accounts: &'a [Account]) -> Writers<'a> {
+    pub(super) fn new(api: &'a Api, accounts: &'a [Account], is_steady: bool) -> Writers<'a> {
         Writers {
             api,
             accounts,
+            is_steady,
             posts: Mutex::default(),
             record: Mutex::default(),
             stopped: AtomicBool::new(false),
@@ -111,11 +115,15 @@ impl<'a> Writers<'a> {
         }
     }
 
-    /// The first account mutes, blocks and stops to follow the others, and then takes it back.
+    /// The first account mutes, blocks and stops to follow the others, and then takes it back: what
+    /// that hid returns later than the posts of its time.
     pub(super) fn quarrel(&self, pause: Duration) {
         let [first, second, third] = self.accounts else {
             return;
         };
+        if self.is_steady {
+            return;
+        }
         let quarrels = [
             (second, "mute", "unmute", false),
             (third, "unfollow", "follow", false),
@@ -198,7 +206,9 @@ impl<'a> Writers<'a> {
             (.., Some(_)) => "picture",
             _ => "post",
         };
-        body["status"] = self.text(rng, parent.map(|post| post.author)).into();
+        let text = self.text(rng, parent.map(|post| post.author), None);
+        let is_tagged = text.contains(TAG);
+        body["status"] = text.into();
         body["visibility"] = match rng.random_range(0..20) {
             0 => "unlisted",
             1 => "private",
@@ -213,6 +223,7 @@ impl<'a> Writers<'a> {
                 id: answer.text_of("id")?,
                 uri: answer.text_of("uri")?,
                 author,
+                is_tagged,
                 poll: answer.json["poll"]["id"].as_str().map(str::to_owned),
                 boosted_by: Vec::new(),
             });
@@ -221,9 +232,14 @@ impl<'a> Writers<'a> {
     }
 
     /// With what needs an escape somewhere, half of it tagged, a quarter with a mention.
-    fn text(&self, rng: &mut ChaCha8Rng, mentioned: Option<usize>) -> String {
+    fn text(
+        &self,
+        rng: &mut ChaCha8Rng,
+        mentioned: Option<usize>,
+        is_tagged: Option<bool>,
+    ) -> String {
         let number: u32 = rng.random();
-        let tag = if rng.random_bool(0.5) {
+        let tag = if is_tagged.unwrap_or_else(|| rng.random_bool(0.5)) {
             format!(" #{TAG}")
         } else {
             String::new()
@@ -259,7 +275,8 @@ impl<'a> Writers<'a> {
             return Ok(());
         };
         *self.record().edits.entry(post.uri.clone()).or_default() += 1;
-        let body = json!({ "status": self.text(rng, None) });
+        let is_tagged = self.is_steady.then_some(post.is_tagged);
+        let body = json!({ "status": self.text(rng, None, is_tagged) });
         let path = format!("/api/v1/statuses/{}", post.id);
         if let Some(answer) = self.ask("edit", author, "PUT", &path, &body)? {
             let id = answer.text_of("id")?;

@@ -173,7 +173,7 @@ impl Harness {
                 Action::FindPositions(_) => Event::Positions(HashMap::new()),
                 Action::FetchPage(fetch) => self.fetch(&fetch),
                 Action::StorePosts(pages) => match self.store_posts(&pages) {
-                    Some(()) => Event::PostsStored,
+                    Some(new) => Event::PostsStored { new },
                     None => return self.crash(),
                 },
                 Action::CommitPage(commit) => match self.commit(&commit) {
@@ -238,10 +238,11 @@ impl Harness {
     }
 
     /// Stores the posts of pages, the oldest first; `None` if the process died before or after.
-    fn store_posts(&mut self, pages: &[Arc<PageCommit>]) -> Option<()> {
+    fn store_posts(&mut self, pages: &[Arc<PageCommit>]) -> Option<u64> {
         if self.rng.random_bool(self.crash_share) {
             return None;
         }
+        let before = self.order.len();
         let keys: BTreeSet<&Key> = pages.iter().flat_map(|page| &page.reading.keys).collect();
         for key in keys {
             let early = Row {
@@ -250,7 +251,8 @@ impl Harness {
             };
             self.store(key, early, false);
         }
-        (!self.rng.random_bool(self.crash_share)).then_some(())
+        let new = (self.order.len() - before) as u64;
+        (!self.rng.random_bool(self.crash_share)).then_some(new)
     }
 
     fn store(&mut self, key: &Key, row: Row, replaces: bool) {

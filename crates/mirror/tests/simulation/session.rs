@@ -253,8 +253,8 @@ impl Simulation {
             },
         );
         self.checked(&Commit::Other)?;
-        outcome?;
-        Ok(Event::PostsStored)
+        let new = outcome?.new;
+        Ok(Event::PostsStored { new })
     }
 
     fn commit_page(&mut self, commit: &Arc<PageCommit>) -> Result<Event, Ended> {

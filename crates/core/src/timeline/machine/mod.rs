@@ -336,6 +336,8 @@ impl Machine {
         let last_poll_ms = self.pace.last_poll_ms;
         self.pace = Pace {
             last_poll_ms,
+            // The fills belong to their poll: something else may come before the next one.
+            last_was_poll: true,
             ..other.pace.clone()
         };
         self.errors.clone_from(&other.errors);

@@ -12,7 +12,7 @@ use crate::{
     clock::ClockReading,
     quota::QuotaView,
     timeline::{Anchor, AnchorQuery, GapKind, Machine, RequestPurpose, Settings, Step, Stored},
-    upstream_id::Key,
+    upstream_id::{Key, UpstreamId},
 };
 
 /// Pages that are held, the first one being that of a poll.
@@ -152,9 +152,16 @@ impl Backlog {
         self.since_ms + MAX_MS - clock.steady_ms
     }
 
-    /// Plans with what the quota leaves.
-    pub(super) fn set_quota(&mut self, quota: QuotaView) {
+    /// Goes on with what the quota leaves, and with so much memory, in bytes.
+    pub(super) fn go_on_with(&mut self, quota: QuotaView, max_bytes: usize) {
         self.machine.set_quota(quota);
+        self.max_bytes = max_bytes;
+    }
+
+    /// The positions of the held posts, by their IDs.
+    pub(super) fn positions(&self) -> impl Iterator<Item = (&UpstreamId, &UpstreamId)> {
+        let listed = self.pages.iter().flat_map(|commit| &commit.page.listed);
+        listed.map(|listed| (&listed.post.id, &listed.position))
     }
 
     /// The answer to a query for a stored post, if the held posts were stored, too.

@@ -145,7 +145,10 @@ pub enum Event {
     /// The stored positions, by post.
     Positions(HashMap<UpstreamId, UpstreamId>),
     /// The posts are stored.
-    PostsStored,
+    PostsStored {
+        /// How many the source did not have, not even by its stream.
+        new: u64,
+    },
     /// The page is stored.
     PageCommitted(Box<PageCommitted>),
     /// The answer to a look-up, or why there is none.

@@ -57,6 +57,10 @@ pub struct Session {
     backlog: Option<Backlog>,
     /// How much memory held pages may take, in bytes.
     max_held_bytes: usize,
+    /// Posts of held pages that were stored, until their poll is committed.
+    stored_early: u64,
+    /// Whether the request in flight belongs to a backlog that was dropped.
+    is_stale: bool,
     /// Whether the last poll left a gap that was too long to be held.
     is_behind: bool,
     /// How often the stream had been opened when the last poll was sent.
@@ -110,6 +114,8 @@ impl Session {
             pending: Pending::Nothing,
             backlog: None,
             max_held_bytes: 0,
+            stored_early: 0,
+            is_stale: false,
             is_behind: false,
             polled_openings: 0,
             caught_up: 0,
@@ -187,6 +193,7 @@ impl Session {
     pub fn begin(&mut self, context: &StepContext) -> Action {
         self.pending = Pending::Nothing;
         self.read_clocks(context.clock);
+        self.is_stale = false;
         self.sync_stream(context.stream);
         let settings = Settings {
             every_ms: self.cadence.every_ms(&self.settings),
@@ -198,7 +205,7 @@ impl Session {
             self.machine.server_answered(&settings, at_ms);
         }
         if let Some(mut backlog) = self.backlog.take() {
-            backlog.set_quota(context.quota);
+            backlog.go_on_with(context.quota, context.max_held_bytes);
             return self.read_on(backlog);
         }
         let step = self
@@ -262,17 +269,24 @@ impl Session {
                     Err(failure) => self.failed(&fetch.request.purpose, &failure, random),
                 }
             }
-            (Pending::Positions(answer), Event::Positions(stored)) => {
+            (Pending::Positions(answer), Event::Positions(mut stored)) => {
+                for (id, position) in self.backlog.iter().flat_map(Backlog::positions) {
+                    let held = || position.clone();
+                    stored.entry(id.clone()).or_insert_with(held);
+                }
                 let (request, mut page) = *answer;
                 move_times(&mut page.headers, step_ms);
                 self.places.keep(&mut page, &request.page, &stored);
                 self.check(request, page)
             }
-            (Pending::PostsStored(pages), Event::PostsStored) => self.commit_next(pages),
+            (Pending::PostsStored(pages), Event::PostsStored { new }) => {
+                self.stored_early = new;
+                self.commit_next(pages, step_ms)
+            }
             (Pending::PageCommit(commit, pages), Event::PageCommitted(mut committed)) => {
                 committed.machine.clock_stepped(step_ms);
                 self.page_committed(&commit, *committed);
-                self.commit_next(pages)
+                self.commit_next(pages, step_ms)
             }
             (Pending::LookUp(id), Event::LookedUp(Ok((look_up, mut headers)))) => {
                 move_times(&mut headers, step_ms);
@@ -333,6 +347,7 @@ impl Session {
             if let Some(backlog) = self.backlog.take() {
                 self.machine.adopt_requests(&backlog.machine);
                 self.machine.poll_soon();
+                self.is_stale = true;
             }
             self.machine.clock_stepped(step_ms);
             self.recent_posts.clock_stepped(step_ms);
@@ -432,6 +447,7 @@ impl Session {
             self.unsaved = true;
             self.cadence.polled(0, 0);
             self.caught_up = self.polled_openings;
+            self.is_behind = false;
             return Action::Finish(Finish::Read);
         }
         self.take_in(Arc::new(commit))
@@ -439,6 +455,9 @@ impl Session {
 
     /// Holds a page or commits it, or all that are held.
     fn take_in(&mut self, commit: Arc<PageCommit>) -> Action {
+        if self.is_stale {
+            return Action::Finish(Finish::Held);
+        }
         let (settings, abilities) = (Arc::clone(&self.settings), self.abilities);
         let mut backlog = match self.backlog.take() {
             Some(mut backlog) => {
@@ -453,7 +472,7 @@ impl Session {
                 self.is_behind &= begun.is_some() || !is_poll;
                 match begun.filter(|_| !self.is_behind) {
                     Some(backlog) => backlog,
-                    None => return self.commit_next(VecDeque::from([commit])),
+                    None => return self.commit_next(VecDeque::from([commit]), 0),
                 }
             }
         };
@@ -483,13 +502,19 @@ impl Session {
         let is_ordered = !backlog.has_posts_below();
         let pages = backlog.into_pages();
         if is_ordered {
-            return self.commit_next(pages.into());
+            return self.commit_next(pages.into(), 0);
         }
         self.pending = Pending::PostsStored(pages.clone().into());
         Action::StorePosts(pages.into())
     }
 
-    fn commit_next(&mut self, mut pages: VecDeque<Arc<PageCommit>>) -> Action {
+    /// Commits the first of these pages, whose times move with a step of the wall clock, ms.
+    fn commit_next(&mut self, mut pages: VecDeque<Arc<PageCommit>>, step_ms: i64) -> Action {
+        if step_ms != 0 {
+            for commit in &mut pages {
+                move_times(&mut Arc::make_mut(commit).page.headers, step_ms);
+            }
+        }
         let Some(commit) = pages.pop_front() else {
             return Action::Finish(Finish::Read);
         };
@@ -533,7 +558,8 @@ impl Session {
         if commit.request.purpose == RequestPurpose::Poll {
             let stored = |machine: &Machine| machine.counters().stored;
             let shown = stored(&committed.machine).saturating_sub(stored(&self.machine));
-            self.cadence.polled(shown, committed.new);
+            let missed = committed.new + std::mem::take(&mut self.stored_early);
+            self.cadence.polled(shown, missed);
             self.caught_up = self.polled_openings;
         }
         self.machine = committed.machine;
@@ -568,6 +594,9 @@ impl Session {
         if let Some(backlog) = &mut self.backlog {
             let machine = &mut backlog.machine;
             machine.failed(&self.settings, purpose, failure, self.now_ms, random);
+            return Action::Finish(Finish::Failed(failure.kind));
+        }
+        if self.is_stale {
             return Action::Finish(Finish::Failed(failure.kind));
         }
         self.machine

@@ -147,7 +147,7 @@ impl<'a> Copy<'a> {
                 Action::FindPositions(_) => Event::Positions(HashMap::new()),
                 Action::FetchPage(fetch) => self.fetch(&fetch),
                 // The pages' commits store them, at the same time.
-                Action::StorePosts(_) => Event::PostsStored,
+                Action::StorePosts(_) => Event::PostsStored { new: 0 },
                 Action::CommitPage(commit) => self.commit(&commit),
                 Action::LookUp(id) => self.look_up(id),
                 // Nothing is deleted here.

@@ -223,7 +223,8 @@ fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<&'s Stay> {
     if stays.iter().all(|stay| stay.until_ms.is_some()) {
         return None;
     }
-    stays.sort_unstable_by_key(|stay| stay.came.1);
+    // What came with one page is told apart by its place.
+    stays.sort_unstable_by_key(|stay| (stay.came.1, stay.place));
     let mut held: Option<&Stay> = None;
     let mut until_ms = i64::MIN;
     for stay in stays {

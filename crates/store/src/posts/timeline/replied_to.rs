@@ -27,12 +27,19 @@ pub(super) fn through_copies(
     if upstream_ids.is_empty() || readable.instances().len() < 2 {
         return Ok(HashMap::new());
     }
+    // What the viewer may not read is not counted.
+    let of_instance = readable.all().into_iter();
+    let of_instance = of_instance.filter(|of| of.key.instance == instance);
+    let sources = Column::i64(of_instance.map(|of| sql(of.key.id)));
     let mut asked = Vec::new();
     for upstream_id in upstream_ids.iter().take(MAX_NAMES) {
         asked.push(tx.query_later(
-            "select reply_to_id, post_id from upstream_post
-             where reply_to_id = $1 and instance_id = $2 and post_id > 0 limit $3",
-            &[upstream_id, &sql(instance), &MAX_REPLIES],
+            "select r.reply_to_id, r.post_id from upstream_post r
+             where r.reply_to_id = $1 and r.instance_id = $2 and r.post_id > 0
+                 and exists (select 1 from entry e where e.post_id = r.post_id
+                     and e.instance_id = $2 and not e.gone and e.source_id {in $4})
+             order by r.post_id limit $3",
+            &[upstream_id, &sql(instance), &MAX_REPLIES, &sources],
             |row| Ok((row.text("reply_to_id")?, row.i64("post_id")?)),
         )?);
     }
@@ -95,4 +102,4 @@ type Quality = (UriEvidence, Reverse<i64>);
 
 /// How many names are looked for at most, and how many replies to each.
 const MAX_NAMES: usize = 40;
-const MAX_REPLIES: i64 = 10;
+const MAX_REPLIES: i64 = 40;
