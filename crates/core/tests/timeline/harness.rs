@@ -30,6 +30,8 @@ pub(crate) struct Harness {
     pub(crate) now_ms: i64,
     /// Local time less true time.
     pub(crate) clock_error_ms: i64,
+    /// The clock error from the next answer on, ms.
+    pub(crate) step_at_answer_ms: Option<i64>,
     pub(crate) fail_share: f64,
     pub(crate) crash_share: f64,
     pub(crate) mutant: Option<Mutant>,
@@ -86,6 +88,7 @@ impl Harness {
             settings,
             now_ms: start_ms,
             clock_error_ms: 0,
+            step_at_answer_ms: None,
             fail_share: 0.0,
             crash_share: 0.0,
             mutant: None,
@@ -230,6 +233,8 @@ impl Harness {
                 }
             }
         };
+        let error_ms = self.step_at_answer_ms.take();
+        self.clock_error_ms = error_ms.unwrap_or(self.clock_error_ms);
         self.fetched += answer.as_ref().map_or(0, |page| page.listed.len() as u64);
         Event::Page {
             answer: Box::new(answer),
