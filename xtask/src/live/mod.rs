@@ -41,7 +41,7 @@ pub(crate) struct LiveArgs {
     software: Software,
     /// The folder where the server is built: GoToSocial's or snac's with the binary of that name,
     /// Takahe's with a virtual environment `.venv`, Mitra's with its `target`, Hollo's with its
-    /// `dist` and `node_modules`
+    /// `dist` and `node_modules`, for `node` 24 or later on the path
     #[arg(long)]
     at: PathBuf,
     /// A built `driftline` to try; without one, this workspace's is built
@@ -51,7 +51,7 @@ pub(crate) struct LiveArgs {
     #[arg(long, value_enum, default_value = "sqlite")]
     database: Database,
     /// How long the accounts write. Posts are read again at the age of 90 s, every 10 s: a longer
-    /// time has timelines read again while they grow
+    /// time has timelines, and mentions beyond their first page, read again while they grow
     #[arg(long = "for", default_value = "3m", value_parser = humantime::parse_duration)]
     writing: Duration,
     /// Read again at the ages that Driftline has by default. The comparison comes when nothing is

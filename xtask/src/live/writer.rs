@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -45,6 +45,7 @@ struct Post {
     id: String,
     uri: String,
     author: usize,
+    written: Instant,
     is_tagged: bool,
     poll: Option<String>,
     boosted_by: Vec<usize>,
@@ -223,6 +224,7 @@ impl<'a> Writers<'a> {
                 id: answer.text_of("id")?,
                 uri: answer.text_of("uri")?,
                 author,
+                written: Instant::now(),
                 is_tagged,
                 poll: answer.json["poll"]["id"].as_str().map(str::to_owned),
                 boosted_by: Vec::new(),
@@ -231,7 +233,8 @@ impl<'a> Writers<'a> {
         Ok(())
     }
 
-    /// With what needs an escape somewhere, half of it tagged, a quarter with a mention.
+    /// With what needs an escape somewhere, half of it tagged. Half of it mentions the first account,
+    /// so that its mentions soon fill a page, and a quarter any account.
     fn text(
         &self,
         rng: &mut ChaCha8Rng,
@@ -244,8 +247,13 @@ impl<'a> Writers<'a> {
         } else {
             String::new()
         };
-        let drawn = rng.random_range(0..self.accounts.len() * 4);
-        let mentioned = mentioned.or_else(|| (drawn < self.accounts.len()).then_some(drawn));
+        let accounts = self.accounts.len();
+        let drawn = match rng.random_range(0..accounts * 4) {
+            drawn if drawn < accounts => Some(drawn),
+            drawn if drawn < accounts * 3 => Some(0),
+            _ => None,
+        };
+        let mentioned = mentioned.or(drawn);
         let mention = mentioned.map(|of| format!("@{} ", self.accounts[of].name));
         let mention = mention.unwrap_or_default();
         format!("{mention}tide {number}: \"high\" & <low>, 5 < 6, flöd 潮 🌊{tag}")
@@ -275,12 +283,17 @@ impl<'a> Writers<'a> {
             return Ok(());
         };
         *self.record().edits.entry(post.uri.clone()).or_default() += 1;
-        let is_tagged = self.is_steady.then_some(post.is_tagged);
-        let body = json!({ "status": self.text(rng, None, is_tagged) });
+        let keeps_tag = self.is_steady || post.written.elapsed() > TAG_CHANGES;
+        let text = self.text(rng, None, keeps_tag.then_some(post.is_tagged));
+        let is_tagged = text.contains(TAG);
+        let body = json!({ "status": text });
         let path = format!("/api/v1/statuses/{}", post.id);
         if let Some(answer) = self.ask("edit", author, "PUT", &path, &body)? {
             let id = answer.text_of("id")?;
-            self.change(&post, |post| post.id = id);
+            self.change(&post, |post| {
+                post.id = id;
+                post.is_tagged = is_tagged;
+            });
         }
         Ok(())
     }
@@ -376,6 +389,8 @@ impl<'a> Writers<'a> {
     }
 }
 
+/// For how long edits of a post may change its tag: the last look is to find it.
+const TAG_CHANGES: Duration = Duration::from_secs(45);
 /// A PNG of one grey pixel.
 #[rustfmt::skip]
 const PICTURE: [u8; 67] = [

@@ -13,6 +13,7 @@
 
 mod backlog;
 mod event;
+mod holding;
 mod recent_posts;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -31,7 +32,7 @@ use crate::{
     clock::{ClockReading, ClockWatch},
     upstream_id::UpstreamId,
 };
-use backlog::{Backlog, BacklogStep};
+use backlog::Backlog;
 use recent_posts::RecentPosts;
 
 /// Reads one source, step by step.
@@ -220,25 +221,6 @@ impl Session {
         Action::Reserve(kind)
     }
 
-    /// Goes on to read a backlog, or commits it.
-    fn read_on(&mut self, mut backlog: Backlog) -> Action {
-        match backlog.next(&self.settings, self.abilities, self.clock) {
-            BacklogStep::Read(step) => {
-                self.backlog = Some(backlog);
-                if let Step::Wait { until_ms } = step {
-                    return Action::Finish(self.wait(until_ms));
-                }
-                self.pending = Pending::Request(step);
-                Action::Reserve(RequestKind::Page)
-            }
-            BacklogStep::Whole => self.commit_backlog(backlog),
-            BacklogStep::TooLong => {
-                self.is_behind = true;
-                self.commit_backlog(backlog)
-            }
-        }
-    }
-
     /// Takes in the result of the last action, and returns the next one. `random` is any random number: it spreads
     /// the delays of sources that fail together.
     pub fn handle(&mut self, event: Event, clock: ClockReading, random: u64) -> Action {
@@ -377,19 +359,6 @@ impl Session {
         }
     }
 
-    /// The quota has no request left: a backlog is not held for longer than it may be.
-    fn refused(&mut self, until_ms: i64) -> Action {
-        let wait_ms = until_ms.saturating_sub(self.now_ms);
-        let is_held = |backlog: &mut Backlog| wait_ms <= backlog.left_ms(self.clock);
-        match self.backlog.take_if(|backlog| !is_held(backlog)) {
-            Some(backlog) => {
-                self.is_behind = true;
-                self.commit_backlog(backlog)
-            }
-            None => Action::Finish(Finish::Wait { until_ms }),
-        }
-    }
-
     fn reserved(&mut self, step: Step) -> Action {
         if let Some(backlog) = &mut self.backlog {
             backlog.machine.sent(&step, self.now_ms);
@@ -451,75 +420,6 @@ impl Session {
             return Action::Finish(Finish::Read);
         }
         self.take_in(Arc::new(commit))
-    }
-
-    /// Holds a page or commits it, or all that are held.
-    fn take_in(&mut self, commit: Arc<PageCommit>) -> Action {
-        if self.is_stale {
-            return Action::Finish(Finish::Held);
-        }
-        let (settings, abilities) = (Arc::clone(&self.settings), self.abilities);
-        let mut backlog = match self.backlog.take() {
-            Some(mut backlog) => {
-                backlog.add(&settings, abilities, commit);
-                backlog
-            }
-            None => {
-                let (before, max_bytes) = (&self.machine, self.max_held_bytes);
-                let clock = self.clock;
-                let begun = Backlog::begin(before, &settings, abilities, &commit, clock, max_bytes);
-                let is_poll = commit.request.purpose == RequestPurpose::Poll;
-                self.is_behind &= begun.is_some() || !is_poll;
-                match begun.filter(|_| !self.is_behind) {
-                    Some(backlog) => backlog,
-                    None => return self.commit_next(VecDeque::from([commit]), 0),
-                }
-            }
-        };
-        match backlog.next(&settings, abilities, self.clock) {
-            BacklogStep::Read(_) => {
-                self.machine.catch_up();
-                let is_long = backlog.len() == REPORTED_PAGES;
-                self.backlog = Some(backlog);
-                if !is_long {
-                    return Action::Finish(Finish::Held);
-                }
-                self.pending = Pending::Save(Finish::Held);
-                Action::SaveMachine
-            }
-            BacklogStep::Whole => self.commit_backlog(backlog),
-            BacklogStep::TooLong => {
-                self.is_behind = true;
-                self.commit_backlog(backlog)
-            }
-        }
-    }
-
-    /// Commits held pages: first their posts, the oldest first, then the pages in the order in which the machine
-    /// asked for them.
-    fn commit_backlog(&mut self, backlog: Backlog) -> Action {
-        self.machine.adopt_requests(&backlog.machine);
-        let is_ordered = !backlog.has_posts_below();
-        let pages = backlog.into_pages();
-        if is_ordered {
-            return self.commit_next(pages.into(), 0);
-        }
-        self.pending = Pending::PostsStored(pages.clone().into());
-        Action::StorePosts(pages.into())
-    }
-
-    /// Commits the first of these pages, whose times move with a step of the wall clock, ms.
-    fn commit_next(&mut self, mut pages: VecDeque<Arc<PageCommit>>, step_ms: i64) -> Action {
-        if step_ms != 0 {
-            for commit in &mut pages {
-                move_times(&mut Arc::make_mut(commit).page.headers, step_ms);
-            }
-        }
-        let Some(commit) = pages.pop_front() else {
-            return Action::Finish(Finish::Read);
-        };
-        self.pending = Pending::PageCommit(Arc::clone(&commit), pages);
-        Action::CommitPage(commit)
     }
 
     /// The machine after a poll without changes that must survive a crash; `None` if the page has to be committed.
@@ -636,9 +536,6 @@ fn move_times(headers: &mut AnswerHeaders, step_ms: i64) {
 
 /// Polls without changes are stored this often, so that other processes see that the source is read, ms.
 pub const SAVED_EVERY_MS: i64 = 5 * 60_000;
-/// From so many held pages on the stored machine says that the source is catching up. Most backlogs end with the
-/// second page.
-const REPORTED_PAGES: usize = 2;
 /// While the server has asked to wait, ms.
 const ASKED_LOOK_MS: i64 = 2_000;
 /// The pause after a step that its shell did not carry out as told, ms.
