@@ -66,9 +66,9 @@ use crate::{
 ///    the page's posts. Or [`Machine::failed`]. For a look-up: [`Machine::looked_up`] in the transaction that
 ///    stores its answer, or [`Machine::look_up_failed`].
 ///
-/// While the pages of a backlog are held, a copy of the machine takes them in, and [`Machine::next_fill`] stands for
-/// [`Machine::next`] there. The machine itself stays as it was but for [`Machine::catch_up`], and adopts the copy's
-/// requests before the pages are committed in the order of 4.
+/// While the pages of a backlog are held, a copy of the machine takes them in and chooses the next fill. The machine
+/// itself stays as it was ([`Machine::is_catching_up`]), and adopts the copy's requests before the pages are
+/// committed in the order of 4.
 ///
 /// A crash between two of these loses nothing: the machine as it was stored last goes on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
