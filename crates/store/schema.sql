@@ -248,7 +248,7 @@ create table post (
     -- Whether the public timeline lists it, and at which ID if not at its own.
     listed {bool} not null,
     public_id {i64},
-    -- Whether it has that ID as history, of which no reader was told.
+    -- Whether it has that ID as history, which nothing announced.
     from_history {bool} not null default false,
     -- How often it was there again after its deletion. An entry with another count stands where readers saw
     -- the post go, so it is not shown there.
@@ -351,8 +351,8 @@ create table entry (
     -- The post's author, by `account.acct_id`.
     account_id {i64},
     position text {collate_c} not null,
-    -- Of history, an ID of when it came: its own is of its post's time. Entries came in the order of these IDs,
-    -- or else of their own.
+    -- An ID of the time when history came, since its own ID is of its post's time. Entries came in the order of these
+    -- IDs, or else of their own.
     arrival_id {i64},
     arrived_at_ms {i64} not null,
     first_usn {i64} not null,

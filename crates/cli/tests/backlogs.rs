@@ -118,7 +118,7 @@ async fn serve(list: &Shared) -> String {
     url
 }
 
-/// What the source has, in the order of its local IDs.
+/// The source's posts, in the order of their local IDs.
 fn stored(data_dir: &DataDir) -> Vec<u64> {
     let number = |row: &Value, name: &str| row[name].as_str().unwrap().parse::<u64>().unwrap();
     let rows = data_dir.export("list");

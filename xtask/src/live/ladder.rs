@@ -12,7 +12,7 @@ pub(super) enum Ladder {
 }
 
 impl Ladder {
-    /// What `driftline source add` takes for it.
+    /// The arguments of `driftline source add` for it.
     pub(super) fn settings(self) -> &'static [&'static str] {
         match self {
             Ladder::Short => &["--rung", "90s/10s"],
@@ -30,7 +30,7 @@ impl Ladder {
         }
     }
 
-    /// What a ready source is.
+    /// The condition of a ready source.
     pub(super) fn ready(self) -> &'static str {
         match self {
             Ladder::Short => "settled",

@@ -233,7 +233,7 @@ impl<'a> Writers<'a> {
         Ok(())
     }
 
-    /// With what needs an escape somewhere, half of it tagged. Half of it mentions the first account,
+    /// A text with characters that need escapes somewhere. Half of the texts are tagged, half mention the first account,
     /// so that its mentions soon fill a page, and a quarter any account.
     fn text(
         &self,

@@ -62,20 +62,13 @@ fn a_source_is_catching_up_while_it_holds_pages() {
 #[test]
 fn a_failed_request_does_not_end_a_backlog() {
     for knows_min_id in [true, false] {
-        let mut harness = Harness::new(backlog(300), settings(), START_MS, 1);
-        harness.world.knows_min_id = knows_min_id;
-        harness.run(START_MS + 5_000, |_| ());
-        harness.now_ms = START_MS + 60_000;
-        for _ in 0..20 {
-            if !harness.machine().is_catching_up() {
-                harness.step(START_MS + 120_000, false);
-            }
-        }
-        assert!(harness.machine().is_catching_up());
+        let mut harness = catching_up(knows_min_id);
         harness.fail_share = 1.0;
         let before = harness.requests;
-        while harness.requests == before {
-            harness.step(START_MS + 120_000, false);
+        for _ in 0..20 {
+            if harness.requests == before {
+                harness.step(START_MS + 120_000, false);
+            }
         }
         harness.fail_share = 0.0;
         harness.run(START_MS + 70_000, |_| ());
@@ -85,7 +78,7 @@ fn a_failed_request_does_not_end_a_backlog() {
     }
 }
 
-/// What is beyond the bounds is not waited for: the newest page is stored, and the gap below it is filled later.
+/// A backlog beyond the bounds is not waited for: its newest page is stored, and the gap below is filled later.
 #[test]
 fn a_backlog_beyond_the_bounds_leaves_a_gap_below_the_newest_page() {
     for knows_min_id in [true, false] {

@@ -283,7 +283,7 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) streamed: bool,
     /// The ID of its post's author; `None` if the upstream left the author out.
     pub(crate) author_id: Option<i64>,
-    /// Of history: when it came, in the order of IDs, since its own is of its post's time.
+    /// The time when history came, as an ID: its own ID is of its post's time.
     pub(crate) arrival_id: Option<i64>,
 }
 

@@ -151,7 +151,7 @@ struct Intake<'s, 'a> {
     posts: HashMap<String, CurrentPost>,
     references: NewReferences,
     new_ids: NewIds,
-    /// Of history: when it came.
+    /// The time when history came, as an ID.
     arrival_id: Option<i64>,
     changes: IntakeChanges<'a>,
     /// The authors of the new entries, in their order.

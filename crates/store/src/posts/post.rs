@@ -178,7 +178,7 @@ pub(crate) struct PostVersion<'a> {
     pub(crate) listed: bool,
     /// Whether a source that the world may read has it.
     pub(crate) in_public: bool,
-    /// Of a new post: whether it came as history.
+    /// Whether a new post came as history.
     pub(crate) from_history: bool,
     /// When the answer was requested, Unix ms.
     pub(crate) read_at_ms: i64,
@@ -357,7 +357,7 @@ pub(crate) fn list_at(
     alias::add(tx, (instance_id, None), &aliases, ids)
 }
 
-/// What a post's new entry takes from it.
+/// The facts about a post that its new entry repeats.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AuthorAndTime {
     /// The author, as people know it.

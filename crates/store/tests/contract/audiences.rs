@@ -246,7 +246,7 @@ enum Step {
     Audience,
 }
 
-/// What knows a timeline by its pages alone.
+/// A reader that knows a timeline by its pages alone.
 #[derive(Default)]
 struct Client {
     /// Asked for what is above it, and nothing else.
@@ -511,7 +511,7 @@ impl Case {
                     .iter()
                     .filter(|(post, id)| before.get(*post) != Some(*id))
                 {
-                    // What comes live is above all that readers have passed, also if it was there as history.
+                    // Live posts stand above all that readers have passed, also if they were there as history.
                     let (is_live, was) = (live.contains(post), before.get(post));
                     assert!(
                         is_live || was.is_none(),

@@ -82,7 +82,7 @@ fn history_stands_at_its_own_time_and_is_readable_at_once() {
         let first = [middle_of(START_MS), yesterday, yesterday - 1, room];
         assert_eq!(ids(&world.timeline()), first);
         assert_eq!(world.public(), world.timeline());
-        // What comes later goes between, too; what has no time stands by the post above it.
+        // Later history goes between, too; a post without a time stands by the one above it.
         let newest = world.timeline()[0].id;
         let older = START_MS - DAY_MS / 2;
         let between = vec![created(5, older), created(4, None), created(3, -12)];

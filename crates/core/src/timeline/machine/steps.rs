@@ -91,8 +91,8 @@ impl Machine {
         }
     }
 
-    /// The next request for an open gap that begins at `low` or above, whatever else is due; `None` if there is none
-    /// that a request can fill.
+    /// Returns the next request for an open gap that begins at `low` or above, whatever else is due. `None` if no
+    /// request can fill one.
     pub(in crate::timeline) fn next_fill(
         &mut self,
         settings: &Settings,

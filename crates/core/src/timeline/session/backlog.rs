@@ -23,7 +23,7 @@ pub(super) struct Backlog {
     pages: Vec<Arc<PageCommit>>,
     /// The poll read from here: the gap does not begin below.
     low: Key,
-    /// Where coverage ended before the poll.
+    /// The end of the coverage before the poll.
     frontier: Key,
     /// When the poll was answered, by the monotonic clock, ms.
     since_ms: i64,
@@ -34,14 +34,14 @@ pub(super) struct Backlog {
     max_bytes: usize,
 }
 
-/// What a backlog needs next.
+/// The next step of a backlog.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BacklogStep {
     /// A page below it, or a pause before that.
     Read(Step),
-    /// To be committed: it has no gap.
+    /// It has no gap left, and is committed.
     Whole,
-    /// To be committed with a gap below its newest page: it is too long to be held.
+    /// It is too long to be held, and is committed with a gap below its newest page.
     TooLong,
 }
 
@@ -122,7 +122,7 @@ impl Backlog {
             .collect()
     }
 
-    /// What it needs next.
+    /// Returns its next step.
     pub(super) fn next(
         &mut self,
         settings: &Settings,
@@ -132,7 +132,7 @@ impl Backlog {
         let fill = self
             .machine
             .next_fill(settings, abilities, clock.wall_ms, &self.low);
-        // What is left then may be empty, which takes longer to find out.
+        // The rest may be empty, which takes longer to find out.
         let Some(step) = fill.filter(|_| self.fruitless < MAX_FRUITLESS) else {
             return BacklogStep::Whole;
         };
@@ -218,7 +218,7 @@ impl Backlog {
 
 /// More pages are not held.
 const MAX_PAGES: usize = 20;
-/// So many fruitless pages end it.
+/// A backlog ends after this many fruitless pages in a row.
 const MAX_FRUITLESS: u32 = 2;
 /// Pages are not held for longer, ms.
 const MAX_MS: i64 = 10_000;

@@ -8,7 +8,7 @@ use super::stored::StoredPost;
 use crate::id_types::sql;
 
 /// Which of a post's entries it stands at: the first one that came live, or else the first one that came as
-/// history, which nobody was told of. Entries are compared by whether they are history, and by when they came.
+/// history, which nothing announced. Entries are compared by whether they are history, and by when they came.
 pub(crate) fn came(id: i64, arrival_id: Option<i64>) -> (bool, i64) {
     (arrival_id.is_some(), arrival_id.unwrap_or(id))
 }

@@ -100,7 +100,7 @@ impl FirstPlaces {
             match rule {
                 // An entry may have left its source since, which changes no place.
                 Rule::Public(_) if !at_public.contains(id) => group.stays.push((false, public)),
-                // What no source lists any more is still where the world's public timeline has it.
+                // A post that no source lists any more still stands in the world's public timeline.
                 Rule::Readable(_) => group.listed.push(public),
                 _ => {}
             }
@@ -223,7 +223,7 @@ fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<&'s Stay> {
     if stays.iter().all(|stay| stay.until_ms.is_some()) {
         return None;
     }
-    // What came with one page is told apart by its place.
+    // Entries that came with one page are ordered by their places.
     stays.sort_unstable_by_key(|stay| (stay.came.1, stay.place));
     let mut held: Option<&Stay> = None;
     let mut until_ms = i64::MIN;

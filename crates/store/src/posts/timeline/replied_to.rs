@@ -27,7 +27,7 @@ pub(super) fn through_copies(
     if upstream_ids.is_empty() || readable.instances().len() < 2 {
         return Ok(HashMap::new());
     }
-    // What the viewer may not read is not counted.
+    // Replies in sources that the viewer may not read do not count.
     let of_instance = readable.all().into_iter();
     let of_instance = of_instance.filter(|of| of.key.instance == instance);
     let sources = Column::i64(of_instance.map(|of| sql(of.key.id)));
@@ -55,7 +55,7 @@ pub(super) fn through_copies(
         return Ok(HashMap::new());
     }
     let shown = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
-    // What each name is a reply's copy's word for, and which copy is better.
+    // For each name: the copies of its replies, with their quality.
     let mut asked: Vec<(&str, (i64, &str), Quality)> = Vec::new();
     for (name, reply) in replies.iter().filter(|(_, reply)| shown.shows(*reply)) {
         for copy in copies.others_of(*reply) {
@@ -97,7 +97,7 @@ pub(super) fn through_copies(
     Ok(named)
 }
 
-/// What makes one copy's word better than another's: its author's own server said so; it came first.
+/// The quality of a copy: the best evidence of its `uri` first, then the oldest.
 type Quality = (UriEvidence, Reverse<i64>);
 
 /// How many names are looked for at most, and how many replies to each.

@@ -1,15 +1,15 @@
-//! What timelines of several sources take, and a source's own.
+//! The rules of timelines: which posts each takes.
 
 use driftline_core::post::Visibility;
 
 use super::{HomeRule, entries::PostEntry, stored::StoredPost};
 use crate::{id_types::sql, viewer::ReadableSources};
 
-/// What a timeline takes.
+/// The rule of a timeline.
 pub(super) enum Rule<'a> {
-    /// What the world's public timeline lists, and public posts of hidden sources that its viewer may read.
+    /// Posts of the world's public timeline, and public posts of hidden sources that the viewer may read.
     Public(&'a ReadableSources),
-    /// What a home timeline takes, of these sources.
+    /// Posts of a home timeline, from these sources.
     Home(&'a HomeRule, &'a ReadableSources),
     /// Each entry of one source, up to this visibility.
     Source(Visibility),
@@ -18,7 +18,7 @@ pub(super) enum Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// What the timeline's viewer may read; `None` of a source's own timeline, which takes no others.
+    /// The sources that the timeline's viewer may read; `None` for a source's own timeline.
     pub(super) fn readable(&self) -> Option<&ReadableSources> {
         match self {
             Rule::Public(readable) | Rule::Home(_, readable) | Rule::Readable(readable) => {
@@ -28,7 +28,7 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it is the world's public timeline: who reads nothing that the world does not is shown that.
+    /// Whether it is the world's public timeline: viewers without hidden sources are shown that one.
     pub(super) fn is_of_world(&self) -> bool {
         matches!(self, Rule::Public(readable) if readable.hidden().is_empty())
     }

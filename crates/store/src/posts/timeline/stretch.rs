@@ -101,7 +101,7 @@ pub(super) fn read(
     Ok(Stretch { posts, rest })
 }
 
-/// What stands at some places of a timeline.
+/// The posts at some places of a timeline.
 struct AtPlaces<'r> {
     rule: &'r Rule<'r>,
     posts: HashMap<i64, StoredPost>,

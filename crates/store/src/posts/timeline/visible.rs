@@ -1,4 +1,4 @@
-//! What a viewer may see: the one place that decides it.
+//! Decides which posts a viewer may see. No other code does.
 //!
 //! A viewer sees a post by its entries: by one of a source that the viewer may read, as far as that is shown posts as
 //! narrow as this one is, or ever was since it has the entry. Statements of timelines choose entries by the same
