@@ -207,19 +207,57 @@ fn a_lost_anchor_gives_way_to_an_older_one() {
 /// on the way down. Neither is the timeline's end.
 #[test]
 fn a_server_that_shows_nothing_for_a_while_ends_no_history() {
-    for nothing_from_ms in [0, 150, 300, 2_000] {
+    for (codec, nothing_from_ms) in [Codec::Decimal, Codec::Opaque]
+        .into_iter()
+        .flat_map(|codec| [0, 150, 300, 2_000].map(|from_ms| (codec, from_ms)))
+    {
         let posts = (0..400)
             .map(|n| post(START_MS - 900_000 + n * 2_000, n as u64, START_MS - 900_000))
             .collect();
         let mut world = world(posts);
+        world.codec = codec;
         let from_ms = START_MS + nothing_from_ms;
         world.shows_nothing = from_ms..from_ms + 30_000;
-        let mut harness = Harness::new(world, settings(), START_MS, 21);
+        let settings = Settings {
+            id_order: Some(codec.order()),
+            ..settings()
+        };
+        let mut harness = Harness::new(world, settings, START_MS, 21);
         harness.run(START_MS + 180_000, Harness::assert_ledger_is_sound);
-        assert_eq!(harness.stored.len(), 400, "from {nothing_from_ms} ms on");
-        assert_eq!(harness.unrecoverable(), 0);
-        assert_eq!(harness.machine().counters().history, 400);
+        let case = format!("{codec:?} from {nothing_from_ms} ms on");
+        assert_eq!(harness.stored.len(), 400, "{case}");
+        assert_eq!(harness.unrecoverable(), 0, "{case}");
+        // What a source shows first is history if its IDs say so.
+        if codec == Codec::Decimal {
+            assert_eq!(harness.machine().counters().history, 400, "{case}");
+        }
     }
+}
+
+/// A burst outlasts some pages, and then the server answers nothing for two seconds. Afterwards a page that begins
+/// further up is full before it comes to the gap, and says nothing of it.
+#[test]
+fn a_full_page_above_a_gap_does_not_say_that_the_gap_is_empty() {
+    let mut posts: Vec<_> = (0..20)
+        .map(|n| post(START_MS - 40_000 + n * 2_000, n as u64, START_MS - 40_000))
+        .collect();
+    let burst_ms = START_MS + 19_990;
+    posts.extend((0..24).map(|n| post(burst_ms, 20 + n, burst_ms)));
+    let mut world = world(posts);
+    world.codec = Codec::Opaque;
+    world.page_limit = 4;
+    world.shows_nothing = START_MS + 20_120..START_MS + 22_000;
+    let settings = Settings {
+        id_order: Some(Codec::Opaque.order()),
+        ..settings()
+    };
+    let mut harness = Harness::new(world, settings, START_MS, 24);
+    harness.run(START_MS + 20_110, Harness::assert_ledger_is_sound);
+    let gap = |harness: &Harness| harness.open_gaps() + usize::from(harness.stored.len() < 30);
+    assert!(gap(&harness) > 0, "the burst is read already");
+    harness.run(START_MS + 400_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.stored.len(), 44);
+    assert_eq!((harness.open_gaps(), harness.unrecoverable()), (0, 0));
 }
 
 /// Below the lowest posts nothing is shown that would say that they are missing.

@@ -10,6 +10,7 @@ use crate::{
     feed::Feed,
     laws::{Commit, Violation},
     simulation::{Ended, Simulation},
+    trace::trace,
 };
 
 impl Simulation {
@@ -41,8 +42,13 @@ impl Simulation {
         if !feed.is_open() {
             return Ok(());
         }
-        for events in feed.arrive(&mut self.upstream, self.now_ms) {
+        for mut events in feed.arrive(&mut self.upstream, self.now_ms) {
+            trace(self.now_ms, &events);
             let told = events.clone();
+            // By the process's wall clock, as the server dates them.
+            for received in &mut events {
+                received.received_at_ms += self.clock_error_ms;
+            }
             let (source, fence, now_ms) = (self.source, self.fence(), events[0].received_at_ms);
             let policy = Arc::clone(&self.refresher.policy);
             let keep_deleted = self.drawn.keep_deleted;

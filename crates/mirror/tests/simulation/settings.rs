@@ -153,7 +153,8 @@ impl Drawn {
         }
     }
 
-    /// The same, with a wall clock that is set every few minutes, both ways, and mostly back again.
+    /// The same, with a wall clock that is set every few minutes, both ways, and mostly back again. The upstream
+    /// sends `Date`: without it, ages are counted by the wall clock, which has to be right (docs/timeline.md).
     pub(crate) fn with_clock_steps(self) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(5);
@@ -169,8 +170,11 @@ impl Drawn {
                 clock_steps.push((at_ms, -by_ms));
             }
         }
+        let mut world = self.world;
+        world.faults.date_header = true;
         Self {
             clock_steps,
+            world,
             // The simulated refresher's clock is not the session's.
             refreshes: false,
             ..self

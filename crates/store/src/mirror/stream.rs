@@ -72,7 +72,7 @@ pub fn commit_events(
     };
     for arrived in commit.events {
         let (post, how) = match &arrived.event {
-            Event::Posted(post) => (post, Shown::Posted),
+            Event::Posted(post) => (post, Shown::New),
             Event::Edited(post) => (post, Shown::Edited),
             Event::Deleted(id) => {
                 take_in(tx, &mut source, &mut shown, &mut summary)?;
@@ -129,7 +129,7 @@ pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSumm
             let shown = ShownPost {
                 key: key.clone(),
                 post: &listed.post,
-                how: Shown::Listed,
+                how: Shown::New,
                 asked_at_ms: page.headers.sent_at_ms,
             };
             (key, shown)
@@ -156,12 +156,11 @@ struct ShownPost<'a> {
 /// How a post is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// It appeared: it may be stored.
-    Posted,
+    /// It appeared, or a page lists it: it is stored only if the source does not have it. An event may come late, so
+    /// that what the source has is newer; a page's commit does the rest.
+    New,
     /// It was edited: it is stored only if the source has it.
     Edited,
-    /// A page lists it: it is stored only if the source does not have it, and the page's commit does the rest.
-    Listed,
 }
 
 /// The earliest of their times.
@@ -189,9 +188,8 @@ fn take_in(
             let position = shown.key.as_str();
             let entry = entries.remove(position);
             let is_taken = match shown.how {
-                Shown::Posted => true,
+                Shown::New => entry.is_none(),
                 Shown::Edited => entry.is_some(),
-                Shown::Listed => entry.is_none(),
             };
             // Only a page shows that the source lists it again.
             let unlisted = entry.as_ref().and_then(entry::Known::unlisted_since_ms);

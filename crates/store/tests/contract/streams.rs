@@ -145,6 +145,19 @@ fn edits_and_deletions_are_applied_to_what_is_stored_and_to_nothing_else() {
     });
 }
 
+/// A boost changes with the post that it boosts, and has no time of its own for that.
+#[test]
+fn a_late_event_of_a_new_post_does_not_bring_an_old_version_back() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![post(5, "changed")]);
+        world.now_ms += 1;
+        let summary = world.stream(vec![posted(5)]);
+        assert_eq!((summary.new, summary.edited), (0, 0));
+        assert!(world.timeline()[0].raw.contains("changed"));
+    });
+}
+
 #[test]
 fn an_event_revives_nothing_but_a_page_does() {
     on_both(|store| {

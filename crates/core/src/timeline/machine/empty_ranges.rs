@@ -118,6 +118,9 @@ impl Machine {
             return;
         };
         let high = &new.high;
+        let is_full = self
+            .honoured
+            .is_surely_full(answer.reading.items, answer.request.page.limit);
         let range = &mut self.empty_ranges[index];
         let steps = self
             .scheme
@@ -129,7 +132,10 @@ impl Machine {
             Position::Above if answer.reading.oldest().is_some() => {
                 let alive = range.alive_above.as_ref();
                 if alive.is_none_or(|alive| answer.reading.oldest() <= Some(alive)) {
-                    if is_last {
+                    if is_full && range.empty_above > 0 {
+                        // A full page ended where the range begins: the next one begins further down.
+                        range.empty_above = 0;
+                    } else if is_last {
                         self.conclude(index, answer);
                     } else {
                         range.stage += 1;
