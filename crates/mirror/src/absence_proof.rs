@@ -1,21 +1,13 @@
-//! What it proves that a server answers 404 for a post.
-//!
-//! Servers answer so for what they do not show this reader (blocks, suspensions), and some for every
-//! boost, or for every post. So such an answer counts only next to one for a live post: a *control*.
-//! A credential that has found no live post of the kind proves nothing. With a token, a post by the
-//! same author has to be found, for the author may have blocked the reader. An unboost is no deletion.
+//! What it proves that a server answers 404 for a post: looks up the controls that [`AbsenceProof`] asks for.
 
 use driftline_core::{
     answer::{Failure, FailureKind, LookUp},
     api::Api,
-    post::PostKind,
+    timeline::{AbsenceProof, ProofStep},
     upstream_id::UpstreamId,
 };
 use driftline_runtime::now_ms;
-use driftline_store::{
-    GoneProof, SourceKey, Store, StoreError, Tx,
-    control_posts::{ControlPosts, control_posts},
-};
+use driftline_store::{GoneProof, SourceKey, Store, StoreError, Tx, control_posts::control_posts};
 use driftline_upstream::Upstream;
 
 use crate::{
@@ -25,7 +17,7 @@ use crate::{
 
 /// The reader whose look-up found nothing.
 #[derive(Clone, Copy)]
-pub(crate) struct AbsenceProof<'a> {
+pub(crate) struct AbsenceProver<'a> {
     pub(crate) store: &'a Store,
     pub(crate) client: &'a Upstream,
     pub(crate) quota: &'a Quota,
@@ -34,7 +26,7 @@ pub(crate) struct AbsenceProof<'a> {
     pub(crate) source: SourceKey,
 }
 
-impl AbsenceProof<'_> {
+impl AbsenceProver<'_> {
     /// What it proves that the server says that a post does not exist; a failure if a control
     /// look-up had no usable answer.
     pub(crate) async fn of(
@@ -52,89 +44,48 @@ impl AbsenceProof<'_> {
         let Some(controls) = controls.await? else {
             return Ok(Ok(GoneProof::Nothing));
         };
-        let credential = self.quota.credential.key();
-        let known = self.abilities.finds(self.store, credential, controls.kind);
-        let known = known.await?;
-        if known == Some(false) {
-            return Ok(Ok(GoneProof::Nothing));
-        }
-        self.by(&controls, known == Some(true)).await
-    }
-
-    async fn by(
-        self,
-        controls: &ControlPosts,
-        is_proven: bool,
-    ) -> Result<Result<GoneProof, Failure>, StoreError> {
-        let kind = controls.kind;
-        let has_reader = self.quota.credential.token.is_some();
-        let mut proof = match kind {
-            PostKind::Boost if !controls.is_original_deleted => GoneProof::Hidden,
-            _ => GoneProof::Deleted,
-        };
-        if kind == PostKind::Post && has_reader && !controls.of_author.is_empty() {
-            match self.find_one(kind, &controls.of_author).await? {
-                Ok(Some(_)) => return Ok(Ok(GoneProof::Deleted)),
-                // The author may be hidden from the reader.
-                Ok(None) => proof = GoneProof::Hidden,
-                Err(failure) => return Ok(Err(failure)),
-            }
-        }
-        if is_proven {
-            return Ok(Ok(proof));
-        }
-        match self.find_one(kind, &controls.of_others).await? {
-            Ok(Some(_)) => Ok(Ok(proof)),
-            Ok(None) => {
-                // One control may have been deleted since it was shown.
-                if controls.of_others.len() > 1 {
-                    self.learn(kind, false).await?;
-                }
-                Ok(Ok(GoneProof::Nothing))
-            }
-            Err(failure) => Ok(Err(failure)),
-        }
-    }
-
-    /// The first of these posts that a look-up finds.
-    async fn find_one(
-        self,
-        kind: PostKind,
-        ids: &[UpstreamId],
-    ) -> Result<Result<Option<&UpstreamId>, Failure>, StoreError> {
-        for id in ids {
-            let charge = match self.quota.take(1).await? {
-                Permit::Sent(charge) => charge,
-                Permit::Until(until_ms) => {
-                    let message = "no quota for a control look-up";
-                    return Ok(Err(Failure {
-                        retry_after_ms: Some(until_ms.saturating_sub(now_ms()).max(0)),
-                        ..Failure::new(FailureKind::TimedOut, message)
-                    }));
-                }
-            };
-            match self.client.look_up(id).await {
-                Ok((found, headers)) => {
-                    self.quota.answered(charge, 1, &headers).await?;
-                    if let LookUp::Found(_) = found {
-                        self.learn(kind, true).await?;
-                        return Ok(Ok(Some(id)));
+        let (kind, credential) = (controls.kind, own.key());
+        let known = self.abilities.finds(self.store, credential, kind).await?;
+        let mut proof = AbsenceProof::new(controls, own.token.is_some(), known);
+        loop {
+            match proof.step() {
+                ProofStep::LookUp(control) => match self.finds(&control).await? {
+                    Ok(is_found) => proof.answered(is_found),
+                    Err(failure) => return Ok(Err(failure)),
+                },
+                ProofStep::Over { proof, finds } => {
+                    if let Some(finds) = finds {
+                        let learnt = self.abilities.learn(self.store, credential, kind, finds);
+                        learnt.await?;
                     }
-                }
-                Err(failure) => {
-                    self.quota.failed(charge, &failure).await?;
-                    return Ok(Err(failure));
+                    return Ok(Ok(proof));
                 }
             }
         }
-        Ok(Ok(None))
     }
 
-    async fn learn(self, kind: PostKind, finds: bool) -> Result<(), StoreError> {
-        let credential = self.quota.credential.key();
-        self.abilities
-            .learn(self.store, credential, kind, finds)
-            .await
+    /// Whether a look-up finds a control.
+    async fn finds(self, control: &UpstreamId) -> Result<Result<bool, Failure>, StoreError> {
+        let charge = match self.quota.take(1).await? {
+            Permit::Sent(charge) => charge,
+            Permit::Until(until_ms) => {
+                let message = "no quota for a control look-up";
+                return Ok(Err(Failure {
+                    retry_after_ms: Some(until_ms.saturating_sub(now_ms()).max(0)),
+                    ..Failure::new(FailureKind::TimedOut, message)
+                }));
+            }
+        };
+        match self.client.look_up(control).await {
+            Ok((found, headers)) => {
+                self.quota.answered(charge, 1, &headers).await?;
+                Ok(Ok(matches!(found, LookUp::Found(_))))
+            }
+            Err(failure) => {
+                self.quota.failed(charge, &failure).await?;
+                Ok(Err(failure))
+            }
+        }
     }
 }
 

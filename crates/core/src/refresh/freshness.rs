@@ -68,6 +68,8 @@ pub enum LookupResult {
     Suspect,
     /// It was not asked for: nobody who has it has a credential any more.
     NoCredential,
+    /// It was not asked for: look-ups of the server find no posts of its kind.
+    Unsupported,
 }
 
 /// The outcome of a look-up for one post.
@@ -105,6 +107,9 @@ pub enum LookupOutcome {
     /// Only private sources have it, or its author hides it, and none of those who have it has a credential any
     /// more: it is not asked for, and looked at again now and then.
     NoCredential,
+    /// Look-ups of the server find no posts of its kind, as some find no boosts: it is not asked for, and looked at
+    /// again now and then. Pages that show it are its refreshes.
+    Unsupported,
 }
 
 /// The circumstances of a look-up.
@@ -177,6 +182,7 @@ impl Freshness {
                 (Self { failures, ..*self }, LookupOutcome::Failed)
             }
             LookupResult::NoCredential => (*self, LookupOutcome::NoCredential),
+            LookupResult::Unsupported => (*self, LookupOutcome::Unsupported),
             _ if is_late => (*self, LookupOutcome::Superseded),
             LookupResult::Seen { counts, changed } => {
                 let seen = Self {
@@ -212,12 +218,12 @@ impl Freshness {
         let due = match outcome {
             LookupOutcome::Missing => Due::At(context.now_ms.saturating_add(CONFIRM_MS)),
             LookupOutcome::Deleted => Due::Retired,
-            LookupOutcome::NoCredential
+            LookupOutcome::NoCredential | LookupOutcome::Unsupported
                 if policy.ages().holds(self.created_at_ms, context.now_ms) =>
             {
-                Due::At(context.now_ms.saturating_add(WITHOUT_CREDENTIAL_MS))
+                Due::At(context.now_ms.saturating_add(NOT_ASKED_FOR_MS))
             }
-            LookupOutcome::NoCredential => Due::Retired,
+            LookupOutcome::NoCredential | LookupOutcome::Unsupported => Due::Retired,
             LookupOutcome::Failed => {
                 freshness.retry(policy, result == LookupResult::Suspect, context)
             }
@@ -278,5 +284,6 @@ impl LookupOutcome {
     }
 }
 
-/// How soon a post without a credential is looked at again, ms: its owner may have given another one.
-const WITHOUT_CREDENTIAL_MS: i64 = 3_600_000;
+/// How soon a post that was not asked for is looked at again, ms: its owner may have given another credential, and the
+/// server may have learned to find it.
+const NOT_ASKED_FOR_MS: i64 = 3_600_000;

@@ -5,6 +5,7 @@
 //! committed together with the posts of each page.
 
 mod abilities;
+mod absence_proof;
 mod age_bins;
 mod backoff;
 pub use backoff::backoff_ms;
@@ -30,6 +31,7 @@ pub mod simulation;
 mod trials;
 
 pub use abilities::{Honoured, HonouredAbilities, Observed, Unprovable};
+pub use absence_proof::{AbsenceProof, ControlPosts, ProofStep};
 pub use cadence::Cadence;
 pub use clamp::since_id;
 pub use evidence::{Evidence, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of};

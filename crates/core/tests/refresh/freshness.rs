@@ -155,6 +155,21 @@ fn suspects_are_due_as_they_were_until_they_retire() {
 }
 
 #[test]
+fn what_was_not_asked_for_is_no_fresher_and_is_looked_at_again_in_an_hour() {
+    let policy = Policy::default();
+    for (result, outcome) in [
+        (LookupResult::NoCredential, LookupOutcome::NoCredential),
+        (LookupResult::Unsupported, LookupOutcome::Unsupported),
+    ] {
+        let left = post().take(&policy, result, asked(HOUR_MS));
+        assert_eq!((left.outcome, left.freshness), (outcome, post()));
+        assert_eq!(left.due, Due::At(asked(HOUR_MS).now_ms + HOUR_MS));
+        let old = post().take(&policy, result, asked(30 * DAY_MS));
+        assert_eq!(old.due, Due::Retired);
+    }
+}
+
+#[test]
 fn libraries_are_told_of_a_tenth_or_of_a_new_band_and_at_most_hourly() {
     let policy = Policy::default();
     let notifies = |from: i64, to: i64, last_age_ms: i64, age_ms: i64| {
@@ -198,6 +213,7 @@ fn results() -> impl Strategy<Value = LookupResult> {
         1 => Just(LookupResult::Hidden),
         2 => Just(LookupResult::Nothing),
         1 => Just(LookupResult::Suspect),
+        1 => Just(LookupResult::Unsupported),
     ]
 }
 

@@ -27,7 +27,7 @@ use driftline_store::{
 use driftline_upstream::ClientPurpose;
 use parking_lot::Mutex;
 
-use super::AbsenceProof;
+use super::AbsenceProver;
 use crate::{client::Server, upstream_access::UpstreamAccess};
 
 /// What the server finds, and what it was asked for.
@@ -156,7 +156,7 @@ impl World {
         let scope = client.scope(ClientPurpose::LookUp);
         let quotas = &self.access.quotas;
         let quota = quotas.of(&self.credential, scope, QuotaPurpose::Poll);
-        let proof = AbsenceProof {
+        let proof = AbsenceProver {
             store: &self.store,
             client: &client,
             quota: &quota,

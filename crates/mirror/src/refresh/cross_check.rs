@@ -148,7 +148,8 @@ fn is_unconfirmed(
         | LookupAnswer::Found(_)
         | LookupAnswer::Nothing
         | LookupAnswer::Suspect
-        | LookupAnswer::NoCredential => false,
+        | LookupAnswer::NoCredential
+        | LookupAnswer::Unsupported => false,
     }
 }
 
@@ -160,7 +161,10 @@ fn stronger(one: AnsweredLookup, other: AnsweredLookup) -> AnsweredLookup {
         LookupAnswer::Hidden => 3,
         LookupAnswer::Gone => 2,
         LookupAnswer::Missing => 1,
-        LookupAnswer::Nothing | LookupAnswer::Suspect | LookupAnswer::NoCredential => 0,
+        LookupAnswer::Nothing
+        | LookupAnswer::Suspect
+        | LookupAnswer::NoCredential
+        | LookupAnswer::Unsupported => 0,
     };
     if strength(&other) > strength(&one) {
         other

@@ -9,7 +9,7 @@ use driftline_store::{
 };
 
 use super::{Shared, cross_check::Confirmed, look_up::Deadlines, lookup_client::LookupClient};
-use crate::absence_proof::AbsenceProof;
+use crate::absence_proof::AbsenceProver;
 
 /// The posts that look-ups with a credential may find, and answers for the others, which are stored
 /// and of a kind that they are known not to find: those are not asked for.
@@ -34,7 +34,7 @@ pub(super) async fn findable<'c>(
     let (asked, others): (Vec<_>, Vec<_>) = claim.posts.iter().partition(is_asked);
     let others = others.into_iter().map(|due| AnsweredLookup {
         what: due.what,
-        answer: LookupAnswer::Hidden,
+        answer: LookupAnswer::Unsupported,
         asked_at_ms: now_ms(),
     });
     Ok((asked, others.collect()))
@@ -90,6 +90,11 @@ pub(super) async fn check(
         }
         answered.answer = match proof(shared, lookup_client, due, deadlines).await? {
             Some(GoneProof::Deleted | GoneProof::DeletedForAll) => LookupAnswer::Missing,
+            Some(GoneProof::Nothing)
+                if finds(shared, lookup_client, due.kind).await? == Some(false) =>
+            {
+                LookupAnswer::Unsupported
+            }
             Some(GoneProof::Hidden | GoneProof::Nothing) => LookupAnswer::Hidden,
             None => LookupAnswer::Nothing,
         };
@@ -131,7 +136,7 @@ async fn proof(
     if deadlines.have_passed() {
         return Ok(None);
     }
-    let proof = AbsenceProof {
+    let proof = AbsenceProver {
         store: &shared.store,
         client: &lookup_client.client,
         quota: &lookup_client.quota,
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn boosts_that_no_look_up_finds_are_hidden_and_asked_for_no_more() {
+    async fn boosts_that_no_look_up_finds_are_not_called_hidden_and_asked_for_no_more() {
         let boosts = (1..5).rev().map(|n| post(30 + n, n, Some(10)));
         let posts = [12, 11, 10].map(|id| post(id, 9, None));
         let world = World::new(boosts.chain(posts).collect(), true).await;
@@ -241,7 +246,7 @@ mod tests {
         for answered in &confirmed.answers {
             let due = claim.posts.iter().find(|due| due.what == answered.what);
             let expected = match due.expect("a post").kind {
-                PostKind::Boost => LookupAnswer::Hidden,
+                PostKind::Boost => LookupAnswer::Unsupported,
                 PostKind::Post => LookupAnswer::Missing,
             };
             assert_eq!(answered.answer, expected, "{due:?}");
@@ -250,7 +255,11 @@ mod tests {
         world.asked();
         let (asked, others) = findable(&shared, &lookup_client, &claim).await.unwrap();
         assert_eq!((asked.len(), others.len()), (3, 4));
-        assert!(others.iter().all(|of| of.answer == LookupAnswer::Hidden));
+        assert!(
+            others
+                .iter()
+                .all(|of| of.answer == LookupAnswer::Unsupported)
+        );
         assert_eq!(world.asked(), [0; 0]);
 
         // Where there is no time for a control, nothing is final.

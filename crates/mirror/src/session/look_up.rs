@@ -9,7 +9,7 @@ use driftline_runtime::{metrics::REQUESTS, now_ms};
 use driftline_store::{CommitLookUp, CommitSummary, StoreError, commit_look_up, source};
 
 use super::{Session, SessionError, count};
-use crate::{absence_proof::AbsenceProof, quotas::Charge};
+use crate::{absence_proof::AbsenceProver, quotas::Charge};
 
 impl Session {
     /// Looks up a post that was missing from a page.
@@ -41,8 +41,8 @@ impl Session {
         Ok(Event::LookedUp(answer))
     }
 
-    pub(super) fn absence_proof(&self) -> AbsenceProof<'_> {
-        AbsenceProof {
+    pub(super) fn absence_proof(&self) -> AbsenceProver<'_> {
+        AbsenceProver {
             store: &self.store,
             client: &self.client,
             quota: &self.look_up_quota,

@@ -98,7 +98,8 @@ pub(crate) struct Laws {
     drawn: Drawn,
     /// Posts that were shown and are not stored.
     pending: BTreeMap<String, UpstreamId>,
-    stored: HashSet<UpstreamId>,
+    /// When each post was stored first, Unix ms by true time.
+    stored: HashMap<UpstreamId, i64>,
     last_usn: i64,
     origin: Option<Key>,
     origin_moves: u32,
@@ -126,7 +127,7 @@ impl Laws {
             source,
             drawn: drawn.clone(),
             pending: BTreeMap::new(),
-            stored: HashSet::new(),
+            stored: HashMap::new(),
             last_usn: 0,
             origin: None,
             origin_moves: 0,
@@ -146,7 +147,7 @@ impl Laws {
     pub(crate) fn answered(&mut self, page: &Page, upstream: &mut Upstream) {
         for listed in &page.listed {
             let id = self.first_id(upstream, &listed.position);
-            if !self.stored.contains(&id) {
+            if !self.stored.contains_key(&id) {
                 self.pending.insert(id.to_string(), id);
             }
         }
@@ -170,7 +171,7 @@ impl Laws {
     /// A commit showed this version of a stored post.
     pub(crate) fn shown_alive(&mut self, post: &Post, asked_at_ms: i64) {
         let id = self.known_id(&post.id).clone();
-        if !self.stored.contains(&id) {
+        if !self.stored.contains_key(&id) {
             return;
         }
         if post.edited_at_ms.is_some() {
@@ -197,7 +198,7 @@ impl Laws {
     /// Records that a commit reported a stored post gone.
     pub(crate) fn reported_gone(&mut self, id: &UpstreamId, asked_at_ms: i64) {
         let id = &self.known_id(id).clone();
-        if !self.stored.contains(id) {
+        if !self.stored.contains_key(id) {
             return;
         }
         if self.alive.get(id).is_some_and(|alive| *alive > asked_at_ms) {
@@ -226,7 +227,7 @@ impl Laws {
             let id = self.first_id(upstream, &row.post.upstream_id.as_str().into());
             self.last_usn = row.first_usn;
             self.pending.remove(id.as_str());
-            if !self.stored.insert(id) {
+            if self.stored.insert(id, now_ms).is_some() {
                 return Err(Violation::GapLedger(format!("stored twice: {row:?}")));
             }
         }
@@ -435,7 +436,7 @@ impl Laws {
             if post.lateness_ms() > SECOND_MS {
                 measured.late.push(Late {
                     visible_at_ms: post.visible_at_ms,
-                    stored_at_ms: row.arrived_at_ms,
+                    stored_at_ms: self.stored.get(&post.id).copied().unwrap_or(now_ms),
                 });
             }
         }
@@ -548,7 +549,11 @@ impl Laws {
         }
         let until_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
         // A stream may bring a post after the last rung.
-        if row.arrived_at_ms > until_ms {
+        if self
+            .stored
+            .get(&post.id)
+            .is_none_or(|at_ms| *at_ms > until_ms)
+        {
             return Ok(());
         }
         let wrong = |what: &str| {

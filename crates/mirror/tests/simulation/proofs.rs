@@ -1,11 +1,12 @@
-//! What look-ups that find nothing prove: as the server's `absence_proof` and `gone_check`, under
-//! virtual time.
+//! What look-ups that find nothing prove, under virtual time: as the server's `absence_proof` asks for controls, and
+//! as its `gone_check` uses the proof.
 
 use std::collections::HashMap;
 
 use driftline_core::{
     answer::{Failure, Finding, LookUp, LookUps},
     post::PostKind,
+    timeline::{AbsenceProof, ProofStep},
     upstream_id::UpstreamId,
 };
 use driftline_sim::Upstream;
@@ -48,45 +49,25 @@ impl Proofs {
             Err(error) => panic!("{error}"),
         };
         let kind = controls.kind;
+        let has_token = !asker.access.token.is_empty();
         let known = self.finds(kind, asker.now_ms);
-        if known == Some(false) {
-            return Ok(GoneProof::Nothing);
-        }
-        let mut proof = match kind {
-            PostKind::Boost if !controls.is_original_deleted => GoneProof::Hidden,
-            _ => GoneProof::Deleted,
-        };
-        let has_reader = !asker.access.token.is_empty();
-        if kind == PostKind::Post && has_reader && !controls.of_author.is_empty() {
-            if self.find_one(asker, kind, &controls.of_author)? {
-                return Ok(GoneProof::Deleted);
-            }
-            proof = GoneProof::Hidden;
-        }
-        if known == Some(true) || self.find_one(asker, kind, &controls.of_others)? {
-            return Ok(proof);
-        }
-        if controls.of_others.len() > 1 {
-            self.learn(kind, false, asker.now_ms);
-        }
-        Ok(GoneProof::Nothing)
-    }
-
-    fn find_one(
-        &mut self,
-        asker: &mut Asker<'_>,
-        kind: PostKind,
-        ids: &[UpstreamId],
-    ) -> Result<bool, Failure> {
-        for id in ids {
-            let found = asker.access.look_up(asker.upstream, asker.now_ms, id);
-            asker.now_ms = asker.upstream.received_at_ms();
-            if let LookUp::Found(_) = found? {
-                self.learn(kind, true, asker.now_ms);
-                return Ok(true);
+        let mut proof = AbsenceProof::new(controls, has_token, known);
+        loop {
+            match proof.step() {
+                ProofStep::LookUp(control) => {
+                    let (access, now_ms) = (asker.access, asker.now_ms);
+                    let found = access.look_up(asker.upstream, now_ms, &control);
+                    asker.now_ms = asker.upstream.received_at_ms();
+                    proof.answered(matches!(found?, LookUp::Found(_)));
+                }
+                ProofStep::Over { proof, finds } => {
+                    if let Some(finds) = finds {
+                        self.learn(kind, finds, asker.now_ms);
+                    }
+                    return Ok(proof);
+                }
             }
         }
-        Ok(false)
     }
 
     pub(crate) fn learn(&mut self, kind: PostKind, finds: bool, now_ms: i64) {

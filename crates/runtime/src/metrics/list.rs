@@ -243,6 +243,7 @@ const OUTCOMES: &[&str] = &[
     "hidden",
     "failed",
     "no_credential",
+    "unsupported",
 ];
 const ID_REFUSAL_KINDS: &[&str] = &[
     "clock_behind",

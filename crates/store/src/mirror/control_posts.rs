@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
     post::{PostKind, Visibility},
+    timeline::ControlPosts,
     upstream_id::UpstreamId,
 };
 use driftline_db::{Column, DbError, Row, Tx};
@@ -17,19 +18,6 @@ use crate::{
     text::without_nul,
     viewer::Owner,
 };
-
-/// The posts that show what a look-up that did not find a post is worth.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControlPosts {
-    /// What the post in question is to look-ups.
-    pub kind: PostKind,
-    /// Whether the post that it boosts is known to be deleted.
-    pub is_original_deleted: bool,
-    /// Others by its author, if it is no boost: those first that anyone may see and the source lists.
-    pub of_author: Vec<UpstreamId>,
-    /// Others of its kind, which pages have just shown.
-    pub of_others: Vec<UpstreamId>,
-}
 
 /// Whose credential asks for them: its owner, and whether it has a token.
 pub type Reader = (Owner, bool);

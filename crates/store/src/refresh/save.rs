@@ -80,12 +80,17 @@ pub enum LookupAnswer {
     Suspect,
     /// Nobody who has it has a credential any more, so it was not asked for.
     NoCredential,
+    /// Look-ups of the server find no posts of its kind, so it was not asked for.
+    Unsupported,
 }
 
 impl LookupAnswer {
     /// Whether it says anything of the post.
     pub fn is_usable(&self) -> bool {
-        !matches!(self, Self::Nothing | Self::Suspect | Self::NoCredential)
+        !matches!(
+            self,
+            Self::Nothing | Self::Suspect | Self::NoCredential | Self::Unsupported
+        )
     }
 }
 
@@ -242,6 +247,7 @@ impl LookupAnswer {
             LookupAnswer::Nothing => LookupResult::Nothing,
             LookupAnswer::Suspect => LookupResult::Suspect,
             LookupAnswer::NoCredential => LookupResult::NoCredential,
+            LookupAnswer::Unsupported => LookupResult::Unsupported,
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use driftline_core::{
     post::{Post, Visibility},
+    timeline::ControlPosts,
     upstream_id::UpstreamId,
 };
-use driftline_store::control_posts::{ControlPosts, control_posts};
+use driftline_store::control_posts::control_posts;
 
 use crate::world::{World, on_both, post, posts};
 
