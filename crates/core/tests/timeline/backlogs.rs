@@ -95,6 +95,28 @@ fn a_backlog_beyond_the_bounds_leaves_a_gap_below_the_newest_page() {
     }
 }
 
+/// A backlog that was too long is over once a poll meets what is stored, also if that poll shows nothing new.
+#[test]
+fn a_backlog_after_one_that_was_too_long_is_held() {
+    for knows_min_id in [true, false] {
+        let mut world = backlog(2_000);
+        world.knows_min_id = knows_min_id;
+        let burst_ms = START_MS + 300_000;
+        let burst = (0..200).map(|n| post(burst_ms, 2_000 + n, burst_ms));
+        world.posts.extend(burst);
+        let mut harness = Harness::new(world, settings(), START_MS, 1);
+        harness.run(START_MS + 5_000, |_| ());
+        harness.now_ms = START_MS + 60_000;
+        harness.run(burst_ms - 1_000, |_| ());
+        let before = harness.order.len();
+        harness.run(burst_ms + 60_000, |_| ());
+        assert_eq!(missed(&harness), 0);
+        let burst = &harness.order[before..];
+        assert!(burst.is_sorted(), "the burst is stored in another order");
+        assert_eq!(burst.len(), 200);
+    }
+}
+
 /// Pages that would take too much memory are not held.
 #[test]
 fn pages_are_not_held_without_room() {

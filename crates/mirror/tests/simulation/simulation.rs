@@ -190,10 +190,11 @@ impl Simulation {
         // Where nothing more can be proven, the report says why.
         let tried_ms = before_ms + self.drawn.last_age_ms() + 30 * MINUTE_MS;
         let is_tried = self.now_ms > tried_ms;
+        let before_by_wall_ms = before_ms + self.clock_error_ms;
         let is_read = self.polled_at_ms >= before_ms
             && self.session.as_ref().is_some_and(|session| {
                 let machine = session.machine();
-                machine.is_settled(&self.drawn.settings, before_ms, rungs)
+                machine.is_settled(&self.drawn.settings, before_by_wall_ms, rungs)
                     || is_tried && machine.unprovable().is_some()
             });
         if !is_read {
