@@ -68,7 +68,7 @@ pub enum LookupResult {
     Suspect,
     /// It was not asked for: nobody who has it has a credential any more.
     NoCredential,
-    /// It was not asked for: look-ups of the server find no posts of its kind.
+    /// It was not asked for: look-ups with the credential find no posts of its kind.
     Unsupported,
 }
 
@@ -107,7 +107,7 @@ pub enum LookupOutcome {
     /// Only private sources have it, or its author hides it, and none of those who have it has a credential any
     /// more: it is not asked for, and looked at again now and then.
     NoCredential,
-    /// Look-ups of the server find no posts of its kind, as some find no boosts: it is not asked for, and looked at
+    /// Look-ups with the credential find no posts of its kind, as some find no boosts: it is not asked for, and looked at
     /// again now and then. Pages that show it are its refreshes.
     Unsupported,
 }

@@ -143,13 +143,14 @@ fn is_unconfirmed(
     match answer {
         LookupAnswer::Missing => was_left_out,
         LookupAnswer::Hidden => before != Some(LookupOutcome::Hidden),
+        // Another credential may find it.
+        LookupAnswer::Unsupported => before != Some(LookupOutcome::Unsupported),
         // An upstream that distinguishes gone from hidden posts does so for all credentials.
         LookupAnswer::Gone
         | LookupAnswer::Found(_)
         | LookupAnswer::Nothing
         | LookupAnswer::Suspect
-        | LookupAnswer::NoCredential
-        | LookupAnswer::Unsupported => false,
+        | LookupAnswer::NoCredential => false,
     }
 }
 
@@ -157,14 +158,11 @@ fn is_unconfirmed(
 fn stronger(one: AnsweredLookup, other: AnsweredLookup) -> AnsweredLookup {
     let strength = |answered: &AnsweredLookup| match answered.answer {
         LookupAnswer::Found(_) => 4,
-        // A hidden post exists.
-        LookupAnswer::Hidden => 3,
+        // A hidden post exists, and one that is not asked for may.
+        LookupAnswer::Hidden | LookupAnswer::Unsupported => 3,
         LookupAnswer::Gone => 2,
         LookupAnswer::Missing => 1,
-        LookupAnswer::Nothing
-        | LookupAnswer::Suspect
-        | LookupAnswer::NoCredential
-        | LookupAnswer::Unsupported => 0,
+        LookupAnswer::Nothing | LookupAnswer::Suspect | LookupAnswer::NoCredential => 0,
     };
     if strength(&other) > strength(&one) {
         other
@@ -189,6 +187,13 @@ mod tests {
         assert!(is_unconfirmed(&LookupAnswer::Hidden, false, seen));
         assert!(is_unconfirmed(&LookupAnswer::Hidden, false, None));
         assert!(!is_unconfirmed(&LookupAnswer::Hidden, false, hidden));
+        let unsupported = Some(LookupOutcome::Unsupported);
+        assert!(is_unconfirmed(&LookupAnswer::Unsupported, false, seen));
+        assert!(!is_unconfirmed(
+            &LookupAnswer::Unsupported,
+            false,
+            unsupported
+        ));
         assert!(!is_unconfirmed(&LookupAnswer::Missing, false, seen));
         assert!(is_unconfirmed(
             &LookupAnswer::Missing,

@@ -80,7 +80,7 @@ pub enum LookupAnswer {
     Suspect,
     /// Nobody who has it has a credential any more, so it was not asked for.
     NoCredential,
-    /// Look-ups of the server find no posts of its kind, so it was not asked for.
+    /// Look-ups with the credential find no posts of its kind, so it was not asked for.
     Unsupported,
 }
 
