@@ -3,12 +3,14 @@
 mod accept;
 mod address;
 mod client_address;
+mod connection_counts;
 mod error;
 mod metrics_text;
 mod params;
 mod path_id;
 mod path_text;
 mod serve;
+mod timed_body;
 
 pub use accept::accept;
 pub use error::{ApiError, Problem};

@@ -19,9 +19,11 @@ use tokio::{
     sync::{Semaphore, watch},
     time::timeout,
 };
-use tower_http::{add_extension::AddExtension, normalize_path::NormalizePath};
+use tower_http::{
+    add_extension::AddExtension, map_request_body::MapRequestBody, normalize_path::NormalizePath,
+};
 
-use super::{PeerAddress, accept};
+use super::{PeerAddress, accept, connection_counts::ConnectionCounts, timed_body::timed_body};
 
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +31,10 @@ pub struct Limits {
     /// The most connections at a time; more wait until one has ended.
     pub connections: usize,
     /// How long a connection may wait for a complete request header, at its beginning and between
-    /// requests, before it is closed.
+    /// requests, before it is closed, and for the next part of a body.
     pub silence: Duration,
+    /// How long a request's whole body may take.
+    pub body: Duration,
 }
 
 impl Default for Limits {
@@ -38,6 +42,7 @@ impl Default for Limits {
         Self {
             connections: 1_000,
             silence: Duration::from_secs(15),
+            body: Duration::from_secs(60),
         }
     }
 }
@@ -60,6 +65,8 @@ pub async fn serve(
         .header_read_timeout(limits.silence);
     let (ending, _) = watch::channel(());
     let room = Arc::new(Semaphore::new(limits.connections));
+    let counts = ConnectionCounts::new((limits.connections / SHARE).max(MIN_SHARE));
+    let mut has_refused = false;
     let mut shutdown = pin!(shutdown);
     // Not a layer of the router: those run after the route is chosen.
     let router = NormalizePath::trim_trailing_slash(router);
@@ -77,8 +84,21 @@ pub async fn serve(
             () = &mut shutdown => break,
         };
         let peer = stream.peer_addr().map(|peer| peer.ip());
-        let peer = PeerAddress(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
-        let service = TowerToHyperService::new(AddExtension::new(router.clone(), peer));
+        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let Some(counted) = counts.count(peer) else {
+            if !std::mem::replace(&mut has_refused, true) {
+                tracing::warn!(
+                    %peer,
+                    "an address has its share of HTTP connections, and more are closed; a proxy has to be on this machine"
+                );
+            }
+            continue;
+        };
+        let service = AddExtension::new(router.clone(), PeerAddress(peer));
+        let service = MapRequestBody::new(service, move |body| {
+            timed_body(body, limits.silence, limits.body)
+        });
+        let service = TowerToHyperService::new(service);
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let mut ending = ending.subscribe();
         tokio::spawn(async move {
@@ -93,7 +113,7 @@ pub async fn serve(
             if let Err(error) = ended {
                 tracing::debug!(%error, "an HTTP connection broke");
             }
-            drop(permit);
+            drop((permit, counted));
         });
     }
     drop(listener);
@@ -106,4 +126,8 @@ pub async fn serve(
     Ok(())
 }
 
+/// One address has at most this part of all connections.
+const SHARE: usize = 8;
+/// But at least so many.
+const MIN_SHARE: usize = 64;
 const GRACE: Duration = Duration::from_secs(4);

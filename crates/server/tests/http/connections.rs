@@ -2,11 +2,14 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     time::Duration,
 };
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    routing::{get, post},
+};
 use driftline_api::transport::{Limits, serve};
 use tokio::{net::TcpListener, sync::oneshot};
 
@@ -86,4 +89,72 @@ async fn silence_ends() {
     ended.await.unwrap();
     drop(stop);
     serving.await.unwrap().unwrap();
+}
+
+/// Who sends a part of a body and then nothing keeps no connection, whatever the whole body may take.
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_bodies_end() {
+    let limits = Limits {
+        silence: Duration::from_millis(200),
+        body: Duration::from_secs(3_600),
+        ..Limits::default()
+    };
+    with_bodies(limits, |address| {
+        for body in ["", "a"] {
+            let mut silent = open(address, body.as_bytes());
+            let mut answer = String::new();
+            silent.read_to_string(&mut answer).expect("it is closed");
+            assert!(!answer.contains("200 OK"), "{answer}");
+        }
+    })
+    .await;
+}
+
+/// Who sends a byte now and then keeps no connection either. Who sends the whole body is answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_end() {
+    let limits = Limits {
+        silence: Duration::from_secs(3_600),
+        body: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    with_bodies(limits, |address| {
+        let mut slow = open(address, b"a");
+        let mut sent = 0;
+        while slow.write_all(b"a").is_ok() {
+            sent += 1;
+            assert!(sent < 400, "a byte now and then keeps the connection");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut whole = open(address, &[b'a'; 6_000]);
+        let mut answer = [0; 15];
+        whole.read_exact(&mut answer).expect("an answer");
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    })
+    .await;
+}
+
+/// Runs a client of a server that reads bodies.
+async fn with_bodies(limits: Limits, client: impl FnOnce(SocketAddr) + Send + 'static) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let router = Router::new().route("/", post(async |body: String| body));
+    let serving = tokio::spawn(serve(listener, router, limits, async {
+        let _ = stopped.await;
+    }));
+    let ended = tokio::task::spawn_blocking(move || client(address));
+    ended.await.unwrap();
+    drop(stop);
+    serving.await.unwrap().unwrap();
+}
+
+/// Begins a request whose body is to have 6,000 bytes.
+fn open(address: SocketAddr, body: &[u8]) -> TcpStream {
+    let mut client = TcpStream::connect(address).unwrap();
+    let timeout = Some(Duration::from_secs(20));
+    client.set_read_timeout(timeout).unwrap();
+    let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 6000\r\n\r\n";
+    client.write_all(&[head, body].concat()).unwrap();
+    client
 }

@@ -1,0 +1,121 @@
+//! How many connections each address has.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+/// The connections of each address, so that none takes them all.
+#[derive(Debug)]
+pub(super) struct ConnectionCounts {
+    /// The most for one address.
+    most: usize,
+    counts: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A connection that is counted, until it is dropped.
+#[derive(Debug)]
+pub(super) struct CountedConnection {
+    counts: Arc<ConnectionCounts>,
+    /// `None` for one that is not limited.
+    address: Option<IpAddr>,
+}
+
+impl ConnectionCounts {
+    /// Counts with that limit for each address.
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            counts: Mutex::default(),
+        })
+    }
+
+    /// Counts a connection from an address; `None` if it has as many as it may. What comes from this machine is not
+    /// limited: proxies have to be here.
+    pub(super) fn count(self: &Arc<Self>, address: IpAddr) -> Option<CountedConnection> {
+        let address = address.to_canonical();
+        let counted = |address| CountedConnection {
+            counts: Arc::clone(self),
+            address,
+        };
+        if address.is_loopback() {
+            return Some(counted(None));
+        }
+        let network = network(address);
+        let mut counts = self.counts.lock();
+        let count = counts.get(&network).copied().unwrap_or_default();
+        if count >= self.most {
+            return None;
+        }
+        counts.insert(network, count + 1);
+        Some(counted(Some(network)))
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        let Some(address) = self.address else {
+            return;
+        };
+        let mut counts = self.counts.counts.lock();
+        if let Some(count) = counts.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&address);
+            }
+        }
+    }
+}
+
+/// What one client has at least: an address, or 64 bits of an IPv6 address.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let network = address.to_bits() & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_has_no_more_than_its_share_and_gets_it_back() {
+        let counts = ConnectionCounts::new(2);
+        let first = counts.count(address("192.0.2.1"));
+        let second = counts.count(address("::ffff:192.0.2.1"));
+        assert!(first.is_some() && second.is_some());
+        assert!(counts.count(address("192.0.2.1")).is_none());
+        assert!(counts.count(address("192.0.2.2")).is_some());
+        drop(first);
+        assert!(counts.count(address("192.0.2.1")).is_some());
+        drop(second);
+        assert!(counts.counts.lock().is_empty());
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_address() {
+        let counts = ConnectionCounts::new(1);
+        let _one = counts.count(address("2001:db8::1"));
+        assert!(counts.count(address("2001:db8::ffff:2")).is_none());
+        assert!(counts.count(address("2001:db8:0:1::1")).is_some());
+    }
+
+    #[test]
+    fn proxies_on_this_machine_have_no_share() {
+        let counts = ConnectionCounts::new(0);
+        for local in ["127.0.0.1", "::1", "::ffff:127.0.0.2"] {
+            assert!(counts.count(address(local)).is_some(), "{local}");
+        }
+    }
+}
