@@ -9,6 +9,7 @@ use crate::{
     references::MAX_DEPTH,
     template::{Referent, Template},
     viewer::Part,
+    web_address::web_address,
 };
 
 /// Mastodon's `Account`, as one is made. Accounts of servers are passed on with
@@ -87,7 +88,7 @@ impl Copier<'_> {
             },
             "username" => out.value(&names.username),
             "acct" => out.value(&names.acct),
-            "url" => match account.some_text("url") {
+            "url" => match account.some_text("url").and_then(web_address) {
                 Some(url) => out.value(&url),
                 None => out.value(&format!("{}/@{}", self.origin, names.username)),
             },
@@ -110,7 +111,8 @@ impl Copier<'_> {
             "header" => ("header", "header_static"),
             _ => ("header", "header"),
         };
-        let found = account.some_text(key).or_else(|| account.some_text(other));
+        let address = |key| account.some_text(key).and_then(web_address);
+        let found = address(key).or_else(|| address(other));
         found.unwrap_or_else(|| {
             Cow::Owned(format!("{}/{moving}s/original/missing.png", self.origin))
         })

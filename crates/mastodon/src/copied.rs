@@ -18,6 +18,7 @@ use crate::{
     references::{is_address, may_refer, member, of_part, part_of, referent},
     template::{Referent, Template},
     viewer::{Member, Part},
+    web_address::{is_address_member, may_hold_other_schemes, write_address},
 };
 
 /// Copies what one upstream wrote.
@@ -117,11 +118,14 @@ impl Copier<'_> {
             return match (referent, markup(name)) {
                 (Some(_), _) => local(out, referent, value),
                 (None, Some(markup)) => write_cleaned(out, markup, value),
+                (None, None) if is_address_member(name) => write_address(out, name, value),
                 (None, None) => out.json(json),
             };
         }
-        let is_plain =
-            part.is_none_or(Part::may_be_plain) && !may_name(json) && !may_hold_html(part, json);
+        let is_plain = part.is_none_or(Part::may_be_plain)
+            && !may_name(json)
+            && !may_hold_html(part, json)
+            && !may_hold_other_schemes(json);
         if is_plain && referent.is_none() && self.api == Api::Mastodon {
             return out.json(json);
         }

@@ -14,6 +14,7 @@ use crate::{
     template::{PostName, Referent, Template},
     time::parse_time_ms,
     viewer::Part,
+    web_address::{harmless_uri, web_address},
 };
 
 /// What the store says of a post, which its JSON may say otherwise or not at all.
@@ -64,6 +65,7 @@ impl Copier<'_> {
             Some(id) => AccountName::Local(id.to_string()),
             None => AccountName::Upstream(Cow::Borrowed("")),
         };
+        let url = head.url.map(Cow::Borrowed).and_then(web_address);
         let head = Head {
             id: PostName::Local(head.id),
             overlay: PostName::Local(head.public_id),
@@ -71,8 +73,8 @@ impl Copier<'_> {
             created_at: time(status, "created_at", Some(head.created_at_ms)).unwrap_or_default(),
             edited_at: time(status, "edited_at", head.edited_at_ms),
             visibility: head.visibility,
-            uri: self.uri(head.uri, head.url, head.upstream_id),
-            url: head.url.map(Cow::Borrowed),
+            uri: self.uri(head.uri, url.as_deref(), head.upstream_id),
+            url,
             boosts: true,
         };
         self.with_head(out, status, &head, MAX_DEPTH);
@@ -84,7 +86,7 @@ impl Copier<'_> {
             return out.json("null");
         }
         let upstream_id = status.id("id").unwrap_or_default();
-        let (uri, url) = (status.text("uri"), status.text("url"));
+        let (uri, url) = (status.text("uri"), status.text("url").and_then(web_address));
         let account = status.object("account").id("id").unwrap_or_default();
         let name = PostName::Upstream(upstream_id.clone().into_owned());
         let head = Head {
@@ -220,7 +222,7 @@ impl Copier<'_> {
 
     /// A post's URI; without one its URL, or the URI that its server would give it.
     fn uri(&self, uri: Option<&str>, url: Option<&str>, upstream_id: &str) -> String {
-        match uri.or(url) {
+        match uri.and_then(harmless_uri).or(url) {
             Some(uri) => uri.to_owned(),
             None => format!("{}/statuses/{upstream_id}", self.origin),
         }

@@ -28,6 +28,7 @@ mod status;
 mod template;
 mod time;
 pub mod viewer;
+mod web_address;
 
 pub use account::Account;
 pub use copied::Copier;

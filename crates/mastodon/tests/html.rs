@@ -155,6 +155,60 @@ fn what_is_clean_stays_as_it_was_written() {
     }
 }
 
+/// Of each member that holds an address, wherever it stands.
+#[test]
+fn addresses_that_apps_open_are_of_http() {
+    for (evil, kept) in [
+        ("javascript:alert(1)", ""),
+        (" JAVA\nscript:alert(1)", ""),
+        ("data:text/html,x", ""),
+        ("https://a.example/x", "https://a.example/x"),
+        ("/x.png", "/x.png"),
+    ] {
+        let account = json!({
+            "id": "1", "acct": "a", "url": evil, "uri": evil, "avatar": evil, "header_static": evil,
+            "pleroma": { "background_image": evil, "also_known_as": [evil] },
+            "emojis": [{ "url": evil, "static_url": evil }], "moved": { "id": "2", "acct": "b", "avatar": evil },
+        });
+        let inner = json!({
+            "id": "8", "visibility": "public", "url": evil, "uri": evil, "account": account,
+            "mentions": [{ "id": "1", "acct": "a", "url": evil }], "tags": [{ "name": "a", "url": evil }],
+            "media_attachments": [{ "url": evil, "preview_url": evil, "remote_url": evil, "description": "Note: x" }],
+            "card": { "url": evil, "image": evil, "author_url": evil, "authors": [{ "url": evil }] },
+            "emojis": [{ "url": evil }], "application": { "name": "a", "website": evil },
+        });
+        let mut post = inner.clone();
+        post["reblog"] = inner;
+        let shown = status(&post);
+        for post in [&shown, &shown["reblog"]] {
+            for path in [
+                "/account/emojis/0/url",
+                "/account/emojis/0/static_url",
+                "/account/moved/avatar",
+                "/mentions/0/url",
+                "/tags/0/url",
+                "/media_attachments/0/url",
+                "/media_attachments/0/preview_url",
+                "/media_attachments/0/remote_url",
+                "/card/url",
+                "/card/image",
+                "/card/author_url",
+                "/card/authors/0/url",
+                "/emojis/0/url",
+                "/application/website",
+            ] {
+                assert_eq!(post.pointer(path), Some(&json!(kept)), "{path} of {evil:?}");
+            }
+            assert_eq!(post["media_attachments"][0]["description"], "Note: x");
+        }
+        let text = shown.to_string().to_lowercase();
+        assert!(
+            !text.contains("script:") && !text.contains("data:"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn names_of_accounts_do_not_turn_what_stands_beside_them() {
     let name = "a\u{202e}b\u{2066}c";
