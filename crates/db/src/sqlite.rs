@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 pub(crate) use connection::{
-    HELD, may_write, open_immutable, open_reader, open_to_read, open_writer,
+    HELD, create_private, may_write, open_immutable, open_reader, open_to_read, open_writer,
 };
 pub(crate) use error::classify;
 pub(crate) use statement::{command, each, execute, script};

@@ -1,7 +1,6 @@
 //! Archives of `pg_dump`.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 
@@ -13,6 +12,7 @@ use super::{
 use crate::error::DbError;
 use crate::options::SecretUrl;
 use crate::postgres::{Server, Session, SessionPurpose, client_environment};
+use crate::sqlite::create_private;
 use crate::tx::Tx;
 
 /// Rows without indexes, as they are packed on the server.
@@ -66,7 +66,7 @@ pub(super) fn copy(
     let arguments = arguments.map(OsString::from);
     let (running, mut out) = program.start(&arguments, &client_environment(url)?, &[])?;
     // Through this process, so that it ends with it.
-    let mut file = File::create_new(to).map_err(|error| of_io(to, &error))?;
+    let mut file = create_private(to).map_err(|error| of_io(to, &error))?;
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = 0;
     let mut unsynced = 0;

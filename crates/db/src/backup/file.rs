@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::digest::RowsDigest;
 use super::{Progress, Snapshot, TableDigest, Watch, Work, applied, compare, go_on};
 use crate::error::DbError;
-use crate::sqlite::{self, classify};
+use crate::sqlite::{self, classify, create_private};
 use crate::tx::Tx;
 
 pub(super) fn size(path: &Path) -> Result<u64, DbError> {
@@ -108,7 +108,7 @@ fn copy_bytes(from: &Path, to: &Path, watch: &mut Watch) -> Result<(), DbError> 
     use std::io::{Read as _, Write as _};
     let mut source = File::open(from).map_err(|error| of_io(from, &error))?;
     let of = fs::metadata(from).ok().map(|metadata| metadata.len());
-    let mut target = File::create_new(to).map_err(|error| of_io(to, &error))?;
+    let mut target = create_private(to).map_err(|error| of_io(to, &error))?;
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = 0;
     loop {
@@ -219,7 +219,7 @@ fn pages(connection: &Connection) -> Result<u64, DbError> {
 }
 
 fn open_new(path: &Path, settings: &str) -> Result<Connection, DbError> {
-    File::create_new(path).map_err(|error| of_io(path, &error))?;
+    create_private(path).map_err(|error| of_io(path, &error))?;
     let connection = open_existing(path)?;
     run(&connection, settings)?;
     Ok(connection)

@@ -1,7 +1,7 @@
-use std::fs::File;
-use std::io::ErrorKind::PermissionDenied;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind::PermissionDenied};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ use crate::migrate::{BUSY_TIMEOUT, when_free};
 /// `max_wait` for another process that holds the file.
 pub(crate) fn open_writer(path: &Path, max_wait: Duration) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    // For its owner only, whatever the mode of the folder; SQLite gives its logs the mode of the file. Where it cannot
+    // be made, SQLite says why.
+    let _ = create_private(path);
     let connection = open(path, flags)?;
     connection
         .busy_timeout(BUSY_TIMEOUT.min(max_wait))
@@ -121,6 +124,12 @@ pub(crate) fn may_write(path: &Path) -> bool {
         has_right && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
     };
     is_writable(path) && is_writable(folder)
+}
+
+/// Makes a file that only its owner may read and write.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

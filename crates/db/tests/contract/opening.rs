@@ -1,5 +1,6 @@
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::{Duration, Instant};
 
 use driftline_db::{Db, DbError, Options, SecretUrl, Target};
@@ -35,6 +36,20 @@ fn a_file_that_is_no_database_is_refused() {
         message.contains("notes.txt is not a database file"),
         "{message}"
     );
+}
+
+/// The folder may be one that others can read.
+#[test]
+fn a_new_file_and_its_logs_are_for_their_owner_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("a mode");
+    let path = folder.path().join("a.db");
+    let _db = Db::open(Options::new(Target::Sqlite { path }, TABLES)).expect("a database");
+    let files = fs::read_dir(folder.path()).expect("files");
+    let modes: Vec<u32> = files
+        .map(|file| file.expect("a file").metadata().expect("a mode").mode() & 0o777)
+        .collect();
+    assert_eq!(modes, [0o600; 3], "the file, its log and the log's index");
 }
 
 #[test]
