@@ -5,7 +5,8 @@ use std::io::IsTerminal as _;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::{
-    EnvFilter, Registry, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
+    EnvFilter, Registry, filter::LevelFilter, layer::SubscriberExt as _, reload,
+    util::SubscriberInitExt as _,
 };
 
 use crate::{cli::Global, config::LogSection, error::CliError, output};
@@ -80,10 +81,27 @@ impl Log {
 /// [`CliError::Usage`] if the level is invalid.
 pub fn configured(section: &LogSection) -> Result<EnvFilter, CliError> {
     let level = section.level.as_deref().unwrap_or(DEFAULT);
-    EnvFilter::try_new(level).map_err(|_| {
+    let filter = EnvFilter::try_new(level).ok();
+    filter.filter(|_| names_levels(level)).ok_or_else(|| {
         CliError::usage(format!(
-            "invalid level {level:?}: expected error, warn, info, debug or trace, or directives as in RUST_LOG"
+            "invalid level {level:?}: expected error, warn, info, debug or trace, or directives as in RUST_LOG, each with its level (hyper=debug)"
         ))
+    })
+}
+
+/// Whether each directive has a level. One without is the name of a module, so that a mistyped level silences all else.
+fn names_levels(directives: &str) -> bool {
+    // Commas within the brackets of a span divide nothing.
+    let mut is_within = false;
+    let mut directives = directives.split(|c| {
+        is_within = (is_within || c == '[') && c != ']';
+        c == ',' && !is_within
+    });
+    directives.all(|directive| {
+        let directive = directive.trim();
+        let is_level = directive.parse::<LevelFilter>().is_ok();
+        let after_span = directive.rsplit(']').next().unwrap_or(directive);
+        directive.is_empty() || is_level || after_span.contains('=')
     })
 }
 
@@ -102,6 +120,37 @@ pub const DEFAULT: &str = "warn";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mistyped_level_is_refused() {
+        let of = |level: &str| {
+            configured(&LogSection {
+                level: Some(level.to_owned()),
+                ..LogSection::default()
+            })
+        };
+        for right in [
+            "warn",
+            "INFO",
+            "off",
+            "info,hyper=debug",
+            "warn,[poll]=debug",
+            "",
+        ] {
+            assert!(of(right).is_ok(), "{right:?}");
+        }
+        for wrong in [
+            "warning",
+            "inof",
+            "info,hyper",
+            "hyper",
+            "a=loud",
+            "[poll]",
+            "a[b{c=1}]",
+        ] {
+            assert!(of(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn flags_are_stronger_than_the_variable() {

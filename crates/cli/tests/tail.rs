@@ -267,6 +267,23 @@ async fn a_command_that_fails_holds_up_nothing() {
     for sleeper in sleepers.lines() {
         wait_for("it is killed", || !is_running(sleeper));
     }
+
+    // A command that does not exist takes no event.
+    let missing = data_dir.run(&[
+        "tail",
+        "sim",
+        "--since",
+        "start",
+        "--history",
+        "--no-follow",
+        "--state",
+        "missing",
+        "--exec",
+        "./mistyped.sh",
+    ]);
+    assert_eq!(missing.status, 1, "{missing:?}");
+    assert!(missing.stderr.contains("./mistyped.sh"), "{missing:?}");
+    assert!(!data_dir.folder().join("missing.failed.jsonl").exists());
 }
 
 /// Whether a process runs; a dead one that nobody waits for does not.

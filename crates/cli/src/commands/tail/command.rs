@@ -1,4 +1,8 @@
-use std::{io, process::Stdio, time::Duration};
+use std::{
+    io,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 
 use driftline_server::admin::FeedLine;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -21,6 +25,8 @@ pub struct PostCommand {
     pub timeout: Duration,
     /// How often it is run if it fails.
     pub tries: u32,
+    /// Whether the shell has found the command.
+    pub is_found: bool,
 }
 
 /// How a command ended.
@@ -38,9 +44,10 @@ impl PostCommand {
     /// Runs it for an event, until it ends well or was tried often enough.
     ///
     /// # Errors
-    /// [`CliError`] if there is no shell.
+    /// [`CliError`] if there is no shell, or if the shell finds no command that it may run: the first time alone, since
+    /// a command may be away for a moment while it is replaced.
     pub async fn run(
-        &self,
+        &mut self,
         line: &FeedLine,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Ran, CliError> {
@@ -61,7 +68,7 @@ impl PostCommand {
     }
 
     /// Returns how it failed, if it did.
-    async fn try_once(&self, line: &FeedLine) -> Result<Result<(), String>, CliError> {
+    async fn try_once(&mut self, line: &FeedLine) -> Result<Result<(), String>, CliError> {
         // A group of its own: Ctrl-C ends this process after the command, and not the command; and
         // what it started ends with it.
         let spawned = Command::new("sh")
@@ -78,10 +85,23 @@ impl PostCommand {
             spawned.map_err(|error| CliError::failed(format!("`sh` cannot be run: {error}")))?;
         let group = child.id();
         let outcome = match timeout(self.timeout, feed(&mut child, line::json(line))).await {
-            Ok(Ok(status)) if status.success() => return Ok(Ok(())),
-            Ok(Ok(status)) => status.to_string(),
+            Ok(Ok(status)) if status.success() => {
+                self.is_found = true;
+                return Ok(Ok(()));
+            }
+            Ok(Ok(status)) if !self.is_found && is_not_run(status) => {
+                return Err(CliError::failed(format!(
+                    "the command {:?} cannot be run ({status}): does it exist, and is it executable?",
+                    self.text
+                )));
+            }
+            Ok(Ok(status)) => {
+                self.is_found = true;
+                status.to_string()
+            }
             Ok(Err(error)) => error.to_string(),
             Err(_) => {
+                self.is_found = true;
                 let limit = i64::try_from(self.timeout.as_millis()).unwrap_or(i64::MAX);
                 format!("it took longer than {}", show_ms(limit))
             }
@@ -92,8 +112,14 @@ impl PostCommand {
     }
 }
 
+/// Whether the shell found no command, or none that it may run
+/// (<https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02>).
+fn is_not_run(status: ExitStatus) -> bool {
+    matches!(status.code(), Some(126 | 127))
+}
+
 /// Gives it its input and waits for its end.
-async fn feed(child: &mut Child, input: String) -> io::Result<std::process::ExitStatus> {
+async fn feed(child: &mut Child, input: String) -> io::Result<ExitStatus> {
     if let Some(mut stdin) = child.stdin.take() {
         let written = stdin.write_all(format!("{input}\n").as_bytes()).await;
         // It need not read.

@@ -93,6 +93,7 @@ impl Tail {
                     text: command.clone(),
                     timeout: duration(self.exec_timeout).max(Duration::from_millis(1)),
                     tries: self.tries,
+                    is_found: false,
                 },
                 failed: DeadLetters::beside(state.as_ref()),
             },
