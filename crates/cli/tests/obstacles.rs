@@ -92,6 +92,8 @@ fn folders_and_files_without_permission() {
         Ended::of(output)
     };
     let (lock, file) = (data.join("lock"), data.join("driftline.db"));
+    // It is made for its owner only.
+    mode(&file, 0o644);
     mode(&lock, 0o444);
     mode(&data, 0o555);
     says(
