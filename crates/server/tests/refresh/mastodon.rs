@@ -44,8 +44,12 @@ async fn check_counts(world: &World) {
         }
     }
     assert!(compared > 20, "{compared}");
-    let overdue = world.run(ShowRefreshStatus).await.instances[0].overdue;
-    assert!(overdue < world.posts().await.len() as u64, "{overdue}");
+    // On a busy machine the workers may be behind for a while.
+    wait("not every post is overdue", async || {
+        let overdue = world.run(ShowRefreshStatus).await.instances[0].overdue;
+        overdue < world.posts().await.len() as u64
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
