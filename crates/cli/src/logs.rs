@@ -89,7 +89,8 @@ pub fn configured(section: &LogSection) -> Result<EnvFilter, CliError> {
     })
 }
 
-/// Whether each directive has a level. One without is the name of a module, so that a mistyped level silences all else.
+/// Returns whether each directive has a level. `EnvFilter` reads a mistyped level as the name of a module and silences
+/// everything else.
 fn names_levels(directives: &str) -> bool {
     // Commas within the brackets of a span divide nothing.
     let mut is_within = false;

@@ -228,22 +228,21 @@ async fn a_command_that_fails_holds_up_nothing() {
     let command = format!(
         "read line; case $line in *'\"upstream_id\":\"{poison}\"'*) echo t >> tries; exit 7;; *'\"upstream_id\":\"{slow}\"'*) sleep 1000 & echo $! >> sleepers; wait;; esac; echo \"$line\" >> got.jsonl"
     );
-    let ended = data_dir.run(&[
-        "tail",
-        "sim",
-        "--since",
-        "start",
-        "--history",
-        "--no-follow",
-        "--state",
-        "alerts",
-        "--exec",
-        &command,
-        "--exec-timeout",
-        "300ms",
-        "--tries",
-        "2",
-    ]);
+    let tail = |state: &str, command: &str, options: &[&str]| {
+        let mut line = vec![
+            "tail",
+            "sim",
+            "--since",
+            "start",
+            "--history",
+            "--no-follow",
+        ];
+        line.extend(["--state", state, "--exec", command]);
+        line.extend(options);
+        data_dir.run(&line)
+    };
+    let options = ["--exec-timeout", "300ms", "--tries", "2"];
+    let ended = tail("alerts", &command, &options);
     assert_eq!(ended.status, 0, "{ended:?}");
     let got = told(&data_dir.folder().join("got.jsonl"));
     let expected = all.iter().map(|row| text(&row["upstream_id"]));
@@ -269,18 +268,7 @@ async fn a_command_that_fails_holds_up_nothing() {
     }
 
     // A command that does not exist takes no event.
-    let missing = data_dir.run(&[
-        "tail",
-        "sim",
-        "--since",
-        "start",
-        "--history",
-        "--no-follow",
-        "--state",
-        "missing",
-        "--exec",
-        "./mistyped.sh",
-    ]);
+    let missing = tail("missing", "./mistyped.sh", &[]);
     assert_eq!(missing.status, 1, "{missing:?}");
     assert!(missing.stderr.contains("./mistyped.sh"), "{missing:?}");
     assert!(!data_dir.folder().join("missing.failed.jsonl").exists());

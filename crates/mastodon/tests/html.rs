@@ -155,7 +155,7 @@ fn what_is_clean_stays_as_it_was_written() {
     }
 }
 
-/// Of each member that holds an address, wherever it stands.
+/// Each member that contains an address, at any depth.
 #[test]
 fn addresses_that_apps_open_are_of_http() {
     for (evil, kept) in [

@@ -1,4 +1,4 @@
-//! What it proves that a server answers 404 for a post: looks up the controls that [`AbsenceProof`] asks for.
+//! The shell of [`AbsenceProof`]: it looks up the control posts.
 
 use driftline_core::{
     answer::{Failure, FailureKind, LookUp},
@@ -64,7 +64,7 @@ impl AbsenceProver<'_> {
         }
     }
 
-    /// Whether a look-up finds a control.
+    /// Returns whether a look-up finds a control.
     async fn finds(self, control: &UpstreamId) -> Result<Result<bool, Failure>, StoreError> {
         let charge = match self.quota.take(1).await? {
             Permit::Sent(charge) => charge,

@@ -1,4 +1,4 @@
-//! How many connections each address has.
+//! The number of connections of each address.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// The connections of each address, so that none takes them all.
+/// The connections of each address. A limit keeps one address from taking all of them.
 #[derive(Debug)]
 pub(super) struct ConnectionCounts {
     /// The most for one address.
@@ -70,7 +70,7 @@ impl Drop for CountedConnection {
     }
 }
 
-/// What one client has at least: an address, or 64 bits of an IPv6 address.
+/// The smallest network that belongs to one client: an IPv4 address, or the first 64 bits of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -33,7 +33,7 @@ pub struct Limits {
     /// How long a connection may wait for a complete request header, at its beginning and between
     /// requests, before it is closed, and for the next part of a body.
     pub silence: Duration,
-    /// How long a request's whole body may take.
+    /// The longest time for a request's whole body.
     pub body: Duration,
 }
 
@@ -126,8 +126,8 @@ pub async fn serve(
     Ok(())
 }
 
-/// One address has at most this part of all connections.
+/// One address has at most this fraction (1/8) of all connections.
 const SHARE: usize = 8;
-/// But at least so many.
+/// The least limit for one address.
 const MIN_SHARE: usize = 64;
 const GRACE: Duration = Duration::from_secs(4);

@@ -280,7 +280,7 @@ pub fn lines(text: &str) -> Vec<Value> {
 /// Asks until it is so.
 ///
 /// # Panics
-/// If it is not so after three minutes: nobody waits that long but for a fault, also on a machine that is busy.
+/// If it is not so after three minutes. Only a failing test waits that long, even on a busy machine.
 pub fn wait_for(what: &str, is_so: impl FnMut() -> bool) {
     assert!(soon(is_so), "waited three minutes: {what}");
 }

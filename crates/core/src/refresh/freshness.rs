@@ -284,6 +284,6 @@ impl LookupOutcome {
     }
 }
 
-/// How soon a post that was not asked for is looked at again, ms: its owner may have given another credential, and the
-/// server may have learned to find it.
+/// The wait before a post that was not asked for is due again, ms. There may be another credential by then, or the
+/// server may find such posts.
 const NOT_ASKED_FOR_MS: i64 = 3_600_000;

@@ -1,39 +1,38 @@
-//! What it proves that a server answers 404 for a post: the decision, without I/O.
+//! The decision how much a 404 for a post proves, without I/O.
 //!
-//! Servers answer so for what they do not show this reader (blocks, suspensions), and some for every
-//! boost, or for every post. So such an answer counts only next to one for a live post: a *control*.
+//! Servers answer 404 for posts that they hide from this reader (blocks, suspensions). Some answer it for
+//! every boost, or for every post. So a 404 counts only beside a live post that is found: a *control*.
 //! A credential that has found no live post of the kind proves nothing. With a token, a post by the
-//! same author has to be found, for the author may have blocked the reader. An unboost is no deletion.
+//! same author must be found, because the author may have blocked the reader. An unboost is no deletion.
 //!
-//! A control is looked up after the post each time: one that was found before says nothing of a block
-//! that came in between.
+//! Controls are looked up again for each proof. An earlier result does not exclude a block since then.
 
 use std::collections::VecDeque;
 
 use super::session::GoneProof;
 use crate::{post::PostKind, upstream_id::UpstreamId};
 
-/// The posts that show what a look-up that did not find a post is worth.
+/// The posts that a look-up should find if the post in question is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlPosts {
-    /// What the post in question is to look-ups.
+    /// The kind of the post in question.
     pub kind: PostKind,
-    /// Whether the post that it boosts is known to be deleted.
+    /// True if the post in question is a boost of a deleted post.
     pub is_original_deleted: bool,
-    /// Others by its author, if it is no boost: those first that anyone may see and the source lists.
+    /// Other posts by its author, empty for a boost. Posts that anyone may see and the source lists come first.
     pub of_author: Vec<UpstreamId>,
-    /// Others of its kind, which pages have just shown.
+    /// Other posts of its kind that pages have just shown.
     pub of_others: Vec<UpstreamId>,
 }
 
-/// A proof in progress: whoever carries it out looks controls up until the proof is over.
+/// A proof in progress. The shell looks controls up until the proof is over.
 #[derive(Debug, Clone)]
 pub struct AbsenceProof {
     /// The controls to look up, each with what it proves if it is found.
     controls: VecDeque<(UpstreamId, GoneProof)>,
-    /// What is proven once none is left.
+    /// The result once no control is left.
     proof: GoneProof,
-    /// Whether it shows that look-ups find no posts of the kind, if none of them is found.
+    /// True if finding none of the controls shows that look-ups find no posts of the kind.
     disproves: bool,
     learned: Option<bool>,
 }
@@ -45,16 +44,16 @@ pub enum ProofStep {
     LookUp(UpstreamId),
     /// It is over.
     Over {
-        /// What is proven.
+        /// The result.
         proof: GoneProof,
-        /// Whether look-ups with this credential find posts of the kind, if the controls have shown it.
+        /// The ability of look-ups with this credential to find posts of the kind, if the controls showed it.
         finds: Option<bool>,
     },
 }
 
 impl AbsenceProof {
-    /// A proof by a credential, with a token or without, that is known to find posts of the kind, or not to, or of
-    /// which neither is known.
+    /// Begins a proof. `finds` is what is known of the credential: that its look-ups find posts of the kind, that they
+    /// do not, or neither.
     pub fn new(controls: ControlPosts, has_token: bool, finds: Option<bool>) -> Self {
         let ControlPosts {
             kind,
@@ -93,7 +92,7 @@ impl AbsenceProof {
         proof_of
     }
 
-    /// What to do next.
+    /// Returns the next step.
     pub fn step(&self) -> ProofStep {
         match self.controls.front() {
             Some((id, _)) => ProofStep::LookUp(id.clone()),
@@ -104,7 +103,7 @@ impl AbsenceProof {
         }
     }
 
-    /// The control of the present step was found, or was not.
+    /// Reports whether the control of the present step was found.
     pub fn answered(&mut self, is_found: bool) {
         let Some((_, proof)) = self.controls.pop_front() else {
             return;

@@ -98,7 +98,7 @@ pub(crate) struct Laws {
     drawn: Drawn,
     /// Posts that were shown and are not stored.
     pending: BTreeMap<String, UpstreamId>,
-    /// When each post was stored first, Unix ms by true time.
+    /// The true time at which each post was stored first, Unix ms.
     stored: HashMap<UpstreamId, i64>,
     last_usn: i64,
     origin: Option<Key>,
@@ -549,11 +549,8 @@ impl Laws {
         }
         let until_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
         // A stream may bring a post after the last rung.
-        if self
-            .stored
-            .get(&post.id)
-            .is_none_or(|at_ms| *at_ms > until_ms)
-        {
+        let stored_at_ms = self.stored.get(&post.id);
+        if stored_at_ms.is_none_or(|at_ms| *at_ms > until_ms) {
             return Ok(());
         }
         let wrong = |what: &str| {

@@ -1,5 +1,4 @@
-//! What look-ups that find nothing prove, under virtual time: as the server's `absence_proof` asks for controls, and
-//! as its `gone_check` uses the proof.
+//! The shell of `AbsenceProof` under virtual time, and a copy of the refresh worker's `gone_check`.
 
 use std::collections::HashMap;
 

@@ -91,7 +91,7 @@ async fn silence_ends() {
     serving.await.unwrap().unwrap();
 }
 
-/// Who sends a part of a body and then nothing keeps no connection, whatever the whole body may take.
+/// A connection ends if its body stops, although the limit for the whole body is an hour.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_bodies_end() {
     let limits = Limits {
@@ -110,7 +110,7 @@ async fn silent_bodies_end() {
     .await;
 }
 
-/// Who sends a byte now and then keeps no connection either. Who sends the whole body is answered.
+/// A connection ends if its body takes too long, although bytes keep coming. A whole body is answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_bodies_end() {
     let limits = Limits {

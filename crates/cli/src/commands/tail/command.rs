@@ -25,7 +25,7 @@ pub struct PostCommand {
     pub timeout: Duration,
     /// How often it is run if it fails.
     pub tries: u32,
-    /// Whether the shell has found the command.
+    /// True once the shell has found the command.
     pub is_found: bool,
 }
 
@@ -112,7 +112,7 @@ impl PostCommand {
     }
 }
 
-/// Whether the shell found no command, or none that it may run
+/// Returns whether the shell did not find the command, or may not execute it
 /// (<https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02>).
 fn is_not_run(status: ExitStatus) -> bool {
     matches!(status.code(), Some(126 | 127))
