@@ -243,6 +243,8 @@ create table post (
     visibility text not null,
     boost_of_upstream_id text,
     content_hash {i64} not null,
+    -- To whom the answer was shown that the content is from (`ContentScope`); 0 for the world.
+    content_scope {i64} not null default 0,
     -- Whether a source that the world may read has it.
     in_public {bool} not null default false,
     -- Whether the public timeline lists it, and at which ID if not at its own.
@@ -269,6 +271,18 @@ create index post_of_account on post (account_id, id)
 create index post_uri on post (substr(uri, length(uri) - 17));
 create index post_url on post (substr(url, length(url) - 17))
     where substr(url, length(url) - 17) is distinct from substr(uri, length(uri) - 17);
+
+-- The content of posts as answers to narrower scopes showed it, where that is not the post's own.
+create table scoped_content (
+    post_id {i64} not null,
+    instance_id {i64} not null,
+    scope {i64} not null,
+    content_hash {i64} not null,
+    edited_at_ms {i64},
+    read_at_ms {i64} not null,
+    raw text not null,
+    primary key ({key post_id, scope + instance_id})
+) {strict};
 
 -- Finds the post of an upstream ID.
 create table upstream_post (
@@ -305,30 +319,47 @@ create table post_history (
     seq {i64} not null,
     kind text not null,
     at_ms {i64} not null,
+    -- As `post.content_scope`.
+    content_scope {i64} not null default 0,
     raw text not null,
     primary key ({key post_id, seq + at_ms, instance_id})
 ) {strict} {postgresql partition by range (at_ms)};
 
--- Accounts as instances show them.
+-- Accounts that instances have shown or named.
 create table account (
     id {i64} not null,
     instance_id {i64} not null,
     upstream_id text {collate_c} not null,
+    -- Empty while the account is only named.
     acct text not null,
-    -- The name with its host, in lower case; empty while the account is only named. People look accounts up by
-    -- its beginning.
-    acct_key text {collate_c} not null default '',
     -- The ID under which people know the account: one for each name, whichever servers have shown it.
     acct_id {i64} not null default 0,
     uri text,
-    url text,
-    display_name text not null,
-    raw text not null,
     primary key ({key id + instance_id}),
     unique (upstream_id, instance_id)
 ) {strict} {fillfactor 90};
 create index account_acct on account (acct_id);
-create index account_acct_key on account (acct_key);
+
+-- Accounts as sources have shown them: a source's readers see its own row and not what other sources were shown.
+create table account_profile (
+    source_id {i64} not null,
+    instance_id {i64} not null,
+    -- `account.id`.
+    account_id {i64} not null,
+    acct text not null,
+    -- The name with its host, in lower case. People look accounts up by its beginning.
+    acct_key text {collate_c} not null,
+    -- As `account.acct_id`.
+    acct_id {i64} not null,
+    url text,
+    display_name text not null,
+    raw text not null,
+    -- When the source first showed these names.
+    seen_at_ms {i64} not null,
+    primary key ({key source_id, account_id + instance_id})
+) {strict} {fillfactor 90};
+create index account_profile_acct on account_profile (acct_id);
+create index account_profile_acct_key on account_profile (acct_key);
 
 -- Accounts that were found by their names, each with its hidden source: `acct_id` is known to that source's
 -- readers as if the source had a post of it.

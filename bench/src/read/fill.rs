@@ -182,9 +182,9 @@ fn insert(tx: &mut Tx<'_>, rows: &[Row], accounts: i64) -> Result<(), StoreError
         .map(|row| (row.account, format!("drifter{}", row.account)))
         .collect();
     tx.execute_many(
-        "insert into account (id, acct_id, instance_id, upstream_id, acct, display_name, url, raw)
-         select r.id, r.id, 1, r.name, r.name, r.name, null, $1 from {rows as r(id, name)}",
-        &[&"{}"],
+        "insert into account (id, acct_id, instance_id, upstream_id, acct)
+         select r.id, r.id, 1, r.name, r.name from {rows as r(id, name)}",
+        &[],
         &[
             Column::i64(first.iter().map(|(id, _)| *id)),
             Column::text(first.iter().map(|(_, name)| name.as_str())),

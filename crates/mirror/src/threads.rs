@@ -354,7 +354,8 @@ impl Shared {
             stored += self.store.write(source::root(key), store).await?;
         }
         if let Some(account) = account {
-            let store = move |tx: &mut Tx<'_>| thread_source::store_account(tx, key, &account);
+            let store =
+                move |tx: &mut Tx<'_>| thread_source::store_account(tx, key, &account, now_ms());
             stored += u64::from(self.store.write(source::root(key), store).await?);
         }
         Ok(usize::try_from(stored).unwrap_or(usize::MAX))

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables, those first that others lie with.
-pub const PLACEMENTS: [(&str, Placement); 54] = [
+pub const PLACEMENTS: [(&str, Placement); 56] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -32,9 +32,11 @@ pub const PLACEMENTS: [(&str, Placement); 54] = [
     ("upstream_post", WithInstance("instance_id")),
     ("post", WithInstance("instance_id")),
     ("object_uri", WithInstance("instance_id")),
+    ("scoped_content", WithInstance("instance_id")),
     ("post_history", WithInstance("instance_id")),
     ("count_history", WithInstance("instance_id")),
     ("account", WithInstance("instance_id")),
+    ("account_profile", WithInstance("instance_id")),
     ("freshness", WithInstance("instance_id")),
     ("schedule", WithInstance("instance_id")),
     ("claim_lease", WithInstance("instance_id")),

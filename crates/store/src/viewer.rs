@@ -79,10 +79,16 @@ impl Viewer {
 
 /// The sources that a viewer may read, each with the narrowest visibility of its posts that the viewer sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadableSources(HashMap<SourceId, ReadableSource>);
+pub struct ReadableSources {
+    viewer: Viewer,
+    by_id: HashMap<SourceId, ReadableSource>,
+}
 
 /// Readable sources that were asked for.
-pub struct PendingReadableSources(PendingRows<'static, Option<ReadableSource>>);
+pub struct PendingReadableSources {
+    viewer: Viewer,
+    rows: PendingRows<'static, Option<ReadableSource>>,
+}
 
 /// A source that a viewer may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,12 +139,17 @@ impl ReadableSources {
                 }))
             },
         )?;
-        Ok(PendingReadableSources(rows))
+        Ok(PendingReadableSources { viewer, rows })
+    }
+
+    /// The viewer.
+    pub fn viewer(&self) -> Viewer {
+        self.viewer
     }
 
     /// The source of that ID, if the viewer may read it.
     pub fn of(&self, id: SourceId) -> Option<ReadableSource> {
-        self.0.get(&id).copied()
+        self.by_id.get(&id).copied()
     }
 
     pub(crate) fn of_raw(&self, id: i64) -> Option<ReadableSource> {
@@ -147,14 +158,19 @@ impl ReadableSources {
 
     /// All of them, by their IDs.
     pub fn all(&self) -> Vec<ReadableSource> {
-        let mut all: Vec<_> = self.0.values().copied().collect();
+        let mut all: Vec<_> = self.by_id.values().copied().collect();
         all.sort_by_key(|source| source.key.id);
         all
     }
 
+    /// The keys of all of them, by their IDs.
+    pub fn keys(&self) -> Vec<SourceKey> {
+        self.all().iter().map(|source| source.key).collect()
+    }
+
     /// The instances that they are of.
     pub(crate) fn instances(&self) -> HashSet<i64> {
-        let instances = self.0.values().map(|source| source.key.instance_id());
+        let instances = self.by_id.values().map(|source| source.key.instance_id());
         instances.collect()
     }
 
@@ -176,10 +192,11 @@ impl ReadableSources {
 impl PendingReadableSources {
     /// What was asked for.
     pub fn read(self, tx: &mut Tx<'_>) -> Result<ReadableSources, DbError> {
-        let found = tx.rows(self.0)?.into_iter().flatten();
-        Ok(ReadableSources(
-            found.map(|source| (source.key.id, source)).collect(),
-        ))
+        let found = tx.rows(self.rows)?.into_iter().flatten();
+        Ok(ReadableSources {
+            viewer: self.viewer,
+            by_id: found.map(|source| (source.key.id, source)).collect(),
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use driftline_core::social::Profile;
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    AccountId, Instance, InstanceId, LocalAccountId, StoreError, Tx, account, account_id, instance,
+    AccountId, Instance, LocalAccountId, StoreError, Tx, account, account_id, instance,
     local_account_id,
     social::{
         local_account::{self, LocalAccount},
@@ -78,11 +78,7 @@ impl AccountEntities {
         ids: &[AccountId],
         viewer: Viewer,
     ) -> Result<(), StoreError> {
-        let mut known = timeline::known_authors(tx, ids, viewer)?;
-        if let Viewer::Account(viewer) = viewer {
-            let related = relation::to(tx, viewer, ids)?;
-            known.extend(related.into_iter().map(|row| row.other));
-        }
+        let known = known_accounts(tx, ids, viewer)?;
         let ids: Vec<AccountId> = known.into_iter().collect();
         let instances: HashMap<_, Instance> = instance::all(tx)?
             .into_iter()
@@ -90,19 +86,11 @@ impl AccountEntities {
             .collect();
         // What only others read says nothing to this viewer, who may know of the account by a server that made it up.
         let sources = ReadableSources::load(tx, viewer)?;
-        let readable: HashSet<InstanceId> =
-            sources.all().iter().map(|of| of.key.instance).collect();
-        let rank = |copy: &account::Account| {
-            let is_readable = readable.contains(&copy.instance);
-            // Its own instance knows it best.
-            (is_readable, copy.is_of_instance())
-        };
+        // Its own instance knows it best, then the source that has shown it last.
+        let rank =
+            |copy: &account::Account| (copy.is_of_instance(), copy.seen_at_ms, copy.source.id);
         let mut best: HashMap<AccountId, account::Account> = HashMap::new();
-        for copy in account::by_ids(tx, &ids)? {
-            // One that posts only name says nothing of itself.
-            if copy.acct.is_empty() {
-                continue;
-            }
+        for copy in account::by_ids(tx, &ids, &sources.keys())? {
             if best
                 .get(&copy.id)
                 .is_none_or(|other| rank(other) < rank(&copy))
@@ -111,7 +99,7 @@ impl AccountEntities {
             }
         }
         let shown = best.values().filter_map(|account| {
-            let instance = instances.get(&account.instance)?;
+            let instance = instances.get(&account.source.instance)?;
             Some((account.id, Shown::account(account, instance)))
         });
         let (ids, shown): (Vec<AccountId>, Vec<Shown>) = shown.unzip();
@@ -139,6 +127,21 @@ impl AccountEntities {
     ) -> Vec<&'s RawValue> {
         ids.into_iter().filter_map(|id| self.of(id)).collect()
     }
+}
+
+/// Those of these accounts of other servers that a viewer may know of: authors of posts that it may read, and
+/// accounts to which it has a relation.
+pub(super) fn known_accounts(
+    tx: &mut Tx<'_>,
+    ids: &[AccountId],
+    viewer: Viewer,
+) -> Result<HashSet<AccountId>, StoreError> {
+    let mut known = timeline::known_authors(tx, ids, viewer)?;
+    if let Viewer::Account(viewer) = viewer {
+        let related = relation::to(tx, viewer, ids)?;
+        known.extend(related.into_iter().map(|row| row.other));
+    }
+    Ok(known)
 }
 
 /// The entity `Account` of an account of this server.

@@ -15,6 +15,7 @@ use driftline_store::{
         relation::{self, RelationRow},
     },
     timeline::{self, Range, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -22,7 +23,7 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    account_entities::AccountEntities,
+    account_entities::{AccountEntities, known_accounts},
     answer,
     entities::{Account, Status, Tag},
     page::Page,
@@ -284,7 +285,7 @@ pub(super) async fn found(
 ) -> Result<Entities, ApiError> {
     let domain = address.domain().to_owned();
     entities(app, viewer, address, move |tx| {
-        let mut ids = beginning_with(tx, &text, &domain)?;
+        let mut ids = beginning_with(tx, &text, &domain, viewer)?;
         if let Viewer::Account(account) = viewer
             && only_followed
         {
@@ -300,7 +301,14 @@ pub(super) async fn found(
     .await
 }
 
-fn beginning_with(tx: &mut Tx<'_>, text: &str, domain: &str) -> Result<Vec<AccountId>, StoreError> {
+/// The accounts whose names begin so and of which a viewer may know, at most [`MAX_FOUND`] of this server and as many
+/// of others.
+fn beginning_with(
+    tx: &mut Tx<'_>,
+    text: &str,
+    domain: &str,
+    viewer: Viewer,
+) -> Result<Vec<AccountId>, StoreError> {
     let text = text.trim().trim_start_matches('@').to_ascii_lowercase();
     if text.is_empty() {
         return Ok(Vec::new());
@@ -312,9 +320,21 @@ fn beginning_with(tx: &mut Tx<'_>, text: &str, domain: &str) -> Result<Vec<Accou
         let local = local_account::beginning_with(tx, &text, MAX_FOUND)?;
         ids.extend(local.into_iter().map(|account| account_id(account.id)));
     }
-    for id in account::beginning_with(tx, &text, MAX_FOUND)? {
-        if !ids.contains(&id) {
-            ids.push(id);
+    let sources = ReadableSources::load(tx, viewer)?.keys();
+    let mut after = String::new();
+    let most = ids.len() + MAX_FOUND as usize;
+    // Names that the viewer may not know of take no place from those that it may.
+    while ids.len() < most {
+        let page = account::beginning_with(tx, (&text, &after), &sources, MAX_FOUND)?;
+        let Some((last, _)) = page.last() else { break };
+        after.clone_from(last);
+        let page: Vec<AccountId> = page.into_iter().map(|(_, id)| id).collect();
+        let known = known_accounts(tx, &page, viewer)?;
+        let new = page.into_iter().filter(|id| known.contains(id));
+        for id in new.take(most - ids.len()) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
         }
     }
     Ok(ids)

@@ -109,7 +109,7 @@ pub(super) async fn history(
 ) -> Result<Response, ApiError> {
     let viewer = caller.viewer();
     answer(&app, viewer, id, move |tx, post, instance| {
-        let versions = history::versions(tx, post.post_id)?;
+        let versions = history::versions(tx, post.post_id, viewer)?;
         let mut shown: Vec<Shown> = versions
             .iter()
             .filter_map(|version| Shown::version(post, instance, version))

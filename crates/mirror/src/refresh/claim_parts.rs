@@ -39,10 +39,9 @@ impl<'c> ClaimParts<'c> {
     /// may see.
     pub(super) fn of(&self, lookup_client: &LookupClient) -> Claim {
         let credential = lookup_client.credential();
-        let (owner, has_token) = (credential.owner, credential.token.is_some());
         self.claim.part(|due| {
-            let is_spared = due.access.is_shared() && owner != Owner::Operator;
-            !self.done.contains(&due.what) && !is_spared && due.access.admits(owner, has_token)
+            let is_spared = due.access.is_shared() && credential.owner != Owner::Operator;
+            !self.done.contains(&due.what) && !is_spared && due.access.admits_credential(credential)
         })
     }
 

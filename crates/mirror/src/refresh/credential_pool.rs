@@ -40,6 +40,10 @@ impl Pool {
         pool.all.retain(|of| {
             named.is_empty() || of.owner != Owner::Operator || named.contains(&of.name)
         });
+        // A credential that the operator names serves for all posts.
+        for of in &mut pool.all {
+            of.is_narrow &= !named.contains(&of.name);
+        }
         Ok(pool)
     }
 
@@ -139,7 +143,7 @@ pub(super) async fn choose_for(
     }
     let admitted = |credential: &&Credential| {
         let is_spared = access.is_shared() && credential.owner != Owner::Operator;
-        !is_spared && access.admits(credential.owner, credential.token.is_some())
+        !is_spared && access.admits_credential(credential)
     };
     let mut admitted: Vec<&Credential> = pool.all.iter().filter(admitted).collect();
     if admitted.is_empty() {

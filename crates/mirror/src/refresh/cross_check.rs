@@ -62,8 +62,7 @@ pub(super) async fn confirm(
         if unconfirmed.is_empty() {
             break;
         }
-        let (owner, has_token) = (other.credential().owner, other.credential().token.is_some());
-        let may_ask = |due: &&DuePost| due.access.admits(owner, has_token);
+        let may_ask = |due: &&DuePost| due.access.admits_credential(other.credential());
         let admitted: Vec<&DuePost> = unconfirmed.iter().copied().filter(may_ask).collect();
         if admitted.is_empty() {
             continue;

@@ -115,13 +115,14 @@ pub(super) async fn history(
     host: &Host,
     request: ShowHistory,
 ) -> Result<PostHistory, CommandError> {
+    let viewer = host.viewer;
     let (id, stored) = found(host, &request.post).await?;
     let (mut counts, versions, state) = host
         .store
         .read(move |tx| {
             Ok::<_, StoreError>((
                 count_history(tx, id)?,
-                history::versions(tx, id)?,
+                history::versions(tx, id, viewer)?,
                 refresh_state(tx, id)?,
             ))
         })
@@ -164,7 +165,7 @@ async fn found(host: &Host, name: &str) -> Result<(LocalId, ExportPost), Command
             if !is_visible(tx, id, viewer)? {
                 return Ok(None);
             }
-            Ok::<_, StoreError>(post(tx, id)?.map(|stored| (id, stored)))
+            Ok::<_, StoreError>(post(tx, id, viewer)?.map(|stored| (id, stored)))
         })
         .await?;
     found.ok_or_else(|| {

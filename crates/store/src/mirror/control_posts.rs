@@ -13,7 +13,7 @@ use crate::{
     error::StoreError,
     id_types::SourceKey,
     mirror::entry,
-    posts::post,
+    posts::{content_scope::ContentScope, post},
     refresh::{PendingHolders, is_open as is_open_to_all},
     text::without_nul,
     viewer::Owner,
@@ -103,7 +103,7 @@ fn of_author(
     account: i64,
 ) -> Result<Vec<UpstreamId>, DbError> {
     let posts = tx.query(
-        "select id, upstream_id, visibility, in_public from post
+        "select id, upstream_id, visibility, in_public, content_scope from post
          where account_id = $1 and boost_of_upstream_id is null and deleted_at_ms is null
              and id <> $2 and instance_id = $4
          order by id desc limit $3",
@@ -116,15 +116,16 @@ fn of_author(
         |row| {
             let upstream_id = UpstreamId::new(row.str("upstream_id")?);
             let (is_open, in_public) = (is_open(row)?, row.bool("in_public")?);
-            Ok((row.i64("id")?, upstream_id, is_open, in_public))
+            let scope = ContentScope::from_sql(row.i64("content_scope")?);
+            Ok((row.i64("id")?, upstream_id, (is_open, in_public, scope)))
         },
     )?;
     let ids: Vec<i64> = posts.iter().map(|(id, ..)| *id).collect();
     let holders = PendingHolders::ask(tx, source.instance_id())?.of_posts(tx, &ids)?;
     let posts = posts
         .into_iter()
-        .filter_map(|(id, upstream_id, is_open, in_public)| {
-            let access = holders.access(id, is_open, in_public);
+        .filter_map(|(id, upstream_id, (is_open, in_public, scope))| {
+            let access = holders.access(id, is_open, in_public, scope);
             let is_admitted = access.admits(reader.0, reader.1);
             is_admitted.then_some((id, upstream_id, is_open))
         });
@@ -156,13 +157,14 @@ fn of_others(
     let holders = PendingHolders::ask(tx, source.instance_id())?.of_posts(tx, &entries)?;
     let ids = Column::i64(entries.iter().copied().filter(|id| *id != subject.id));
     let posts = tx.query(
-        "select id, upstream_id, account_id, visibility, in_public,
+        "select id, upstream_id, account_id, visibility, in_public, content_scope,
              boost_of_upstream_id is not null as is_boost
          from post where id {in $1} and instance_id = $2 and deleted_at_ms is null",
         &[&ids, &source.instance_id()],
         |row| {
             let (id, is_open) = (row.i64("id")?, is_open(row)?);
-            let access = holders.access(id, is_open, row.bool("in_public")?);
+            let scope = ContentScope::from_sql(row.i64("content_scope")?);
+            let access = holders.access(id, is_open, row.bool("in_public")?, scope);
             let is_control = is_open
                 && access.admits(reader.0, reader.1)
                 && PostKind::of(row.bool("is_boost")?) == subject.kind;

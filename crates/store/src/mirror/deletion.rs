@@ -5,9 +5,10 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    mirror::{entry, machine::LockedSource},
+    mirror::{departure, entry, machine::LockedSource},
     new_ids::TakenIds,
     posts::{
+        content_scope::ContentScope,
         history::{self, EndedBy},
         instance, post,
     },
@@ -40,6 +41,17 @@ pub(crate) fn take_in(
     let Some(mut known) = known.remove(&*upstream_id) else {
         return Ok(0);
     };
+    // What a narrower scope is not shown ends for that scope alone.
+    if source.scope != ContentScope::WORLD && known.scope != source.scope {
+        if is_older(gone.asked_at_ms, known.read_at_ms, gone.now_ms) {
+            return Ok(0);
+        }
+        let entries = entry::of_posts(tx, source.key, &[known.id])?;
+        let ids = entries.iter().filter(|entry| !entry.gone);
+        let ids: Vec<i64> = ids.map(|entry| entry.id).collect();
+        departure::end(tx, source, &ids, gone.received_at_ms)?;
+        return Ok(ids.len() as u64);
+    }
     if !known.is_gone() {
         // A newer answer showed it alive.
         if is_older(gone.asked_at_ms, known.read_at_ms, gone.now_ms) {

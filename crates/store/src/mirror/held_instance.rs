@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::StoreError,
     new_ids::NewIds,
-    posts::{account, instance, post},
+    posts::{account, account_profile::StoredProfiles, instance, post},
     reservation,
     text::without_nul,
 };
@@ -38,6 +38,8 @@ pub(crate) struct HeldInstance {
     pub(crate) stored: post::Stored,
     /// The observed posts' authors and the accounts that they name.
     pub(crate) accounts: account::Known,
+    /// The observed posts' authors, as the source has shown them.
+    pub(crate) profiles: StoredProfiles,
 }
 
 /// Holds the instance, so that no other source of it takes in the same posts meanwhile, and then reads
@@ -69,10 +71,13 @@ pub(crate) fn hold_instance(
         .flat_map(|s| [&s.post.author.id].into_iter().chain(named_by(s.post).1));
     // One round trip with the instance's lock, and one for the posts, if any are stored.
     instance::hold(tx, source.instance_id)?;
-    let stored = post::stored_later(tx, source.instance_id, &upstream_ids)?;
+    let stored = post::stored_later(tx, (source.instance_id, source.scope), &upstream_ids)?;
     let accounts = account::Known::load_later(tx, source.instance_id, accounts)?;
+    let authors = observations.iter().map(|s| &s.post.author);
+    let profiles = StoredProfiles::ask(tx, source.key, authors)?;
     let stored = post::read_stored(tx, stored)?;
     let accounts = account::Known::read(tx, accounts)?;
+    let profiles = StoredProfiles::read(tx, profiles)?;
     let now_ms = context.now_ms;
     // A post without a time stands by the one above it.
     let mut last_ms = now_ms;
@@ -105,5 +110,6 @@ pub(crate) fn hold_instance(
         new_ids,
         stored,
         accounts,
+        profiles,
     }))
 }

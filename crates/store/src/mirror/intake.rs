@@ -20,9 +20,12 @@ use crate::{
     new_ids::NewIds,
     posts::{
         account,
+        account_profile::{self, StoredProfiles},
+        content_scope::ContentScope,
         history::{self, EndedBy},
         post::{self, PostVersion, PublishedPost},
         reference::NewReferences,
+        scoped_content::{self, shows_same_posts},
     },
     refresh::{self, RefreshState},
     text::without_nul,
@@ -141,7 +144,7 @@ pub(crate) fn take_in_held(
             Some(entry) => intake.old_entry(observation, entry),
         }
     }
-    intake.write(tx, held.accounts)
+    intake.write(tx, held.accounts, &held.profiles)
 }
 
 /// An intake that is under way.
@@ -172,6 +175,10 @@ struct IntakeChanges<'a> {
     /// Posts that no source of the world had, or as history alone, and this one has now.
     published_posts: Vec<PublishedPost>,
     replaced_posts: Vec<PostVersion<'a>>,
+    /// Replaced posts whose previous content was a narrower scope's, which keeps it.
+    narrower_posts: Vec<i64>,
+    /// Posts that the source's scope was shown with other content than their own.
+    scoped_posts: Vec<PostVersion<'a>>,
     /// Replaced posts whose previous version is kept, as one that an edit ended.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
@@ -316,6 +323,7 @@ impl<'a> Intake<'_, 'a> {
             in_public,
             from_history: observation.is_history,
             read_at_ms: self.context.asked_at_ms,
+            scope: self.source.scope,
         });
         let created_at_ms = post.created_at_ms.or(observation.position_ms);
         let freshness = Freshness {
@@ -347,6 +355,9 @@ impl<'a> Intake<'_, 'a> {
             from_history: observation.is_history,
             returns: 0,
             kind: post.kind(),
+            scope: self.source.scope,
+            has_scoped: false,
+            other_raw: None,
         };
         let now = CurrentPost::new(known, true);
         self.posts.insert(observation.upstream_id.to_string(), now);
@@ -369,8 +380,41 @@ impl<'a> Intake<'_, 'a> {
             || (post.edited_at_ms == known.edited_at_ms
                 && known.differs_from(post)
                 && !is_older(known.read_at_ms));
-        let is_edit = known.deleted_at_ms.is_none() && is_newer;
-        if now.settled || !(returns || is_edit) {
+        if now.settled {
+            return;
+        }
+        let scope = self.source.scope;
+        // The world's answers take the place of what narrower scopes were shown, be these newer.
+        let is_widened = scope == ContentScope::WORLD && known.scope != scope;
+        let is_scoped = scope != ContentScope::WORLD && known.scope != scope;
+        if is_scoped && !returns {
+            let is_unlike = || match (&known.other_raw, known.scope) {
+                (Some(other), ContentScope::WORLD) => !shows_same_posts(other, &post.raw),
+                (_, ContentScope::WORLD) => false,
+                // This scope may not read what the other one was shown.
+                _ => !known.has_scoped,
+            };
+            if known.deleted_at_ms.is_none() && (is_newer || is_unlike()) {
+                now.settled = true;
+                known.edited_at_ms = post.edited_at_ms;
+                known.read_at_ms = asked_at_ms;
+                known.content_hash = post.hashes.content;
+                known.has_scoped = true;
+                self.changes.authors.push(&post.author);
+                self.changes.scoped_posts.push(PostVersion {
+                    id: known.id,
+                    post,
+                    listed: known.listed,
+                    in_public: known.in_public,
+                    from_history: known.from_history,
+                    read_at_ms: asked_at_ms,
+                    scope,
+                });
+            }
+            return;
+        }
+        let is_edit = known.deleted_at_ms.is_none() && (is_newer || is_widened);
+        if !(returns || is_edit) {
             return;
         }
         let is_public = post.visibility == Visibility::Public;
@@ -383,10 +427,14 @@ impl<'a> Intake<'_, 'a> {
             self.changes.returned_posts.push((known.id, public_id));
             known.returns += 1;
             known.from_history = false;
-            is_public && known.in_public
+            // What only a narrower scope sees again is not back for the world.
+            is_public && known.in_public && (scope == known.scope || scope == ContentScope::WORLD)
         } else {
+            match is_widened {
+                true => self.changes.narrower_posts.push(known.id),
+                false => self.changes.edited_posts.push(known.id),
+            }
             // Readers have passed its ID, so a post that was not listed there stays unlisted.
-            self.changes.edited_posts.push(known.id);
             is_public && known.listed
         };
         now.settled = true;
@@ -396,6 +444,8 @@ impl<'a> Intake<'_, 'a> {
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;
+        known.scope = scope;
+        known.has_scoped = false;
         self.changes.authors.push(&post.author);
         self.changes.replaced_posts.push(PostVersion {
             id: known.id,
@@ -404,10 +454,16 @@ impl<'a> Intake<'_, 'a> {
             in_public: known.in_public,
             from_history: known.from_history,
             read_at_ms: asked_at_ms,
+            scope,
         });
     }
 
-    fn write(self, tx: &mut Tx<'_>, known: account::Known) -> Result<CommitSummary, StoreError> {
+    fn write(
+        self,
+        tx: &mut Tx<'_>,
+        known: account::Known,
+        profiles: &StoredProfiles,
+    ) -> Result<CommitSummary, StoreError> {
         let IntakeContext {
             asked_at_ms,
             now_ms,
@@ -416,12 +472,17 @@ impl<'a> Intake<'_, 'a> {
         } = self.context;
         let (source, mut changes, mut references) = (self.source, self.changes, self.references);
         let instance_id = source.instance_id;
-        let versions = || changes.new_posts.iter().chain(&changes.replaced_posts);
+        let versions = || {
+            let new = changes.new_posts.iter();
+            new.chain(&changes.replaced_posts)
+                .chain(&changes.scoped_posts)
+        };
         let mut accounts = account::StoredIds::default();
         if !changes.authors.is_empty() {
             let named = versions().flat_map(|version| &version.post.references.accounts);
             let authors = changes.authors.iter().copied();
-            accounts = account::store(tx, instance_id, known, authors, named)?;
+            accounts = account::store(tx, instance_id, known, authors.clone(), named)?;
+            account_profile::store(tx, source.key, profiles, &accounts, authors, now_ms)?;
             for version in &changes.new_posts {
                 references.arrives(version);
             }
@@ -441,7 +502,9 @@ impl<'a> Intake<'_, 'a> {
             EndedBy::Edit,
             now_ms,
         )?;
+        scoped_content::keep_own(tx, instance_id, &changes.narrower_posts)?;
         post::replace(tx, instance_id, &changes.replaced_posts)?;
+        scoped_content::store(tx, instance_id, source.scope, &changes.scoped_posts, now_ms)?;
         refresh::revive(tx, instance_id, policy, asked_at_ms, &changes.revived_posts)?;
         if source.refreshing && source.has_unrefreshed {
             let pending = refresh::PendingUnrefreshed::ask(tx, instance_id)?;

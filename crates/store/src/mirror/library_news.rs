@@ -9,7 +9,7 @@ use crate::{
     error::StoreError,
     id_types::{LocalId, SourceKey, from_sql, sql},
     new_ids::NewIds,
-    posts::{instance, post},
+    posts::{content_scope::ReadableScopes, instance, post},
     refresh::OutboxItem,
 };
 
@@ -32,7 +32,8 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
     if entries.iter().any(may_move) {
         instance::hold(tx, held.instance_id)?;
     }
-    let posts = post::by_ids(tx, held.instance_id, &ids)?;
+    let posts = post::by_ids(tx, (held.instance_id, held.scope), &ids)?;
+    let readable = ReadableScopes::of_scope(held.scope);
     let recounted = items.iter().filter(|item| item.counts);
     let recounted: HashSet<i64> = recounted.map(|item| sql(item.post)).collect();
     let (mut changes, mut left) = (Vec::new(), Vec::new());
@@ -41,6 +42,10 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
         let Some(post) = posts.get(&entry.post_id) else {
             continue;
         };
+        // Content that its readers were not shown is no news for them.
+        if !post.is_gone() && !post.has_scoped && !readable.has(post.scope) {
+            continue;
+        }
         // Only a page shows that the source lists it again.
         if entry.is_left() && !post.is_gone() {
             continue;

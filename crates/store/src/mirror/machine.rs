@@ -4,14 +4,16 @@ use driftline_core::{
     audience::Audience,
     timeline::{Gap, HonouredAbilities, Lateness, Machine},
 };
-use driftline_db::{PendingRows, Tx};
+use driftline_db::{DbError, PendingRows, Row, Tx};
 
 use crate::{
     error::StoreError,
     id_types::{InstanceId, SourceKey, sql},
     library::{self, Library, PendingOpening},
     mirror::gap,
+    posts::content_scope::ContentScope,
     text::{from_json, to_json},
+    viewer::Owner,
 };
 
 /// A source's machine, with the ranges of its ledger.
@@ -98,6 +100,8 @@ pub(crate) struct LockedSource {
     pub(crate) added_at_ms: i64,
     /// Who may read it besides its owner.
     pub(crate) audience: Audience,
+    /// To whom what it shows was shown.
+    pub(crate) scope: ContentScope,
     /// Whether its posts are kept fresh.
     pub(crate) refreshing: bool,
     /// Whether those of another source of its instance are not.
@@ -130,6 +134,30 @@ impl PendingSource {
     }
 }
 
+/// To whom what a source shows is shown.
+pub(crate) fn source_scope(tx: &mut Tx<'_>, source: SourceKey) -> Result<ContentScope, DbError> {
+    let found = tx.query_opt(
+        &format!(
+            "select audience, owner_id, {IS_WITH_TOKEN} from source s where id = $1 and instance_id = $2"
+        ),
+        &[&source.id(), &source.instance_id()],
+        scope_from_row,
+    )?;
+    Ok(found.unwrap_or(ContentScope::WORLD))
+}
+
+/// The scope of a source whose row has `audience`, `owner_id` and [`IS_WITH_TOKEN`].
+pub(crate) fn scope_from_row(row: &Row<'_>) -> Result<ContentScope, DbError> {
+    let audience = Audience::named_or_narrowest(row.str("audience")?);
+    let owner = Owner::of(row.i64("owner_id")?)?;
+    let is_with_token = row.bool("is_with_token")?;
+    Ok(ContentScope::of_source(owner, audience, is_with_token))
+}
+
+/// Whether what `source s` has may have come with a token of its owner's.
+pub(crate) const IS_WITH_TOKEN: &str =
+    "s.token is not null or s.timeline in ('threads', 'tracked') as is_with_token";
+
 impl LockedSource {
     /// Whether the world may read it.
     pub(crate) fn is_public(&self) -> bool {
@@ -154,6 +182,7 @@ impl LockedSource {
         let row = tx.query_later(
             &format!(
                 "select s.created_at_ms, lease_holder is not null as is_leased, lease_fence, s.audience, s.refreshing,
+                     s.owner_id, {IS_WITH_TOKEN},
                      exists (select 1 from source o where o.instance_id = $2 and o.id <> $1
                          and not o.refreshing) as has_unrefreshed, {}
                  from source s {} where s.id = $1 and s.instance_id = $2",
@@ -168,6 +197,7 @@ impl LockedSource {
                     key: source,
                     added_at_ms: row.i64("created_at_ms")?,
                     audience: Audience::named_or_narrowest(row.str("audience")?),
+                    scope: scope_from_row(row)?,
                     refreshing: row.bool("refreshing")?,
                     has_unrefreshed: row.bool("has_unrefreshed")?,
                     library: Library::from_row(row)?,

@@ -95,6 +95,7 @@ pub fn commit_page(
     let absent = departure::absent(tx, source.instance_id, live)?;
     let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let recount = RecountContext {
+        scope: source.scope,
         instance_id: source.instance_id,
         policy: commit.policy,
         claims: commit.claims,

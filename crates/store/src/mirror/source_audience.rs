@@ -9,11 +9,11 @@ use crate::{
     error::StoreError,
     id_types::SourceKey,
     mirror::{
-        machine::LockedSource,
+        machine::{LockedSource, source_scope},
         source::set,
         source_removal::{next_posts, without_public_source},
     },
-    posts::{instance, post, timeline::came},
+    posts::{instance, post, scoped_content, timeline::came},
 };
 
 /// Lets others read a source, or no more. Its public posts enter the world's public timeline where its own
@@ -27,8 +27,10 @@ pub fn set_audience(
     let held = LockedSource::load(tx, source, None)?;
     instance::hold(tx, held.instance_id)?;
     set(tx, source, "audience", &audience.name())?;
-    let is_public = audience == Audience::Public;
-    if held.is_public() == is_public {
+    let (was_public, is_public) = (held.is_public(), audience == Audience::Public);
+    let scopes = (held.scope, source_scope(tx, source)?);
+    let is_widened = audience > held.audience && scopes.0 != scopes.1;
+    if was_public == is_public && !is_widened {
         return Ok(());
     }
     let mut after = i64::MIN;
@@ -37,9 +39,13 @@ pub fn set_audience(
         let Some(ids) = next_posts(tx, source, &mut after)? else {
             return Ok(());
         };
-        match is_public {
-            true => publish(tx, source, (above, after))?,
-            false => hide(tx, source, &ids)?,
+        if is_widened {
+            scoped_content::widen(tx, held.instance_id, &ids, scopes)?;
+        }
+        match (was_public, is_public) {
+            (false, true) => publish(tx, source, (above, after))?,
+            (true, false) => hide(tx, source, &ids)?,
+            _ => {}
         }
     }
 }

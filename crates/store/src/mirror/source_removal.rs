@@ -9,8 +9,8 @@ use crate::{
     error::StoreError,
     id_types::{SourceKey, from_sql},
     library,
-    mirror::machine::LockedSource,
-    posts::{instance, post, post_removal},
+    mirror::machine::{LockedSource, source_scope},
+    posts::{content_scope::ContentScope, instance, post, post_removal, scoped_content},
     refresh,
     sharing::change,
 };
@@ -66,6 +66,8 @@ pub fn remove(
     let held = LockedSource::load(tx, source, None)?;
     instance::hold(tx, held.instance_id)?;
     let others = others(tx, source)?;
+    let others_of_scope =
+        held.scope == ContentScope::WORLD || is_scope_of_others(tx, source, held.scope)?;
     let mut removed = counts(tx, source)?;
     let mut after = i64::MIN;
     // A source may list a post more than once.
@@ -74,6 +76,10 @@ pub fn remove(
         removed.entries += ids.len() as u64;
         let new_owners = new_owners(tx, &others, &ids)?;
         hand_over(tx, &held, &new_owners)?;
+        if !others_of_scope {
+            let stay: Vec<i64> = new_owners.keys().copied().collect();
+            scoped_content::forget(tx, held.instance_id, &stay, held.scope)?;
+        }
         if held.is_public() {
             let stay: Vec<i64> = new_owners.keys().copied().collect();
             let hidden = without_public_source(tx, source, &stay)?;
@@ -96,6 +102,7 @@ pub fn remove(
         "delete from entry where source_id = $1 and instance_id = $2",
         "delete from gap where source_id = $1 and instance_id = $2",
         "delete from quarantine where source_id = $1 and instance_id = $2",
+        "delete from account_profile where source_id = $1 and instance_id = $2",
         "delete from fetched_account where source_id = $1 and instance_id = $2",
         "delete from source where id = $1 and instance_id = $2",
     ] {
@@ -126,6 +133,20 @@ fn others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<SourceKey>, DbError>
             Ok(SourceKey { id, ..source })
         },
     )
+}
+
+/// Whether another source of its instance has the scope of what it shows.
+fn is_scope_of_others(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    scope: ContentScope,
+) -> Result<bool, DbError> {
+    for other in others(tx, source)? {
+        if source_scope(tx, other)? == scope {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What goes with it besides entries and posts.

@@ -232,7 +232,7 @@ fn delete(
         return Ok(ended);
     };
     // An unboost is no deletion.
-    let posts = post::by_ids(tx, source.instance_id, &[entry.post_id])?;
+    let posts = post::by_ids(tx, (source.instance_id, source.scope), &[entry.post_id])?;
     if posts.values().any(|post| post.kind == PostKind::Boost) {
         if !entry.gone {
             departure::end(tx, source, &[entry.id], received_at_ms)?;

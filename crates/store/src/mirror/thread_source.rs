@@ -26,6 +26,7 @@ use crate::{
     id_types::{InstanceId, LocalId, SourceKey, from_sql, sql},
     posts::{
         account,
+        account_profile::{self, StoredProfiles},
         instance::{self, Instance},
         post,
         timeline::visible::visible,
@@ -210,6 +211,7 @@ pub fn store_account(
     tx: &mut Tx<'_>,
     source: SourceKey,
     account: &Author,
+    now_ms: i64,
 ) -> Result<bool, StoreError> {
     let held = LockedSource::load(tx, source, None)?;
     if account.acct.is_empty() {
@@ -218,10 +220,13 @@ pub fn store_account(
     let instance_id = held.instance_id;
     instance::hold(tx, instance_id)?;
     let known = account::Known::load(tx, instance_id, [&account.id])?;
-    let stored = account::store(tx, instance_id, known, [account], [])?;
-    let Some(stored) = stored.of(account) else {
+    let profiles = StoredProfiles::ask(tx, source, [account])?;
+    let profiles = StoredProfiles::read(tx, profiles)?;
+    let accounts = account::store(tx, instance_id, known, [account], [])?;
+    let Some(stored) = accounts.of(account) else {
         return Ok(false);
     };
+    account_profile::store(tx, source, &profiles, &accounts, [account], now_ms)?;
     let added = tx.execute(
         "insert into fetched_account (source_id, acct_id, instance_id) values ($1, $2, $3)
          on conflict ({key source_id, acct_id + instance_id}) do nothing",

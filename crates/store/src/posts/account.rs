@@ -10,21 +10,20 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{AccountId, InstanceId, MIN_COPY_ID, from_sql, sql},
+    id_types::{AccountId, MIN_COPY_ID, SourceKey, from_sql, sql},
     new_ids::TakenIds,
     posts::object_uri::{self, NamedKind},
     text::without_nul,
 };
 
-/// An account of an instance as it was last seen with a post that was new or edited. One that posts
-/// only name, so far, has empty names.
+/// An account as a source has shown it with a post that was new or edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Its local ID.
     pub id: AccountId,
-    /// The instance that it was seen through.
-    pub instance: InstanceId,
-    /// Its ID there.
+    /// The source that showed it.
+    pub source: SourceKey,
+    /// Its ID at the source's instance.
     pub upstream_id: String,
     /// `name`, or `name@host`.
     pub acct: String,
@@ -35,6 +34,8 @@ pub struct Account {
     /// The account object as it came, JSON. Counts and pictures in it are as old as the last
     /// change of a name; the posts' own JSON is newer.
     pub raw: String,
+    /// When the source first showed these names, Unix ms.
+    pub seen_at_ms: i64,
 }
 
 impl Account {
@@ -44,42 +45,70 @@ impl Account {
     }
 }
 
-/// The accounts of those IDs, in no order: one for each instance that has shown it.
-pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreError> {
-    if ids.is_empty() {
+/// The accounts of those IDs as each of these sources has shown them, in no order.
+pub fn by_ids(
+    tx: &mut Tx<'_>,
+    ids: &[AccountId],
+    sources: &[SourceKey],
+) -> Result<Vec<Account>, StoreError> {
+    if ids.is_empty() || sources.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = Column::i64(ids.iter().map(|id| sql(*id)));
     Ok(tx.query(
-        "select acct_id, instance_id, upstream_id, acct, display_name, url, raw
-         from account where acct_id {in $1}",
-        &[&ids],
+        "select p.acct_id, p.source_id, p.instance_id, a.upstream_id, p.acct, p.display_name, p.url, p.raw,
+             p.seen_at_ms
+         from account_profile p
+         join account a on a.id = p.account_id and a.instance_id = p.instance_id
+         where p.acct_id {in $1} and p.source_id {in $2} and p.instance_id {in $3}",
+        &[
+            &Column::i64(ids.iter().map(|id| sql(*id))),
+            &Column::i64(sources.iter().map(|source| source.id())),
+            &Column::i64(sources.iter().map(|source| source.instance_id())),
+        ],
         |row| {
             Ok(Account {
                 id: from_sql(row.i64("acct_id")?)?,
-                instance: from_sql(row.i64("instance_id")?)?,
+                source: SourceKey {
+                    id: from_sql(row.i64("source_id")?)?,
+                    instance: from_sql(row.i64("instance_id")?)?,
+                },
                 upstream_id: row.text("upstream_id")?,
                 acct: row.text("acct")?,
                 display_name: row.text("display_name")?,
                 url: row.opt_text("url")?,
                 raw: row.text("raw")?,
+                seen_at_ms: row.i64("seen_at_ms")?,
             })
         },
     )?)
 }
 
-/// The IDs of at most `limit` accounts whose names with their hosts begin so, in lower case, by their names.
+/// At most `limit` accounts that these sources have shown, whose names with their hosts begin so, in lower case:
+/// the names above `after`, in their order, with the accounts' IDs.
 pub fn beginning_with(
     tx: &mut Tx<'_>,
-    beginning: &str,
+    (beginning, after): (&str, &str),
+    sources: &[SourceKey],
     limit: u32,
-) -> Result<Vec<AccountId>, StoreError> {
+) -> Result<Vec<(String, AccountId)>, StoreError> {
+    if sources.is_empty() {
+        return Ok(Vec::new());
+    }
     let end = format!("{beginning}{}", char::MAX);
     let found = tx.query(
-        "select distinct acct_key, acct_id from account
-         where acct_key >= $1 and acct_key < $2 order by acct_key limit $3",
-        &[&beginning, &end.as_str(), &i64::from(limit)],
-        |row| from_sql(row.i64("acct_id")?),
+        "select distinct acct_key, acct_id from account_profile
+         where acct_key >= $1 and acct_key < $2 and acct_key > $3
+             and source_id {in $4} and instance_id {in $5}
+         order by acct_key limit $6",
+        &[
+            &beginning,
+            &end.as_str(),
+            &after,
+            &Column::i64(sources.iter().map(|source| source.id())),
+            &Column::i64(sources.iter().map(|source| source.instance_id())),
+            &i64::from(limit),
+        ],
+        |row| Ok((row.text("acct_key")?, from_sql(row.i64("acct_id")?)?)),
     )?;
     Ok(found)
 }
@@ -125,9 +154,7 @@ struct Names {
     id: i64,
     acct_id: i64,
     acct: String,
-    display_name: String,
-    url: Option<String>,
-    uri: Option<String>,
+    has_uri: bool,
 }
 
 impl Known {
@@ -155,7 +182,7 @@ impl Known {
             |row| row.text("origin"),
         )?;
         let names = tx.query_each_later(
-            "select upstream_id, id, acct_id, acct, display_name, url, uri from account
+            "select upstream_id, id, acct_id, acct, uri is not null as has_uri from account
              where upstream_id = {row 1} and instance_id = $1",
             &[&instance_id],
             &[Column::text(ids.iter().map(|id| &**id))],
@@ -164,9 +191,7 @@ impl Known {
                     id: row.i64("id")?,
                     acct_id: row.i64("acct_id")?,
                     acct: row.text("acct")?,
-                    display_name: row.text("display_name")?,
-                    url: row.opt_text("url")?,
-                    uri: row.opt_text("uri")?,
+                    has_uri: row.bool("has_uri")?,
                 };
                 Ok((row.text("upstream_id")?, names))
             },
@@ -197,9 +222,9 @@ pub(crate) fn local_ids_later<'a>(
     )
 }
 
-/// Stores authors that are new or have changed their names, and accounts that are only `named`;
-/// returns their local IDs by upstream ID. An author whom the upstream left out has no ID and no
-/// account. The instance must be held, and must have been when `known` was read, which holds all of
+/// Stores authors that are new or have changed their names, and accounts that are only `named`. What people read of
+/// authors is stored by [`account_profile`](super::account_profile). Returns
+/// their local IDs by upstream ID. An author whom the upstream left out has no ID and no account. The instance must be held, and must have been when `known` was read, which holds all of
 /// them that are stored.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
@@ -231,17 +256,14 @@ pub(crate) fn store<'a>(
     for (upstream_id, names) in known.names {
         if let Some(fields) = unstored.remove(&upstream_id)
             && !fields.acct.is_empty()
-            && (fields.acct != names.acct
-                || fields.display_name != names.display_name
-                || fields.url.as_deref() != names.url.as_deref()
-                || fields.uri.is_some() && names.uri.is_none())
+            && (fields.acct != names.acct || fields.uri.is_some() && !names.has_uri)
         {
             let stored = StoredId {
                 id: names.id,
                 acct_id: fields.acct_id(&origin, names.id),
             };
             ids.insert(upstream_id, stored);
-            if names.uri.is_none() {
+            if !names.has_uri {
                 unnamed.insert(stored.id);
             }
             changed.push((stored, fields));
@@ -250,7 +272,7 @@ pub(crate) fn store<'a>(
             ids.insert(upstream_id, StoredId { id, acct_id });
         }
     }
-    update(tx, instance_id, &changed, &origin)?;
+    update(tx, instance_id, &changed)?;
     let new: Vec<(String, Fields<'a>)> = unstored.into_iter().collect();
     insert(tx, instance_id, &new, &origin, &mut ids)?;
     // Like a post's, the name of an account stays.
@@ -273,41 +295,27 @@ pub(crate) fn store<'a>(
 
 struct Fields<'a> {
     acct: Cow<'a, str>,
-    display_name: Cow<'a, str>,
-    url: Option<Cow<'a, str>>,
     uri: Option<Cow<'a, str>>,
-    raw: Cow<'a, str>,
 }
 
 impl<'a> Fields<'a> {
-    /// The account's name with its host, as it is compared; `None` while it is not known.
-    fn key(&self, origin: &str) -> Option<AcctKey> {
-        AcctKey::of(&self.acct, origin)
-    }
-
-    /// The ID that people know it by: that of its row while its name is not known.
-    fn acct_id(&self, origin: &str, id: i64) -> i64 {
-        let key = self.key(origin);
-        key.map_or(id, |key| key.account_id().cast_signed())
-    }
-
     /// Of an account that is only named.
     const NAMED: Fields<'static> = Fields {
         acct: Cow::Borrowed(""),
-        display_name: Cow::Borrowed(""),
-        url: None,
         uri: None,
-        raw: Cow::Borrowed("{}"),
     };
 
     fn of(author: &'a Author) -> Fields<'a> {
         Fields {
             acct: without_nul(&author.acct),
-            display_name: without_nul(&author.display_name),
-            url: author.url.as_deref().map(without_nul),
             uri: author.uri.as_deref().map(without_nul),
-            raw: without_nul(&author.raw),
         }
+    }
+
+    /// The ID that people know it by: that of its row while its name is not known.
+    fn acct_id(&self, origin: &str, id: i64) -> i64 {
+        let key = AcctKey::of(&self.acct, origin);
+        key.map_or(id, |key| key.account_id().cast_signed())
     }
 }
 
@@ -315,28 +323,18 @@ fn update(
     tx: &mut Tx<'_>,
     instance_id: i64,
     changed: &[(StoredId, Fields<'_>)],
-    origin: &str,
 ) -> Result<(), DbError> {
-    let keys: Vec<_> = changed
-        .iter()
-        .map(|(_, fields)| fields.key(origin))
-        .collect();
     let fields = || changed.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
-        "update account set acct_id = r.acct_id, acct_key = r.acct_key, acct = r.acct,
-             display_name = r.display_name, url = r.url, uri = coalesce(account.uri, r.uri), raw = r.raw
-         from {rows as r(id, acct_id, acct_key, acct, display_name, url, uri, raw)}
+        "update account set acct_id = r.acct_id, acct = r.acct, uri = coalesce(account.uri, r.uri)
+         from {rows as r(id, acct_id, acct, uri)}
          where account.id = r.id and account.instance_id = $1",
         &[&instance_id],
         &[
             Column::i64(changed.iter().map(|(stored, _)| stored.id)),
             Column::i64(changed.iter().map(|(stored, _)| stored.acct_id)),
-            Column::text(keys.iter().map(text_of)),
             Column::text(fields().map(|f| &*f.acct)),
-            Column::text(fields().map(|f| &*f.display_name)),
-            Column::text(fields().map(|f| f.url.as_deref())),
             Column::text(fields().map(|f| f.uri.as_deref())),
-            Column::text(fields().map(|f| &*f.raw)),
         ],
     )
 }
@@ -354,37 +352,27 @@ fn insert(
     let new_ids = (0..new.len()).map(|_| random_id());
     let new_ids: Vec<i64> = new_ids.collect::<Result<_, _>>()?;
     let fields = || new.iter().map(|(_, fields)| fields);
-    let keys: Vec<_> = fields().map(|fields| fields.key(origin)).collect();
     let stored = new_ids.iter().zip(fields()).map(|(id, fields)| StoredId {
         id: *id,
         acct_id: fields.acct_id(origin, *id),
     });
     let stored: Vec<StoredId> = stored.collect();
     tx.execute_many_later(
-        "insert into account
-             (id, instance_id, acct_id, acct_key, upstream_id, acct, display_name, url, uri, raw)
-         select r.id, $1, r.acct_id, r.acct_key, r.upstream_id, r.acct, r.display_name, r.url, r.uri, r.raw
-         from {rows as r(id, acct_id, acct_key, upstream_id, acct, display_name, url, uri, raw)}",
+        "insert into account (id, instance_id, acct_id, upstream_id, acct, uri)
+         select r.id, $1, r.acct_id, r.upstream_id, r.acct, r.uri
+         from {rows as r(id, acct_id, upstream_id, acct, uri)}",
         &[&instance_id],
         &[
             Column::i64(stored.iter().map(|stored| stored.id)),
             Column::i64(stored.iter().map(|stored| stored.acct_id)),
-            Column::text(keys.iter().map(text_of)),
             Column::text(new.iter().map(|(upstream_id, _)| upstream_id.as_str())),
             Column::text(fields().map(|f| &*f.acct)),
-            Column::text(fields().map(|f| &*f.display_name)),
-            Column::text(fields().map(|f| f.url.as_deref())),
             Column::text(fields().map(|f| f.uri.as_deref())),
-            Column::text(fields().map(|f| &*f.raw)),
         ],
     )?;
     let upstream_ids = new.iter().map(|(upstream_id, _)| upstream_id.clone());
     ids.extend(upstream_ids.zip(stored));
     Ok(())
-}
-
-fn text_of(key: &Option<AcctKey>) -> &str {
-    key.as_ref().map_or("", AcctKey::as_str)
 }
 
 /// An account ID such as no local account has.

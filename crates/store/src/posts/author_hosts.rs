@@ -4,25 +4,21 @@ use std::collections::{BTreeSet, HashMap};
 
 use driftline_db::Tx;
 
-use super::timeline;
+use super::{account, timeline};
 use crate::{
     error::StoreError,
-    id_types::{AccountId, from_sql},
-    viewer::Viewer,
+    id_types::AccountId,
+    viewer::{ReadableSources, Viewer},
 };
 
 /// The hosts of the authors whom a viewer may know of, in order, with their ports where the names have them; at
-/// most [`MAX_HOSTS`]. Reads the names of all accounts.
+/// most [`MAX_HOSTS`]. Reads the names of all accounts that the viewer's sources have shown.
 pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<BTreeSet<String>, StoreError> {
     let mut known = BTreeSet::new();
     let mut after = String::new();
+    let sources = ReadableSources::load(tx, viewer)?.keys();
     while known.len() < MAX_HOSTS {
-        let page = tx.query(
-            "select distinct acct_key, acct_id from account
-             where acct_key > $1 order by acct_key limit $2",
-            &[&after, &BATCH],
-            |row| Ok((row.text("acct_key")?, from_sql(row.i64("acct_id")?)?)),
-        )?;
+        let page = account::beginning_with(tx, ("", &after), &sources, BATCH)?;
         let Some((last, _)) = page.last() else { break };
         after.clone_from(last);
         let with_host = page.iter().filter_map(|(key, id)| {
@@ -43,4 +39,4 @@ pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<BTreeSet<String>, Sto
 
 /// The most hosts that are looked for.
 pub const MAX_HOSTS: usize = 10_000;
-const BATCH: i64 = 1_000;
+const BATCH: u32 = 1_000;

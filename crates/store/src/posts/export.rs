@@ -8,7 +8,12 @@ use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 use crate::{
     error::StoreError,
     id_types::{LocalId, SourceKey, from_sql, sql},
-    posts::find,
+    mirror::machine::source_scope,
+    posts::{
+        content_scope::{ContentScope, ReadableScopes},
+        find,
+    },
+    viewer::Viewer,
 };
 
 /// An entry with its post, to export.
@@ -53,17 +58,17 @@ pub struct ExportPost {
     pub raw: Option<String>,
 }
 
-/// A stored post; a deleted one as its tombstone.
-pub fn post(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<ExportPost>, StoreError> {
+/// A stored post as it was shown to a viewer, who may see it; a deleted one as its tombstone.
+pub fn post(
+    tx: &mut Tx<'_>,
+    id: LocalId,
+    viewer: Viewer,
+) -> Result<Option<ExportPost>, StoreError> {
     let Some(instance) = find::instance_of(tx, id)? else {
         return Ok(None);
     };
-    let found = tx.query_opt(
-        &format!("select {COLUMNS} from post where id = $1 and instance_id = $2"),
-        &[&sql(id), &sql(instance)],
-        from_row,
-    )?;
-    Ok(found.map(|(_, post)| post))
+    let readable = ReadableScopes::of(viewer);
+    Ok(posts(tx, &[sql(id)], sql(instance), readable)?.remove(&sql(id)))
 }
 
 /// Entries of a source that arrived after `after_first_usn`, in order of arrival.
@@ -152,15 +157,10 @@ pub(crate) fn with_posts(
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = Column::i64(entries.iter().map(|entry| entry.post_id));
-    let posts: HashMap<i64, ExportPost> = tx
-        .query(
-            &format!("select {COLUMNS} from post where id {{in $1}} and instance_id = $2"),
-            &[&ids, &source.instance_id()],
-            from_row,
-        )?
-        .into_iter()
-        .collect();
+    let ids: Vec<i64> = entries.iter().map(|entry| entry.post_id).collect();
+    let scope = source_scope(tx, source)?;
+    let readable = ReadableScopes::of_scope(scope);
+    let posts = posts(tx, &ids, source.instance_id(), readable)?;
     let with_post = |entry: &ExportEntry| {
         let post = posts
             .get(&entry.post_id)
@@ -179,12 +179,33 @@ pub(crate) fn with_posts(
     entries.iter().map(with_post).collect()
 }
 
-/// The columns that [`from_row`] reads.
-const COLUMNS: &str = "id, upstream_id, uri, url, created_at_ms, edited_at_ms, deleted_at_ms,
-    read_at_ms, visibility, raw";
+/// Posts as they were shown to those scopes. One of which they were shown nothing is as if it were deleted.
+fn posts(
+    tx: &mut Tx<'_>,
+    ids: &[i64],
+    instance_id: i64,
+    readable: ReadableScopes,
+) -> Result<HashMap<i64, ExportPost>, DbError> {
+    let own = readable.own().unwrap_or(ContentScope::WORLD);
+    let ids = Column::i64(ids.iter().copied());
+    let found = tx.query(
+        "select p.id, p.upstream_id, p.uri, p.url, p.created_at_ms, p.edited_at_ms, p.deleted_at_ms,
+             p.read_at_ms, p.visibility, p.raw, p.content_scope,
+             c.raw as own_raw, c.edited_at_ms as own_edited_at_ms, c.read_at_ms as own_read_at_ms
+         from post p left join scoped_content c
+             on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
+         where p.id {in $1} and p.instance_id = $2",
+        &[&ids, &instance_id, &own.sql()],
+        |row| from_row(row, readable),
+    )?;
+    Ok(found.into_iter().collect())
+}
 
-fn from_row(row: &Row<'_>) -> Result<(i64, ExportPost), DbError> {
-    let post = ExportPost {
+fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<(i64, ExportPost), DbError> {
+    let scope = ContentScope::from_sql(row.i64("content_scope")?);
+    let raw = row.opt_text("raw")?;
+    let is_alive = raw.is_some();
+    let mut post = ExportPost {
         upstream_id: row.text("upstream_id")?,
         uri: row.opt_text("uri")?,
         url: row.opt_text("url")?,
@@ -193,7 +214,15 @@ fn from_row(row: &Row<'_>) -> Result<(i64, ExportPost), DbError> {
         deleted_at_ms: row.opt_i64("deleted_at_ms")?,
         fetched_at_ms: row.i64("read_at_ms")?,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
-        raw: row.opt_text("raw")?,
+        raw: raw.filter(|_| readable.has(scope)),
     };
+    if is_alive && let Some(own) = row.opt_text("own_raw")? {
+        let edited_at_ms = row.opt_i64("own_edited_at_ms")?;
+        if post.raw.is_none() || post.edited_at_ms <= edited_at_ms {
+            post.edited_at_ms = edited_at_ms;
+            post.fetched_at_ms = row.i64("own_read_at_ms")?;
+            post.raw = Some(own);
+        }
+    }
     Ok((row.i64("id")?, post))
 }

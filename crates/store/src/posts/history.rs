@@ -6,13 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
-    posts::find,
+    posts::{
+        content_scope::{ContentScope, ReadableScopes},
+        find,
+    },
+    viewer::Viewer,
 };
 
 /// A version of a post that is no longer shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Counts from 1.
+    /// Counts from 1, for each viewer.
     pub seq: i64,
     /// What ended it.
     pub ended_by: EndedBy,
@@ -32,17 +36,23 @@ pub enum EndedBy {
     Deletion,
 }
 
-/// A post's earlier versions, the oldest first.
-pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreError> {
+/// A post's earlier versions, the oldest first, as far as they were shown to a viewer.
+pub fn versions(
+    tx: &mut Tx<'_>,
+    post: LocalId,
+    viewer: Viewer,
+) -> Result<Vec<Version>, StoreError> {
     let Some(instance) = find::instance_of(tx, post)? else {
         return Ok(Vec::new());
     };
-    Ok(tx.query(
-        "select seq, kind, at_ms, raw from post_history
+    let readable = ReadableScopes::of(viewer);
+    let found = tx.query(
+        "select seq, kind, at_ms, content_scope, raw from post_history
          where post_id = $1 and instance_id = $2 order by seq",
         &[&sql(post), &sql(instance)],
         |row| {
-            Ok(Version {
+            let scope = ContentScope::from_sql(row.i64("content_scope")?);
+            let version = Version {
                 seq: row.i64("seq")?,
                 ended_by: match row.str("kind")? {
                     "edit" => EndedBy::Edit,
@@ -51,9 +61,15 @@ pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreErr
                 },
                 at_ms: row.i64("at_ms")?,
                 raw: row.text("raw")?,
-            })
+            };
+            Ok(readable.has(scope).then_some(version))
         },
-    )?)
+    )?;
+    let mut found: Vec<Version> = found.into_iter().flatten().collect();
+    for (seq, version) in (1..).zip(&mut found) {
+        version.seq = seq;
+    }
+    Ok(found)
 }
 
 /// Copies the present versions of posts into their history. The instance must be held.
@@ -69,9 +85,9 @@ pub(crate) fn keep(
         EndedBy::Deletion => "deletion",
     };
     tx.execute_many_later(
-        "insert into post_history (post_id, instance_id, seq, kind, at_ms, raw)
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, content_scope, raw)
          select p.id, p.instance_id, coalesce((select max(h.seq) from post_history h
-             where h.post_id = p.id and h.instance_id = $3), 0) + 1, $1, $2, p.raw
+             where h.post_id = p.id and h.instance_id = $3), 0) + 1, $1, $2, p.content_scope, p.raw
          from {rows as r(id)} join post p on p.id = r.id
          where p.instance_id = $3 and p.raw is not null",
         &[&kind, &at_ms, &instance_id],
@@ -86,6 +102,7 @@ pub(crate) fn erase(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<
     }
     for sql in [
         "delete from post_history where post_id {in $1} and instance_id = $2",
+        "delete from scoped_content where post_id {in $1} and instance_id = $2",
         "delete from count_history where post_id {in $1} and instance_id = $2",
     ] {
         tx.execute_later(sql, &[&Column::i64(posts.iter().copied()), &instance_id])?;

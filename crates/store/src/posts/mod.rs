@@ -1,8 +1,10 @@
 //! Stored posts with their authors, instances and earlier versions, and how they are read.
 
 pub mod account;
+pub(crate) mod account_profile;
 pub(crate) mod alias;
 pub mod author_hosts;
+pub(crate) mod content_scope;
 pub mod export;
 pub mod find;
 pub mod history;
@@ -13,4 +15,5 @@ pub(crate) mod object_uri;
 pub(crate) mod post;
 pub(crate) mod post_removal;
 pub mod reference;
+pub(crate) mod scoped_content;
 pub mod timeline;

@@ -9,6 +9,7 @@ use crate::{
     new_ids::TakenIds,
     posts::{
         account, alias,
+        content_scope::ContentScope,
         object_uri::{self, NamedKind},
     },
     text::without_nul,
@@ -33,6 +34,12 @@ pub(crate) struct Known {
     /// How often it has returned after a deletion.
     pub(crate) returns: i64,
     pub(crate) kind: PostKind,
+    /// The scope of the post's own content.
+    pub(crate) scope: ContentScope,
+    /// Whether the scope for which it was read has content of its own: then that is the version.
+    pub(crate) has_scoped: bool,
+    /// The post's own content where it is of another scope than it was read for, which has none of its own.
+    pub(crate) other_raw: Option<String>,
 }
 
 impl Known {
@@ -67,16 +74,16 @@ pub(crate) fn known(
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    Ok(stored(tx, instance_id, upstream_ids)?.posts)
+    Ok(stored(tx, (instance_id, ContentScope::WORLD), upstream_ids)?.posts)
 }
 
-/// What is stored of those upstream IDs.
+/// What is stored of those upstream IDs, for a scope.
 pub(crate) fn stored(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    of: (i64, ContentScope),
     upstream_ids: &[&str],
 ) -> Result<Stored, DbError> {
-    let rows = stored_later(tx, instance_id, upstream_ids)?;
+    let rows = stored_later(tx, of, upstream_ids)?;
     read_stored(tx, rows)
 }
 
@@ -87,17 +94,19 @@ pub(crate) struct PendingStored(PendingRows<'static, UpstreamRow>);
 /// holds the instance waits for one answer, not for two.
 pub(crate) fn stored_later(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    (instance_id, scope): (i64, ContentScope),
     upstream_ids: &[&str],
 ) -> Result<PendingStored, DbError> {
     let rows = tx.query_each_later(
         &format!(
-            "select u.upstream_id as named_id, u.reference_id, {COLUMNS} from upstream_post u
+            "select u.upstream_id as named_id, u.reference_id, {} from upstream_post u
              left join post p on p.id = u.post_id and p.instance_id = $1
              left join freshness f on f.post_id = u.post_id and f.instance_id = $1
-             where u.upstream_id = {{row 1}} and u.instance_id = $1"
+             left join scoped_content c on c.post_id = u.post_id and c.instance_id = $1 and c.scope = $2
+             where u.upstream_id = {{row 1}} and u.instance_id = $1",
+            scoped_columns("$2")
         ),
-        &[&instance_id],
+        &[&instance_id, &scope.sql()],
         &[Column::text(upstream_ids.iter().copied())],
         upstream_row,
     )?;
@@ -130,19 +139,21 @@ pub(crate) fn read_stored(tx: &mut Tx<'_>, pending: PendingStored) -> Result<Sto
     Ok(stored)
 }
 
-/// Stored posts of an instance by their IDs here.
+/// Stored posts of an instance by their IDs here, for a scope.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    (instance_id, scope): (i64, ContentScope),
     ids: &[i64],
 ) -> Result<HashMap<i64, Known>, DbError> {
     let found = tx.query(
         &format!(
-            "select {COLUMNS} from post p
+            "select {} from post p
              left join freshness f on f.post_id = p.id and f.instance_id = p.instance_id
-             where p.id {{in $1}} and p.instance_id = $2"
+             left join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
+             where p.id {{in $1}} and p.instance_id = $2",
+            scoped_columns("$3")
         ),
-        &[&Column::i64(ids.iter().copied()), &instance_id],
+        &[&Column::i64(ids.iter().copied()), &instance_id, &scope.sql()],
         from_row,
     )?;
     Ok(found.into_iter().map(|post| (post.id, post)).collect())
@@ -162,14 +173,33 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
         kind: PostKind::of(row.bool("is_boost")?),
+        scope: ContentScope::from_sql(row.i64("content_scope")?),
+        has_scoped: row.bool("has_scoped")?,
+        other_raw: row.opt_text("other_raw")?,
     })
 }
 
-/// The columns that [`from_row`] reads, of `post p` and `freshness f`.
+/// The columns that [`from_row`] reads, of `post p` and `freshness f`: with the post's own content.
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
     p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.from_history, p.returns,
-    p.boost_of_upstream_id is not null as is_boost";
+    p.boost_of_upstream_id is not null as is_boost, p.content_scope, 1 = 0 as has_scoped,
+    cast(null as text) as other_raw";
+
+/// The columns that [`from_row`] reads, of `post p`, `freshness f` and `scoped_content c`: with the content of a scope,
+/// which that parameter is.
+fn scoped_columns(scope: &str) -> String {
+    SCOPED_COLUMNS.replace("{scope}", scope)
+}
+
+const SCOPED_COLUMNS: &str = "p.id, p.upstream_id,
+    case when c.post_id is null then p.edited_at_ms else c.edited_at_ms end as edited_at_ms,
+    case when c.post_id is null then {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms))
+        else c.read_at_ms end as read_at_ms,
+    coalesce(c.content_hash, p.content_hash) as content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public,
+    p.from_history, p.returns, p.boost_of_upstream_id is not null as is_boost, p.content_scope,
+    c.post_id is not null as has_scoped,
+    case when c.post_id is null and p.content_scope <> {scope} then p.raw end as other_raw";
 
 /// A version of a post to write, as an answer showed it.
 pub(crate) struct PostVersion<'a> {
@@ -182,6 +212,8 @@ pub(crate) struct PostVersion<'a> {
     pub(crate) from_history: bool,
     /// When the answer was requested, Unix ms.
     pub(crate) read_at_ms: i64,
+    /// To whom the answer was shown.
+    pub(crate) scope: ContentScope,
 }
 
 /// A version's texts, without NUL characters.
@@ -226,7 +258,7 @@ pub(crate) fn insert(
     tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
-              content_hash, listed, in_public, from_history, raw) {rows}",
+              content_hash, content_scope, listed, in_public, from_history, raw) {rows}",
         &[],
         &[
             ids.column(new.iter().map(|version| version.id)),
@@ -242,6 +274,7 @@ pub(crate) fn insert(
             Column::text(posts().map(|post| post.visibility.name())),
             Column::text(texts.iter().map(|t| t.boost_of.as_deref())),
             Column::i64(posts().map(|post| post.hashes.content)),
+            Column::i64(new.iter().map(|version| version.scope.sql())),
             Column::bool(new.iter().map(|version| version.listed)),
             Column::bool(new.iter().map(|version| version.in_public)),
             Column::bool(new.iter().map(|version| version.from_history)),
@@ -289,8 +322,8 @@ pub(crate) fn replace(
     tx.execute_many_later(
         "update post set url = r.url, edited_at_ms = r.edited_at_ms,
              read_at_ms = r.read_at_ms, visibility = r.visibility, content_hash = r.content_hash,
-             deleted_at_ms = null, listed = r.listed, raw = r.raw
-         from {rows as r(id, url, edited_at_ms, read_at_ms, visibility, content_hash, listed,
+             content_scope = r.content_scope, deleted_at_ms = null, listed = r.listed, raw = r.raw
+         from {rows as r(id, url, edited_at_ms, read_at_ms, visibility, content_hash, content_scope, listed,
              raw)}
          where post.id = r.id and post.instance_id = $1",
         &[&instance_id],
@@ -301,6 +334,7 @@ pub(crate) fn replace(
             Column::i64(versions.iter().map(|version| version.read_at_ms)),
             Column::text(posts().map(|post| post.visibility.name())),
             Column::i64(posts().map(|post| post.hashes.content)),
+            Column::i64(versions.iter().map(|version| version.scope.sql())),
             Column::bool(versions.iter().map(|version| version.listed)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],

@@ -27,6 +27,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Res
     )?;
     refresh::unschedule(tx, instance_id, post_ids)?;
     for sql in [
+        "delete from scoped_content where post_id {in $1} and instance_id = $2",
         "delete from count_history where post_id {in $1} and instance_id = $2",
         "delete from post_history where post_id {in $1} and instance_id = $2",
     ] {

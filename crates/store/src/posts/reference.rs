@@ -15,7 +15,9 @@ use crate::{
     id_types::{AccountId, InstanceId, LocalId, from_sql, sql},
     new_ids::{NewIds, TakenIds},
     posts::{
-        account, alias, instance,
+        account, alias,
+        content_scope::ContentScope,
+        instance,
         post::{self, PostVersion},
     },
     text::without_nul,
@@ -164,7 +166,7 @@ pub(crate) fn assign(
         .map(|id| without_nul(id.as_str()))
         .collect();
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
-    let stored = post::stored(tx, instance_id, &ids)?;
+    let stored = post::stored(tx, (instance_id, ContentScope::WORLD), &ids)?;
     let mut new_ids = NewIds::default();
     let mut new = NewReferences::new(stored.references, new_ids.give_run(0));
     for id in ids {

@@ -27,6 +27,9 @@ pub struct Credential {
     pub name: String,
     /// Where its token is; `None` for requests without one.
     pub token: Option<TokenLocation>,
+    /// Whether its token reads a source that not everybody may read, and none that all may: what it shows is not for
+    /// the world.
+    pub is_narrow: bool,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
     /// Its quarantine, if it is in one.
@@ -292,7 +295,9 @@ fn select(
 /// The columns that [`from_row`] reads.
 const COLUMNS: &str =
     "c.id, c.instance_id, c.owner_id, c.name, place, monthly_posts, quarantined_at_ms,
-    quarantine_until_ms, quarantine_reason";
+    quarantine_until_ms, quarantine_reason,
+    coalesce((select min(case when s.audience = 'public' then 0 else 1 end) from source s
+        where s.instance_id = c.instance_id and s.token = c.place), 0) = 1 as is_narrow";
 
 fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
     let until_ms = row.opt_i64("quarantine_until_ms")?;
@@ -303,6 +308,7 @@ fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
         owner: Owner::of(row.i64("owner_id")?)?,
         name: row.text("name")?,
         token: TokenLocation::of_row(row, "place")?,
+        is_narrow: row.bool("is_narrow")?,
         monthly_posts: row.opt_i64("monthly_posts")?,
         quarantine: row
             .opt_i64("quarantined_at_ms")?

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, SourceKey, from_sql, sql},
+    posts::content_scope::ContentScope,
     store::Store,
 };
 
@@ -92,6 +93,8 @@ pub struct DuePost {
     pub kind: PostKind,
     /// With whose credentials it may be looked up.
     pub access: LookupAccess,
+    /// The scope of its content when it was claimed: answers are of the same.
+    pub(crate) scope: ContentScope,
     pub(crate) slot: Slot,
 }
 
@@ -437,18 +440,20 @@ fn posts(tx: &mut Tx<'_>, instance: InstanceId, slots: &[Slot]) -> Result<Slots,
                     },
                 };
                 let access = holders.access_of_pending(&lookup);
-                Some((what, lookup.upstream_id, (true, access), PostKind::Post))
+                let of = (true, access, ContentScope::WORLD);
+                Some((what, lookup.upstream_id, of, PostKind::Post))
             }
             (None, Some(post)) if !post.is_gone() => {
                 let is_open = is_open(post.visibility);
-                let access = holders.access(id, is_open, post.in_public);
+                let access = holders.access(id, is_open, post.in_public, post.scope);
                 let what = LookupTarget::Stored(from_sql(id)?);
-                Some((what, post.upstream_id, (is_open, access), post.kind))
+                let of = (is_open, access, post.scope);
+                Some((what, post.upstream_id, of, post.kind))
             }
             _ => None,
         };
         match (state, target) {
-            (Some(state), Some((what, upstream_id, (is_open, access), kind))) => {
+            (Some(state), Some((what, upstream_id, (is_open, access, scope), kind))) => {
                 posts.push(DuePost {
                     what,
                     upstream_id,
@@ -460,6 +465,7 @@ fn posts(tx: &mut Tx<'_>, instance: InstanceId, slots: &[Slot]) -> Result<Slots,
                     is_open,
                     kind,
                     access,
+                    scope,
                     slot: *slot,
                 });
             }

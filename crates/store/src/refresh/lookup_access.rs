@@ -9,7 +9,12 @@ use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::pending_lookup::PendingLookup;
-use crate::viewer::Owner;
+use crate::{
+    mirror::machine::{IS_WITH_TOKEN, scope_from_row},
+    posts::content_scope::ContentScope,
+    quota::credential::Credential,
+    viewer::Owner,
+};
 
 /// With whose credentials a post may be looked up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,12 +22,20 @@ pub struct LookupAccess {
     /// Owners whose tokens may be sent for it.
     owners: Vec<Owner>,
     is_shared: bool,
+    /// Whether its content is the world's: what answers to narrower tokens show is not.
+    is_worlds: bool,
     /// Whether it may be asked for without a token.
     without_token: bool,
 }
 
 impl LookupAccess {
-    /// Whether an owner's credential may be used for the post: one with a token, or the one without.
+    /// Whether a credential may be used for the post.
+    pub fn admits_credential(&self, credential: &Credential) -> bool {
+        let is_too_narrow = self.is_worlds && credential.is_narrow;
+        !is_too_narrow && self.admits(credential.owner, credential.token.is_some())
+    }
+
+    /// Whether an owner may ask for the post: with a token, or without.
     pub fn admits(&self, owner: Owner, has_token: bool) -> bool {
         match has_token {
             true => self.owners.contains(&owner),
@@ -35,8 +48,9 @@ impl LookupAccess {
         self.is_shared
     }
 
-    /// Of a post that these have, each with whether a token reads it.
-    fn of(holders: &[Holder], is_open: bool, in_public: bool) -> Self {
+    /// Of a post that these have, each with whether a token reads it; what came without one, and what was published,
+    /// is the world's.
+    fn of(holders: &[Holder], is_open: bool, in_public: bool, is_worlds: bool) -> Self {
         let is_shared = is_open && in_public;
         let mut owners: Vec<Owner> = holders.iter().map(|holder| holder.owner).collect();
         if is_shared {
@@ -48,7 +62,8 @@ impl LookupAccess {
         Self {
             owners,
             is_shared,
-            without_token: is_shared || is_open && is_read_without,
+            is_worlds,
+            without_token: is_shared || is_open && (is_worlds || is_read_without),
         }
     }
 }
@@ -59,6 +74,7 @@ struct Holder {
     id: i64,
     owner: Owner,
     has_token: bool,
+    scope: ContentScope,
 }
 
 /// The sources of an instance, which are asked for along with what is asked next.
@@ -70,14 +86,17 @@ pub(crate) struct PendingHolders {
 impl PendingHolders {
     pub(crate) fn ask(tx: &mut Tx<'_>, instance_id: i64) -> Result<Self, DbError> {
         let holders = tx.query_later(
-            "select id, owner_id, token is not null as has_token from source
-             where instance_id = $1 and timeline <> 'threads'",
+            &format!(
+                "select id, token is not null as has_token, audience, owner_id, {IS_WITH_TOKEN} from source s
+                 where instance_id = $1 and timeline <> 'threads'"
+            ),
             &[&instance_id],
             |row| {
                 Ok(Holder {
                     id: row.i64("id")?,
                     owner: Owner::of(row.i64("owner_id")?)?,
                     has_token: row.bool("has_token")?,
+                    scope: scope_from_row(row)?,
                 })
             },
         )?;
@@ -91,7 +110,9 @@ impl PendingHolders {
     pub(crate) fn of_posts(self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Holders, DbError> {
         let all = tx.rows(self.holders)?;
         let is_operators_alone = all.iter().all(|of| of.owner == Owner::Operator);
-        let is_alike = all.windows(2).all(|of| of[0].has_token == of[1].has_token);
+        let is_alike = all
+            .windows(2)
+            .all(|of| (of[0].has_token, of[0].scope) == (of[1].has_token, of[1].scope));
         let mut of_posts: HashMap<i64, Vec<Holder>> = HashMap::new();
         // Where all sources are alike, it does not matter which of them have a post.
         let is_needed = !(post_ids.is_empty() || is_operators_alone && is_alike);
@@ -131,27 +152,40 @@ pub(crate) struct Holders {
 impl Holders {
     /// Who may look up a stored post of that ID: whether anyone may see it at the upstream, and whether the world
     /// may here.
-    pub(crate) fn access(&self, id: i64, is_open: bool, in_public: bool) -> LookupAccess {
+    pub(crate) fn access(
+        &self,
+        id: i64,
+        is_open: bool,
+        in_public: bool,
+        scope: ContentScope,
+    ) -> LookupAccess {
+        let is_worlds = scope == ContentScope::WORLD;
         match &self.of_posts {
-            None => self.operators(is_open, in_public),
+            None => self.operators(is_open, in_public, is_worlds),
             Some(of_posts) => match of_posts.get(&id) {
-                Some(holders) => LookupAccess::of(holders, is_open, in_public),
+                Some(holders) => {
+                    let mut holders = holders.clone();
+                    // Other owners' tokens may show other content.
+                    holders.retain(|of| is_worlds || of.scope == scope);
+                    LookupAccess::of(&holders, is_open, in_public, is_worlds)
+                }
                 // What the operator keeps without a source stays the operator's, but where it may have been
                 // an account's.
-                None if self.is_operators_alone => self.operators(is_open, in_public),
-                None => LookupAccess::of(&[], is_open, in_public),
+                None if self.is_operators_alone => self.operators(is_open, in_public, is_worlds),
+                None => LookupAccess::of(&[], is_open, in_public, is_worlds),
             },
         }
     }
 
-    fn operators(&self, is_open: bool, in_public: bool) -> LookupAccess {
+    fn operators(&self, is_open: bool, in_public: bool, is_worlds: bool) -> LookupAccess {
         let is_read_without = self.all.iter().any(|of| !of.has_token) || self.all.is_empty();
         let kept = Holder {
             id: 0,
             owner: Owner::Operator,
             has_token: !is_read_without,
+            scope: ContentScope::owner(Owner::Operator),
         };
-        LookupAccess::of(&[kept], is_open, in_public)
+        LookupAccess::of(&[kept], is_open, in_public, is_worlds)
     }
 
     /// Who may look up a post that is known by its ID alone: whoever asked for it.
@@ -160,6 +194,7 @@ impl Holders {
         LookupAccess::of(
             holder.map(std::slice::from_ref).unwrap_or_default(),
             true,
+            false,
             false,
         )
     }

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     error::StoreError,
     posts::{
+        content_scope::ContentScope,
         post::PostVersion,
         reference::{self, LocalIds, PendingLocalIds},
     },
@@ -38,6 +39,8 @@ pub(crate) struct Look {
 #[derive(Clone, Copy)]
 pub(crate) struct RecountContext<'p> {
     pub(crate) instance_id: i64,
+    /// To whom the page was shown.
+    pub(crate) scope: ContentScope,
     pub(crate) policy: &'p Policy,
     /// The claims of this process.
     pub(crate) claims: &'p Claims,
@@ -196,6 +199,7 @@ impl<'a> Recounts<'a, '_> {
             in_public: false,
             from_history: false,
             read_at_ms: asked_at_ms,
+            scope: self.context.scope,
         });
     }
 

@@ -23,7 +23,6 @@ use crate::{
     id_types::{LocalId, sql},
     new_ids::NewIds,
     posts::{
-        account,
         history::{self, EndedBy},
         instance,
         post::{self, PostVersion},
@@ -271,6 +270,10 @@ impl<'a> Changes<'a> {
         answered: &'a AnsweredLookup,
     ) {
         let asked = asked(save, due, answered);
+        if known.scope != due.scope {
+            // The answer was for others than those whom the post's content is for now: it is looked up again.
+            return self.refreshed.slots.push(due.slot);
+        }
         // A poll may have stored a newer version, or a tombstone, since the claim.
         let newest_ms = known
             .read_at_ms
@@ -369,6 +372,7 @@ impl<'a> Changes<'a> {
             in_public: known.in_public,
             from_history: false,
             read_at_ms: asked_at_ms,
+            scope: known.scope,
         };
         if returns {
             self.returned.push(due.slot.post_id);
@@ -403,9 +407,6 @@ impl<'a> Changes<'a> {
     }
 
     fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
-        let authors = || self.versions.iter().map(|version| &version.post.author);
-        let known = account::Known::load(tx, instance_id, authors().map(|author| &author.id))?;
-        account::store(tx, instance_id, known, authors(), [])?;
         let named_by = |versions: &[PostVersion<'_>]| {
             reference::together(versions.iter().map(|version| version.post))
         };

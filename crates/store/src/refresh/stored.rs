@@ -7,7 +7,10 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::freshness::{self, RefreshState};
 use crate::{
-    posts::post::{self, PostVersion},
+    posts::{
+        content_scope::ContentScope,
+        post::{self, PostVersion},
+    },
     text::without_nul,
 };
 
@@ -56,7 +59,7 @@ pub(crate) fn by_ids_later(
     )
 }
 
-/// Replaces versions that differ in counts alone. The instance need not be held: a version that a poll
+/// Replaces versions that differ in counts alone, each in the content of its scope. The instance need not be held: a version that a poll
 /// has stored meanwhile, newer or with other content, stays.
 pub(crate) fn recount(
     tx: &mut Tx<'_>,
@@ -71,18 +74,35 @@ pub(crate) fn recount(
         .iter()
         .map(|version| without_nul(&version.post.raw))
         .collect();
+    let columns = [
+        Column::i64(posts.iter().map(|version| version.id)),
+        Column::i64(posts.iter().map(|version| version.post.hashes.content)),
+        Column::i64(posts.iter().map(|version| version.scope.sql())),
+        Column::i64(posts.iter().map(|version| version.read_at_ms)),
+        Column::text(raws.iter().map(|raw| &**raw)),
+    ];
+    let last_ms = now_ms.saturating_add(MAX_SKEW_MS);
     tx.execute_many_later(
         "update post set raw = r.raw, read_at_ms = r.read_at_ms
-         from {rows as r(id, content_hash, read_at_ms, raw)}
+         from {rows as r(id, content_hash, content_scope, read_at_ms, raw)}
          where post.id = r.id and post.instance_id = $1 and post.content_hash = r.content_hash
+             and post.content_scope = r.content_scope
              and (post.read_at_ms <= r.read_at_ms or post.read_at_ms > $2)
              and post.deleted_at_ms is null",
-        &[&instance_id, &now_ms.saturating_add(MAX_SKEW_MS)],
-        &[
-            Column::i64(posts.iter().map(|version| version.id)),
-            Column::i64(posts.iter().map(|version| version.post.hashes.content)),
-            Column::i64(posts.iter().map(|version| version.read_at_ms)),
-            Column::text(raws.iter().map(|raw| &**raw)),
-        ],
+        &[&instance_id, &last_ms],
+        &columns,
+    )?;
+    let is_worlds = |version: &&PostVersion<'_>| version.scope == ContentScope::WORLD;
+    if posts.iter().all(is_worlds) {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update scoped_content set raw = r.raw, read_at_ms = r.read_at_ms
+         from {rows as r(id, content_hash, scope, read_at_ms, raw)}
+         where scoped_content.post_id = r.id and scoped_content.instance_id = $1
+             and scoped_content.content_hash = r.content_hash and scoped_content.scope = r.scope
+             and (scoped_content.read_at_ms <= r.read_at_ms or scoped_content.read_at_ms > $2)",
+        &[&instance_id, &last_ms],
+        &columns,
     )
 }

@@ -23,7 +23,8 @@ fn authors_are_shared_renamed_and_may_be_missing() {
         assert_eq!(posts[0].account, None);
         let id = posts[1].account.expect("an account");
         assert!(posts[1..].iter().all(|post| post.account == Some(id)));
-        let accounts = first.read(move |tx| account::by_ids(tx, &[id, id]));
+        let source = second.source;
+        let accounts = first.read(move |tx| account::by_ids(tx, &[id, id], &[source]));
         assert_eq!(accounts.len(), 1);
         assert_eq!(accounts[0].display_name, "Anna");
         assert_eq!(

@@ -39,7 +39,7 @@ fn a_post_missing_from_a_page_is_looked_up_and_becomes_a_tombstone() {
             world.read(move |tx| timeline::status(tx, id, Viewer::Operator)),
             None
         );
-        let versions = world.read(move |tx| history::versions(tx, id));
+        let versions = world.read(move |tx| history::versions(tx, id, Viewer::Operator));
         assert_eq!(versions.len(), 1);
         assert_eq!(versions[0].ended_by, EndedBy::Deletion);
         assert_eq!(versions[0].raw, post(2, "text").raw);
@@ -85,7 +85,7 @@ fn each_source_reports_a_deletion_when_it_notices_it() {
         assert_eq!(second.look_up("1", LookUp::Gone).deleted, 1);
         assert_eq!(second.usns(), [(1, 3), (2, 2)]);
         let id = second.export()[0].post_id;
-        let versions = second.read(move |tx| history::versions(tx, id));
+        let versions = second.read(move |tx| history::versions(tx, id, Viewer::Operator));
         assert_eq!(versions.len(), 1);
     });
 }

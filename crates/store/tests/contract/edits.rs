@@ -28,7 +28,8 @@ fn an_edit_replaces_the_post_and_keeps_the_version_before() {
         assert_eq!(timeline[1].raw, post(1, "better").raw);
         assert_eq!(timeline[1].edited_at_ms, Some(50));
         let id = timeline[1].post_id;
-        let versions = world.read(move |tx| history::versions(tx, id));
+        let versions =
+            world.read(move |tx| history::versions(tx, id, driftline_store::Viewer::Operator));
         assert_eq!(versions.len(), 1);
         assert_eq!((versions[0].seq, versions[0].ended_by), (1, EndedBy::Edit));
         assert_eq!(versions[0].raw, post(1, "text").raw);
@@ -123,7 +124,8 @@ fn each_source_reports_an_edit_when_it_reads_it() {
         assert_eq!(second.poll(vec![edited(1, "better", 50)]).edited, 1);
         assert_eq!(second.usns(), [(1, 2)]);
         let id = first.timeline()[0].post_id;
-        let versions = first.read(move |tx| history::versions(tx, id));
+        let versions =
+            first.read(move |tx| history::versions(tx, id, driftline_store::Viewer::Operator));
         assert_eq!(versions.len(), 1, "one edit is one version");
     });
 }

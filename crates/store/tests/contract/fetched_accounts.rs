@@ -6,6 +6,7 @@ use driftline_store::{
     source::{self, LastPosts},
     thread_source::{self, FetchedFor},
     timeline,
+    viewer::ReadableSources,
 };
 
 use crate::world::{START_MS, World, on_both, posts};
@@ -33,7 +34,7 @@ fn fetch(store: &Store, world: &World, whose: FetchedFor, author: Author) -> (So
     });
     let key = key.expect("a source");
     let new = store.write_blocking(source::root(key), move |tx| {
-        thread_source::store_account(tx, key, &author)
+        thread_source::store_account(tx, key, &author, START_MS)
     });
     (key, new.expect("a write"))
 }
@@ -70,7 +71,8 @@ fn an_account_is_known_to_those_for_whom_it_was_fetched() {
             ..cat()
         };
         assert_eq!(fetch(store, &world, whose, renamed), (of_ann, false));
-        let stored = world.read(|tx| account::by_ids(tx, &[id_of("cat@far.example")]));
+        let stored =
+            world.read(move |tx| account::by_ids(tx, &[id_of("cat@far.example")], &[of_ann]));
         assert_eq!(stored.len(), 1);
         assert_eq!(stored[0].display_name, "Cats");
         // It goes with what it was fetched for.
@@ -86,7 +88,13 @@ fn what_has_no_name_or_id_is_not_stored() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(posts(1..=1));
-        let count = || world.read(|tx| account::beginning_with(tx, "", 10)).len();
+        let count = || {
+            let found = world.read(|tx| {
+                let sources = ReadableSources::load(tx, Viewer::Operator)?.keys();
+                account::beginning_with(tx, ("", ""), &sources, 10)
+            });
+            found.len()
+        };
         assert_eq!(count(), 1);
         for author in [
             Author {

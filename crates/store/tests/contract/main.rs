@@ -1,5 +1,6 @@
 //! What the store promises, tested on both databases.
 
+mod account_profiles;
 mod accounts;
 mod anchors;
 mod audiences;
@@ -36,6 +37,7 @@ mod reservations;
 mod returns;
 mod round_trips;
 mod same_on_both;
+mod scoped_content;
 mod server_keys;
 mod shared_instance;
 mod social;

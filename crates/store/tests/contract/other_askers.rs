@@ -112,7 +112,9 @@ fn what_is_known_of_an_instance_is_kept() {
         let kept = read(store, move |tx| learned_state(tx, instance));
         assert_eq!(kept, Some(learned));
         let id = world.timeline()[0].post_id;
-        let exported = read(store, move |tx| export::post(tx, id));
+        let exported = read(store, move |tx| {
+            export::post(tx, id, driftline_store::Viewer::Operator)
+        });
         let name = exported.map(|post| post.upstream_id);
         assert_eq!(name.as_deref(), Some("2"));
         let growth = read(store, move |tx| {

@@ -221,7 +221,8 @@ fn nul_characters_are_replaced_in_text_and_kept_in_json() {
         assert_eq!(stored.raw, post(1, "a\\u0000b").raw);
         assert_eq!(stored.url.as_deref(), Some("https://sim.example/\u{fffd}x"));
         let id = stored.account.expect("an account");
-        let account = world.read(move |tx| driftline_store::account::by_ids(tx, &[id]));
+        let source = world.source;
+        let account = world.read(move |tx| driftline_store::account::by_ids(tx, &[id], &[source]));
         assert_eq!(
             (&*account[0].acct, &*account[0].display_name),
             ("\u{fffd}ann", "A\u{fffd}nn")

@@ -6,7 +6,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitRetried, CommitSummary, commit_retried, completeness, history,
+    CommitRetried, CommitSummary, Viewer, commit_retried, completeness, history,
     quarantine::{self, Quarantined, RetriedItem},
     source,
     testing::SCHEME,
@@ -305,7 +305,7 @@ fn a_version_read_late_replaces_none_that_is_newer() {
             .find(|post| post.upstream_id == "2");
         let shown = shown.expect("the post");
         assert_eq!(shown.raw, post(2, "newest").raw);
-        let kept = world.read(move |tx| history::versions(tx, shown.post_id));
+        let kept = world.read(move |tx| history::versions(tx, shown.post_id, Viewer::Operator));
         assert_eq!(kept.len(), 1);
     });
 }

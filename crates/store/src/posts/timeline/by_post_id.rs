@@ -61,7 +61,7 @@ pub(super) fn by_post_ids_as(
     let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
     let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
     let instances: Vec<i64> = instances.into_iter().collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&instances))?;
+    let mut posts = stored::by_ids(tx, &ids, Some(&instances), viewer)?;
     let readable = ReadableSources::load(tx, viewer)?;
     let copies = Copies::load(tx, &mut posts, &readable)?;
     let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
@@ -95,7 +95,7 @@ pub fn copies_of(
     let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
     let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
     let instances: Vec<i64> = instances.into_iter().collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&instances))?;
+    let mut posts = stored::by_ids(tx, &ids, Some(&instances), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     posts.retain(|id, _| copies.has(*id));
     let known = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
@@ -120,7 +120,7 @@ pub fn places_of_copies(
     if readable.instances().len() < 2 {
         return Ok(Vec::new());
     }
-    let mut posts = stored::by_ids(tx, &[sql(key.post)], Some(&[sql(key.instance)]))?;
+    let mut posts = stored::by_ids(tx, &[sql(key.post)], Some(&[sql(key.instance)]), viewer)?;
     Copies::load(tx, &mut posts, &readable)?;
     posts.remove(&sql(key.post));
     let entries = entries::entries(tx, &posts.values())?;

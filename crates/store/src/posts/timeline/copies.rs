@@ -41,7 +41,12 @@ impl Copies {
             .unzip();
         if !ids.is_empty() {
             let instance_ids: Vec<i64> = instance_ids.into_iter().collect();
-            posts.extend(stored::by_ids(tx, &ids, Some(&instance_ids))?);
+            posts.extend(stored::by_ids(
+                tx,
+                &ids,
+                Some(&instance_ids),
+                readable.viewer(),
+            )?);
         }
         let mut copies = Copies::default();
         let mut groups: HashMap<(UriKey, Option<AccountId>), Vec<i64>> = HashMap::new();

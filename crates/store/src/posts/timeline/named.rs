@@ -39,7 +39,7 @@ pub fn named(
     )?;
     let found: HashMap<String, i64> = found.into_iter().collect();
     let ids: Vec<i64> = found.values().copied().collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
+    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     if !has_hidden {
         posts.retain(|id, found| copies.has(*id) || !found.listed);

@@ -48,7 +48,7 @@ pub(super) fn through_copies(
         replies.extend(tx.rows(rows)?);
     }
     let ids: Vec<i64> = replies.iter().map(|(_, reply)| *reply).collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
+    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     posts.retain(|id, _| copies.has(*id));
     if posts.is_empty() {
@@ -82,7 +82,7 @@ pub(super) fn through_copies(
     }
     let ids: Vec<i64> = answered.values().copied().collect();
     let instance_ids: Vec<i64> = answered.keys().map(|(instance, _)| *instance).collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&instance_ids))?;
+    let mut posts = stored::by_ids(tx, &ids, Some(&instance_ids), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
     let mut named = HashMap::new();

@@ -3,7 +3,10 @@
 use driftline_core::post::Visibility;
 
 use super::{HomeRule, entries::PostEntry, stored::StoredPost};
-use crate::{id_types::sql, viewer::ReadableSources};
+use crate::{
+    id_types::sql,
+    viewer::{ReadableSources, Viewer},
+};
 
 /// The rule of a timeline.
 pub(super) enum Rule<'a> {
@@ -11,8 +14,8 @@ pub(super) enum Rule<'a> {
     Public(&'a ReadableSources),
     /// Posts of a home timeline, from these sources.
     Home(&'a HomeRule, &'a ReadableSources),
-    /// Each entry of one source, up to this visibility.
-    Source(Visibility),
+    /// Each entry of one source, up to this visibility, for a viewer.
+    Source(Visibility, Viewer),
     /// All that a viewer may read.
     Readable(&'a ReadableSources),
 }
@@ -24,7 +27,17 @@ impl Rule<'_> {
             Rule::Public(readable) | Rule::Home(_, readable) | Rule::Readable(readable) => {
                 Some(readable)
             }
-            Rule::Source(_) => None,
+            Rule::Source(..) => None,
+        }
+    }
+
+    /// The timeline's viewer.
+    pub(super) fn viewer(&self) -> Viewer {
+        match self {
+            Rule::Public(readable) | Rule::Home(_, readable) | Rule::Readable(readable) => {
+                readable.viewer()
+            }
+            Rule::Source(_, viewer) => *viewer,
         }
     }
 
@@ -50,7 +63,7 @@ impl Rule<'_> {
                 is_readable && is_taken && !source.is_of_threads
             }
             Rule::Readable(_) => is_readable,
-            Rule::Source(_) => false,
+            Rule::Source(..) => false,
         }
     }
 

@@ -25,7 +25,7 @@ pub fn status(
     let raw_id = sql(id);
     let mut alias_source = None;
     let mut post_id = raw_id;
-    let mut posts = stored::by_ids(tx, &[raw_id], None)?;
+    let mut posts = stored::by_ids(tx, &[raw_id], None, viewer)?;
     if posts.is_empty() {
         let alias = tx.query_opt(
             "select post_id, source_id from entry_alias where id = $1",
@@ -34,7 +34,7 @@ pub fn status(
         )?;
         if let Some((Some(of_alias), source_id)) = alias {
             (post_id, alias_source) = (of_alias, source_id);
-            posts = stored::by_ids(tx, &[of_alias], None)?;
+            posts = stored::by_ids(tx, &[of_alias], None, viewer)?;
         }
     }
     if posts.is_empty() {

@@ -6,7 +6,11 @@ use driftline_core::{object_uri::UriKey, post::Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{TimelinePost, copies::Copies};
-use crate::id_types::{from_sql, sql};
+use crate::{
+    id_types::{from_sql, sql},
+    posts::content_scope::{ContentScope, ReadableScopes},
+    viewer::Viewer,
+};
 
 /// A post, which may be deleted.
 pub(super) struct StoredPost {
@@ -48,23 +52,39 @@ impl StoredPost {
 }
 
 /// Posts, also deleted ones, by the IDs that the store knows them by; of these instances, if they are
-/// known, so that a distributed database asks no other nodes.
+/// known, so that a distributed database asks no other nodes. Their content is what the viewer's scopes were shown;
+/// posts of which these were shown nothing are left out.
 pub(super) fn by_ids(
     tx: &mut Tx<'_>,
     ids: &[i64],
     instance_ids: Option<&[i64]>,
+    viewer: Viewer,
 ) -> Result<HashMap<i64, StoredPost>, DbError> {
+    let readable = ReadableScopes::of(viewer);
     let ids = Column::i64(ids.iter().copied());
-    let mut sql = format!("select {COLUMNS} from post p where id {{in $1}}");
+    let (own, members) = (readable.own(), ContentScope::MEMBERS.sql());
+    let own = own.map_or(ContentScope::WORLD.sql(), ContentScope::sql);
+    let scoped = |scope: &str, alias: &str| {
+        format!(
+            "left join scoped_content {alias} on {alias}.post_id = p.id
+                 and {alias}.instance_id = p.instance_id and {alias}.scope = {scope}"
+        )
+    };
+    let mut sql = format!(
+        "select {COLUMNS} from post p {} {} where p.id {{in $1}}",
+        scoped("$2", "c"),
+        scoped("$3", "m")
+    );
+    let row = |row: &Row<'_>| from_row(row, readable);
     let found = match instance_ids {
         Some(instance_ids) => {
-            sql.push_str(" and instance_id {in $2}");
+            sql.push_str(" and p.instance_id {in $4}");
             let instance_ids = Column::i64(instance_ids.iter().copied());
-            tx.query(&sql, &[&ids, &instance_ids], from_row)?
+            tx.query(&sql, &[&ids, &own, &members, &instance_ids], row)?
         }
-        None => tx.query(&sql, &[&ids], from_row)?,
+        None => tx.query(&sql, &[&ids, &own, &members], row)?,
     };
-    Ok(found.into_iter().collect())
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// A post as it is shown at a place, with its copies, which are among `posts`.
@@ -86,13 +106,18 @@ pub(super) fn at_place(
 /// The columns of `post p` that [`from_row`] reads.
 const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.created_at_ms,
     p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.from_history, p.raw,
-    p.first_source_id,
+    p.first_source_id, p.content_scope, c.raw as own_raw, c.edited_at_ms as own_edited_at_ms,
+    m.raw as members_raw, m.edited_at_ms as members_edited_at_ms,
     coalesce(p.public_id, p.id) as listed_id, p.returns,
     (select a.acct_id from account a
      where a.id = p.account_id and a.instance_id = p.instance_id) as author_id";
 
-fn from_row(row: &Row<'_>) -> Result<(i64, StoredPost), DbError> {
+fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, StoredPost)>, DbError> {
     let id = row.i64("id")?;
+    let deleted_at_ms = row.opt_i64("deleted_at_ms")?;
+    let Some((edited_at_ms, raw)) = content(row, readable)? else {
+        return Ok(None);
+    };
     let post = TimelinePost {
         id: from_sql(id)?,
         post_id: from_sql(id)?,
@@ -103,20 +128,50 @@ fn from_row(row: &Row<'_>) -> Result<(i64, StoredPost), DbError> {
         url: row.opt_text("url")?,
         account: row.opt_i64("author_id")?.map(from_sql).transpose()?,
         created_at_ms: row.opt_i64("created_at_ms")?,
-        edited_at_ms: row.opt_i64("edited_at_ms")?,
+        edited_at_ms,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         boost_of: row.opt_text("boost_of_upstream_id")?,
-        raw: row.opt_text("raw")?.unwrap_or_default(),
+        raw,
         copies: Vec::new(),
     };
     let found = StoredPost {
         post,
-        deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+        deleted_at_ms,
         listed: row.bool("listed")?,
         in_public: row.bool("in_public")?,
         from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
         first_source_id: row.i64("first_source_id")?,
     };
-    Ok((id, found))
+    Ok(Some((id, found)))
+}
+
+/// When the content that a viewer is shown was edited, and the content: the viewer's own, unless an edit that all were
+/// shown is newer; none of a deleted post. `None` if nothing was shown to the viewer's scopes.
+fn content(
+    row: &Row<'_>,
+    readable: ReadableScopes,
+) -> Result<Option<(Option<i64>, String)>, DbError> {
+    let edited_at_ms = row.opt_i64("edited_at_ms")?;
+    let Some(raw) = row.opt_text("raw")? else {
+        return Ok(Some((edited_at_ms, String::new())));
+    };
+    let scope = ContentScope::from_sql(row.i64("content_scope")?);
+    let mut shown = Vec::new();
+    if readable.own().is_some() {
+        if let Some(own) = row.opt_text("own_raw")? {
+            shown.push((row.opt_i64("own_edited_at_ms")?, own));
+        } else if let Some(members) = row.opt_text("members_raw")?
+            && readable.own() != Some(scope)
+        {
+            shown.push((row.opt_i64("members_edited_at_ms")?, members));
+        }
+    }
+    if readable.has(scope) {
+        shown.push((edited_at_ms, raw));
+    }
+    // The first of those that were edited last.
+    let last_ms = shown.iter().map(|(edited_at_ms, _)| *edited_at_ms).max();
+    let mut shown = shown.into_iter();
+    Ok(shown.find(|(edited_at_ms, _)| Some(*edited_at_ms) == last_ms))
 }

@@ -119,7 +119,7 @@ impl<'r> AtPlaces<'r> {
         let mut instance_ids: Vec<i64> = places.iter().map(|place| place.instance_id).collect();
         instance_ids.sort_unstable();
         instance_ids.dedup();
-        let mut posts = stored::by_ids(tx, &post_ids, Some(&instance_ids))?;
+        let mut posts = stored::by_ids(tx, &post_ids, Some(&instance_ids), rule.viewer())?;
         let (mut copies, mut first) = <(Copies, FirstPlaces)>::default();
         if let Some(readable) = rule.readable() {
             copies = Copies::load(tx, &mut posts, readable)?;
@@ -136,7 +136,7 @@ impl<'r> AtPlaces<'r> {
     /// The post that the timeline shows at a place.
     fn at(&self, place: &Place) -> Result<Option<TimelinePost>, DbError> {
         let found = match self.rule {
-            Rule::Source(shows) => self.posts.get(&place.post_id).filter(|found| {
+            Rule::Source(shows, _) => self.posts.get(&place.post_id).filter(|found| {
                 let is_shown = found.post.visibility.narrowness() <= shows.narrowness();
                 place.returns == found.returns && is_shown && found.is_alive()
             }),

@@ -70,7 +70,7 @@ pub fn visible(
     }
     let readable = ReadableSources::load(tx, viewer)?;
     let ids: Vec<i64> = posts.iter().map(|id| sql(*id)).collect();
-    let stored = stored::by_ids(tx, &ids, Some(&[sql(instance)]))?;
+    let stored = stored::by_ids(tx, &ids, Some(&[sql(instance)]), viewer)?;
     let entries = entries(tx, &stored.values())?;
     let has_entry: HashSet<i64> = entries.iter().map(|entry| entry.post_id).collect();
     let is_readable = |entry: &&PostEntry| {

@@ -201,7 +201,7 @@ const OF_ALL_INSTANCES: [(&str, &str); 14] = [
         "accounts have one ID over all instances",
     ),
     (
-        "from account where acct_key >",
+        "from account_profile where acct_key >",
         "people look accounts up by their names",
     ),
     (

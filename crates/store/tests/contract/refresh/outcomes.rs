@@ -2,7 +2,7 @@
 
 use driftline_core::refresh::LookupOutcome;
 use driftline_store::{
-    Root,
+    Root, Viewer,
     history::{self, EndedBy},
     listed_in, notify,
     refresh::{LookupAnswer, OutboxItem, count_history, forget_relayed, outbox},
@@ -68,7 +68,7 @@ fn an_edit_is_kept_and_libraries_are_notified() {
         assert_eq!(saved.news, [(local(&world, 1), false)]);
         assert_eq!(world.timeline()[1].raw, edited.raw);
         let post = local(&world, 1);
-        let versions = world.read(move |tx| history::versions(tx, post));
+        let versions = world.read(move |tx| history::versions(tx, post, Viewer::Operator));
         assert_eq!(versions.len(), 1);
         assert_eq!(versions[0].ended_by, EndedBy::Edit);
         assert_eq!(notify_all(&world, &workers), 1);
@@ -97,7 +97,7 @@ fn a_deleted_post_leaves_a_tombstone_with_its_history() {
         );
         assert_eq!(world.timeline().len(), 1);
         let post = local(&world, 1);
-        let versions = world.read(move |tx| history::versions(tx, post));
+        let versions = world.read(move |tx| history::versions(tx, post, Viewer::Operator));
         assert_eq!(
             versions.last().map(|last| last.ended_by),
             Some(EndedBy::Deletion)
@@ -118,7 +118,10 @@ fn content_of_a_deleted_post_can_be_erased_with_it() {
         workers.refresh(&[found(1, 9)], now_ms);
         workers.refresh(&[(1, LookupAnswer::Gone)], now_ms + 4 * MINUTE_MS);
         let post = local(&world, 1);
-        assert_eq!(world.read(move |tx| history::versions(tx, post)), []);
+        assert_eq!(
+            world.read(move |tx| history::versions(tx, post, Viewer::Operator)),
+            []
+        );
         assert_eq!(world.read(move |tx| count_history(tx, post)), []);
         assert_eq!(world.timeline().len(), 0);
     });

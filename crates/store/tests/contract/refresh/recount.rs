@@ -8,7 +8,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    history,
+    Viewer, history,
     refresh::{count_history, rechecks_after},
 };
 
@@ -204,7 +204,10 @@ fn content_is_erased_when_a_poll_finds_the_deletion() {
         assert_eq!(world.read(move |tx| count_history(tx, post)).len(), 2);
         world.now_ms += MINUTE_MS;
         assert_eq!(world.look_up("1", LookUp::Gone).deleted, 1);
-        assert_eq!(world.read(move |tx| history::versions(tx, post)), []);
+        assert_eq!(
+            world.read(move |tx| history::versions(tx, post, Viewer::Operator)),
+            []
+        );
         assert_eq!(world.read(move |tx| count_history(tx, post)), []);
     });
 }

@@ -1,0 +1,133 @@
+//! Accounts as sources have shown them.
+//!
+//! Servers may show one account differently to each token, so a source's rows are for its readers alone. A row is
+//! written when the source shows other names than before.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+};
+
+use driftline_core::{acct::AcctKey, post::Author};
+use driftline_db::{Column, DbError, PendingRows, Tx};
+
+use super::account::StoredIds;
+use crate::{id_types::SourceKey, text::without_nul};
+
+/// The profiles of accounts that a source has shown, by upstream ID.
+pub(crate) struct StoredProfiles(HashMap<String, Names>);
+
+/// Profiles that were asked for: for [`StoredProfiles::read`].
+pub(crate) struct PendingProfiles(PendingRows<'static, (String, Names)>);
+
+struct Names {
+    acct: String,
+    display_name: String,
+    url: Option<String>,
+}
+
+impl Names {
+    fn are_of(&self, profile: &Profile<'_>) -> bool {
+        self.acct == profile.acct
+            && self.display_name == profile.display_name
+            && self.url.as_deref() == profile.url.as_deref()
+    }
+}
+
+impl StoredProfiles {
+    /// Asks for those that a source has shown of these authors, along with what is asked next.
+    pub(crate) fn ask<'a>(
+        tx: &mut Tx<'_>,
+        source: SourceKey,
+        authors: impl IntoIterator<Item = &'a Author>,
+    ) -> Result<PendingProfiles, DbError> {
+        let ids = authors
+            .into_iter()
+            .map(|author| without_nul(author.id.as_str()));
+        let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
+        let rows = tx.query_each_later(
+            "select a.upstream_id, p.acct, p.display_name, p.url from account a
+             join account_profile p on p.source_id = $2 and p.account_id = a.id and p.instance_id = $1
+             where a.upstream_id = {row 1} and a.instance_id = $1",
+            &[&source.instance_id(), &source.id()],
+            &[Column::text(ids.iter().map(|id| &**id))],
+            |row| {
+                let names = Names {
+                    acct: row.text("acct")?,
+                    display_name: row.text("display_name")?,
+                    url: row.opt_text("url")?,
+                };
+                Ok((row.text("upstream_id")?, names))
+            },
+        )?;
+        Ok(PendingProfiles(rows))
+    }
+
+    /// Reads what was asked for.
+    pub(crate) fn read(tx: &mut Tx<'_>, pending: PendingProfiles) -> Result<Self, DbError> {
+        Ok(Self(tx.rows(pending.0)?.into_iter().collect()))
+    }
+}
+
+/// An account as a source shows it.
+struct Profile<'a> {
+    account_id: i64,
+    acct_id: i64,
+    acct_key: Option<AcctKey>,
+    acct: Cow<'a, str>,
+    display_name: Cow<'a, str>,
+    url: Option<Cow<'a, str>>,
+    raw: Cow<'a, str>,
+}
+
+/// Stores what a source has shown of authors, where that is new. Their accounts must be stored.
+pub(crate) fn store<'a>(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    known: &StoredProfiles,
+    accounts: &StoredIds,
+    authors: impl IntoIterator<Item = &'a Author>,
+    now_ms: i64,
+) -> Result<(), DbError> {
+    // All writes lock rows in one order. Of an author that an answer shows twice, the last counts.
+    let mut changed: BTreeMap<i64, Profile<'_>> = BTreeMap::new();
+    for author in authors {
+        let Some(stored) = accounts.of(author).filter(|_| !author.acct.is_empty()) else {
+            continue;
+        };
+        let profile = Profile {
+            account_id: stored.id,
+            acct_id: stored.acct_id,
+            acct_key: AcctKey::of(&without_nul(&author.acct), &accounts.origin),
+            acct: without_nul(&author.acct),
+            display_name: without_nul(&author.display_name),
+            url: author.url.as_deref().map(without_nul),
+            raw: without_nul(&author.raw),
+        };
+        match known.0.get(&*without_nul(author.id.as_str())) {
+            Some(names) if names.are_of(&profile) => changed.remove(&stored.id),
+            _ => changed.insert(stored.id, profile),
+        };
+    }
+    let rows = || changed.values();
+    tx.execute_many_later(
+        "insert into account_profile (source_id, instance_id, account_id, acct_id, acct_key, acct, display_name, url,
+             raw, seen_at_ms)
+         select $1, $2, r.account_id, r.acct_id, r.acct_key, r.acct, r.display_name, r.url, r.raw, $3
+         from {rows as r(account_id, acct_id, acct_key, acct, display_name, url, raw)} where true
+         on conflict ({key source_id, account_id + instance_id}) do update
+         set acct_id = excluded.acct_id, acct_key = excluded.acct_key, acct = excluded.acct,
+             display_name = excluded.display_name, url = excluded.url, raw = excluded.raw,
+             seen_at_ms = excluded.seen_at_ms",
+        &[&source.id(), &source.instance_id(), &now_ms],
+        &[
+            Column::i64(rows().map(|row| row.account_id)),
+            Column::i64(rows().map(|row| row.acct_id)),
+            Column::text(rows().map(|row| row.acct_key.as_ref().map_or("", AcctKey::as_str))),
+            Column::text(rows().map(|row| &*row.acct)),
+            Column::text(rows().map(|row| &*row.display_name)),
+            Column::text(rows().map(|row| row.url.as_deref())),
+            Column::text(rows().map(|row| &*row.raw)),
+        ],
+    )
+}

@@ -1,0 +1,105 @@
+//! To whom an upstream's answers were shown.
+
+use driftline_core::audience::Audience;
+
+use crate::viewer::{Owner, Viewer};
+
+/// To whom an upstream showed content: servers may show a post differently to each token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ContentScope(i64);
+
+impl ContentScope {
+    /// Anybody: it came without a token, or its owner has published what the token shows.
+    pub(crate) const WORLD: ContentScope = ContentScope(0);
+    /// Every account of this server.
+    pub(crate) const MEMBERS: ContentScope = ContentScope(-1);
+    const OPERATOR: ContentScope = ContentScope(-2);
+
+    /// One owner, with a token of theirs.
+    pub(crate) fn owner(owner: Owner) -> ContentScope {
+        match owner {
+            Owner::Operator => Self::OPERATOR,
+            Owner::Account(_) => ContentScope(owner.id()),
+        }
+    }
+
+    /// The scope of what a source shows.
+    pub(crate) fn of_source(owner: Owner, audience: Audience, is_with_token: bool) -> ContentScope {
+        match audience {
+            _ if !is_with_token => Self::WORLD,
+            Audience::Public => Self::WORLD,
+            Audience::Members => Self::MEMBERS,
+            Audience::Private => Self::owner(owner),
+        }
+    }
+
+    /// As the store has it.
+    pub(crate) fn from_sql(id: i64) -> ContentScope {
+        ContentScope(id)
+    }
+
+    /// As the store has it.
+    pub(crate) fn sql(self) -> i64 {
+        self.0
+    }
+}
+
+/// The scopes of content that a viewer may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadableScopes {
+    /// The viewer's own; `None` of one without an account.
+    own: Option<ContentScope>,
+}
+
+impl ReadableScopes {
+    /// Those of a viewer.
+    pub(crate) fn of(viewer: Viewer) -> ReadableScopes {
+        ReadableScopes {
+            own: viewer.owner().map(ContentScope::owner),
+        }
+    }
+
+    /// Those of a source's readers, in so far as that one scope says.
+    pub(crate) fn of_scope(scope: ContentScope) -> ReadableScopes {
+        ReadableScopes {
+            own: Some(scope).filter(|scope| *scope != ContentScope::WORLD),
+        }
+    }
+
+    /// The viewer's own scope, if it has one.
+    pub(crate) fn own(self) -> Option<ContentScope> {
+        self.own
+    }
+
+    /// Whether content of a scope may be read.
+    pub(crate) fn has(self, scope: ContentScope) -> bool {
+        scope == ContentScope::WORLD
+            || self.own.is_some() && scope == ContentScope::MEMBERS
+            || self.own == Some(scope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id_types::LocalAccountId;
+
+    #[test]
+    fn scopes_are_apart_and_each_is_read_by_its_viewers_alone() {
+        let (ann, bob) = (LocalAccountId::new(1 << 50), LocalAccountId::new(2 << 50));
+        let of = |owner, audience| ContentScope::of_source(owner, audience, true);
+        let scopes = [
+            of(Owner::Operator, Audience::Public),
+            of(Owner::Account(ann), Audience::Members),
+            of(Owner::Operator, Audience::Private),
+            of(Owner::Account(ann), Audience::Private),
+        ];
+        let readable = |viewer| scopes.map(|scope| ReadableScopes::of(viewer).has(scope));
+        assert_eq!(readable(Viewer::Anonymous), [true, false, false, false]);
+        assert_eq!(readable(Viewer::Operator), [true, true, true, false]);
+        assert_eq!(readable(Viewer::Account(ann)), [true, true, false, true]);
+        assert_eq!(readable(Viewer::Account(bob)), [true, true, false, false]);
+        let without_token = ContentScope::of_source(Owner::Account(ann), Audience::Private, false);
+        assert_eq!(without_token, ContentScope::WORLD);
+    }
+}

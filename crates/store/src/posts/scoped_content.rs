@@ -1,0 +1,211 @@
+//! The content of posts as narrower scopes were shown it, where that is not the post's own.
+//!
+//! A post's own content is of the widest scope that has shown it: the world's answers take its place, and narrower
+//! ones never do. What a narrower scope was shown is kept here if it differs.
+
+use driftline_db::{Column, DbError, Tx};
+use serde_json::Value;
+
+use crate::{
+    posts::{content_scope::ContentScope, post::PostVersion},
+    text::without_nul,
+};
+
+/// Whether two answers show the same posts inside a post, such as those that it quotes. Counts, times and what else
+/// changes by itself does not matter.
+pub(crate) fn shows_same_posts(one: &str, other: &str) -> bool {
+    one == other || nested_posts(one) == nested_posts(other)
+}
+
+/// The ID and the text of each post inside a post.
+fn nested_posts(json: &str) -> Vec<(String, String)> {
+    fn walk(value: &Value, is_root: bool, found: &mut Vec<(String, String)>) {
+        match value {
+            Value::Object(members) => {
+                if let (false, Some(id), Some(text)) =
+                    (is_root, members.get("id"), members.get("content"))
+                {
+                    found.push((id.to_string(), text.to_string()));
+                }
+                members.values().for_each(|value| walk(value, false, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| walk(value, false, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    if let Ok(value) = serde_json::from_str::<Value>(json) {
+        walk(&value, true, &mut found);
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Keeps the present content of posts for the scope that it is of, before the world's takes its place. The instance
+/// must be held.
+pub(crate) fn keep_own(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
+    tx.execute_many_later(
+        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
+         select p.id, p.instance_id, p.content_scope, p.content_hash, p.edited_at_ms, p.read_at_ms, p.raw
+         from {rows as r(id)} join post p on p.id = r.id
+         where p.instance_id = $1 and p.raw is not null and p.content_scope <> 0
+         on conflict ({key post_id, scope + instance_id}) do update
+         set content_hash = excluded.content_hash, edited_at_ms = excluded.edited_at_ms,
+             read_at_ms = excluded.read_at_ms, raw = excluded.raw",
+        &[&instance_id],
+        &[Column::i64(posts.iter().copied())],
+    )
+}
+
+/// Stores what a narrower scope was shown of posts, and moves what it was shown before into their histories. The
+/// instance must be held.
+pub(crate) fn store(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    scope: ContentScope,
+    versions: &[PostVersion<'_>],
+    now_ms: i64,
+) -> Result<(), DbError> {
+    let mut versions: Vec<&PostVersion<'_>> = versions.iter().collect();
+    versions.sort_unstable_by_key(|version| version.id);
+    let raws = versions
+        .iter()
+        .map(|version| without_nul(&version.post.raw));
+    let raws: Vec<_> = raws.collect();
+    tx.execute_many_later(
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, content_scope, raw)
+         select c.post_id, c.instance_id, coalesce((select max(h.seq) from post_history h
+             where h.post_id = c.post_id and h.instance_id = $1), 0) + 1, 'edit', $3, c.scope, c.raw
+         from {rows as r(id)} join scoped_content c on c.post_id = r.id
+         where c.instance_id = $1 and c.scope = $2",
+        &[&instance_id, &scope.sql(), &now_ms],
+        &[Column::i64(versions.iter().map(|version| version.id))],
+    )?;
+    tx.execute_many_later(
+        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
+         select r.id, $1, $2, r.content_hash, r.edited_at_ms, r.read_at_ms, r.raw
+         from {rows as r(id, content_hash, edited_at_ms, read_at_ms, raw)} where true
+         on conflict ({key post_id, scope + instance_id}) do update
+         set content_hash = excluded.content_hash, edited_at_ms = excluded.edited_at_ms,
+             read_at_ms = excluded.read_at_ms, raw = excluded.raw",
+        &[&instance_id, &scope.sql()],
+        &[
+            Column::i64(versions.iter().map(|version| version.id)),
+            Column::i64(versions.iter().map(|version| version.post.hashes.content)),
+            Column::i64(versions.iter().map(|version| version.post.edited_at_ms)),
+            Column::i64(versions.iter().map(|version| version.read_at_ms)),
+            Column::text(raws.iter().map(|raw| &**raw)),
+        ],
+    )
+}
+
+/// Gives posts of a source to a wider scope, because its owner has let more people read it: content that the narrower
+/// scope was shown is shown to the wider one, unless the post has content for that already. The instance must be
+/// held.
+pub(crate) fn widen(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: &[i64],
+    (from, to): (ContentScope, ContentScope),
+) -> Result<(), DbError> {
+    if from == to || from == ContentScope::WORLD {
+        return Ok(());
+    }
+    let ids = || Column::i64(posts.iter().copied());
+    tx.execute_later(
+        "update post set content_scope = $3
+         where id {in $1} and instance_id = $2 and content_scope = $4",
+        &[&ids(), &instance_id, &to.sql(), &from.sql()],
+    )?;
+    // Of the others, some have content of a third scope, which the wider one may not read.
+    if to == ContentScope::WORLD {
+        let third = "select p.id from post p
+             join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
+             where p.id {in $1} and p.instance_id = $2 and p.content_scope <> 0 and p.raw is not null";
+        let third = tx.query(third, &[&ids(), &instance_id, &from.sql()], |row| {
+            row.i64("id")
+        })?;
+        keep_own(tx, instance_id, &third)?;
+        return promote(tx, instance_id, &third, (from, to));
+    }
+    tx.execute_later(
+        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
+         select c.post_id, c.instance_id, $3, c.content_hash, c.edited_at_ms, c.read_at_ms, c.raw
+         from scoped_content c where c.post_id {in $1} and c.instance_id = $2 and c.scope = $4
+         on conflict ({key post_id, scope + instance_id}) do nothing",
+        &[&ids(), &instance_id, &to.sql(), &from.sql()],
+    )
+}
+
+/// Forgets what a scope was shown of posts, because none of its sources has them any more: content that another scope
+/// was shown takes the place of the posts' own. The instance must be held.
+pub(crate) fn forget(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: &[i64],
+    scope: ContentScope,
+) -> Result<(), DbError> {
+    let ids = || Column::i64(posts.iter().copied());
+    for sql in [
+        "delete from scoped_content where post_id {in $1} and instance_id = $2 and scope = $3",
+        "delete from post_history where post_id {in $1} and instance_id = $2 and content_scope = $3",
+    ] {
+        tx.execute_later(sql, &[&ids(), &instance_id, &scope.sql()])?;
+    }
+    let heirs = tx.query(
+        "select c.post_id, max(c.scope) as scope from scoped_content c
+         join post p on p.id = c.post_id and p.instance_id = c.instance_id
+         where c.post_id {in $1} and c.instance_id = $2 and p.content_scope = $3 group by c.post_id",
+        &[&ids(), &instance_id, &scope.sql()],
+        |row| Ok((row.i64("post_id")?, ContentScope::from_sql(row.i64("scope")?))),
+    )?;
+    for (post, heir) in heirs {
+        promote(tx, instance_id, &[post], (heir, heir))?;
+    }
+    Ok(())
+}
+
+/// Makes what a scope was shown of posts their own content, for the readers of another.
+fn promote(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: &[i64],
+    (from, to): (ContentScope, ContentScope),
+) -> Result<(), DbError> {
+    tx.execute_many_later(
+        "update post set content_scope = $3, content_hash = c.content_hash, edited_at_ms = c.edited_at_ms,
+             read_at_ms = c.read_at_ms, raw = c.raw
+         from {rows as r(id)} join scoped_content c on c.post_id = r.id
+         where post.id = r.id and post.instance_id = $1 and c.instance_id = $1 and c.scope = $2",
+        &[&instance_id, &from.sql(), &to.sql()],
+        &[Column::i64(posts.iter().copied())],
+    )?;
+    tx.execute_later(
+        "delete from scoped_content where post_id {in $1} and instance_id = $2 and scope = $3",
+        &[
+            &Column::i64(posts.iter().copied()),
+            &instance_id,
+            &from.sql(),
+        ],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn posts_inside_a_post_are_compared_and_nothing_else() {
+        let quoting = |text: &str, count: u32| {
+            format!(
+                r#"{{"id":"1","content":"a","replies_count":{count},
+                    "quote":{{"quoted_status":{{"id":"2","content":"{text}"}}}}}}"#
+            )
+        };
+        let plain = r#"{"id":"1","content":"b","account":{"id":"7"}}"#;
+        assert!(shows_same_posts(&quoting("x", 1), &quoting("x", 2)));
+        assert!(!shows_same_posts(&quoting("x", 1), &quoting("y", 1)));
+        assert!(!shows_same_posts(&quoting("x", 1), plain));
+        assert!(shows_same_posts(plain, "no JSON"));
+    }
+}

@@ -1,0 +1,143 @@
+//! Accounts as sources have shown them: each viewer sees what its own sources were shown.
+
+use driftline_core::{audience::Audience, post::Post};
+use driftline_store::{
+    AccountId, LocalAccountId, Owner, SourceKey, Store, account, author_hosts, local_ids,
+    source::{self, LastPosts},
+    testing::new_source,
+    timeline::{self, Viewer},
+    viewer::ReadableSources,
+};
+
+use crate::world::{EVERYTHING, START_MS, World, on_both, post};
+
+const ANN: LocalAccountId = LocalAccountId::new(1 << 50);
+const BOB: LocalAccountId = LocalAccountId::new(2 << 50);
+
+fn add(store: &Store, owner: LocalAccountId, host: &str, audience: Audience) -> World {
+    let new = source::NewSource {
+        owner: Owner::Account(owner),
+        audience,
+        origin: format!("https://{host}"),
+        ..new_source(&format!("account{owner}/{host}{}", audience.name()))
+    };
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
+    World::of(store, added.expect("a write").expect("a free name"))
+}
+
+fn by(id: u64, acct: &str, display_name: &str) -> Post {
+    let mut post = post(id, "text");
+    post.author.acct = acct.to_owned();
+    post.author.display_name = display_name.to_owned();
+    post.author.raw = format!(r#"{{"note":"{display_name}"}}"#);
+    post
+}
+
+/// The names under which a viewer's sources have shown an account.
+fn names_for(world: &World, viewer: Viewer, id: AccountId) -> Vec<String> {
+    let found = world.read(move |tx| {
+        let sources = ReadableSources::load(tx, viewer)?.keys();
+        account::by_ids(tx, &[id], &sources)
+    });
+    let shown = found.into_iter().inspect(|account| {
+        assert!(account.raw.contains(&account.display_name), "{account:?}");
+    });
+    let mut names: Vec<String> = shown.map(|account| account.display_name).collect();
+    names.sort_unstable();
+    names
+}
+
+fn set_audience(world: &World, audience: Audience) {
+    let key = world.source;
+    let set = move |tx: &mut driftline_store::Tx<'_>| source::set_audience(tx, key, audience);
+    let store = world.store.clone();
+    store
+        .write_blocking(source::root(key), set)
+        .expect("a write");
+}
+
+#[test]
+fn a_private_source_changes_nothing_of_what_others_see_of_an_author() {
+    on_both(|store| {
+        let mut public = add(store, BOB, "sim.example", Audience::Public);
+        let mut private = add(store, ANN, "sim.example", Audience::Private);
+        private.poll(vec![by(1, "eve", "Eve, to friends")]);
+        public.poll(vec![by(2, "eve", "Eve")]);
+        private.poll(vec![
+            by(4, "eve", "Eve, to her dearest"),
+            by(3, "eve", "Eve, to friends"),
+        ]);
+        let id = public.public()[0].account.expect("an author");
+        let seen = |viewer| names_for(&public, viewer, id);
+        for other in [Viewer::Anonymous, Viewer::Account(BOB), Viewer::Operator] {
+            assert_eq!(seen(other), ["Eve"], "{other:?}");
+        }
+        assert_eq!(seen(Viewer::Account(ANN)), ["Eve", "Eve, to her dearest"]);
+        set_audience(&private, Audience::Members);
+        assert_eq!(seen(Viewer::Account(BOB)), ["Eve", "Eve, to her dearest"]);
+        assert_eq!(seen(Viewer::Anonymous), ["Eve"]);
+        let key: SourceKey = private.source;
+        private.write(move |tx| source::remove(tx, key, LastPosts::Remove));
+        assert_eq!(seen(Viewer::Account(ANN)), ["Eve"]);
+    });
+}
+
+/// Bob's own server shows authors of another server under their names there.
+#[test]
+fn who_claims_the_names_of_others_learns_nothing_of_what_private_sources_have_seen() {
+    on_both(|store| {
+        let mut private = add(store, ANN, "far.example", Audience::Private);
+        private.poll(vec![by(1, "eve", "Eve, to friends")]);
+        let mut own = add(store, BOB, "bobs.example", Audience::Private);
+        let mut eve = by(1, "eve@far.example", "E");
+        eve.author.id = "8".into();
+        own.poll(vec![by(2, "mallory@far.example", "M"), eve]);
+        let bob = Viewer::Account(BOB);
+        let key = own.source;
+        let shown = own.read(move |tx| timeline::source(tx, key, &EVERYTHING, bob));
+        let seen_author: Vec<AccountId> = shown.iter().filter_map(|post| post.account).collect();
+        assert_eq!(seen_author.len(), 2);
+        for (author, name) in seen_author.iter().zip(["M", "E"]) {
+            assert_eq!(names_for(&own, bob, *author), [name]);
+        }
+        // Once the own server is gone, nothing is left.
+        own.write(move |tx| source::remove(tx, key, LastPosts::Remove));
+        for author in seen_author {
+            assert!(names_for(&own, bob, author).is_empty());
+        }
+        let hosts = |viewer| private.read(move |tx| author_hosts::known_to(tx, viewer));
+        assert!(hosts(bob).is_empty());
+        assert_eq!(hosts(Viewer::Account(ANN)).len(), 1);
+    });
+}
+
+#[test]
+fn names_of_other_sources_take_no_place_among_those_that_are_found() {
+    on_both(|store| {
+        let mut private = add(store, ANN, "sim.example", Audience::Private);
+        let many = (1..=20).rev().map(|n| {
+            let mut post = by(n, &format!("a{n:02}"), "A");
+            post.author.id = format!("a{n}").as_str().into();
+            post
+        });
+        private.poll(many.collect());
+        let mut public = add(store, BOB, "sim.example", Audience::Public);
+        let mut last = by(30, "az", "Z");
+        last.author.id = "az".into();
+        public.poll(vec![last]);
+        let found = |viewer, after: &'static str| {
+            public.read(move |tx| {
+                let sources = ReadableSources::load(tx, viewer)?.keys();
+                account::beginning_with(tx, ("a", after), &sources, 5)
+            })
+        };
+        let keys = |found: Vec<(String, AccountId)>| {
+            found.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(found(Viewer::Anonymous, "")), ["az@sim.example"]);
+        assert!(found(Viewer::Anonymous, "az@sim.example").is_empty());
+        assert_eq!(found(Viewer::Account(ANN), "").len(), 5);
+        let after = keys(found(Viewer::Account(ANN), "a05@sim.example"));
+        assert_eq!(after[0], "a06@sim.example");
+    });
+}
