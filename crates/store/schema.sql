@@ -686,10 +686,8 @@ create table token_family (
     account_id {i64} not null,
     id {i64} not null,
     device text not null,
-    -- The refresh token that may be used.
-    current_hash {blob} not null,
-    -- The one before, which may be used again for a moment, since its answer may be lost.
-    previous_hash {blob},
+    -- The refresh tokens that may be used: for each its digest and when it was closed (core::social::RefreshTokens).
+    refresh_tokens {blob} not null,
     created_at_ms {i64} not null,
     rotated_at_ms {i64} not null,
     ends_at_ms {i64} not null,
