@@ -1,6 +1,6 @@
 //! What people's accounts, tokens and pages need beside the store.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use driftline_runtime::{now_ms, steady_ms};
 use futures_util::future::BoxFuture;
@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::{
     auth::{
-        CallerCache, NativeTokens, PassphraseHasher, Throttle, ThrottleRule, TokenKeys, TooEarly,
-        network,
+        CallerCache, LogInThrottle, NativeTokens, PassphraseHasher, Throttle, ThrottleRule,
+        TokenKeys, TooEarly, network,
     },
     mastodon::{FilterCache, PeerCache},
     transport::ApiError,
@@ -37,8 +37,10 @@ pub struct People {
     clock: fn() -> i64,
     /// A clock that never steps, ms, by which tries are counted.
     steady_clock: fn() -> i64,
-    /// How often addresses and accounts try to log in.
-    pub(crate) throttles: Arc<Throttles>,
+    /// How often log-ins are tried.
+    pub(crate) log_ins: Arc<LogInThrottle>,
+    /// How often addresses sign up or register apps, and mails are sent.
+    throttles: Arc<Throttles>,
 }
 
 /// Who may sign up.
@@ -97,12 +99,9 @@ impl MailPort for NoMail {
     }
 }
 
-/// How often it was tried, by whom.
+/// How often addresses sign up or register apps, and mails are sent.
 #[derive(Debug)]
-pub(crate) struct Throttles {
-    addresses: Mutex<Throttle<IpAddr>>,
-    /// By what was typed, a name or a mail address: one count for both would tell whose address it is.
-    accounts: Mutex<Throttle<String>>,
+struct Throttles {
     registrations: Mutex<Throttle<IpAddr>>,
     mails: Mutex<Throttle<String>>,
 }
@@ -110,35 +109,9 @@ pub(crate) struct Throttles {
 impl Default for Throttles {
     fn default() -> Self {
         Self {
-            addresses: Mutex::new(Throttle::new(ThrottleRule::ADDRESS)),
-            accounts: Mutex::new(Throttle::new(ThrottleRule::ACCOUNT)),
             registrations: Mutex::new(Throttle::new(ThrottleRule::REGISTRATION)),
             mails: Mutex::new(Throttle::new(ThrottleRule::MAIL)),
         }
-    }
-}
-
-impl Throttles {
-    /// Counts a log-in, unless its address or its account has to wait.
-    pub(crate) fn begin_log_in(
-        &self,
-        account: &str,
-        address: &IpAddr,
-        now_ms: i64,
-    ) -> Result<(), TooEarly> {
-        // An address that has to wait must not make the account wait.
-        self.addresses.lock().begin(address, now_ms)?;
-        let begun = self.accounts.lock().begin(&account.to_owned(), now_ms);
-        if begun.is_err() {
-            self.addresses.lock().take_back(address);
-        }
-        begun
-    }
-
-    /// The failures of an address stay, or an attacker with an account would be free of them.
-    pub(crate) fn log_in_succeeded(&self, account: &str, address: &IpAddr) {
-        self.accounts.lock().succeeded(&account.to_owned());
-        self.addresses.lock().take_back(address);
     }
 }
 
@@ -158,6 +131,7 @@ impl People {
             mail: Arc::new(NoMail),
             clock: now_ms,
             steady_clock: steady_ms,
+            log_ins: Arc::new(LogInThrottle::new(steady_ms)),
             throttles: Arc::default(),
         }
     }
@@ -172,9 +146,18 @@ impl People {
         (self.steady_clock)()
     }
 
-    /// Lets both clocks be that one, which a test sets.
+    /// Lets both clocks be that one, which a test sets. No log-in waits for its turn then.
     pub fn use_clock(&mut self, clock: fn() -> i64) {
         (self.clock, self.steady_clock) = (clock, clock);
+        let turn_ms = ThrottleRule::ACCOUNT.max_wait_ms;
+        let log_ins = LogInThrottle::with_waits(clock, turn_ms, Duration::ZERO);
+        self.log_ins = Arc::new(log_ins);
+    }
+
+    /// Changes how long tries to log in wait for each other, for a test.
+    pub fn use_log_in_turns(&mut self, turn_ms: i64, patience: Duration) {
+        let log_ins = LogInThrottle::with_waits(self.steady_clock, turn_ms, patience);
+        self.log_ins = Arc::new(log_ins);
     }
 
     /// Counts what any address may do, but not as often as it likes.

@@ -142,7 +142,8 @@ pub(super) async fn token(
                 access_token::add(tx, &new, now_ms)?;
                 Ok(Ok(TokenJson::new(&token, new.scopes, now_ms)))
             };
-            let given = match log_in::log_in(&app, &who, &passphrase, address, give).await? {
+            let from = (address, None);
+            let given = match log_in::log_in(&app, &who, &passphrase, from, give).await? {
                 Ok((_, given)) => given?,
                 Err(early @ LogInFailed::TooEarly(_)) => return Err(ApiError::from(early).into()),
                 // Whether the account may log in is told on our own page alone.

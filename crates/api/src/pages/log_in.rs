@@ -97,10 +97,11 @@ pub(super) async fn submit(
             return refused(StatusCode::FORBIDDEN, texts.form_expired);
         }
         let begin = browser.begin_session();
-        match log_in::log_in(&app, &sent.who, &sent.passphrase, address, begin).await? {
-            Ok((_, secret)) => {
+        let from = (address, browser.device.as_ref());
+        match log_in::log_in(&app, &sent.who, &sent.passphrase, from, begin).await? {
+            Ok((account, secret)) => {
                 let there = Redirect::to(to.unwrap_or("/log-in"));
-                Ok(browser.with_session(&secret?, there))
+                browser.with_session(account.id, &secret?, there)
             }
             Err(LogInFailed::Wrong) => refused(StatusCode::UNAUTHORIZED, texts.wrong_passphrase),
             Err(LogInFailed::TooEarly(wait_s)) => {

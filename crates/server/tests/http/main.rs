@@ -12,6 +12,7 @@ mod health;
 mod instances;
 mod library;
 mod lists;
+mod lock_out;
 mod log_ins;
 mod mirror;
 mod node_info;

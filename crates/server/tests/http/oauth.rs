@@ -389,7 +389,7 @@ async fn a_token_is_revoked_by_its_own_app_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_passphrases_wait_longer_each_time_and_nobody_is_locked_out() {
+async fn wrong_passphrases_wait_and_nobody_is_locked_out() {
     let (clock, now_ms) = test_clock!();
     let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
     world.account("ann").await;
