@@ -96,7 +96,8 @@ impl LogInThrottle {
             let mut lines = self.lines.lock();
             let key = account.to_owned();
             // Nobody goes before those who wait.
-            if !lines.has_line(account) && self.accounts.lock().begin(&key, (self.clock)()).is_ok()
+            if lines.has_ended(account, Sender::is_closed)
+                && self.accounts.lock().begin(&key, (self.clock)()).is_ok()
             {
                 return Ok(());
             }

@@ -37,11 +37,6 @@ impl<T> Default for WaitingLines<T> {
 }
 
 impl<T> WaitingLines<T> {
-    /// Whether somebody waits, or a line is about to end.
-    pub(crate) fn has_line(&self, name: &str) -> bool {
-        self.lines.contains_key(name)
-    }
-
     /// Takes a place, after those were dropped who `has_left`. In a full line it takes that of another,
     /// chosen by `random`, so that nobody is kept out by those who came first.
     pub(crate) fn join(
@@ -156,7 +151,7 @@ mod tests {
         assert_eq!(rejoined, Joined::Behind);
         assert_eq!(lines.draw("ann", 0, stays), Some(3));
         assert_eq!(lines.draw("ann", 0, |number| *number == 5), None);
-        assert!(!lines.has_line("ann") && lines.has_line("ben"));
+        assert!(lines.has_ended("ann", stays) && !lines.has_ended("ben", stays));
     }
 
     proptest! {
