@@ -16,7 +16,7 @@ use super::{
 use crate::{
     App,
     auth::opaque_secret::{OpaqueSecret, SecretKind},
-    transport::Params,
+    transport::{ApiError, Params},
 };
 
 /// What is given back, and by whom.
@@ -45,8 +45,9 @@ pub(super) struct Revocation {
 pub(super) async fn revoke(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    Params(revocation): Params<Revocation>,
+    params: Result<Params<Revocation>, ApiError>,
 ) -> Result<Json<Value>, OAuthError> {
+    let Params(revocation) = params.map_err(OAuthError::of_parameters)?;
     let Revocation {
         client_id,
         client_secret,
@@ -57,7 +58,7 @@ pub(super) async fn revoke(
         OAuthError::InvalidClient => OAuthError::UnauthorizedClient,
         error => error,
     })?;
-    let token = token.ok_or(OAuthError::InvalidRequest("token is missing"))?;
+    let token = token.ok_or(OAuthError::invalid_request("token is missing"))?;
     let Some(token) = OpaqueSecret::parse(SecretKind::AccessToken, token.expose_secret()) else {
         return Ok(Json(json!({})));
     };

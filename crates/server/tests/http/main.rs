@@ -16,6 +16,7 @@ mod lock_out;
 mod log_ins;
 mod mirror;
 mod node_info;
+mod nul;
 mod oauth;
 mod operator;
 mod pages;
