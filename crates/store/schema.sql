@@ -554,6 +554,8 @@ create table local_account (
     hash_lanes {i64} not null,
     normalization {i64} not null,
     reason text not null,
+    -- The ID of the pending account that it was, which tokens name that its app was given at the sign-up.
+    signed_up_as {i64} unique,
     -- Whether it is being removed: then it belongs to no person any more.
     deleting {bool} not null
 ) {strict} {fillfactor 80};
@@ -584,9 +586,10 @@ create table pending_account (
     normalization {i64} not null,
     reason text not null,
     locale text not null,
+    -- The page of ours that follows the first log-in.
+    continue_to text,
     -- The digest of the random text that was mailed.
     state_digest {blob} not null,
-    attempts {i64} not null,
     created_at_ms {i64} not null
 ) {strict};
 create index pending_account_mail on pending_account (mail_key);

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::{
     auth::{
         CallerCache, LogInThrottle, NativeTokens, PassphraseHasher, Throttle, ThrottleRule,
-        TokenKeys, TooEarly, network,
+        TokenKeys, TooEarly, network, seconds,
     },
     mastodon::{FilterCache, PeerCache},
     transport::ApiError,
@@ -168,8 +168,14 @@ impl People {
         let mut registrations = self.throttles.registrations.lock();
         let counted = registrations.begin(&network(address), self.steady_ms());
         counted.map_err(|early| ApiError::TooManyRequests {
-            retry_after_s: early.wait_ms.div_euclid(1000) + 1,
+            retry_after_s: seconds(early),
         })
+    }
+
+    /// Takes one back, which did no harm.
+    pub(crate) fn take_back_registration(&self, address: IpAddr) {
+        let mut registrations = self.throttles.registrations.lock();
+        registrations.take_back(&network(address));
     }
 }
 

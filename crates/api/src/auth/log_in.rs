@@ -12,7 +12,7 @@ use driftline_store::{
 };
 use secrecy::SecretString;
 
-use super::{HashError, KnownDevice, TooEarly, Verified, network, throttle::seconds};
+use super::{HashError, KnownDevice, TooEarly, Verified, network, seconds};
 use crate::{App, transport::ApiError};
 
 /// Why somebody is not logged in.

@@ -34,5 +34,6 @@ pub(crate) use caller::{CallerKind, LoggedIn, MayRead, OperatorOrAccount, WithTo
 pub(crate) use device_token::{DEVICE_LIFETIME_MS, KnownDevice};
 pub(crate) use log_in_throttle::LogInThrottle;
 pub(crate) use scope::needs;
+pub(crate) use throttle::seconds;
 pub(crate) use viewer::{Operator, ViewedBy};
 pub(crate) use waiting_line::{Joined, WaitingLines};
