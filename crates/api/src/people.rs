@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use driftline_core::social::MailAddress;
 use driftline_runtime::{now_ms, steady_ms};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -103,6 +104,7 @@ impl MailPort for NoMail {
 #[derive(Debug)]
 struct Throttles {
     registrations: Mutex<Throttle<IpAddr>>,
+    mail_senders: Mutex<Throttle<IpAddr>>,
     mails: Mutex<Throttle<String>>,
 }
 
@@ -110,6 +112,7 @@ impl Default for Throttles {
     fn default() -> Self {
         Self {
             registrations: Mutex::new(Throttle::new(ThrottleRule::REGISTRATION)),
+            mail_senders: Mutex::new(Throttle::new(ThrottleRule::MAIL_SENDER)),
             mails: Mutex::new(Throttle::new(ThrottleRule::MAIL)),
         }
     }
@@ -180,10 +183,22 @@ impl People {
 }
 
 impl People {
-    /// Counts a mail to an address, which nobody may fill with ours.
-    pub(crate) fn count_mail(&self, mail_key: &str) -> Result<(), TooEarly> {
+    /// Counts a request that has a mail sent, by where it comes from.
+    pub(crate) fn count_mail_sender(&self, address: IpAddr) -> Result<(), ApiError> {
+        if self.sign_up.without_mail {
+            return Ok(());
+        }
+        let mut senders = self.throttles.mail_senders.lock();
+        let counted = senders.begin(&network(address), self.steady_ms());
+        counted.map_err(|early| ApiError::TooManyRequests {
+            retry_after_s: seconds(early),
+        })
+    }
+
+    /// Counts a mail of any kind to an address, which nobody may fill with ours.
+    pub(crate) fn count_mail(&self, to: &MailAddress) -> Result<(), TooEarly> {
         let mut mails = self.throttles.mails.lock();
-        mails.begin(&mail_key.to_owned(), self.steady_ms())
+        mails.begin(&to.key(), self.steady_ms())
     }
 }
 

@@ -88,6 +88,7 @@ pub(crate) async fn sign_up(
     };
     let base = mail_base(app, headers)?;
     people.count_registration(address)?;
+    people.count_mail_sender(address)?;
     let now_ms = people.now_ms();
     let wanted = name.clone();
     let same_name = move |tx: &mut Tx<'_>| pending_account::by_name(tx, &wanted, now_ms);
@@ -111,6 +112,12 @@ pub(crate) async fn sign_up(
         }
         None => people.hasher.hash(passphrase).await?,
     };
+    // Whoever asks is not told: it would tell who signed up with that address lately.
+    let may_mail = people.sign_up.without_mail || people.count_mail(&mail).is_ok();
+    if let (Some(pending), false) = (corrected, may_mail) {
+        // The link that was mailed before stays good.
+        return Ok(Ok(pending_account::token_account(pending)));
+    }
     let state = new_state()?;
     let new = NewPending {
         name: name.clone(),
@@ -150,7 +157,7 @@ pub(crate) async fn sign_up(
             return Ok(Err(name_taken()));
         }
     };
-    if !people.sign_up.without_mail {
+    if may_mail && !people.sign_up.without_mail {
         let mail = match known {
             // As it was verified: another writing of the address may be another mailbox.
             Some(known) => known_mail(&base, request.language, &known.mail),
@@ -189,10 +196,11 @@ pub(crate) async fn resend(
     }
     let base = mail_base(app, headers)?;
     people.count_registration(address)?;
+    people.count_mail_sender(address)?;
     let Ok(mail) = MailAddress::new(mail.trim()) else {
         return Ok(());
     };
-    if people.count_mail(&mail.key()).is_err() {
+    if people.count_mail(&mail).is_err() {
         return Ok(());
     }
     let state = new_state()?;

@@ -53,8 +53,14 @@ impl ThrottleRule {
         max_wait_ms: 15 * 60_000,
         forgotten_after_ms: 3_600_000,
     };
-
-    /// Of a mail address to which something is sent again.
+    /// Of an address that has mails sent, to whomever.
+    pub const MAIL_SENDER: Self = Self {
+        free: 30,
+        first_ms: 60_000,
+        max_wait_ms: 3_600_000,
+        forgotten_after_ms: 6 * 3_600_000,
+    };
+    /// Of a mail address that something is sent to, whatever and by whomever.
     pub const MAIL: Self = Self {
         free: 2,
         first_ms: 60_000,

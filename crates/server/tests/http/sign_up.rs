@@ -221,6 +221,67 @@ async fn mails_go_to_the_address_that_signed_up_however_it_is_written_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_is_mailed_a_few_times_whoever_asks_and_for_what() {
+    let (clock, now_ms) = test_clock!();
+    let (world, mailbox) = people_world(|app| {
+        app.people.sign_up.mode = SignUpMode::Open;
+        app.people.use_clock(clock);
+        app.public_base = Some("http://drift.example".parse().unwrap());
+    })
+    .await;
+    world.account("ann").await;
+    let mut browser = world.browser();
+    let page = browser.get("/sign-up").await.text().await.unwrap();
+    let token = hidden(&page, "form_token");
+    let mut turn = 0;
+    let mut ask = async |mail: &str, from: &str| {
+        turn += 1;
+        let name = format!("name{turn}");
+        let fields = [
+            ("form_token", &*token),
+            ("name", &name),
+            ("mail", mail),
+            ("passphrase", PASSPHRASE),
+        ];
+        let headers = [("x-forwarded-for", from)];
+        let path = ["/sign-up", "/sign-up/resend"][turn % 2];
+        browser.submit_with(path, &fields, &headers).await.status()
+    };
+    // One that signs up, and one that has an account.
+    for mail in ["ben@mail.example", "ann@mail.example"] {
+        for number in 0..25 {
+            let status = ask(mail, &format!("192.0.2.{number}")).await;
+            assert_eq!(status, StatusCode::OK, "the answer is the same");
+        }
+        let sent = mailbox.all().iter().filter(|sent| sent.to == mail).count();
+        assert!((1..=3).contains(&sent), "{sent} mails to {mail}");
+    }
+    pass(now_ms, 48 * 3_600_000);
+    let before = mailbox.all().len();
+    for _ in 0..2 {
+        ask("ben@mail.example", "192.0.2.1").await;
+    }
+    assert!(mailbox.all().len() > before, "it is forgotten");
+    // One network address has only so many mails sent, to whomever.
+    let before = mailbox.all().len();
+    let mut refused = 0;
+    for number in 0..60 {
+        let status = ask(&format!("n{number}@mail.example"), "198.51.100.1").await;
+        refused += usize::from(status == StatusCode::TOO_MANY_REQUESTS);
+    }
+    let sent = mailbox.all().len() - before;
+    assert!(
+        sent <= 31 && refused >= 29,
+        "{sent} sent, {refused} refused"
+    );
+    assert_eq!(
+        ask("dora@mail.example", "198.51.100.2").await,
+        StatusCode::OK
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mistyped_address_is_corrected_by_signing_up_again() {
     let (world, mailbox) = world(SignUpMode::Open).await;
     let mut browser = world.browser();
