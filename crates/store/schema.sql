@@ -585,6 +585,8 @@ create table local_account (
     hash_lanes {i64} not null,
     normalization {i64} not null,
     reason text not null,
+    -- The ID of the pending account that it was, which tokens name that its app was given at the sign-up.
+    signed_up_as {i64} unique,
     -- Whether it is being removed: then it belongs to no person any more.
     deleting {bool} not null
 ) {strict} {fillfactor 80};
@@ -615,9 +617,10 @@ create table pending_account (
     normalization {i64} not null,
     reason text not null,
     locale text not null,
+    -- The page of ours that follows the first log-in.
+    continue_to text,
     -- The digest of the random text that was mailed.
     state_digest {blob} not null,
-    attempts {i64} not null,
     created_at_ms {i64} not null
 ) {strict};
 create index pending_account_mail on pending_account (mail_key);
@@ -717,10 +720,8 @@ create table token_family (
     account_id {i64} not null,
     id {i64} not null,
     device text not null,
-    -- The refresh token that may be used.
-    current_hash {blob} not null,
-    -- The one before, which may be used again for a moment, since its answer may be lost.
-    previous_hash {blob},
+    -- The refresh tokens that may be used: for each its digest and when it was closed (core::social::RefreshTokens).
+    refresh_tokens {blob} not null,
     created_at_ms {i64} not null,
     rotated_at_ms {i64} not null,
     ends_at_ms {i64} not null,

@@ -1,15 +1,16 @@
 //! What people's accounts, tokens and pages need beside the store.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use driftline_core::social::MailAddress;
 use driftline_runtime::{now_ms, steady_ms};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
 use crate::{
     auth::{
-        CallerCache, NativeTokens, PassphraseHasher, Throttle, ThrottleRule, TokenKeys, TooEarly,
-        network,
+        CallerCache, LogInThrottle, NativeTokens, PassphraseHasher, Throttle, ThrottleRule,
+        TokenKeys, TooEarly, network, seconds,
     },
     mastodon::{FilterCache, PeerCache},
     transport::ApiError,
@@ -37,8 +38,10 @@ pub struct People {
     clock: fn() -> i64,
     /// A clock that never steps, ms, by which tries are counted.
     steady_clock: fn() -> i64,
-    /// How often addresses and accounts try to log in.
-    pub(crate) throttles: Arc<Throttles>,
+    /// How often log-ins are tried.
+    pub(crate) log_ins: Arc<LogInThrottle>,
+    /// How often addresses sign up or register apps, and mails are sent.
+    throttles: Arc<Throttles>,
 }
 
 /// Who may sign up.
@@ -97,48 +100,21 @@ impl MailPort for NoMail {
     }
 }
 
-/// How often it was tried, by whom.
+/// How often addresses sign up or register apps, and mails are sent.
 #[derive(Debug)]
-pub(crate) struct Throttles {
-    addresses: Mutex<Throttle<IpAddr>>,
-    /// By what was typed, a name or a mail address: one count for both would tell whose address it is.
-    accounts: Mutex<Throttle<String>>,
+struct Throttles {
     registrations: Mutex<Throttle<IpAddr>>,
+    mail_senders: Mutex<Throttle<IpAddr>>,
     mails: Mutex<Throttle<String>>,
 }
 
 impl Default for Throttles {
     fn default() -> Self {
         Self {
-            addresses: Mutex::new(Throttle::new(ThrottleRule::ADDRESS)),
-            accounts: Mutex::new(Throttle::new(ThrottleRule::ACCOUNT)),
             registrations: Mutex::new(Throttle::new(ThrottleRule::REGISTRATION)),
+            mail_senders: Mutex::new(Throttle::new(ThrottleRule::MAIL_SENDER)),
             mails: Mutex::new(Throttle::new(ThrottleRule::MAIL)),
         }
-    }
-}
-
-impl Throttles {
-    /// Counts a log-in, unless its address or its account has to wait.
-    pub(crate) fn begin_log_in(
-        &self,
-        account: &str,
-        address: &IpAddr,
-        now_ms: i64,
-    ) -> Result<(), TooEarly> {
-        // An address that has to wait must not make the account wait.
-        self.addresses.lock().begin(address, now_ms)?;
-        let begun = self.accounts.lock().begin(&account.to_owned(), now_ms);
-        if begun.is_err() {
-            self.addresses.lock().take_back(address);
-        }
-        begun
-    }
-
-    /// The failures of an address stay, or an attacker with an account would be free of them.
-    pub(crate) fn log_in_succeeded(&self, account: &str, address: &IpAddr) {
-        self.accounts.lock().succeeded(&account.to_owned());
-        self.addresses.lock().take_back(address);
     }
 }
 
@@ -158,6 +134,7 @@ impl People {
             mail: Arc::new(NoMail),
             clock: now_ms,
             steady_clock: steady_ms,
+            log_ins: Arc::new(LogInThrottle::new(steady_ms)),
             throttles: Arc::default(),
         }
     }
@@ -172,9 +149,18 @@ impl People {
         (self.steady_clock)()
     }
 
-    /// Lets both clocks be that one, which a test sets.
+    /// Lets both clocks be that one, which a test sets. No log-in waits for its turn then.
     pub fn use_clock(&mut self, clock: fn() -> i64) {
         (self.clock, self.steady_clock) = (clock, clock);
+        let turn_ms = ThrottleRule::ACCOUNT.max_wait_ms;
+        let log_ins = LogInThrottle::with_waits(clock, turn_ms, Duration::ZERO);
+        self.log_ins = Arc::new(log_ins);
+    }
+
+    /// Changes how long tries to log in wait for each other, for a test.
+    pub fn use_log_in_turns(&mut self, turn_ms: i64, patience: Duration) {
+        let log_ins = LogInThrottle::with_waits(self.steady_clock, turn_ms, patience);
+        self.log_ins = Arc::new(log_ins);
     }
 
     /// Counts what any address may do, but not as often as it likes.
@@ -185,16 +171,34 @@ impl People {
         let mut registrations = self.throttles.registrations.lock();
         let counted = registrations.begin(&network(address), self.steady_ms());
         counted.map_err(|early| ApiError::TooManyRequests {
-            retry_after_s: early.wait_ms.div_euclid(1000) + 1,
+            retry_after_s: seconds(early),
         })
+    }
+
+    /// Takes one back, which did no harm.
+    pub(crate) fn take_back_registration(&self, address: IpAddr) {
+        let mut registrations = self.throttles.registrations.lock();
+        registrations.take_back(&network(address));
     }
 }
 
 impl People {
-    /// Counts a mail to an address, which nobody may fill with ours.
-    pub(crate) fn count_mail(&self, mail_key: &str) -> Result<(), TooEarly> {
+    /// Counts a request that has a mail sent, by where it comes from.
+    pub(crate) fn count_mail_sender(&self, address: IpAddr) -> Result<(), ApiError> {
+        if self.sign_up.without_mail {
+            return Ok(());
+        }
+        let mut senders = self.throttles.mail_senders.lock();
+        let counted = senders.begin(&network(address), self.steady_ms());
+        counted.map_err(|early| ApiError::TooManyRequests {
+            retry_after_s: seconds(early),
+        })
+    }
+
+    /// Counts a mail of any kind to an address, which nobody may fill with ours.
+    pub(crate) fn count_mail(&self, to: &MailAddress) -> Result<(), TooEarly> {
         let mut mails = self.throttles.mails.lock();
-        mails.begin(&mail_key.to_owned(), self.steady_ms())
+        mails.begin(&to.key(), self.steady_ms())
     }
 }
 

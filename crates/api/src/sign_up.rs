@@ -13,15 +13,15 @@ use driftline_core::social::{
 use driftline_store::{
     LocalAccountId, LocalId, StoreError, Tx, local_ids,
     social::{
-        local_account::{self, AccountTaken, LocalAccount},
-        pending_account::{self, NewPending, NotVerified, PendingAccount},
+        local_account::{self, AccountTaken},
+        pending_account::{self, NewPending, NotVerified, PendingAccount, VerifiedAccount},
     },
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::{
     App,
-    auth::{is_own_name, opaque_secret::fill_random},
+    auth::{Verified, is_own_name, network, opaque_secret::fill_random, seconds},
     pages::Language,
     people::{Mail, SignUpMode},
     transport::ApiError,
@@ -35,6 +35,8 @@ pub(crate) struct SignUpRequest {
     pub(crate) passphrase: SecretString,
     pub(crate) reason: String,
     pub(crate) language: Language,
+    /// The page of ours that the person came from and goes back to.
+    pub(crate) continue_to: Option<String>,
 }
 
 /// What is wrong with a sign-up.
@@ -53,8 +55,11 @@ pub(crate) enum NameFault {
     Taken,
 }
 
-/// Signs somebody up; returns the ID that the account will have. The passphrase is hashed and a mail sent
+/// Signs somebody up; returns what tokens of the sign-up name. The passphrase is hashed and a mail sent
 /// whatever the store says.
+///
+/// Whoever signs up again with the name and the passphrase of a sign-up that is not verified corrects its mail
+/// address.
 pub(crate) async fn sign_up(
     app: &App,
     headers: &HeaderMap,
@@ -83,7 +88,36 @@ pub(crate) async fn sign_up(
     };
     let base = mail_base(app, headers)?;
     people.count_registration(address)?;
-    let hash = people.hasher.hash(passphrase).await?;
+    people.count_mail_sender(address)?;
+    let now_ms = people.now_ms();
+    let wanted = name.clone();
+    let same_name = move |tx: &mut Tx<'_>| pending_account::by_name(tx, &wanted, now_ms);
+    let same_name = app.store.read(same_name).await?;
+    // Guesses at the passphrase of a sign-up are counted as those of a log-in are.
+    let mut corrected = None;
+    let hash = match same_name {
+        Some((pending, stored)) => {
+            let (key, address) = (name.key(), network(address));
+            let counted = people.log_ins.begin(&key, address, None).await;
+            counted.map_err(|early| ApiError::TooManyRequests {
+                retry_after_s: seconds(early),
+            })?;
+            let verified = people.hasher.verify(passphrase, Some(stored.clone()));
+            if verified.await? == Verified::Wrong {
+                return Ok(Err(name_taken()));
+            }
+            people.log_ins.succeeded(&key, address, None);
+            corrected = Some(pending.id);
+            stored
+        }
+        None => people.hasher.hash(passphrase).await?,
+    };
+    // Whoever asks is not told: it would tell who signed up with that address lately.
+    let may_mail = people.sign_up.without_mail || people.count_mail(&mail).is_ok();
+    if let (Some(pending), false) = (corrected, may_mail) {
+        // The link that was mailed before stays good.
+        return Ok(Ok(pending_account::token_account(pending)));
+    }
     let state = new_state()?;
     let new = NewPending {
         name: name.clone(),
@@ -91,39 +125,42 @@ pub(crate) async fn sign_up(
         passphrase: hash,
         reason,
         locale: request.language.tag().to_owned(),
+        continue_to: request.continue_to,
         state: state.digest(),
     };
-    let now_ms = people.now_ms();
     let verified = people.sign_up.without_mail.then(|| state.text());
     let add = move |tx: &mut Tx<'_>| {
         let known = local_account::by_mail(tx, &new.mail)?;
-        let pending = match pending_account::add(tx, &new, now_ms)? {
-            Ok(pending) => pending,
-            Err(taken) => return Ok(Err(taken)),
+        let pending = match corrected {
+            Some(id) if pending_account::correct(tx, id, &new.passphrase, &new, now_ms)? => id,
+            _ => match pending_account::add(tx, &new, now_ms)? {
+                Ok(pending) => pending,
+                Err(taken) => return Ok(Err(taken)),
+            },
         };
+        let mut named = pending_account::token_account(pending);
         if let Some(state) = &verified {
             let created = verify(tx, pending, state, false, now_ms)?;
-            if let Ok(created) = created {
+            if let Ok(VerifiedAccount { account, .. }) = created {
                 // The address is not asked, so that the account is there at once.
                 let active = AccountState::Active;
-                let _ = local_account::change_state(tx, created.id, active)?;
+                let _ = local_account::change_state(tx, account.id, active)?;
+                named = account.id;
             }
         }
-        Ok::<_, StoreError>(Ok((pending, known)))
+        Ok::<_, StoreError>(Ok((pending, named, known)))
     };
-    let (pending, known) = match app.store.write(local_ids::root(), add).await? {
+    let (pending, named, known) = match app.store.write(local_ids::root(), add).await? {
         Ok(added) => added,
         // Of the two it can only be the name.
         Err(AccountTaken::Name | AccountTaken::Mail) => {
-            return Ok(Err(Faults {
-                name: Some(NameFault::Taken),
-                ..Faults::default()
-            }));
+            return Ok(Err(name_taken()));
         }
     };
-    if !people.sign_up.without_mail {
+    if may_mail && !people.sign_up.without_mail {
         let mail = match known {
-            Some(_) => known_mail(&base, request.language, &mail),
+            // As it was verified: another writing of the address may be another mailbox.
+            Some(known) => known_mail(&base, request.language, &known.mail),
             None => confirm_mail(
                 &base,
                 request.language,
@@ -135,11 +172,18 @@ pub(crate) async fn sign_up(
         };
         tokio::spawn(people.mail.send(mail));
     }
-    Ok(Ok(pending_account::account_id(pending)))
+    Ok(Ok(named))
 }
 
-/// Sends the mail of a pending account again, with a new state. The answer does not tell whether there is
-/// one.
+fn name_taken() -> Faults {
+    Faults {
+        name: Some(NameFault::Taken),
+        ..Faults::default()
+    }
+}
+
+/// Sends the mail of a pending account again, with a new state, to the address that it signed up with: what is
+/// typed here may be another writing of it, and another mailbox. The answer does not tell whether there is one.
 pub(crate) async fn resend(
     app: &App,
     headers: &HeaderMap,
@@ -152,10 +196,11 @@ pub(crate) async fn resend(
     }
     let base = mail_base(app, headers)?;
     people.count_registration(address)?;
+    people.count_mail_sender(address)?;
     let Ok(mail) = MailAddress::new(mail.trim()) else {
         return Ok(());
     };
-    if people.count_mail(&mail.key()).is_err() {
+    if people.count_mail(&mail).is_err() {
         return Ok(());
     }
     let state = new_state()?;
@@ -169,7 +214,11 @@ pub(crate) async fn resend(
     };
     let renewed: Option<PendingAccount> = app.store.write(local_ids::root(), renew).await?;
     if let Some(PendingAccount {
-        id, name, locale, ..
+        id,
+        name,
+        mail,
+        locale,
+        ..
     }) = renewed
     {
         let language = Language::of_tag(&locale).unwrap_or(Language::English);
@@ -179,16 +228,24 @@ pub(crate) async fn resend(
     Ok(())
 }
 
-/// Confirms the address of a pending account, by what was mailed.
+/// Confirms the address of a pending account, by what was mailed. Wrong tries count as sign-ups of their network
+/// address do, and do nothing to the pending account.
 pub(crate) async fn confirm(
     app: &App,
+    address: IpAddr,
     pending: LocalId,
     state: SecretString,
-) -> Result<Result<LocalAccount, NotVerified>, ApiError> {
-    let awaits_approval = app.people.sign_up.mode != SignUpMode::Open;
-    let now_ms = app.people.now_ms();
+) -> Result<Result<VerifiedAccount, NotVerified>, ApiError> {
+    let people = &app.people;
+    people.count_registration(address)?;
+    let awaits_approval = people.sign_up.mode != SignUpMode::Open;
+    let now_ms = people.now_ms();
     let verify = move |tx: &mut Tx<'_>| verify(tx, pending, &state, awaits_approval, now_ms);
-    Ok(app.store.write(local_ids::root(), verify).await?)
+    let verified = app.store.write(local_ids::root(), verify).await?;
+    if verified.is_ok() {
+        people.take_back_registration(address);
+    }
+    Ok(verified)
 }
 
 fn verify(
@@ -197,7 +254,7 @@ fn verify(
     state: &SecretString,
     awaits_approval: bool,
     now_ms: i64,
-) -> Result<Result<LocalAccount, NotVerified>, StoreError> {
+) -> Result<Result<VerifiedAccount, NotVerified>, StoreError> {
     let presented = VerificationState::parse(state);
     pending_account::verify(tx, pending, presented.as_ref(), awaits_approval, now_ms)
 }

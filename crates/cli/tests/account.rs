@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use support::{DataDir, Ended};
+use support::{DataDir, Ended, browser::Browser};
 
 const PASSPHRASE: &str = "correct horse battery";
 
@@ -194,7 +194,7 @@ fn accounts_come_and_go(data_dir: &DataDir) {
     let deleted = data_dir.json(&[&delete[..], &["--yes"]].concat());
     assert_eq!(
         deleted,
-        json!({ "name": "ann", "sources": 0, "posts": 0, "relations": 0, "mutes": 0, "objects": 0 })
+        json!({ "name": "ann", "pending": false, "sources": 0, "posts": 0, "relations": 0, "mutes": 0, "objects": 0 })
     );
     for command in [
         "show", "freeze", "unfreeze", "silence", "activate", "approve", "delete",
@@ -228,6 +228,45 @@ fn accounts_come_and_go_on_postgresql() {
     let url = driftline_store::testing::postgres_database();
     let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", &url);
     accounts_come_and_go(&data_dir);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_ups_that_are_not_verified_are_listed_and_deleted() {
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", "[accounts]\nsign_up = \"open\"\n");
+    let (_server, base) = data_dir.serve(&[]);
+    let pending = ["account", "list", "--pending"];
+    let none = data_dir.run(&pending).stdout;
+    assert_eq!(
+        none,
+        "no sign-up waits for its mail address to be verified\n"
+    );
+    let (status, page) = Browser::new(&base, "en").sign_up("dora", PASSPHRASE).await;
+    assert_eq!(status, 200, "{page}");
+    assert_eq!(data_dir.json(&["account", "list"]), json!([]));
+    let rows = data_dir.json(&pending);
+    assert_eq!(
+        (
+            &rows[0]["name"],
+            &rows[0]["mail"],
+            rows.as_array().unwrap().len()
+        ),
+        (&json!("dora"), &json!("dora@mail.example"), 1)
+    );
+    let listed = data_dir.run(&pending).stdout;
+    assert!(listed.contains("dora@mail.example"), "{listed}");
+    let delete = ["account", "delete", "dora"];
+    let asked = data_dir.run(&delete);
+    refused(&asked, 2, "the sign-up of dora would be deleted");
+    let deleted = data_dir.run(&[&delete[..], &["--yes"]].concat());
+    assert_eq!(deleted.stdout, "the sign-up of dora is deleted\n");
+    assert_eq!(data_dir.json(&pending), json!([]));
+    let gone = data_dir.run(&[&delete[..], &["--yes"]].concat());
+    refused(
+        &gone,
+        2,
+        "there is no account named dora, and nobody signs up under it",
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod description;
 pub mod mail;
 mod mirror_port;
 pub mod server_keys;
+pub mod sign_up_sweep;
 #[cfg(feature = "testing")]
 pub mod testing;
 

@@ -64,6 +64,19 @@ impl StoreError {
         matches!(self, StoreError::Db(DbError::NotEmpty(_)))
     }
 
+    /// Whether a text held U+0000, which neither database stores. Texts of servers are cleaned of it, so it came
+    /// with a request.
+    pub fn is_nul_in_text(&self) -> bool {
+        let StoreError::Db(error) = self else {
+            return false;
+        };
+        let mut error = error;
+        while let DbError::Poisoned(first) = error {
+            error = first;
+        }
+        matches!(error, DbError::NulInText)
+    }
+
     /// Whether it was ended on purpose.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, StoreError::Db(DbError::Interrupted))

@@ -12,7 +12,7 @@ use driftline_store::{
 };
 use secrecy::SecretString;
 
-use super::{HashError, TooEarly, Verified, network, throttle::seconds};
+use super::{HashError, KnownDevice, TooEarly, Verified, network, seconds};
 use crate::{App, transport::ApiError};
 
 /// Why somebody is not logged in.
@@ -59,11 +59,12 @@ impl From<HashError> for ApiError {
 
 /// Checks a passphrase, and records the log-in, together with what `give` stores for the account: if the
 /// passphrase is replaced or the account frozen meanwhile, either nothing was given, or it is found and revoked.
+/// `device` is the browser, if somebody has logged in there before.
 pub(crate) async fn log_in<T: Send + 'static>(
     app: &App,
     who: &str,
     passphrase: &SecretString,
-    address: IpAddr,
+    (address, device): (IpAddr, Option<&KnownDevice>),
     give: impl FnMut(&mut Tx<'_>, LocalAccountId) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<Result<(LocalAccount, T), LogInFailed>, ApiError> {
     let people = &app.people;
@@ -82,11 +83,13 @@ pub(crate) async fn log_in<T: Send + 'static>(
         Ok::<_, StoreError>(stored.map(|stored| (account, stored)))
     };
     let (account, stored) = app.store.read(find).await?.unzip();
-    let (address, now_ms) = (network(address), people.now_ms());
-    if let Err(early) = people
-        .throttles
-        .begin_log_in(&key, &address, people.steady_ms())
-    {
+    let address = network(address);
+    let is_owners = |device: &&KnownDevice| {
+        let account = account.as_ref();
+        account.is_some_and(|account| account.id == device.account)
+    };
+    let device = device.filter(is_owners);
+    if let Err(early) = people.log_ins.begin(&key, address, device).await {
         return Ok(Err(early.into()));
     }
     let verified = people
@@ -97,7 +100,8 @@ pub(crate) async fn log_in<T: Send + 'static>(
     else {
         return Ok(Err(LogInFailed::Wrong));
     };
-    people.throttles.log_in_succeeded(&key, &address);
+    people.log_ins.succeeded(&key, address, device);
+    let now_ms = people.now_ms();
     let (id, root) = (account.id, local_account::root(account.id));
     let mut give = give;
     let record = move |tx: &mut Tx<'_>| match local_account::log_in(

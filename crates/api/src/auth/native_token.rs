@@ -182,7 +182,12 @@ impl NativeTokens {
         })
     }
 
-    fn encode(
+    /// What tokens of this store are signed as.
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    pub(super) fn encode(
         &self,
         kind: Kind,
         claims: &impl Serialize,
@@ -201,7 +206,7 @@ impl NativeTokens {
     }
 
     /// Checks all but the expiry, which is the caller's.
-    fn decode<T: DeserializeOwned>(
+    pub(super) fn decode<T: DeserializeOwned>(
         &self,
         kind: Kind,
         text: &str,
@@ -229,9 +234,9 @@ impl NativeTokens {
 
 /// A kind of token: one is never accepted as another.
 #[derive(Clone, Copy)]
-struct Kind {
-    typ: &'static str,
-    audience: &'static str,
+pub(super) struct Kind {
+    pub(super) typ: &'static str,
+    pub(super) audience: &'static str,
 }
 
 const AUTH: Kind = Kind {

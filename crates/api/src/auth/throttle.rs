@@ -24,8 +24,16 @@ pub struct ThrottleRule {
 }
 
 impl ThrottleRule {
-    /// Of an account. Its owner waits too, so the longest wait is short.
+    /// Of an account, by those who are not known to be its owner: one try every 10 s, for which they wait in
+    /// line.
     pub const ACCOUNT: Self = Self {
+        free: 5,
+        first_ms: 10_000,
+        max_wait_ms: 10_000,
+        forgotten_after_ms: 3_600_000,
+    };
+    /// Of a browser in which the account has logged in before.
+    pub const DEVICE: Self = Self {
         free: 5,
         first_ms: 1_000,
         max_wait_ms: 60_000,
@@ -45,8 +53,14 @@ impl ThrottleRule {
         max_wait_ms: 15 * 60_000,
         forgotten_after_ms: 3_600_000,
     };
-
-    /// Of a mail address to which something is sent again.
+    /// Of an address that has mails sent, to whomever.
+    pub const MAIL_SENDER: Self = Self {
+        free: 30,
+        first_ms: 60_000,
+        max_wait_ms: 3_600_000,
+        forgotten_after_ms: 6 * 3_600_000,
+    };
+    /// Of a mail address that something is sent to, whatever and by whomever.
     pub const MAIL: Self = Self {
         free: 2,
         first_ms: 60_000,
@@ -127,6 +141,13 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
         Ok(())
     }
 
+    /// How long a try of that key has to wait, ms.
+    pub fn wait_ms(&self, key: &K, now_ms: i64) -> i64 {
+        let known = self.tries.get(key);
+        let known = known.filter(|tries| now_ms - tries.last_ms < self.rule.forgotten_after_ms);
+        known.map_or(0, |tries| (tries.next_ms - now_ms).max(0))
+    }
+
     /// Forgets the failures of a key, since a try has succeeded.
     pub fn succeeded(&mut self, key: &K) {
         self.tries.remove(key);
@@ -185,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    const RULE: ThrottleRule = ThrottleRule::ACCOUNT;
+    const RULE: ThrottleRule = ThrottleRule::DEVICE;
 
     #[test]
     fn waits_double_up_to_a_bound() {
@@ -194,6 +215,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..15 {
             if let Err(early) = throttle.begin(&1, now_ms) {
+                assert_eq!(throttle.wait_ms(&1, now_ms), early.wait_ms);
                 waits.push(early.wait_ms);
                 now_ms += early.wait_ms;
                 assert_eq!(throttle.begin(&1, now_ms), Ok(()));

@@ -305,6 +305,7 @@ async fn create(
         passphrase: new.password,
         reason: new.reason.unwrap_or_default(),
         language: Language::of_tag(locale).unwrap_or(Language::English),
+        continue_to: None,
     };
     match sign_up::sign_up(&app, &headers, address, request).await? {
         Ok(account) => {

@@ -113,7 +113,13 @@ pub(crate) async fn log_in(
         let family = token_family::begin(tx, account, &device, family, &refresh.hash(), now_ms)?;
         Ok(Ok((family, refresh)))
     };
-    let logged_in = log_in::log_in(&app, &request.who, &request.passphrase, address, begin);
+    let logged_in = log_in::log_in(
+        &app,
+        &request.who,
+        &request.passphrase,
+        (address, None),
+        begin,
+    );
     let (account, begun) = logged_in.await??;
     let (family, refresh) = begun?;
     answer(&app, &family, account.name.as_str(), &refresh, now_ms)

@@ -1,7 +1,7 @@
 //! `/oauth/authorize`: a person lets an app act for them, or not.
 //!
-//! What is wrong with the app or its address is shown here, and what is wrong with the rest is sent to that
-//! address: nobody is sent to an address that the app has not registered.
+//! Whatever is wrong with the request is shown here: nobody is sent to an address that the app has not registered,
+//! and none is opened without a decision on the page of consent, since anybody registers apps (RFC 9700, 4.11.2).
 
 use std::sync::Arc;
 
@@ -70,19 +70,11 @@ struct Checked {
     challenge: Option<String>,
 }
 
-/// Why a request cannot be shown.
-enum Refused {
-    /// To be shown here.
-    Here(Response),
-    /// To be sent to the app.
-    There(Response),
-}
-
 /// The page of consent.
 #[utoipa::path(
     get, path = "/oauth/authorize", tag = "pages", params(Request),
     security(()),
-    responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 400, body = String, content_type = "text/html", description = "The app, its address or its scopes are unknown")),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 400, body = String, content_type = "text/html", description = "The app, its address or its scopes are unknown, or the request is malformed: nobody is sent to the app")),
 )]
 pub(crate) async fn ask(
     State(app): State<Arc<App>>,
@@ -95,7 +87,7 @@ pub(crate) async fn ask(
         let Params(request) = params?;
         let checked = match check(&app, language, &request).await? {
             Ok(checked) => checked,
-            Err(Refused::Here(answer) | Refused::There(answer)) => return Ok(answer),
+            Err(refused) => return Ok(refused),
         };
         let logs_in = request.force_login.as_deref() == Some("true");
         match &browser.logged_in {
@@ -137,18 +129,16 @@ pub(crate) async fn decide(
         }
         let checked = match check(&app, language, &request).await? {
             Ok(checked) => checked,
-            Err(Refused::Here(answer) | Refused::There(answer)) => return Ok(answer),
+            Err(refused) => return Ok(refused),
         };
         if request.decision != "allow" {
-            let state = request.state.as_deref();
-            let error = "access_denied";
-            return Ok(send_error(
-                language,
-                &checked.redirect_uri,
-                state,
-                error,
-                texts.denied,
-            ));
+            if checked.redirect_uri == OUT_OF_BAND {
+                let denied = Page::error(language, StatusCode::BAD_REQUEST, texts.denied);
+                return Ok(denied.into_response());
+            }
+            let mut answer = vec![("error", "access_denied")];
+            answer.extend(request.state.as_deref().map(|state| ("state", state)));
+            return Ok(send(&checked.redirect_uri, &answer));
         }
         let code = OpaqueSecret::generate(SecretKind::AuthorizationCode, Some(holder.id))?;
         let new = NewCode {
@@ -188,32 +178,27 @@ async fn check(
     app: &App,
     language: Language,
     request: &Request,
-) -> Result<Result<Checked, Refused>, ApiError> {
+) -> Result<Result<Checked, Response>, ApiError> {
     let texts = language.texts();
-    let here = |text| {
+    let refused = |text| {
         let page = Page::error(language, StatusCode::BAD_REQUEST, text);
-        Ok(Err(Refused::Here(page.into_response())))
+        Ok(Err(page.into_response()))
     };
     let client_id = request.client_id.clone();
     let found = app.store.read(move |tx| app::by_client_id(tx, &client_id));
     let Some(client) = found.await? else {
-        return here(texts.unknown_app);
+        return refused(texts.unknown_app);
     };
     let redirect_uri = match (&request.redirect_uri, &*client.redirect_uris) {
         (Some(uri), registered) if registered.contains(uri) => uri.clone(),
         (None, [only]) => only.clone(),
-        _ => return here(texts.wrong_redirect),
-    };
-    let there = |error: &str, text| {
-        let state = request.state.as_deref();
-        let answer = send_error(language, &redirect_uri, state, error, text);
-        Ok(Err(Refused::There(answer)))
+        _ => return refused(texts.wrong_redirect),
     };
     if request.response_type != "code" {
-        return there("unsupported_response_type", texts.bad_request);
+        return refused(texts.bad_request);
     }
     let Some(scopes) = scopes_for(&client, request.scope.as_deref()) else {
-        return there("invalid_scope", texts.wrong_scope);
+        return refused(texts.wrong_scope);
     };
     let challenge = match (&request.code_challenge, &request.code_challenge_method) {
         (None, None) => None,
@@ -221,7 +206,7 @@ async fn check(
             Some(challenge.clone())
         }
         // `plain` too, which is what a missing method means: it proves nothing to who saw the request.
-        _ => return there("invalid_request", texts.bad_request),
+        _ => return refused(texts.bad_request),
     };
     Ok(Ok(Checked {
         app: client,
@@ -254,21 +239,6 @@ fn send(redirect_uri: &str, params: &[(&str, &str)]) -> Response {
         }
         None => ApiError::Internal.into_response(),
     }
-}
-
-fn send_error(
-    language: Language,
-    redirect_uri: &str,
-    state: Option<&str>,
-    error: &str,
-    text: &str,
-) -> Response {
-    if redirect_uri == OUT_OF_BAND {
-        return Page::error(language, StatusCode::BAD_REQUEST, text).into_response();
-    }
-    let mut params = vec![("error", error)];
-    params.extend(state.map(|state| ("state", state)));
-    send(redirect_uri, &params)
 }
 
 /// The log-in, which leads back here. It must not be forced twice.

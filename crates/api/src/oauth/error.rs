@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use axum::{
     Json,
     http::{
@@ -17,7 +19,7 @@ pub(super) struct OAuthProblem {
     /// A word of RFC 6749.
     error: &'static str,
     /// For people.
-    error_description: &'static str,
+    error_description: Cow<'static, str>,
 }
 
 /// Why an app gets no token (RFC 6749, 5.2).
@@ -30,7 +32,7 @@ pub(super) enum OAuthError {
     /// The scopes are unknown, or more than the app registered.
     InvalidScope,
     /// A parameter is missing or malformed.
-    InvalidRequest(&'static str),
+    InvalidRequest(Cow<'static, str>),
     /// There is no such grant here.
     UnsupportedGrantType,
     /// The token is another app's.
@@ -42,6 +44,21 @@ pub(super) enum OAuthError {
 impl<E: Into<ApiError>> From<E> for OAuthError {
     fn from(error: E) -> Self {
         Self::Other(error.into())
+    }
+}
+
+impl OAuthError {
+    /// A parameter is missing or malformed.
+    pub(super) const fn invalid_request(why: &'static str) -> Self {
+        Self::InvalidRequest(Cow::Borrowed(why))
+    }
+
+    /// The same error of a request's parameters, in OAuth's form.
+    pub(super) fn of_parameters(error: ApiError) -> Self {
+        match error {
+            ApiError::BadParameter(why) => Self::InvalidRequest(Cow::Owned(why)),
+            error => Self::Other(error),
+        }
     }
 }
 
@@ -63,7 +80,9 @@ impl IntoResponse for OAuthError {
                 "invalid_scope",
                 "The requested scope is invalid, unknown, or malformed.",
             ),
-            Self::InvalidRequest(why) => (StatusCode::BAD_REQUEST, "invalid_request", why),
+            Self::InvalidRequest(why) => {
+                return answer(StatusCode::BAD_REQUEST, "invalid_request", why);
+            }
             Self::UnsupportedGrantType => (
                 StatusCode::BAD_REQUEST,
                 "unsupported_grant_type",
@@ -76,17 +95,25 @@ impl IntoResponse for OAuthError {
             ),
             Self::Other(error) => return error.into_response(),
         };
-        let body = Json(OAuthProblem {
-            error,
-            error_description: description,
-        });
-        let no_store = (CACHE_CONTROL, "no-store");
-        match status {
-            StatusCode::UNAUTHORIZED => {
-                let challenge = (WWW_AUTHENTICATE, "Basic realm=\"driftline\"");
-                (status, [no_store, challenge], body).into_response()
-            }
-            _ => (status, [no_store], body).into_response(),
+        answer(status, error, Cow::Borrowed(description))
+    }
+}
+
+fn answer(
+    status: StatusCode,
+    error: &'static str,
+    error_description: Cow<'static, str>,
+) -> Response {
+    let body = Json(OAuthProblem {
+        error,
+        error_description,
+    });
+    let no_store = (CACHE_CONTROL, "no-store");
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            let challenge = (WWW_AUTHENTICATE, "Basic realm=\"driftline\"");
+            (status, [no_store, challenge], body).into_response()
         }
+        _ => (status, [no_store], body).into_response(),
     }
 }

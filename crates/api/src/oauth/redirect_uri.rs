@@ -6,7 +6,7 @@ use url::Url;
 pub(super) const OUT_OF_BAND: &str = "urn:ietf:wg:oauth:2.0:oob";
 
 /// Whether an app may register it: an absolute address without a fragment, with `http`, `https` or a scheme
-/// of the app's own. Schemes that a browser runs or reads are refused.
+/// of the app's own. Schemes that a browser or an operating system runs or reads itself are refused.
 pub(super) fn is_allowed(text: &str) -> bool {
     if text == OUT_OF_BAND {
         return true;
@@ -20,7 +20,7 @@ pub(super) fn is_allowed(text: &str) -> bool {
     url.fragment().is_none()
         && url.username().is_empty()
         && url.password().is_none()
-        && !FORBIDDEN_SCHEMES.contains(&scheme)
+        && !is_forbidden(scheme)
         && (!is_web || url.host_str().is_some_and(is_plain_host))
 }
 
@@ -46,18 +46,65 @@ pub(super) fn form_source(uri: &str) -> Option<String> {
     })
 }
 
-const FORBIDDEN_SCHEMES: [&str; 10] = [
-    "javascript",
-    "data",
-    "vbscript",
-    "file",
-    "blob",
+/// Whether a browser or an operating system has that scheme for itself: an address of it opens a program that is
+/// no app, with what the address says.
+fn is_forbidden(scheme: &str) -> bool {
+    let mut beginnings = FORBIDDEN_BEGINNINGS.iter();
+    FORBIDDEN_SCHEMES.contains(&scheme) || beginnings.any(|beginning| scheme.starts_with(beginning))
+}
+
+/// Of Windows (`ms-msdt`, `ms-word`, `search-ms`), Android's packages and settings, browsers, and wrappers of other
+/// schemes (`view-source`, `jar`).
+const FORBIDDEN_SCHEMES: &[&str] = &[
     "about",
-    "view-source",
+    "afp",
+    "android-app",
+    "applescript",
+    "blob",
+    "brave",
+    "callto",
+    "cid",
+    "chrome",
+    "chrome-extension",
+    "chrome-search",
+    "chrome-untrusted",
+    "content",
+    "data",
+    "devtools",
+    "edge",
+    "facetime",
+    "feed",
+    "file",
     "filesystem",
+    "ftp",
+    "intent",
+    "itms-services",
+    "jar",
+    "javascript",
+    "ldap",
+    "ldaps",
+    "livescript",
+    "mailto",
+    "mhtml",
+    "mocha",
+    "moz-extension",
+    "onenote-cmd",
+    "opera",
+    "res",
+    "resource",
+    "search",
+    "search-ms",
+    "shell",
+    "smb",
+    "sms",
+    "tel",
+    "vbscript",
+    "view-source",
     "ws",
     "wss",
+    "wyciwyg",
 ];
+const FORBIDDEN_BEGINNINGS: &[&str] = &["ms-", "microsoft-", "windows-", "x-apple", "safari-"];
 const MAX_BYTES: usize = 2_000;
 
 #[cfg(test)]
@@ -72,6 +119,16 @@ mod tests {
             "http://localhost:1234/",
             "app://back",
             "com.example.app:/oauth",
+            "icecubesapp://",
+            "tuskytestkey://tusky",
+            "oauth2redirect://com.keylesspalace.tusky/",
+            "mastodon-android-auth://callback",
+            "mona-social://callback",
+            "moshidon-android-auth://callback",
+            "msocial://callback",
+            "searchfox://back",
+            "metatext://oauth.callback",
+            "app.bsky.dev:/back",
         ] {
             assert!(is_allowed(good), "{good}");
         }
@@ -87,6 +144,23 @@ mod tests {
             "java\nscript:alert(1)",
             "data:text/html,x",
             "file:///etc/passwd",
+            "search-ms:query=x&crumb=location:%5C%5Cevil.example",
+            "search:query",
+            "ms-msdt:/id PCWDiagnostic",
+            "ms-msdt:/id",
+            "MS-Word:ofe|u|https://evil.example/x.docx",
+            "ms-officecmd:x",
+            "ms-appinstaller:?source=https://evil.example",
+            "jar:https://evil.example!/x",
+            "view-source:https://evil.example",
+            "vbscript:x",
+            "blob:https://evil.example/x",
+            "about:blank",
+            "intent://scan/#Intent;end",
+            "intent:scan",
+            "x-apple.systempreferences:com.apple",
+            "itms-services://?action=download-manifest",
+            "mailto:x@evil.example",
             "https://app.example/a b",
             "https://app.example;script-src/",
             "https://*/",

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State, http::HeaderMap};
-use driftline_store::{Root, Tx, social::access_token};
+use driftline_store::{
+    Root, StoreError, Tx,
+    social::{access_token, local_account},
+};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +19,7 @@ use super::{
 use crate::{
     App,
     auth::opaque_secret::{OpaqueSecret, SecretKind},
-    transport::Params,
+    transport::{ApiError, Params},
 };
 
 /// What is given back, and by whom.
@@ -45,8 +48,9 @@ pub(super) struct Revocation {
 pub(super) async fn revoke(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    Params(revocation): Params<Revocation>,
+    params: Result<Params<Revocation>, ApiError>,
 ) -> Result<Json<Value>, OAuthError> {
+    let Params(revocation) = params.map_err(OAuthError::of_parameters)?;
     let Revocation {
         client_id,
         client_secret,
@@ -57,18 +61,23 @@ pub(super) async fn revoke(
         OAuthError::InvalidClient => OAuthError::UnauthorizedClient,
         error => error,
     })?;
-    let token = token.ok_or(OAuthError::InvalidRequest("token is missing"))?;
+    let token = token.ok_or(OAuthError::invalid_request("token is missing"))?;
     let Some(token) = OpaqueSecret::parse(SecretKind::AccessToken, token.expose_secret()) else {
         return Ok(Json(json!({})));
     };
-    let (account, hash) = (token.account, token.hash());
+    let (named, hash) = (token.account, token.hash());
     let revoke = move |tx: &mut Tx<'_>| {
+        // A token that was given at a sign-up names the pending account.
+        let signed_up = match named {
+            Some(named) => local_account::signed_up_as(tx, named)?,
+            None => None,
+        };
+        let account = signed_up.or(named);
         let is_revoked = access_token::revoke_secret(tx, account, &hash, client.id)?;
-        Ok::<_, driftline_store::StoreError>(
-            is_revoked || access_token::find(tx, account, &hash)?.is_none(),
-        )
+        let is_gone = is_revoked || access_token::find(tx, account, &hash)?.is_none();
+        Ok::<_, StoreError>((is_gone, account))
     };
-    let is_gone = app.store.write(Root::none(), revoke).await?;
+    let (is_gone, account) = app.store.write(Root::none(), revoke).await?;
     match account {
         Some(account) => app.people.callers.forget(account),
         None => app.people.callers.forget_all(),

@@ -91,7 +91,7 @@ impl TokenJson {
     security(("client" = [])),
     responses(
         (status = 200, body = TokenJson),
-        (status = 400, body = OAuthProblem, description = "The grant is refused"),
+        (status = 400, body = OAuthProblem, description = "The grant is refused, or a secret is in the address"),
         (status = 401, body = OAuthProblem, description = "The app is unknown"),
         (status = 429, body = Problem, description = "It was tried too often; `Retry-After` says when to try again"),
     ),
@@ -100,8 +100,9 @@ pub(super) async fn token(
     State(app): State<Arc<App>>,
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
-    Params(request): Params<TokenRequest>,
+    params: Result<Params<TokenRequest>, ApiError>,
 ) -> Result<Response, OAuthError> {
+    let Params(request) = params.map_err(OAuthError::of_parameters)?;
     let TokenRequest {
         grant_type,
         client_id,
@@ -116,9 +117,9 @@ pub(super) async fn token(
     let client = client::authenticated(&app, &headers, client_id, client_secret).await?;
     match grant_type.as_str() {
         "authorization_code" => {
-            let code = code.ok_or(OAuthError::InvalidRequest("code is missing"))?;
+            let code = code.ok_or(OAuthError::invalid_request("code is missing"))?;
             let redirect_uri =
-                redirect_uri.ok_or(OAuthError::InvalidRequest("redirect_uri is missing"))?;
+                redirect_uri.ok_or(OAuthError::invalid_request("redirect_uri is missing"))?;
             exchange(&app, &client, &code, redirect_uri, code_verifier).await
         }
         "client_credentials" => {
@@ -129,7 +130,7 @@ pub(super) async fn token(
         "password" => {
             let scopes = requested(&client, scope.as_deref())?;
             let (Some(who), Some(passphrase)) = (username, password) else {
-                return Err(OAuthError::InvalidRequest(
+                return Err(OAuthError::invalid_request(
                     "username or password is missing",
                 ));
             };
@@ -142,7 +143,8 @@ pub(super) async fn token(
                 access_token::add(tx, &new, now_ms)?;
                 Ok(Ok(TokenJson::new(&token, new.scopes, now_ms)))
             };
-            let given = match log_in::log_in(&app, &who, &passphrase, address, give).await? {
+            let from = (address, None);
+            let given = match log_in::log_in(&app, &who, &passphrase, from, give).await? {
                 Ok((_, given)) => given?,
                 Err(early @ LogInFailed::TooEarly(_)) => return Err(ApiError::from(early).into()),
                 // Whether the account may log in is told on our own page alone.

@@ -8,18 +8,18 @@ use axum::{
     http::{StatusCode, Uri},
     response::{IntoResponse as _, Response},
 };
-use driftline_store::LocalId;
+use driftline_store::{LocalId, social::pending_account::VerifiedAccount};
 use maud::html;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Browser, Language, layout::Page};
+use super::{Browser, Language, layout::Page, log_in};
 use crate::{
     App,
     people::SignUpMode,
     sign_up,
-    transport::{ApiError, Params},
+    transport::{ApiError, ClientAddress, Params},
 };
 
 /// What the link of a mail holds.
@@ -78,11 +78,12 @@ pub(super) async fn show(
     post, path = "/confirm", tag = "pages",
     request_body(content = Link, content_type = "application/x-www-form-urlencoded"),
     security(("form" = [])),
-    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "The link is unknown, used or expired")),
+    responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "The link is unknown, used or expired"), (status = 429, body = String, content_type = "text/html", description = "Too many wrong links came from this address")),
 )]
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
     language: Language,
+    ClientAddress(address): ClientAddress,
     browser: Browser,
     params: Result<Params<Link>, ApiError>,
 ) -> Response {
@@ -96,9 +97,13 @@ pub(super) async fn submit(
         let Ok(id) = link.id.parse::<u64>() else {
             return Ok(invalid(&app, language).into_response());
         };
-        let confirmed = sign_up::confirm(&app, LocalId::new(id), link.state).await?;
+        let confirmed = sign_up::confirm(&app, address, LocalId::new(id), link.state).await?;
         // Which of the reasons it was would tell of other people's addresses.
-        let Ok(account) = confirmed else {
+        let Ok(VerifiedAccount {
+            account,
+            continue_to,
+        }) = confirmed
+        else {
             return Ok(invalid(&app, language).into_response());
         };
         let waits = account.awaits_approval;
@@ -107,7 +112,7 @@ pub(super) async fn submit(
                 p { (texts.confirmed_waits) }
             } @else {
                 p { (texts.confirmed_text) }
-                p { a href={ "/log-in?lang=" (language.tag()) } { (texts.log_in) } }
+                p { a href=(log_in::address(language, continue_to.as_deref())) { (texts.log_in) } }
             }
         };
         Ok(Page::new(language, texts.confirmed, body).into_response())

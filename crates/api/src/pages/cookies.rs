@@ -11,6 +11,8 @@ pub(crate) enum Cookie {
     Session,
     /// What form tokens are made of.
     Form,
+    /// In which account somebody has logged in here before.
+    Device,
 }
 
 impl Cookie {
@@ -18,6 +20,7 @@ impl Cookie {
         match self {
             Self::Session => "driftline_session",
             Self::Form => "driftline_form",
+            Self::Device => "driftline_device",
         }
     }
 

@@ -9,6 +9,7 @@ use driftline_core::social::LogInRefused;
 use maud::{Markup, html};
 use secrecy::SecretString;
 use serde::Deserialize;
+use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Browser, Language, layout::Page};
@@ -24,7 +25,7 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(super) struct Destination {
     /// The page of ours that follows.
-    to: Option<String>,
+    pub(super) to: Option<String>,
 }
 
 /// The form.
@@ -97,10 +98,11 @@ pub(super) async fn submit(
             return refused(StatusCode::FORBIDDEN, texts.form_expired);
         }
         let begin = browser.begin_session();
-        match log_in::log_in(&app, &sent.who, &sent.passphrase, address, begin).await? {
-            Ok((_, secret)) => {
+        let from = (address, browser.device.as_ref());
+        match log_in::log_in(&app, &sent.who, &sent.passphrase, from, begin).await? {
+            Ok((account, secret)) => {
                 let there = Redirect::to(to.unwrap_or("/log-in"));
-                Ok(browser.with_session(&secret?, there))
+                browser.with_session(account.id, &secret?, there)
             }
             Err(LogInFailed::Wrong) => refused(StatusCode::UNAUTHORIZED, texts.wrong_passphrase),
             Err(LogInFailed::TooEarly(wait_s)) => {
@@ -180,10 +182,25 @@ fn form(
             button type="submit" { (texts.log_in) }
         }
         @if app.people.sign_up.mode != SignUpMode::Closed {
-            p.after { (texts.no_account) " " a href={ "/sign-up?lang=" (language.tag()) } { (texts.sign_up) } }
+            p.after { (texts.no_account) " " a href=(with_destination("/sign-up", language, to)) { (texts.sign_up) } }
         }
     };
     Page::new(language, texts.log_in, body)
+}
+
+/// The address of the form, which leads to a page of ours.
+pub(super) fn address(language: Language, to: Option<&str>) -> String {
+    with_destination("/log-in", language, to)
+}
+
+/// A page's address that says in which language it is, and which page of ours follows.
+pub(super) fn with_destination(path: &str, language: Language, to: Option<&str>) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("lang", language.tag());
+    if let Some(to) = to {
+        query.append_pair("to", to);
+    }
+    format!("{path}?{}", query.finish())
 }
 
 fn welcome(language: Language, browser: &Browser, name: &str) -> Markup {
@@ -200,7 +217,7 @@ fn welcome(language: Language, browser: &Browser, name: &str) -> Markup {
 
 /// Whether it is a page of ours that a log-in may lead to: nothing else, so that no link here leads
 /// elsewhere.
-fn is_own(to: &str) -> bool {
+pub(super) fn is_own(to: &str) -> bool {
     to.starts_with("/oauth/authorize?")
         && to.len() <= 8_000
         && to.bytes().all(|byte| byte.is_ascii_graphic())

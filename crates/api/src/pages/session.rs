@@ -17,11 +17,15 @@ use driftline_store::{
     },
 };
 use maud::{Markup, html};
+use secrecy::ExposeSecret as _;
 
 use super::{Language, cookies::Cookie, form_token, layout::Page};
 use crate::{
     App,
-    auth::opaque_secret::{OpaqueSecret, SecretKind, random_text},
+    auth::{
+        DEVICE_LIFETIME_MS, KnownDevice,
+        opaque_secret::{OpaqueSecret, SecretKind, random_text},
+    },
     transport::ApiError,
 };
 
@@ -33,6 +37,8 @@ pub(crate) struct Browser {
     session_text: Option<String>,
     /// Who is logged in, whatever their state.
     pub(crate) logged_in: Option<(WebSession, TokenHolder)>,
+    /// The account that has logged in with it last, also if it has logged out.
+    pub(super) device: Option<KnownDevice>,
     user_agent: String,
 }
 
@@ -85,15 +91,29 @@ impl Browser {
         }
     }
 
-    /// The answer with the cookie of a session.
+    /// The answer with the cookies of an account's session, and of its device.
     pub(super) fn with_session(
         &self,
+        account: LocalAccountId,
         secret: &OpaqueSecret,
         answer: impl IntoResponse,
-    ) -> Response {
+    ) -> Result<Response, ApiError> {
+        let known = self.device.clone();
+        let device = match known.filter(|device| device.account == account) {
+            Some(known) => known,
+            None => KnownDevice {
+                account,
+                id: random_text()?,
+            },
+        };
+        let people = &self.app.people;
+        let device = people.native.sign_device(&device, people.now_ms()).ok();
+        let device = device.and_then(|token| {
+            Cookie::Device.set(&self.app, Some(token.expose_secret()), DEVICE_LIFETIME_MS)
+        });
         let value = Some(secret.expose());
-        let cookie = Cookie::Session.set(&self.app, value, web_session::LIFETIME_MS);
-        with_cookie(answer, cookie)
+        let session = Cookie::Session.set(&self.app, value, web_session::LIFETIME_MS);
+        Ok(with_cookie(with_cookie(answer, session), device))
     }
 
     /// Logs out who is logged in.
@@ -138,12 +158,16 @@ impl Browser {
             Some(text) => find(app, text).await?,
             None => None,
         };
+        let device = Cookie::Device.read(app, headers);
+        let now_ms = app.people.now_ms();
+        let device = device.and_then(|text| app.people.native.device(text, now_ms).ok());
         Ok(Self {
             app: Arc::clone(app),
             form,
             is_new,
             session_text,
             logged_in,
+            device,
             user_agent: user_agent(headers),
         })
     }

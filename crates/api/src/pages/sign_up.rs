@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::State,
+    extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse as _, Response},
 };
@@ -11,7 +11,11 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{Browser, Language, layout::Page};
+use super::{
+    Browser, Language,
+    layout::Page,
+    log_in::{self, Destination},
+};
 use crate::{
     App,
     people::SignUpMode,
@@ -33,11 +37,19 @@ pub(super) struct SignUpForm {
     passphrase: SecretString,
     #[serde(default)]
     reason: String,
+    /// The page of ours that follows the first log-in.
+    to: Option<String>,
+}
+
+impl SignUpForm {
+    fn to(&self) -> Option<&str> {
+        self.to.as_deref().filter(|to| log_in::is_own(to))
+    }
 }
 
 /// The form to sign up.
 #[utoipa::path(
-    get, path = "/sign-up", tag = "pages",
+    get, path = "/sign-up", tag = "pages", params(Destination),
     security(()),
     responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "Nobody may sign up here")),
 )]
@@ -46,11 +58,16 @@ pub(super) async fn show(
     language: Language,
     browser: Browser,
     uri: Uri,
+    query: Result<Query<Destination>, QueryRejection>,
 ) -> Response {
     if app.people.sign_up.mode == SignUpMode::Closed {
         return closed(language).at(uri).into_response();
     }
-    let (sent, faults) = (SignUpForm::default(), Faults::default());
+    let sent = SignUpForm {
+        to: query.ok().and_then(|Query(query)| query.to),
+        ..SignUpForm::default()
+    };
+    let faults = Faults::default();
     browser.answer(form(&app, language, &browser, &sent, &faults, None).at(uri))
 }
 
@@ -88,9 +105,10 @@ pub(super) async fn submit(
             passphrase: sent.passphrase.clone(),
             reason: sent.reason.clone(),
             language,
+            continue_to: sent.to().map(str::to_owned),
         };
         match sign_up::sign_up(&app, &headers, address, request).await? {
-            Ok(_) => Ok(browser.answer(sent_page(language, &browser, sent.mail.trim()))),
+            Ok(_) => Ok(browser.answer(sent_page(language, &browser, sent.mail.trim(), sent.to()))),
             Err(faults) => {
                 let page = form(&app, language, &browser, &sent, &faults, None);
                 let status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -109,6 +127,14 @@ pub(super) struct ResendForm {
     form_token: String,
     #[serde(default)]
     mail: String,
+    /// As in the form to sign up.
+    to: Option<String>,
+}
+
+impl ResendForm {
+    fn to(&self) -> Option<&str> {
+        self.to.as_deref().filter(|to| log_in::is_own(to))
+    }
 }
 
 /// Sends the mail of a sign-up again.
@@ -135,7 +161,7 @@ pub(super) async fn resend(
             return Ok(Page::error(language, StatusCode::FORBIDDEN, text).into_response());
         }
         sign_up::resend(&app, &headers, address, &sent.mail).await?;
-        Ok(browser.answer(sent_page(language, &browser, sent.mail.trim())))
+        Ok(browser.answer(sent_page(language, &browser, sent.mail.trim(), sent.to())))
     };
     let answer: Result<Response, ApiError> = submitted.await;
     answer.unwrap_or_else(|error| Page::of_error(language, error))
@@ -183,6 +209,9 @@ fn form(
         }
         form method="post" action={ "/sign-up?lang=" (language.tag()) } {
             (browser.hidden_token())
+            @if let Some(to) = sent.to() {
+                input type="hidden" name="to" value=(to);
+            }
             div.field {
                 label for="name" { (texts.name) }
                 input #name type="text" name="name" value=(sent.name) required autocomplete="username"
@@ -216,7 +245,7 @@ fn form(
             }
             button type="submit" { (texts.sign_up) }
         }
-        p.after { (texts.have_account) " " a href={ "/log-in?lang=" (language.tag()) } { (texts.log_in) } }
+        p.after { (texts.have_account) " " a href=(log_in::address(language, sent.to())) { (texts.log_in) } }
     };
     Page::new(language, texts.sign_up, body)
 }
@@ -231,7 +260,7 @@ fn below(id: &str, hint: &str, fault: Option<&str>) -> Markup {
     }
 }
 
-fn sent_page(language: Language, browser: &Browser, mail: &str) -> Page {
+fn sent_page(language: Language, browser: &Browser, mail: &str, to: Option<&str>) -> Page {
     let texts = language.texts();
     let (before, after) = texts.mail_sent_text.split_once("{}").unwrap_or_default();
     let body = html! {
@@ -240,7 +269,14 @@ fn sent_page(language: Language, browser: &Browser, mail: &str) -> Page {
         form.after method="post" action={ "/sign-up/resend?lang=" (language.tag()) } {
             (browser.hidden_token())
             input type="hidden" name="mail" value=(mail);
+            @if let Some(to) = to {
+                input type="hidden" name="to" value=(to);
+            }
             button.second type="submit" { (texts.resend) }
+        }
+        p.hint {
+            (texts.wrong_mail) " "
+            a href=(log_in::with_destination("/sign-up", language, to)) { (texts.sign_up) }
         }
     };
     Page::new(language, texts.mail_sent, body)

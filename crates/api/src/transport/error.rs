@@ -71,6 +71,10 @@ impl From<StoreError> for ApiError {
         if error.is_outage() {
             return Self::StoreAway(error.to_string());
         }
+        if error.is_nul_in_text() {
+            let why = "A text must not hold the character U+0000 (%00)";
+            return Self::BadParameter(why.to_owned());
+        }
         tracing::error!(%error, "a request failed with a store error");
         Self::Internal
     }

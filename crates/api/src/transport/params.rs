@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::{
     body::Bytes,
     extract::{FromRequest, Multipart, Request, multipart::MultipartError},
-    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    http::{HeaderMap, Method, StatusCode, header::CONTENT_TYPE},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,8 @@ use crate::App;
 
 /// The parameters of a request: of its query, and of its body as a form of either kind or as JSON. A name that comes twice,
 /// or ends with `[]`, is a list of its values: refused where one value is expected, and passed over, as Mastodon.py
-/// needs it, where the route knows no such name.
+/// needs it, where the route knows no such name. A secret in the query of a request that is to change something is
+/// refused (RFC 6749, 2.3.1).
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for Params<T> {
@@ -22,6 +23,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Params<T> {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
         let query = request.uri().query().unwrap_or_default().to_owned();
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         let in_body = match kind_of(request.headers()).as_str() {
             "multipart/form-data" => read_parts(request, app).await?,
             kind => {
@@ -31,6 +33,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Params<T> {
             }
         };
         let mut params = form(query.as_bytes());
+        let secret = SECRETS.iter().find(|name| params.contains_key(**name));
+        if let (false, Some(secret)) = (reads, secret) {
+            return Err(ApiError::BadParameter(format!(
+                "The parameter `{secret}` is a secret: send it in the body, since addresses are logged"
+            )));
+        }
         for (name, value) in in_body {
             params.insert(name, value);
         }
@@ -126,3 +134,13 @@ fn unreadable(status: StatusCode) -> ApiError {
 fn bad(why: &str) -> ApiError {
     ApiError::BadParameter(why.to_owned())
 }
+
+/// The names of parameters that addresses must not hold.
+const SECRETS: [&str; 6] = [
+    "password",
+    "passphrase",
+    "client_secret",
+    "code",
+    "code_verifier",
+    "token",
+];

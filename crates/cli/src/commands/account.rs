@@ -5,9 +5,9 @@ use driftline_core::social::{AccountName, AccountState, MailAddress, Role, witho
 use driftline_server::admin::{
     AccountHome, AccountRow, AccountTokenRow, ApproveAccount, ChangeAccountHome,
     ChangeAccountState, ChangedAccountState, ChangedPassphrase, CreateAccount, DeleteAccount,
-    DeletedAccount, ListAccountTokens, ListAccounts, PlanAccountRemoval, ResetPassphrase,
-    RevokeAccountToken, RevokedToken, ShowAccount, ShownAccount, TokenKind,
-    account_state_text as state,
+    DeletedAccount, ListAccountTokens, ListAccounts, ListPendingAccounts, PendingAccountRow,
+    PlanAccountRemoval, ResetPassphrase, RevokeAccountToken, RevokedToken, ShowAccount,
+    ShownAccount, TokenKind, account_state_text as state,
 };
 
 use crate::{
@@ -26,8 +26,8 @@ use crate::{
 pub enum Account {
     /// Create an account that is active at once; you vouch for its mail address.
     Create(Create),
-    /// List the accounts.
-    List,
+    /// List the accounts, or the sign-ups that are not verified yet.
+    List(List),
     /// Show an account.
     Show(Name),
     /// Let an account do nothing any more: it cannot log in, and its tokens stop at once.
@@ -46,7 +46,7 @@ pub enum Account {
     Tokens(Tokens),
     /// List the sources that an account has in its home timeline, or change them.
     Home(Home),
-    /// Delete an account with all that is its own.
+    /// Delete an account with all that is its own, or a sign-up that is not verified yet.
     Delete(Delete),
 }
 
@@ -63,6 +63,14 @@ pub struct Create {
     role: Role,
     #[command(flatten)]
     passphrase: PassphraseOptions,
+}
+
+/// Which accounts to list.
+#[derive(Debug, Args)]
+pub struct List {
+    /// List the sign-ups whose mail address is not verified yet; they are no accounts.
+    #[arg(long)]
+    pending: bool,
 }
 
 /// An account whose passphrase is to be replaced.
@@ -136,7 +144,10 @@ impl Account {
                 let created = once(config, Missing::Make, request).await?;
                 passphrase_options::reply(json, &created, generated.as_ref(), shown_created)
             }
-            Self::List => show(config, json, ListAccounts, listed).await,
+            Self::List(List { pending: false }) => show(config, json, ListAccounts, listed).await,
+            Self::List(List { pending: true }) => {
+                show(config, json, ListPendingAccounts, listed_pending).await
+            }
             Self::Show(Name { name }) => show(config, json, ShowAccount { name }, shown).await,
             Self::Freeze(Name { name }) => change(config, json, name, AccountState::Frozen).await,
             Self::Silence(Name { name }) => {
@@ -193,7 +204,10 @@ impl Delete {
         if !self.consent.is_given() {
             let plan = PlanAccountRemoval { name: name.clone() };
             let contents = once(config, Missing::Refuse, plan).await?;
-            let what = format!("{name} would be deleted for good, {}", gone(&contents));
+            let what = match contents.pending {
+                true => format!("the sign-up of {name} would be deleted"),
+                false => format!("{name} would be deleted for good, {}", gone(&contents)),
+            };
             self.consent.ask(&what)?;
         }
         once(config, Missing::Refuse, DeleteAccount { name }).await
@@ -280,7 +294,10 @@ fn home_sources(of: &AccountHome) -> Vec<String> {
 }
 
 fn deleted(of: &DeletedAccount) -> Vec<String> {
-    vec![format!("{} is deleted, {}", of.name, gone(of))]
+    vec![match of.pending {
+        true => format!("the sign-up of {} is deleted", of.name),
+        false => format!("{} is deleted, {}", of.name, gone(of)),
+    }]
 }
 
 fn gone(of: &DeletedAccount) -> String {
@@ -324,6 +341,22 @@ fn listed(accounts: &Vec<AccountRow>) -> Vec<String> {
             left("MAIL", &account.mail),
             left("CREATED", text::time(account.created_at_ms)),
             left("LAST LOG-IN", log_in(account)),
+        ]
+    }))
+}
+
+#[expect(clippy::ptr_arg, reason = "a reply")]
+fn listed_pending(rows: &Vec<PendingAccountRow>) -> Vec<String> {
+    if rows.is_empty() {
+        return vec!["no sign-up waits for its mail address to be verified".to_owned()];
+    }
+    table::lines(rows.iter().map(|row| {
+        [
+            left("NAME", &row.name),
+            left("MAIL", &row.mail),
+            left("SIGNED UP", text::time(row.signed_up_at_ms)),
+            left("VOID AT", text::time(row.void_at_ms)),
+            left("REASON", line(&row.reason)),
         ]
     }))
 }

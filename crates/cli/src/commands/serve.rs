@@ -20,7 +20,7 @@ use driftline_runtime::{
     metrics::{self, Part},
     now_ms,
 };
-use driftline_server::{Daemon, HttpOptions, server_keys};
+use driftline_server::{Daemon, HttpOptions, server_keys, sign_up_sweep};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
@@ -218,8 +218,14 @@ async fn people(
     let nonce = store.read(driftline_store::nonce).await?;
     let mailer = mail_options::mailer(&config.mail, data, public_base)?;
     let mut people = People::new(keys, &nonce);
-    let fresh = server_keys::keep_fresh(store.clone(), key.clone(), people.native.clone(), stop);
+    let fresh = server_keys::keep_fresh(
+        store.clone(),
+        key.clone(),
+        people.native.clone(),
+        stop.clone(),
+    );
     tokio::spawn(fresh);
+    tokio::spawn(sign_up_sweep::keep_swept(store.clone(), stop));
     people.sign_up = SignUp {
         mode: config.accounts.sign_up,
         without_mail: false,

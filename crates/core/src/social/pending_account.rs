@@ -18,9 +18,10 @@ pub struct VerificationDigest(pub [u8; 32]);
 pub enum PendingCheck {
     /// The address is verified.
     Verified,
-    /// It was another text: one attempt more.
+    /// It was another text. However many of them come, the account stays: nobody guesses 256 bits, and whoever
+    /// knows of the sign-up must not be able to end it.
     Wrong,
-    /// The pending account is void, whatever was presented: its time or its attempts are over.
+    /// The pending account is void, whatever was presented: its time is over.
     Void,
 }
 
@@ -63,18 +64,11 @@ impl VerificationState {
 impl VerificationDigest {
     /// How long a pending account lasts, ms: 168 hours.
     pub const LASTS_MS: i64 = 168 * 3_600_000;
-    /// How many wrong texts a pending account bears.
-    pub const MAX_ATTEMPTS: i64 = 10;
 
     /// Checks a presented state against this digest of a pending account, which was added
-    /// `age_ms` ago and has had that many attempts. Takes the same time for every wrong state.
-    pub fn check(
-        &self,
-        presented: Option<&VerificationState>,
-        age_ms: i64,
-        attempts: i64,
-    ) -> PendingCheck {
-        if age_ms >= Self::LASTS_MS || attempts >= Self::MAX_ATTEMPTS {
+    /// `age_ms` ago. Takes the same time for every wrong state.
+    pub fn check(&self, presented: Option<&VerificationState>, age_ms: i64) -> PendingCheck {
+        if age_ms >= Self::LASTS_MS {
             return PendingCheck::Void;
         }
         let presented = presented.map_or([0; 32], |state| state.digest().0);

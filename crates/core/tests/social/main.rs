@@ -7,4 +7,5 @@ mod names;
 mod passphrases;
 mod pending;
 mod profiles;
+mod refresh_tokens;
 mod relation_pairs;

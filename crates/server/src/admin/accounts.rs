@@ -17,7 +17,8 @@ use driftline_store::{
 use super::{
     AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
     CreateAccount, DeleteAccount, DeletedAccount, Host, ListAccounts, PlanAccountRemoval,
-    ResetPassphrase, ShowAccount, ShownAccount, account_state_text, space::give_back_after_removal,
+    ResetPassphrase, ShowAccount, ShownAccount, account_state_text, pending_accounts,
+    space::give_back_after_removal,
 };
 
 /// Creates an account that is active at once.
@@ -297,7 +298,13 @@ pub(super) async fn plan_removal(
     host: &Host,
     request: PlanAccountRemoval,
 ) -> Result<DeletedAccount, CommandError> {
-    let id = find_any(&host.store, &request.name).await?;
+    let id = match find_any(&host.store, &request.name).await? {
+        Some(id) => id,
+        None => {
+            let pending = pending_accounts::plan_removal(&host.store, &request.name).await?;
+            return pending.ok_or_else(|| unknown_everywhere(&request.name));
+        }
+    };
     let plan = host.store.read(move |tx| {
         let (mut sources, mut posts) = (0, 0);
         for source in account_source::list(tx, id)? {
@@ -310,13 +317,19 @@ pub(super) async fn plan_removal(
     Ok(deleted(request.name, contents, sources))
 }
 
-/// Deletes an account in many short transactions: what is cut short goes on when it is asked for again.
+/// Deletes an account, or a sign-up that is not verified yet, in many short transactions: what is cut short goes on when it is asked for again.
 pub(super) async fn delete(
     host: &Host,
     request: DeleteAccount,
 ) -> Result<DeletedAccount, CommandError> {
     let store = &host.store;
-    let id = find_any(store, &request.name).await?;
+    let id = match find_any(store, &request.name).await? {
+        Some(id) => id,
+        None => {
+            let pending = pending_accounts::delete(store, &request.name).await?;
+            return pending.ok_or_else(|| unknown_everywhere(&request.name));
+        }
+    };
     let root = local_account::root(id);
     store
         .write(root, move |tx| account_removal::begin(tx, id))
@@ -363,10 +376,19 @@ pub(super) async fn find(store: &Store, name: &AccountName) -> Result<LocalAccou
 }
 
 /// The account of that name, one whose removal was cut short included.
-async fn find_any(store: &Store, name: &AccountName) -> Result<LocalAccountId, CommandError> {
+async fn find_any(
+    store: &Store,
+    name: &AccountName,
+) -> Result<Option<LocalAccountId>, CommandError> {
     let of = name.clone();
     let found = store.read(move |tx| account_removal::find(tx, &of));
-    found.await?.ok_or_else(|| unknown(name))
+    Ok(found.await?)
+}
+
+fn unknown_everywhere(name: &AccountName) -> CommandError {
+    CommandError::usage(format!(
+        "there is no account named {name}, and nobody signs up under it; `driftline account list` and `driftline account list --pending` show the names"
+    ))
 }
 
 fn unknown(name: &AccountName) -> CommandError {
@@ -398,6 +420,7 @@ fn deleted(
 ) -> DeletedAccount {
     DeletedAccount {
         name,
+        pending: false,
         sources,
         posts,
         relations: contents.relations,

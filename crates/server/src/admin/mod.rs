@@ -14,6 +14,7 @@ mod instances;
 mod look_up_plan;
 mod nodes;
 pub(crate) mod own_sources;
+mod pending_accounts;
 mod posts;
 mod protocol;
 mod reason;
@@ -116,6 +117,7 @@ commands! {
     "feed": ReadFeed => FeedPage, feed::read;
     "account_create": CreateAccount => AccountRow, accounts::create;
     "account_list": ListAccounts => Vec<AccountRow>, accounts::list;
+    "account_pending": ListPendingAccounts => Vec<PendingAccountRow>, pending_accounts::list;
     "account_show": ShowAccount => ShownAccount, accounts::show;
     "account_state": ChangeAccountState => ChangedAccountState, accounts::change_state;
     "account_approve": ApproveAccount => ChangedAccountState, accounts::approve;

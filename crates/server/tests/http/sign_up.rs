@@ -7,7 +7,10 @@ use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    people::{Browser, Mailbox, OOB, PASSPHRASE, hidden, hidden_fields, pass, people_world},
+    people::{
+        Browser, Mailbox, OOB, PASSPHRASE, hidden, hidden_fields, location, param, pass,
+        people_world,
+    },
     test_clock,
     world::{World, parsed},
 };
@@ -119,7 +122,8 @@ async fn a_mail_address_that_is_known_gives_the_same_page() {
         let token = hidden(&page, "form_token");
         pages.push(page.replace(&token, "").replace(mail, ""));
         // The name is held, whosever the address is.
-        let taken = sign_up(&mut browser, name, "dan@mail.example", PASSPHRASE).await;
+        let other = "another passphrase";
+        let taken = sign_up(&mut browser, name, "dan@mail.example", other).await;
         assert_eq!(taken.status(), StatusCode::UNPROCESSABLE_ENTITY, "{name}");
     }
     assert_eq!(pages[0], pages[1]);
@@ -174,6 +178,206 @@ async fn a_mail_is_sent_again_but_not_often_and_not_to_anybody() {
     let last = link(&mailbox.all().pop().unwrap().text);
     assert_ne!(again, before);
     assert_eq!(confirm(&mut browser, &last).await.status(), StatusCode::OK);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_links_end_no_sign_up() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    let mut browser = world.browser();
+    sign_up(&mut browser, "ann", "ann@mail.example", PASSPHRASE).await;
+    let link = link(&mails(&mailbox, 1).await[0]);
+    let wrong = link.replace("state=", "state=0");
+    let mut attacker = world.browser();
+    for _ in 0..12 {
+        let refused = confirm(&mut attacker, &wrong).await;
+        assert_eq!(refused.status(), StatusCode::NOT_FOUND);
+    }
+    assert_eq!(confirm(&mut browser, &link).await.status(), StatusCode::OK);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mails_go_to_the_address_that_signed_up_however_it_is_written_later() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    let mut browser = world.browser();
+    let page = sign_up(&mut browser, "kim", "kim@mail.example", PASSPHRASE).await;
+    let token = hidden(&page.text().await.unwrap(), "form_token");
+    mails(&mailbox, 1).await;
+    // The sign of the unit kelvin is another letter, with the same small one.
+    let kelvin = "\u{212a}im@mail.example";
+    let fields = [("form_token", &*token), ("mail", kelvin)];
+    let resent = browser.submit("/sign-up/resend", &fields).await;
+    assert_eq!(resent.status(), StatusCode::OK);
+    let text = mails(&mailbox, 2).await.remove(1);
+    confirm(&mut browser, &link(&text)).await;
+    let known = sign_up(&mut browser, "kim2", kelvin, PASSPHRASE).await;
+    assert_eq!(known.status(), StatusCode::OK);
+    mails(&mailbox, 3).await;
+    for mail in mailbox.all() {
+        assert_eq!(mail.to, "kim@mail.example");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_is_mailed_a_few_times_whoever_asks_and_for_what() {
+    let (clock, now_ms) = test_clock!();
+    let (world, mailbox) = people_world(|app| {
+        app.people.sign_up.mode = SignUpMode::Open;
+        app.people.use_clock(clock);
+        app.public_base = Some("http://drift.example".parse().unwrap());
+    })
+    .await;
+    world.account("ann").await;
+    let mut browser = world.browser();
+    let page = browser.get("/sign-up").await.text().await.unwrap();
+    let token = hidden(&page, "form_token");
+    let mut turn = 0;
+    let mut ask = async |mail: &str, from: &str| {
+        turn += 1;
+        let name = format!("name{turn}");
+        let fields = [
+            ("form_token", &*token),
+            ("name", &name),
+            ("mail", mail),
+            ("passphrase", PASSPHRASE),
+        ];
+        let headers = [("x-forwarded-for", from)];
+        let path = ["/sign-up", "/sign-up/resend"][turn % 2];
+        browser.submit_with(path, &fields, &headers).await.status()
+    };
+    // One that signs up, and one that has an account.
+    for mail in ["ben@mail.example", "ann@mail.example"] {
+        for number in 0..25 {
+            let status = ask(mail, &format!("192.0.2.{number}")).await;
+            assert_eq!(status, StatusCode::OK, "the answer is the same");
+        }
+        let sent = mailbox.all().iter().filter(|sent| sent.to == mail).count();
+        assert!((1..=3).contains(&sent), "{sent} mails to {mail}");
+    }
+    pass(now_ms, 48 * 3_600_000);
+    let before = mailbox.all().len();
+    for _ in 0..2 {
+        ask("ben@mail.example", "192.0.2.1").await;
+    }
+    assert!(mailbox.all().len() > before, "it is forgotten");
+    // One network address has only so many mails sent, to whomever.
+    let before = mailbox.all().len();
+    let mut refused = 0;
+    for number in 0..60 {
+        let status = ask(&format!("n{number}@mail.example"), "198.51.100.1").await;
+        refused += usize::from(status == StatusCode::TOO_MANY_REQUESTS);
+    }
+    let sent = mailbox.all().len() - before;
+    assert!(
+        sent <= 31 && refused >= 29,
+        "{sent} sent, {refused} refused"
+    );
+    assert_eq!(
+        ask("dora@mail.example", "198.51.100.2").await,
+        StatusCode::OK
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistyped_address_is_corrected_by_signing_up_again() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    let mut browser = world.browser();
+    let page = sign_up(&mut browser, "ann", "amn@mail.example", PASSPHRASE).await;
+    assert!(page.text().await.unwrap().contains("Is the address wrong?"));
+    let other = sign_up(
+        &mut browser,
+        "ann",
+        "eve@mail.example",
+        "another passphrase",
+    )
+    .await;
+    assert_eq!(other.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let again = sign_up(&mut browser, "Ann", "ann@mail.example", PASSPHRASE).await;
+    assert_eq!(again.status(), StatusCode::OK);
+    let texts = mails(&mailbox, 2).await;
+    assert_eq!(mailbox.all()[1].to, "ann@mail.example");
+    let old = confirm(&mut browser, &link(&texts[0])).await;
+    assert_eq!(old.status(), StatusCode::NOT_FOUND);
+    let new = confirm(&mut browser, &link(&texts[1])).await;
+    assert_eq!(new.status(), StatusCode::OK);
+    let ann = account(&world, "ann").await.unwrap();
+    assert_eq!(ann.mail.as_str(), "ann@mail.example");
+    assert_eq!(
+        browser.log_in("ann", PASSPHRASE).await.status(),
+        StatusCode::SEE_OTHER
+    );
+    world.close().await;
+}
+
+/// The address of the first link of a page that begins so, as it is before escapes.
+fn linked(page: &str, beginning: &str) -> String {
+    let at = page.find(&format!("href=\"{beginning}"));
+    let at = at.unwrap_or_else(|| panic!("no link to {beginning} in {page}"));
+    let link = page[at..].split('"').nth(1).unwrap();
+    link.replace("&amp;", "&")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_signs_up_for_an_app_goes_on_with_its_request() {
+    let (world, mailbox) = world(SignUpMode::Open).await;
+    let app = world.app("toot", "app://back", "read").await;
+    let request = app.authorize(&[("state", "kept & safe")]);
+    let mut browser = world.browser();
+    let asked = browser.get(&request).await;
+    let page = browser.get(&location(&asked)).await.text().await.unwrap();
+    let page = browser
+        .get(&linked(&page, "/sign-up"))
+        .await
+        .text()
+        .await
+        .unwrap();
+    let to = hidden(&page, "to");
+    let fields = [
+        ("form_token", &*hidden(&page, "form_token")),
+        ("to", &to),
+        ("name", "ann"),
+        ("mail", "ann@mail.example"),
+        ("passphrase", PASSPHRASE),
+    ];
+    browser.submit("/sign-up", &fields).await;
+    // The mail may be read elsewhere.
+    let mut browser = world.browser();
+    let confirmed = confirm(&mut browser, &link(&mails(&mailbox, 1).await[0])).await;
+    let page = confirmed.text().await.unwrap();
+    let page = browser
+        .get(&linked(&page, "/log-in"))
+        .await
+        .text()
+        .await
+        .unwrap();
+    let fields = [
+        ("form_token", &*hidden(&page, "form_token")),
+        ("to", &hidden(&page, "to")),
+        ("who", "ann"),
+        ("passphrase", PASSPHRASE),
+    ];
+    let logged_in = browser.submit("/log-in", &fields).await;
+    let answer = browser.decide(&location(&logged_in), "allow").await;
+    let back = location(&answer);
+    assert!(back.starts_with("app://back"), "{back}");
+    assert_eq!(param(&back, "state").as_deref(), Some("kept & safe"));
+    assert!(param(&back, "code").is_some());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_up_leads_to_our_own_pages_alone() {
+    let (world, _) = world(SignUpMode::Open).await;
+    let page = world
+        .browser()
+        .get("/sign-up?to=https://evil.example")
+        .await;
+    let page = page.text().await.unwrap();
+    assert!(!page.contains("name=\"to\""), "{page}");
+    assert!(!linked(&page, "/log-in").contains("evil"), "{page}");
     world.close().await;
 }
 

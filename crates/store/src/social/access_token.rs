@@ -3,7 +3,7 @@
 use driftline_db::{Row, Tx};
 use driftline_id::Id;
 
-use super::{SecretHash, TokenHolder, app::AppId, token_holder};
+use super::{SecretHash, TokenHolder, app::AppId, local_account, token_holder};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, from_sql, sql},
@@ -88,9 +88,23 @@ pub fn find(
     )?)
 }
 
-/// The token of that secret, which acts for an account, with that account; `None` also if the account is
-/// gone.
+/// The token of that secret, which names an account, with that account; `None` also if the account is gone. A
+/// token that was given at a sign-up names the pending account.
 pub fn find_with_holder(
+    tx: &mut Tx<'_>,
+    named: LocalAccountId,
+    hash: &SecretHash,
+) -> Result<Option<(AccessToken, TokenHolder)>, StoreError> {
+    if let Some(found) = find_of_holder(tx, named, hash)? {
+        return Ok(Some(found));
+    }
+    match local_account::signed_up_as(tx, named)? {
+        Some(account) => find_of_holder(tx, account, hash),
+        None => Ok(None),
+    }
+}
+
+fn find_of_holder(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     hash: &SecretHash,

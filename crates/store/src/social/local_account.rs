@@ -9,7 +9,7 @@ use driftline_db::{Column, Root, Row, ToValue, Tx};
 use super::{parsed, passphrase_columns, profile};
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, from_sql, sql},
+    id_types::{LocalAccountId, LocalId, from_sql, sql},
     library, local_ids,
     text::without_nul,
 };
@@ -99,13 +99,13 @@ pub fn create(
         return Ok(Err(AccountTaken::Mail));
     }
     let id = local_ids::take(tx, now_ms, 1)?;
-    insert(tx, from_sql(id)?, new, now_ms).map(Ok)
+    insert(tx, from_sql(id)?, new, None, now_ms).map(Ok)
 }
 
-/// The same under the ID that it had as a pending account.
-pub(super) fn create_from_pending(
+/// The same of one that was pending, whose name is free by now.
+pub(super) fn create_signed_up(
     tx: &mut Tx<'_>,
-    id: LocalAccountId,
+    pending: LocalId,
     new: &NewAccount,
     now_ms: i64,
 ) -> Result<Result<LocalAccount, AccountTaken>, StoreError> {
@@ -115,13 +115,28 @@ pub(super) fn create_from_pending(
     if is_mail_taken(tx, &new.mail)? {
         return Ok(Err(AccountTaken::Mail));
     }
-    insert(tx, id, new, now_ms).map(Ok)
+    let id = local_ids::take(tx, now_ms, 1)?;
+    insert(tx, from_sql(id)?, new, Some(sql(pending)), now_ms).map(Ok)
+}
+
+/// The account that a pending one has become; `None` if none has that ID.
+pub fn signed_up_as(
+    tx: &mut Tx<'_>,
+    pending: LocalAccountId,
+) -> Result<Option<LocalAccountId>, StoreError> {
+    let found = tx.query_opt(
+        "select id from local_account where signed_up_as = $1",
+        &[&sql(pending)],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.map(from_sql).transpose()?)
 }
 
 fn insert(
     tx: &mut Tx<'_>,
     id: LocalAccountId,
     new: &NewAccount,
+    signed_up_as: Option<i64>,
     now_ms: i64,
 ) -> Result<LocalAccount, StoreError> {
     let (hash, cost) = (&new.passphrase, new.passphrase.cost);
@@ -129,9 +144,9 @@ fn insert(
         &format!(
             "insert into local_account (id, name, name_key, nickname, state, awaits_approval, role,
                  mail, mail_key, mail_verified_at_ms, created_at_ms, last_login_at_ms, {},
-                 reason, deleting)
+                 reason, signed_up_as, deleting)
              values ($1, $2, $3, '', $4, $5, $6, $7, $8, $9, $9, null, $10, $11, $12, $13, $14, $15,
-                 $16, false)",
+                 $16, $17, false)",
             passphrase_columns::COLUMNS
         ),
         &[
@@ -151,6 +166,7 @@ fn insert(
             &i64::from(cost.lanes),
             &hash.normalization,
             &&*without_nul(&new.reason),
+            &signed_up_as,
         ],
     )?;
     profile::add(tx, id, &Profile::default())?;

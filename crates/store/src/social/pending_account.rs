@@ -4,7 +4,7 @@ use driftline_core::social::{
     AccountName, MailAddress, PassphraseHash, PendingCheck, Role, VerificationDigest,
     VerificationState,
 };
-use driftline_db::{DbError, Row, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{
     local_account::{self, AccountTaken, LocalAccount, NewAccount},
@@ -16,6 +16,9 @@ use crate::{
     local_ids,
     text::without_nul,
 };
+
+/// How many void pending accounts are removed at once.
+pub const CHUNK: usize = 1_000;
 
 /// A sign-up whose mail address is to be verified.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct NewPending {
     pub reason: String,
     /// The language of its pages and mails.
     pub locale: String,
+    /// The page of ours that follows its first log-in.
+    pub continue_to: Option<String>,
     /// Of the random state that is mailed.
     pub state: VerificationDigest,
 }
@@ -37,7 +42,7 @@ pub struct NewPending {
 /// A pending account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingAccount {
-    /// Its ID, which the account will have.
+    /// Its ID. The account will have one of its own.
     pub id: LocalId,
     /// The name that it asks for.
     pub name: AccountName,
@@ -47,6 +52,8 @@ pub struct PendingAccount {
     pub reason: String,
     /// The language of its pages and mails.
     pub locale: String,
+    /// The page of ours that follows its first log-in.
+    pub continue_to: Option<String>,
     /// When it was added, Unix ms.
     pub created_at_ms: i64,
 }
@@ -54,8 +61,8 @@ pub struct PendingAccount {
 /// Why an address was not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// There is no such pending account, its time or its attempts are over, or the state is another one:
-    /// which of them is not told.
+    /// There is no such pending account, its time is over, or the state is another one: which of them is not
+    /// told.
     #[error("this link is not valid, or not valid any more; sign up again")]
     Invalid,
     /// Another account has taken its mail address meanwhile.
@@ -63,9 +70,18 @@ pub enum NotVerified {
     Taken(AccountTaken),
 }
 
-/// The ID that the account of a pending one will have: tokens that an app was given at the sign-up are the
-/// account's from then on.
-pub fn account_id(pending: LocalId) -> LocalAccountId {
+/// A sign-up that was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedAccount {
+    /// The account.
+    pub account: LocalAccount,
+    /// The page of ours that follows its first log-in.
+    pub continue_to: Option<String>,
+}
+
+/// What tokens name that an app was given at a sign-up, in place of an account. They are the account's from its
+/// creation on: see [`local_account::signed_up_as`].
+pub fn token_account(pending: LocalId) -> LocalAccountId {
     LocalAccountId::new(pending.raw())
 }
 
@@ -80,7 +96,7 @@ pub fn add(
     if local_account::is_name_taken(tx, &new.name, now_ms)? {
         return Ok(Err(AccountTaken::Name));
     }
-    // One that has had all its attempts is void before its time.
+    // At most 1,000 void ones were removed above.
     tx.execute_later(
         "delete from pending_account where name_key = $1",
         &[&new.name.key()],
@@ -90,8 +106,8 @@ pub fn add(
     tx.execute(
         &format!(
             "insert into pending_account (id, name, name_key, mail, mail_key, {}, reason, locale,
-                 state_digest, attempts, created_at_ms)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15)",
+                 continue_to, state_digest, created_at_ms)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
             passphrase_columns::COLUMNS
         ),
         &[
@@ -108,6 +124,7 @@ pub fn add(
             &hash.normalization,
             &&*without_nul(&new.reason),
             &&*without_nul(&new.locale),
+            &new.continue_to,
             &new.state.0.to_vec(),
             &now_ms,
         ],
@@ -115,8 +132,79 @@ pub fn add(
     Ok(Ok(from_sql(id)?))
 }
 
+/// The pending account of a name, with its passphrase; `None` if there is none, or it is void.
+pub fn by_name(
+    tx: &mut Tx<'_>,
+    name: &AccountName,
+    now_ms: i64,
+) -> Result<Option<(PendingAccount, PassphraseHash)>, StoreError> {
+    let query = format!(
+        "select {COLUMNS}, {} from pending_account where name_key = $1 and created_at_ms > $2",
+        passphrase_columns::COLUMNS
+    );
+    let found = tx.query_opt(
+        &query,
+        &[&name.key(), &(now_ms - VerificationDigest::LASTS_MS)],
+        |row| Ok((from_row(row), passphrase_columns::from_row(row))),
+    )?;
+    let found = found.map(|(pending, passphrase)| Ok((pending?, passphrase?)));
+    found.transpose()
+}
+
+/// Replaces the mail address of a pending account, and what was said with it, by those of `new`: for whoever
+/// signs up again with its name and passphrase. Its time begins again. `verified` is the hash that the passphrase
+/// was compared with; `false` if the pending account has gone or has another one. To be written below
+/// [`local_ids::root`].
+pub fn correct(
+    tx: &mut Tx<'_>,
+    pending: LocalId,
+    verified: &PassphraseHash,
+    new: &NewPending,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let corrected = tx.execute(
+        "update pending_account set mail = $3, mail_key = $4, reason = $5, locale = $6,
+             continue_to = $7, state_digest = $8, created_at_ms = $9
+         where id = $1 and passphrase_hash = $2",
+        &[
+            &sql(pending),
+            &verified.hash,
+            &new.mail.as_str(),
+            &new.mail.key(),
+            &&*without_nul(&new.reason),
+            &&*without_nul(&new.locale),
+            &new.continue_to,
+            &new.state.0.to_vec(),
+            &now_ms,
+        ],
+    )?;
+    Ok(corrected > 0)
+}
+
+/// Removes the pending account of a name, with the tokens that its app was given; `false` if there is none.
+/// To be written below [`local_ids::root`].
+pub fn remove(tx: &mut Tx<'_>, name: &AccountName) -> Result<bool, StoreError> {
+    let ids = tx.query(
+        "delete from pending_account where name_key = $1 returning id",
+        &[&name.key()],
+        |row| row.i64("id"),
+    )?;
+    forget_tokens(tx, &ids)?;
+    Ok(!ids.is_empty())
+}
+
+/// Forgets the tokens that apps were given at sign-ups that nobody verified.
+fn forget_tokens(tx: &mut Tx<'_>, pending: &[i64]) -> Result<(), StoreError> {
+    let ids = Column::i64(pending.iter().copied());
+    let forget = "delete from access_token where account_id {in $1}";
+    if !pending.is_empty() {
+        tx.execute(forget, &[&ids])?;
+    }
+    Ok(())
+}
+
 /// Replaces the state of the newest pending account with that address, to be mailed again; `None` if there is
-/// none. Its time and its attempts go on. To be written below [`local_ids::root`].
+/// none. Its time goes on. To be written below [`local_ids::root`].
 pub fn renew(
     tx: &mut Tx<'_>,
     mail: &MailAddress,
@@ -139,50 +227,50 @@ fn list_by_mail(
     now_ms: i64,
 ) -> Result<Vec<PendingAccount>, StoreError> {
     let rows = tx.query(
-        "select id, name, mail, reason, locale, created_at_ms from pending_account
-         where mail_key = $1 and created_at_ms > $2 and attempts < $3 order by id",
-        &[
-            &mail.key(),
-            &(now_ms - VerificationDigest::LASTS_MS),
-            &VerificationDigest::MAX_ATTEMPTS,
-        ],
+        &format!(
+            "select {COLUMNS} from pending_account
+             where mail_key = $1 and created_at_ms > $2 order by created_at_ms, id"
+        ),
+        &[&mail.key(), &(now_ms - VerificationDigest::LASTS_MS)],
         |row| Ok(from_row(row)),
     )?;
     rows.into_iter().collect()
 }
 
 /// Verifies the mail address of a pending account, which becomes an account then; others that were to
-/// verify the same address are removed. A wrong state is an attempt more; they are counted one by one. To be written below
-/// [`local_ids::root`].
+/// verify the same address are removed. A wrong state changes nothing. To be written below [`local_ids::root`].
 pub fn verify(
     tx: &mut Tx<'_>,
     pending: LocalId,
     presented: Option<&VerificationState>,
     awaits_approval: bool,
     now_ms: i64,
-) -> Result<Result<LocalAccount, NotVerified>, StoreError> {
+) -> Result<Result<VerifiedAccount, NotVerified>, StoreError> {
     let Some(known) = load(tx, pending)? else {
         return Ok(Err(NotVerified::Invalid));
     };
     let age_ms = now_ms - known.pending.created_at_ms;
-    match known.digest.check(presented, age_ms, known.attempts) {
+    match known.digest.check(presented, age_ms) {
         PendingCheck::Verified => {}
-        PendingCheck::Wrong => {
-            tx.execute(
-                "update pending_account set attempts = attempts + 1 where id = $1",
-                &[&sql(pending)],
-            )?;
-            return Ok(Err(NotVerified::Invalid));
-        }
-        PendingCheck::Void => return Ok(Err(NotVerified::Invalid)),
+        PendingCheck::Wrong | PendingCheck::Void => return Ok(Err(NotVerified::Invalid)),
     }
     let PendingAccount {
-        name, mail, reason, ..
+        name,
+        mail,
+        reason,
+        continue_to,
+        ..
     } = known.pending;
-    tx.execute_later(
-        "delete from pending_account where id = $1 or mail_key = $2",
+    let removed = tx.query(
+        "delete from pending_account where id = $1 or mail_key = $2 returning id",
         &[&sql(pending), &mail.key()],
+        |row| row.i64("id"),
     )?;
+    let others: Vec<i64> = removed
+        .into_iter()
+        .filter(|id| *id != sql(pending))
+        .collect();
+    forget_tokens(tx, &others)?;
     let new = NewAccount {
         name,
         mail,
@@ -191,44 +279,51 @@ pub fn verify(
         awaits_approval,
         reason,
     };
-    let created = local_account::create_from_pending(tx, account_id(pending), &new, now_ms)?;
-    Ok(created.map_err(NotVerified::Taken))
+    let account = match local_account::create_signed_up(tx, pending, &new, now_ms)? {
+        Ok(account) => account,
+        Err(taken) => return Ok(Err(NotVerified::Taken(taken))),
+    };
+    tx.execute(
+        "update access_token set account_id = $2 where account_id = $1",
+        &[&sql(pending), &sql(account.id)],
+    )?;
+    Ok(Ok(VerifiedAccount {
+        account,
+        continue_to,
+    }))
 }
 
 /// The pending accounts that are not void, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>, now_ms: i64) -> Result<Vec<PendingAccount>, StoreError> {
     let rows = tx.query(
-        "select id, name, mail, reason, locale, created_at_ms from pending_account
-         where created_at_ms > $1 and attempts < $2 order by id",
-        &[
-            &(now_ms - VerificationDigest::LASTS_MS),
-            &VerificationDigest::MAX_ATTEMPTS,
-        ],
+        &format!("select {COLUMNS} from pending_account where created_at_ms > $1 order by id"),
+        &[&(now_ms - VerificationDigest::LASTS_MS)],
         |row| Ok(from_row(row)),
     )?;
     rows.into_iter().collect()
 }
 
-/// Removes the pending accounts whose time is over; returns how many, at most 1,000.
-pub fn remove_void(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, StoreError> {
-    Ok(tx.execute(
+/// Removes the pending accounts whose time is over, with the tokens that their apps were given; returns how
+/// many, at most [`CHUNK`].
+pub fn remove_void(tx: &mut Tx<'_>, now_ms: i64) -> Result<usize, StoreError> {
+    let removed = tx.query(
         "delete from pending_account where id in
              (select id from pending_account where created_at_ms <= $1
-              order by created_at_ms limit 1000)",
-        &[&(now_ms - VerificationDigest::LASTS_MS)],
-    )?)
+              order by created_at_ms limit $2)
+         returning id",
+        &[&(now_ms - VerificationDigest::LASTS_MS), &(CHUNK as i64)],
+        |row| row.i64("id"),
+    )?;
+    forget_tokens(tx, &removed)?;
+    Ok(removed.len())
 }
 
 /// Whether a pending account that is not void holds a name.
 pub(super) fn holds_name(tx: &mut Tx<'_>, key: &str, now_ms: i64) -> Result<bool, DbError> {
     let found = tx.query_opt(
         "select id from pending_account
-         where name_key = $1 and created_at_ms > $2 and attempts < $3",
-        &[
-            &key,
-            &(now_ms - VerificationDigest::LASTS_MS),
-            &VerificationDigest::MAX_ATTEMPTS,
-        ],
+         where name_key = $1 and created_at_ms > $2",
+        &[&key, &(now_ms - VerificationDigest::LASTS_MS)],
         |row| row.i64("id"),
     )?;
     Ok(found.is_some())
@@ -238,13 +333,11 @@ struct Known {
     pending: PendingAccount,
     passphrase: PassphraseHash,
     digest: VerificationDigest,
-    attempts: i64,
 }
 
 fn load(tx: &mut Tx<'_>, pending: LocalId) -> Result<Option<Known>, StoreError> {
     let query = format!(
-        "select id, name, mail, reason, locale, created_at_ms, state_digest, attempts, {}
-         from pending_account where id = $1",
+        "select {COLUMNS}, state_digest, {} from pending_account where id = $1",
         passphrase_columns::COLUMNS
     );
     let found = tx.query_opt(&query, &[&sql(pending)], |row| Ok(known(row)))?;
@@ -259,7 +352,6 @@ fn known(row: &Row<'_>) -> Result<Known, StoreError> {
         pending: from_row(row)?,
         passphrase: passphrase_columns::from_row(row)?,
         digest: VerificationDigest(digest),
-        attempts: row.i64("attempts")?,
     })
 }
 
@@ -272,6 +364,9 @@ fn from_row(row: &Row<'_>) -> Result<PendingAccount, StoreError> {
         mail: mail.map_err(|error| StoreError::unreadable("a mail address", &error))?,
         reason: row.text("reason")?,
         locale: row.text("locale")?,
+        continue_to: row.opt_text("continue_to")?,
         created_at_ms: row.i64("created_at_ms")?,
     })
 }
+
+const COLUMNS: &str = "id, name, mail, reason, locale, continue_to, created_at_ms";

@@ -1,5 +1,6 @@
-//! Native tokens by the log-in that began them: one refresh token of each family may be used, once.
+//! Native tokens by the log-in that began them: each refresh token of a family is used once.
 
+use driftline_core::social::RefreshTokens;
 use driftline_db::{DbError, Row, Tx};
 use driftline_id::Id;
 
@@ -12,8 +13,6 @@ use crate::{
 
 /// How long after the log-in a family ends, whatever was refreshed.
 pub const LIFETIME_MS: i64 = 30 * 86_400_000;
-/// How long the refresh token before the current one may be used again: its answer may be lost.
-pub const GRACE_MS: i64 = 30_000;
 
 /// Names a family next to its account. It is random.
 pub type TokenFamilyId = Id<TokenFamily>;
@@ -68,14 +67,14 @@ pub fn begin(
         ends_at_ms: now_ms + LIFETIME_MS,
     };
     tx.execute(
-        "insert into token_family (account_id, id, device, current_hash, created_at_ms,
+        "insert into token_family (account_id, id, device, refresh_tokens, created_at_ms,
              rotated_at_ms, ends_at_ms)
          values ($1, $2, $3, $4, $5, $5, $6)",
         &[
             &sql(account),
             &sql(id),
             &family.device,
-            refresh,
+            &RefreshTokens::new(*refresh.as_bytes()).to_bytes(),
             &now_ms,
             &family.ends_at_ms,
         ],
@@ -118,8 +117,8 @@ pub fn find_with_holder(
     found.transpose()
 }
 
-/// Replaces the refresh token `used`, which was once this family's, by `next`. Of two that try it at a
-/// time with one token both succeed within the grace, and the token of the later one stays.
+/// Exchanges the refresh token `used`, which was once this family's, for `next`: the rules are those of
+/// [`RefreshTokens`]. Refreshes at the same time are one after the other.
 pub fn rotate(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -129,26 +128,37 @@ pub fn rotate(
     now_ms: i64,
 ) -> Result<Rotation, StoreError> {
     let (account_id, family_id) = (sql(account), sql(id));
-    let rotated = tx.execute(
-        "update token_family set previous_hash = $3, current_hash = $4, rotated_at_ms = $5
-         where account_id = $1 and id = $2 and current_hash = $3 and ends_at_ms > $5",
-        &[&account_id, &family_id, used, next, &now_ms],
+    // Locks the row, so that what is read below is the last that was written.
+    let locked = tx.execute(
+        "update token_family set rotated_at_ms = rotated_at_ms
+         where account_id = $1 and id = $2 and ends_at_ms > $3",
+        &[&account_id, &family_id, &now_ms],
     )?;
-    let again = rotated == 0
-        && tx.execute(
-            "update token_family set current_hash = $4
-             where account_id = $1 and id = $2 and previous_hash = $3 and ends_at_ms > $5
-                 and rotated_at_ms > $5 - $6 and rotated_at_ms <= $5 + $6",
-            &[&account_id, &family_id, used, next, &now_ms, &GRACE_MS],
-        )? > 0;
-    let Some(family) = find(tx, account, id, now_ms)? else {
+    if locked == 0 {
         return Ok(Rotation::Ended);
-    };
-    if rotated > 0 || again {
-        return Ok(Rotation::Rotated(family));
     }
-    end(tx, account, id)?;
-    Ok(Rotation::Reused)
+    let stored = tx.query_one(
+        "select refresh_tokens from token_family where account_id = $1 and id = $2",
+        &[&account_id, &family_id],
+        |row| Ok(row.bytes("refresh_tokens")?.to_vec()),
+    )?;
+    let tokens = RefreshTokens::from_bytes(&stored);
+    let mut tokens =
+        tokens.map_err(|error| StoreError::unreadable("a family's refresh tokens", &error))?;
+    if tokens
+        .exchange(used.as_bytes(), *next.as_bytes(), now_ms)
+        .is_err()
+    {
+        end(tx, account, id)?;
+        return Ok(Rotation::Reused);
+    }
+    tx.execute(
+        "update token_family set refresh_tokens = $3, rotated_at_ms = $4
+         where account_id = $1 and id = $2",
+        &[&account_id, &family_id, &tokens.to_bytes(), &now_ms],
+    )?;
+    let rotated = find(tx, account, id, now_ms)?;
+    Ok(rotated.map_or(Rotation::Ended, Rotation::Rotated))
 }
 
 /// An account's families that have not ended, the newest first.

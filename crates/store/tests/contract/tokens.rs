@@ -1,9 +1,9 @@
-//! What acts for people: a code gives one token, a revoked token is gone, a family has one refresh token.
+//! What acts for people: a code gives one token, a revoked token is gone, each refresh token of a family is used once.
 
 use std::{sync::Barrier, thread};
 
 use driftline_core::social::{
-    AccountName, AccountState, HashCost, MailAddress, PassphraseHash, Role,
+    AccountName, AccountState, HashCost, MailAddress, PassphraseHash, RefreshTokens, Role,
 };
 use driftline_id::Id;
 use driftline_store::{
@@ -16,7 +16,7 @@ use driftline_store::{
         authorization_code::{self, Exchange, ExchangeRefused, Exchanged, NewCode},
         local_account::{self, NewAccount},
         log_ins::{self, LogIns},
-        token_family::{self, GRACE_MS, LIFETIME_MS, Rotation},
+        token_family::{self, LIFETIME_MS, Rotation},
         web_session,
     },
 };
@@ -274,7 +274,7 @@ fn the_last_use_of_a_token_is_recorded_by_the_day() {
 }
 
 #[test]
-fn a_family_has_one_refresh_token_and_ends_when_an_old_one_comes_back() {
+fn a_family_ends_when_a_used_refresh_token_comes_back_after_its_grace() {
     on_both(|store| {
         let family = Id::new(7);
         write(store, move |tx| {
@@ -289,35 +289,43 @@ fn a_family_has_one_refresh_token_and_ends_when_an_old_one_comes_back() {
         assert!(is_rotated(rotate(1, 2, START_MS + 1_000)));
         // The answer was lost: the device has the old one.
         assert!(is_rotated(rotate(1, 3, START_MS + 2_000)));
-        // Of what was given within the grace the later one stays.
         assert!(is_rotated(rotate(3, 4, START_MS + 3_000)));
-        let late = START_MS + 3_000 + GRACE_MS;
+        let late = START_MS + 3_000 + RefreshTokens::GRACE_MS;
         assert_eq!(rotate(3, 5, late), Rotation::Reused);
         assert_eq!(
             rotate(4, 5, late),
             Rotation::Ended,
             "nobody has it any more"
         );
+        let left = write(store, move |tx| token_family::list(tx, ANN, late));
+        assert_eq!(left, []);
     });
 }
 
 #[test]
-fn a_token_of_before_the_last_one_ends_the_family_at_once() {
+fn three_tabs_with_one_refresh_token_stay_logged_in_round_after_round() {
     on_both(|store| {
         let family = Id::new(7);
         write(store, move |tx| {
-            token_family::begin(tx, ANN, "phone", family, &hash(1), START_MS)
+            token_family::begin(tx, ANN, "three tabs", family, &hash(1), START_MS)
         });
-        let rotate = |used, next| {
-            write(store, move |tx| {
-                token_family::rotate(tx, ANN, family, &hash(used), &hash(next), START_MS)
-            })
-        };
-        assert!(matches!(rotate(1, 2), Rotation::Rotated(_)));
-        assert!(matches!(rotate(2, 3), Rotation::Rotated(_)));
-        assert_eq!(rotate(1, 4), Rotation::Reused);
-        let left = write(store, |tx| token_family::list(tx, ANN, START_MS));
-        assert_eq!(left, []);
+        let mut tabs = [1_u8; 3];
+        let mut next = 1;
+        for round in 0..3 {
+            for (after_ms, tab) in (0..).zip(&mut tabs) {
+                next += 1;
+                let (used, next) = (*tab, next);
+                let now_ms = START_MS + round * 900_000 + after_ms * 1_000;
+                let rotated = write(store, move |tx| {
+                    token_family::rotate(tx, ANN, family, &hash(used), &hash(next), now_ms)
+                });
+                assert!(
+                    matches!(rotated, Rotation::Rotated(_)),
+                    "{round} {after_ms}"
+                );
+                *tab = next;
+            }
+        }
     });
 }
 

@@ -22,6 +22,25 @@ pub struct CreateAccount {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListAccounts;
 
+/// List the sign-ups whose mail address is not verified yet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListPendingAccounts;
+
+/// A sign-up whose mail address is not verified yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingAccountRow {
+    /// The name that it holds.
+    pub name: AccountName,
+    /// The address that its mail went to.
+    pub mail: MailAddress,
+    /// When it signed up, the last time.
+    pub signed_up_at_ms: i64,
+    /// When it is void.
+    pub void_at_ms: i64,
+    /// Why it wants to be here.
+    pub reason: String,
+}
+
 /// An account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountRow {
@@ -135,14 +154,14 @@ pub struct ChangedPassphrase {
     pub name: AccountName,
 }
 
-/// Say what goes with an account if it is deleted now.
+/// Say what goes with an account, or a sign-up, if it is deleted now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlanAccountRemoval {
     /// Its name.
     pub name: AccountName,
 }
 
-/// Delete an account with all that is its own.
+/// Delete an account with all that is its own, or a sign-up whose mail address is not verified yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeleteAccount {
     /// Its name.
@@ -154,6 +173,8 @@ pub struct DeleteAccount {
 pub struct DeletedAccount {
     /// Its name.
     pub name: AccountName,
+    /// Whether it is no account, but a sign-up whose mail address is not verified yet.
+    pub pending: bool,
     /// Its sources.
     pub sources: u64,
     /// The posts of these that no other source has.
