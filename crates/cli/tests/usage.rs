@@ -318,15 +318,9 @@ fn a_pool_of_too_few_or_too_many_connections_is_refused() {
 #[test]
 fn messages_are_json_where_the_log_is() {
     let data_dir = DataDir::new();
-    let ended = data_dir.run(&[
-        "--log-format",
-        "json",
-        "mirror",
-        "http://127.0.0.1:1",
-        "--for",
-        "1s",
-        "--allow-private",
-    ]);
+    let url = "http://127.0.0.1:1";
+    data_dir.json(&["source", "add", url, "--no-check", "--allow-private"]);
+    let ended = data_dir.run(&["--log-format", "json", "mirror", url, "--for", "1s"]);
     assert_eq!(ended.status, 3, "{ended:?}");
     let messages = support::lines(&ended.stderr);
     let text = |at: usize| messages[at]["fields"]["message"].as_str().unwrap();

@@ -50,6 +50,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub use account_handle::with_account_id;
 pub use host::{DEFAULT_SOURCES_PER_ACCOUNT, Host};
 pub use protocol::*;
+pub use sources::add_checked;
 
 /// Gives each request its name, its reply and the function that executes it.
 macro_rules! commands {
