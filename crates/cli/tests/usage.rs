@@ -162,7 +162,7 @@ fn wrong_configurations_are_2_and_name_the_key() {
             "[defaults]\noverlap = \"big\"\n",
             &["defaults.overlap", "adaptive"],
         ),
-        ("[server\n", &["line 1"]),
+        ("[server\n", &["wrong.toml:1: ", "TOML"]),
     ] {
         let file = data_dir.file("wrong.toml", text);
         let arguments = ["--config", &file, "source", "list"];
@@ -457,7 +457,7 @@ fn an_invalid_refresh_setting_says_where_it_is_and_what_is_expected() {
         let data_dir = DataDir::new();
         data_dir.file("driftline.toml", &format!("[refresh]\n{line}\n"));
         let message = refused(&data_dir, command, 2, words);
-        let name = format!("driftline.toml: \"refresh.{key}\"");
+        let name = format!("driftline.toml:2: \"refresh.{key}\"");
         assert!(message.contains(&name), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
 
