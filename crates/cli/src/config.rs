@@ -1,6 +1,7 @@
 //! The configuration: a TOML file, then the environment, then flags.
 
 pub mod checks;
+pub mod key_lines;
 pub mod keys;
 mod reading;
 mod suggestion;
@@ -212,8 +213,17 @@ impl Config {
     /// # Errors
     /// All faults, a sentence each, none of which has a value that may be secret.
     pub fn read(global: &Global) -> Result<Self, Vec<String>> {
-        let mut origins = reading::read(global)?;
-        let mut config = reading::values(&origins)?;
+        match Self::inspect(global) {
+            (config, faults) if faults.is_empty() => Ok(config),
+            (_, faults) => Err(faults),
+        }
+    }
+
+    /// Reads what can be read, and all faults: what has one is as if it were not written.
+    pub fn inspect(global: &Global) -> (Self, Vec<String>) {
+        let (mut origins, mut faults) = reading::read(global);
+        let (mut config, wrong) = reading::values(&origins);
+        faults.extend(wrong);
         config.log.format = global.log_format.unwrap_or(config.log.format);
         let store = &mut config.store;
         for (key, is_given) in [
@@ -233,10 +243,8 @@ impl Config {
         config.as_account.clone_from(&global.as_account);
         config.refresh.origins = origins.clone();
         config.origins = origins;
-        match checks::of_every_command(&config) {
-            faults if faults.is_empty() => Ok(config),
-            faults => Err(faults),
-        }
+        faults.extend(checks::of_every_command(&config));
+        (config, faults)
     }
 
     /// The client that asks upstreams.
@@ -283,15 +291,32 @@ impl Config {
                 &mut options.silence_timeout,
             ),
         ] {
-            if given == Some(HumanMs(0)) {
-                let name = self.origins.name(&["upstream", key]);
-                return Err(CliError::usage(format!(
-                    "{name} is zero; leave it out for the default"
-                )));
-            }
+            self.check_timeout(key, given)?;
             *timeout = duration_or(given, *timeout);
         }
         Ok(options)
+    }
+
+    /// Checks each timeout of `[upstream]`.
+    pub fn check_timeouts(&self) -> [Result<(), CliError>; 4] {
+        let upstream = &self.upstream;
+        [
+            ("connect_timeout", upstream.connect_timeout),
+            ("read_timeout", upstream.read_timeout),
+            ("total_timeout", upstream.total_timeout),
+            ("silence_timeout", upstream.silence_timeout),
+        ]
+        .map(|(key, given)| self.check_timeout(key, given))
+    }
+
+    fn check_timeout(&self, key: &str, given: Option<HumanMs>) -> Result<(), CliError> {
+        match given {
+            Some(HumanMs(0)) => Err(CliError::usage(format!(
+                "{} is zero; leave it out for the default",
+                self.origins.name(&["upstream", key])
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// How upstreams are reached, and what may be asked of them.

@@ -110,7 +110,7 @@ Exit statuses:
     0  done
     1  failed
     2  wrong usage or configuration
-    3  partly done: ended in time with something unsettled
+    3  partly done: something is unsettled or could not be fetched
    10  there is no store
    11  another process has the lock
    12  the database refused the log-in, or the system access to its file

@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use figment::{Figment, Metadata};
 use serde::Serialize;
 
+use crate::config::key_lines::KeyLines;
+
 /// Where the values of a configuration come from.
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
     /// The file, if there is one.
     pub file: Option<PathBuf>,
+    /// The lines of its keys.
+    pub lines: KeyLines,
     /// The values of the file and the environment, with what set each.
     pub values: Figment,
     /// The keys that flags set, as `section.key`.
@@ -31,11 +35,11 @@ pub enum Layer {
 }
 
 impl Origins {
-    /// Where a key is set, and its name there: `driftline.toml: "refresh.lease"`, or
+    /// Where a key is set, and its name there: `driftline.toml:7: "refresh.lease"`, or
     /// `the environment: "DRIFTLINE_REFRESH__LEASE"`.
     pub fn name(&self, path: &[&str]) -> String {
         let layer = self.layer(path);
-        let (origin, key) = (self.of(layer), Self::key(path, layer));
+        let (origin, key) = (self.at(layer, path), Self::key(path, layer));
         match layer {
             Layer::Flag => key,
             _ => format!("{origin}: {key:?}"),
@@ -67,6 +71,15 @@ impl Origins {
             (_, Layer::Environment) => "the environment".to_owned(),
             (Some(file), _) => file.display().to_string(),
             (None, _) => "the configuration".to_owned(),
+        }
+    }
+
+    /// The name of a layer, for the file with the line of a key.
+    pub fn at(&self, layer: Layer, path: &[&str]) -> String {
+        let origin = self.of(layer);
+        match (layer, self.lines.get(path)) {
+            (Layer::File, Some(line)) => format!("{origin}:{line}"),
+            _ => origin,
         }
     }
 

@@ -57,12 +57,21 @@ fn ends_unsettled(data_dir: &DataDir, url: &str) -> Ended {
     ended
 }
 
+/// A data folder with the source that [`QUICK`] names, whose server was not asked.
+fn with_source(url: &str) -> DataDir {
+    let data_dir = DataDir::new();
+    let mut add = vec!["source", "add", url, "--no-check"];
+    add.extend(QUICK.iter().filter(|word| !["--for", "3s"].contains(word)));
+    data_dir.json(&add);
+    data_dir
+}
+
 #[test]
 fn a_server_that_is_away_or_refuses_ends_in_time() {
     let away = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", away.local_addr().unwrap());
     drop(away);
-    let ended = ends_unsettled(&DataDir::new(), &url);
+    let ended = ends_unsettled(&with_source(&url), &url);
     assert!(
         ended.stderr.contains("nothing was ever fetched"),
         "{ended:?}"
@@ -76,9 +85,25 @@ fn a_server_that_is_away_or_refuses_ends_in_time() {
         (Mood::Refuses(429), "throttled"),
     ] {
         let server = MoodyServer::before("http://127.0.0.1:9", mood);
-        let ended = ends_unsettled(&DataDir::new(), &server.url);
+        let ended = ends_unsettled(&with_source(&server.url), &server.url);
         assert!(ended.stdout.contains(said), "{mood:?}: {ended:?}");
     }
+}
+
+/// Nor does the check of a new source hold up the end.
+#[test]
+fn a_new_source_whose_server_hangs_ends_in_time() {
+    let server = MoodyServer::before("http://127.0.0.1:9", Mood::Hangs);
+    let (data_dir, begun) = (DataDir::new(), Instant::now());
+    let ended = data_dir.run(&arguments(&server.url));
+    assert!(begun.elapsed() < MAX_END, "{ended:?}");
+    assert_eq!(ended.status, 3, "{ended:?}");
+    assert!(ended.stderr.contains("the server"), "{ended:?}");
+    assert_eq!(
+        data_dir.json(&["source", "list"]),
+        serde_json::json!([]),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -153,6 +153,42 @@ fn files(dir: &Path) -> BTreeMap<String, PathBuf> {
         .collect()
 }
 
+/// Runs an export that cannot fetch so many attachments. Returns its reply.
+fn lacks(data_dir: &DataDir, export: &[&str], missing: u64) -> Value {
+    let ended = data_dir.run(&[&["--json"][..], export].concat());
+    assert_eq!(ended.status, 3, "{ended:?}");
+    let count = match missing {
+        1 => "1 attachment of".to_owned(),
+        _ => format!("{missing} attachments of"),
+    };
+    assert!(ended.stderr.contains(&count), "{ended:?}");
+    let reply: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(reply["media_missing"], missing, "{reply}");
+    reply
+}
+
+/// Checks that `export check` names these as missing, and nothing else as wrong.
+fn names(data_dir: &DataDir, path: &str, missing: &[&str]) {
+    let ended = data_dir.run(&["export", "check", path]);
+    assert_eq!(ended.status, 3, "{ended:?}");
+    let listed = ended
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("not fetched: "));
+    let listed: Vec<&str> = listed.collect();
+    assert_eq!(listed.len(), missing.len(), "{ended:?}");
+    for name in missing {
+        assert!(
+            listed.iter().any(|line| line.contains(name)),
+            "{name}: {ended:?}"
+        );
+    }
+    assert!(
+        ended.stdout.contains("all as the manifest says"),
+        "{ended:?}"
+    );
+}
+
 fn of<'r>(rows: &'r [Value], name: &str) -> Vec<&'r Value> {
     let is_it = |row: &&Value| row["url"].as_str().is_some_and(|url| url.ends_with(name));
     let found: Vec<&Value> = rows.iter().filter(is_it).collect();
@@ -185,7 +221,7 @@ async fn attachments_are_listed_and_fetched() {
     let path = out.to_str().unwrap();
     let export = ["export", "--out", path, "--media", "fetch"];
     let export: Vec<&str> = [&export[..], &["--media-max-size", "40kB"]].concat();
-    data_dir.json(&export);
+    lacks(&data_dir, &export, 3);
     // Each address once.
     let mut requests = media.requests();
     requests.sort();
@@ -224,13 +260,14 @@ async fn attachments_are_listed_and_fetched() {
         .map(|name| name.split_once('.').unwrap().1.to_owned())
         .collect();
     assert_eq!(endings, ["ogv", "png"].map(str::to_owned).into());
-    data_dir.json(&["export", "check", path]);
+    let not_fetched = ["missing.jpg", "large.mp4", "private.png"];
+    names(&data_dir, path, &not_fetched);
 
     // What failed is tried once more, and no more; what is there is not.
     media.is_healed.store(true, Relaxed);
     fs::write(out.join("media").join("fetch-1.part"), "half").unwrap();
     fs::write(out.join("media").join("mine.txt"), "mine").unwrap();
-    let reply = data_dir.json(&export);
+    let reply = lacks(&data_dir, &export, 2);
     let mut requests = media.requests();
     requests.sort();
     assert_eq!(requests, ["large.mp4", "missing.jpg"]);
@@ -244,9 +281,11 @@ async fn attachments_are_listed_and_fetched() {
     assert_eq!(of(&again, "a.png"), of(&fetched, "a.png"));
     assert_eq!(reply["media_files"]["count"], 3);
     assert!(!files(&out).contains_key("fetch-1.part") && files(&out).contains_key("mine.txt"));
-    data_dir.json(&export);
+    lacks(&data_dir, &export, 2);
     assert_eq!(media.requests(), [""; 0]);
-    data_dir.json(&["export", "check", path]);
+    names(&data_dir, path, &not_fetched[1..]);
+    // No server was ever asked for what is private: it is not given up.
+    assert_eq!(of(&again, "private.png")[0]["tries"], 0);
 
     // One byte.
     let names = files(&out);
@@ -272,17 +311,17 @@ async fn a_busy_server_is_left_alone() {
     let export = ["export", "--out", path, "--media", "fetch"];
     media.is_busy.store(true, Relaxed);
     for _ in 0..3 {
-        data_dir.json(&export);
+        lacks(&data_dir, &export, 6);
         assert_eq!(media.requests().len(), 1);
         for row in of(&rows(&out, "media"), ".png") {
             assert!(row["error"].is_string(), "{row}");
         }
     }
     media.is_busy.store(false, Relaxed);
-    data_dir.json(&export);
+    lacks(&data_dir, &export, 2);
     assert_eq!(media.requests().len(), 5);
     assert!(of(&rows(&out, "media"), "a.png")[0]["error"].is_null());
-    data_dir.json(&["export", "check", path]);
+    names(&data_dir, path, &["missing.jpg", "private.png"]);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 mod support;
 
-use std::{collections::HashSet, io::Read as _, process::Stdio};
+use std::{collections::HashSet, io::Read as _, net::TcpListener, process::Stdio};
 
 use driftline_core::upstream_id::UpstreamId;
 use driftline_sim::http::Timeline;
+use serde_json::json;
 use support::{
     DataDir, lines,
     quiet::{FAST, quiet, quiet_after},
@@ -172,10 +173,37 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     assert_eq!(server.open_streams(), 0);
 }
 
+/// With `--for 1h`: what cannot work does not use the time up.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_cannot_work_fails_at_once_and_leaves_no_source() {
+    let server = quiet(20.0, 1).await;
+    let url = server.url();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let closed = format!("http://{}", closed.unwrap());
+    let data_dir = DataDir::new();
+    for (line, word) in [
+        (&["mirror", &url][..], "private"),
+        (&["mirror", &closed, "--allow-private"], closed.as_str()),
+    ] {
+        let ended = data_dir.run(&[line, &["--for", "1h", "--name", "sim"]].concat());
+        assert_eq!(ended.status, 1, "{ended:?}");
+        for word in [word, "the source was not added"] {
+            assert!(ended.stderr.contains(word), "no {word:?} in {ended:?}");
+        }
+        assert_eq!(data_dir.json(&["source", "list"]), json!([]), "{ended:?}");
+    }
+    // The advice can be followed.
+    let report = data_dir.json(&mirror(&url, &["--for", "1s", "--name", "sim"]));
+    assert_eq!(report["complete"], true, "{report}");
+}
+
+/// Of a source that is there the server is not asked first.
 #[test]
 fn what_may_not_be_fetched_ends_with_1_and_what_cannot_with_3() {
     let data_dir = DataDir::new();
-    let ended = data_dir.run(&["mirror", "http://127.0.0.1:9", "--for", "1s"]);
+    let url = "http://127.0.0.1:9";
+    data_dir.json(&["source", "add", url, "--no-check"]);
+    let ended = data_dir.run(&["mirror", url, "--for", "1s"]);
     assert_eq!(ended.status, 1, "{ended:?}");
     assert!(
         ended.stderr.contains("nothing was ever fetched"),
@@ -184,13 +212,7 @@ fn what_may_not_be_fetched_ends_with_1_and_what_cannot_with_3() {
     assert!(ended.stderr.contains("private"), "{ended:?}");
     let allow = ["source", "set", "127.0.0.1-9", "--allow-private", "on"];
     data_dir.json(&allow);
-    let ended = data_dir.run(&[
-        "mirror",
-        "http://127.0.0.1:9",
-        "--allow-private",
-        "--for",
-        "1s",
-    ]);
+    let ended = data_dir.run(&["mirror", url, "--allow-private", "--for", "1s"]);
     assert_eq!(ended.status, 3, "{ended:?}");
     assert!(
         ended.stderr.contains("nothing was ever fetched"),

@@ -401,7 +401,8 @@ async fn nothing_is_read_on_a_disk_below_its_reserve() {
 
 async fn pauses_from_the_start() {
     let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
-    let url = sim.await.unwrap().url();
+    let sim = sim.await.unwrap();
+    let url = sim.url();
     let data_dir = DataDir::new().with("DRIFTLINE_STORE__DISK_RESERVE", "1EiB");
     let add = [
         "mirror",

@@ -162,7 +162,7 @@ fn wrong_configurations_are_2_and_name_the_key() {
             "[defaults]\noverlap = \"big\"\n",
             &["defaults.overlap", "adaptive"],
         ),
-        ("[server\n", &["line 1"]),
+        ("[server\n", &["wrong.toml:1: ", "TOML"]),
     ] {
         let file = data_dir.file("wrong.toml", text);
         let arguments = ["--config", &file, "source", "list"];
@@ -318,15 +318,9 @@ fn a_pool_of_too_few_or_too_many_connections_is_refused() {
 #[test]
 fn messages_are_json_where_the_log_is() {
     let data_dir = DataDir::new();
-    let ended = data_dir.run(&[
-        "--log-format",
-        "json",
-        "mirror",
-        "http://127.0.0.1:1",
-        "--for",
-        "1s",
-        "--allow-private",
-    ]);
+    let url = "http://127.0.0.1:1";
+    data_dir.json(&["source", "add", url, "--no-check", "--allow-private"]);
+    let ended = data_dir.run(&["--log-format", "json", "mirror", url, "--for", "1s"]);
     assert_eq!(ended.status, 3, "{ended:?}");
     let messages = support::lines(&ended.stderr);
     let text = |at: usize| messages[at]["fields"]["message"].as_str().unwrap();
@@ -463,7 +457,7 @@ fn an_invalid_refresh_setting_says_where_it_is_and_what_is_expected() {
         let data_dir = DataDir::new();
         data_dir.file("driftline.toml", &format!("[refresh]\n{line}\n"));
         let message = refused(&data_dir, command, 2, words);
-        let name = format!("driftline.toml: \"refresh.{key}\"");
+        let name = format!("driftline.toml:2: \"refresh.{key}\"");
         assert!(message.contains(&name), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
 

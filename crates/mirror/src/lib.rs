@@ -52,5 +52,5 @@ pub use sharing::{Membership, Sharing};
 pub use source_health::{SourceFault, SourceHealth};
 pub use source_state::{RangeCounts, SourceFacts, SourceState, SourceWait, Verdict};
 pub use threads::{ShownThread, Threads};
-pub use track::{forget_tracked, is_usable, track, track_outcomes, tracked_posts};
+pub use track::{forget_tracked, is_usable, track, track_outcomes, tracked_posts, tracked_source};
 pub use upstream_access::{POLLING_SHARE, UpstreamAccess};

@@ -19,7 +19,8 @@ use driftline_upstream::{Address, is_post_id};
 
 use crate::{instance_api::same_api, policies::Policies};
 
-/// Stores the IDs durably for look-ups. A post that is already stored becomes due by the policy.
+/// Stores the IDs durably for look-ups. A post that is already stored becomes due by the policy. With
+/// `allow_private` the source that holds them lets its server be in a private network.
 ///
 /// # Errors
 /// [`CommandError`] if the server is unknown or speaks another API; nothing is stored then.
@@ -27,8 +28,10 @@ pub async fn track(
     store: &Store,
     policies: &Policies,
     track: Track,
+    allow_private: bool,
 ) -> Result<TrackResult, CommandError> {
-    let source = source_of(store, &track.instance, track.api).await?;
+    let new = tracked_source(store, &track.instance, track.api, allow_private).await?;
+    let source = source_of(store, new).await?;
     let submitted = track.ids.len();
     let order = store
         .read({
@@ -172,12 +175,16 @@ pub fn is_usable(id: &str) -> bool {
     is_post_id(Api::Mastodon, id)
 }
 
-/// The source of an instance's tracked posts, added if it does not exist.
-async fn source_of(
+/// The source of an instance's tracked posts, as it is added if it does not exist.
+///
+/// # Errors
+/// [`CommandError`] if the server is unknown or speaks another API.
+pub async fn tracked_source(
     store: &Store,
     instance: &str,
     api: Option<Api>,
-) -> Result<Source, CommandError> {
+    allow_private: bool,
+) -> Result<NewSource, CommandError> {
     let origin = match known_origin(store, instance).await? {
         Ok(origin) => origin,
         // A new server needs its full address: a mistyped host would add a server for good.
@@ -196,7 +203,7 @@ async fn source_of(
         host.push_str(&format!("-{port}"));
     }
     host.truncate(50);
-    let new = NewSource {
+    Ok(NewSource {
         name: format!("{host}-tracked"),
         origin,
         api: api.unwrap_or_default(),
@@ -204,19 +211,31 @@ async fn source_of(
         upstream: address.to_string(),
         settings: Settings::default(),
         token: None,
-        allow_private: false,
+        allow_private,
         owner: Owner::Operator,
         audience: Audience::Public,
-    };
-    let name = new.name.clone();
+    })
+}
+
+/// The source of an instance's tracked posts, added if it does not exist.
+async fn source_of(store: &Store, new: NewSource) -> Result<Source, CommandError> {
+    let (name, allow_private) = (new.name.clone(), new.allow_private);
     let found = store.write(local_ids::root(), move |tx| find_or_add(tx, &new));
-    match found.await? {
-        Some(Ok(source)) => Ok(source),
-        Some(Err(refused)) => Err(CommandError::usage(refused)),
-        None => Err(CommandError::usage(format!(
-            "too many sources are named {name} and are not for tracked posts of this server; remove one first"
-        ))),
+    let source = match found.await? {
+        Some(Ok(source)) => source,
+        Some(Err(refused)) => return Err(CommandError::usage(refused)),
+        None => {
+            return Err(CommandError::usage(format!(
+                "too many sources are named {name} and are not for tracked posts of this server; remove one first"
+            )));
+        }
+    };
+    if allow_private && !source.allow_private {
+        let key = source.key();
+        let allow = move |tx: &mut Tx<'_>| source::set_allow_private(tx, key, true);
+        store.write(source::root(key), allow).await?;
     }
+    Ok(source)
 }
 
 /// The source, or a new one under the first free name: others may be an operator's source, or of

@@ -35,7 +35,7 @@ pub struct LocalMirror {
 
 impl MirrorPort for LocalMirror {
     fn track(&self, request: Track) -> BoxFuture<'_, Result<TrackResult, CommandError>> {
-        Box::pin(track(&self.store, &self.policies, request))
+        Box::pin(track(&self.store, &self.policies, request, false))
     }
 
     fn tracked_posts(&self, instance: String) -> BoxFuture<'_, Result<TrackedPosts, CommandError>> {

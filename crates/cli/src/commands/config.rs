@@ -59,10 +59,13 @@ impl ConfigCommand {
 }
 
 fn check(global: &Global) -> Result<(), CliError> {
-    let (file, faults) = match Config::read(global) {
-        Ok(config) => (config.origins.file.clone(), checks::of_a_start(&config)),
-        Err(faults) => (None, faults),
-    };
+    let (config, mut faults) = Config::inspect(global);
+    for fault in checks::of_a_start(&config) {
+        if !faults.contains(&fault) {
+            faults.push(fault);
+        }
+    }
+    let file = config.origins.file;
     if global.json {
         output::json(&json!({ "valid": faults.is_empty(), "faults": faults }))?;
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use driftline_mirror::{SessionError, UpstreamAccess};
 use driftline_net::Http;
 use driftline_runtime::{StoreDisk, now_ms};
-use driftline_server::admin::{self, AddSource, Host, ProcessStatus, Request as _};
+use driftline_server::admin::{self, AddSource, Host, ProcessStatus};
 use driftline_store::{
     Owner, Store,
     source::{self, Source},
@@ -32,7 +32,7 @@ use crate::{
 
 /// Mirrors a timeline and reports on its completeness.
 ///
-/// The source is added if it is not there. Ctrl-C ends it with the report; a
+/// The source is added if it is not there, once the server has answered with the timeline. Ctrl-C ends it with the report; a
 /// second one ends it at once.
 #[derive(Debug, Args)]
 pub struct Mirror {
@@ -80,7 +80,7 @@ impl Mirror {
                 opened.map_err(|_| {
                     let shown = data_dir.shown();
                     CliError::Unsettled(format!(
-                        "nothing was read: the store {shown} does not answer, or another process has the source"
+                        "nothing was read: the store {shown} or the server does not answer, or another process has the source"
                     ))
                 })??
             }
@@ -204,9 +204,15 @@ async fn find_or_add(
         options.agrees_with(&source)?;
         return Ok(source);
     }
-    let added = add.execute(host).await?;
+    let add = AddSource { check: true, ..add };
+    let added = admin::add_checked(host, add, NOT_ADDED).await?;
+    if let Some(warning) = &added.warning {
+        output::note(&format!("not tried: {warning}"));
+    }
     Ok(admin::find(store, &added.name).await?)
 }
+
+const NOT_ADDED: &str = "the source was not added; for a server that is away now, `driftline source add --no-check` adds it";
 
 /// With the end after it, less than the 10 s that are promised.
 const MAX_SETTLING_MS: i64 = 6_500;

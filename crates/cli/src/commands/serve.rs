@@ -291,7 +291,7 @@ pub fn node_lost() -> CliError {
 pub fn check_share(share: Option<u32>) -> Result<(), CliError> {
     match share {
         Some(share) if share > MAX_SHARE => Err(CliError::usage(format!(
-            "invalid server.share {share}: expected a number from 0 to {MAX_SHARE}"
+            "invalid share {share}: expected a number from 0 to {MAX_SHARE}"
         ))),
         _ => Ok(()),
     }

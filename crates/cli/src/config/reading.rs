@@ -9,70 +9,98 @@ use figment::{
     value::{Dict, Value},
 };
 
-use super::{Config, keys, suggestion};
+use super::{
+    Config,
+    key_lines::{KeyLines, SyntaxFault},
+    keys, suggestion,
+};
 use crate::{
     cli::Global,
     origins::{Layer, Origins},
 };
 
-/// Reads the file and the environment, whatever their keys and values.
-///
-/// # Errors
-/// The fault of the file, if it cannot be read.
-pub fn read(global: &Global) -> Result<Origins, Vec<String>> {
-    let mut figment = Figment::new();
+/// Reads the file and the environment, whatever their keys and values. Returns the faults of the file, too: that
+/// it cannot be read, or its lines that are not TOML.
+pub fn read(global: &Global) -> (Origins, Vec<String>) {
+    let (mut figment, mut lines, mut faults) = (Figment::new(), KeyLines::default(), Vec::new());
     let file = file(global);
     if let Some(path) = &file {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let path = path.display();
-            vec![format!("the configuration {path} cannot be read: {error}")]
-        })?;
-        figment = figment.merge(Toml::string(&text));
+        let shown = path.display();
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let (of_keys, text, wrong) = KeyLines::read(&text);
+                faults.extend(wrong.into_iter().map(|SyntaxFault { line, message }| {
+                    format!("{shown}:{line}: this is not TOML: {message}")
+                }));
+                lines = of_keys;
+                figment = figment.merge(Toml::string(&text));
+            }
+            Err(error) => faults.push(format!("the configuration {shown} cannot be read: {error}")),
+        }
     }
     let environment = Env::prefixed(PREFIX)
         .filter(|key| key.as_str().contains("__"))
         .split("__");
-    Ok(Origins {
+    let origins = Origins {
         file,
+        lines,
         values: figment.merge(environment),
         flags: Vec::new(),
-    })
+    };
+    (origins, faults)
 }
 
-/// The values, each of a known key and of the right kind.
-///
-/// # Errors
-/// All faults, each with the key and its origin and without any value: it may be a secret.
-pub fn values(origins: &Origins) -> Result<Config, Vec<String>> {
+/// The values of known keys that are of the right kind, and the faults of all others: each with the key and its
+/// origin, and without any value, which may be a secret.
+pub fn values(origins: &Origins) -> (Config, Vec<String>) {
     let written: Dict = match origins.values.extract() {
         Ok(written) => written,
-        Err(error) => return Err(vec![wrong(&error, Layer::File, origins)]),
+        Err(error) => return (Config::default(), vec![wrong(&error, Layer::File, origins)]),
     };
-    let mut faults = Vec::new();
-    for (section, value) in &written {
+    let (mut faults, mut right) = (Vec::new(), written.clone());
+    right.retain(|section, value| {
+        let before = faults.len();
         match value {
             _ if !keys::sections().contains(&section.as_str()) => {
                 faults.push(unknown(&[section], origins));
             }
             Value::Dict(_, values) => {
-                let checked = values.iter().map(|(key, value)| {
-                    let path = [section.as_str(), key.as_str()];
-                    match keys::of_section(section).any(|known| known == key) {
-                        true => fault(&path, value, origins),
-                        false => Some(unknown(&path, origins)),
-                    }
+                values.retain(|key, value| {
+                    let found = faults_of([section, key], value, origins);
+                    let is_right = found.is_empty();
+                    faults.extend(found);
+                    is_right
                 });
-                faults.extend(checked.flatten());
+                return true;
             }
             _ => faults.extend(fault(&[section], value, origins)),
         }
-    }
+        faults.len() == before
+    });
     faults.extend(misspelled_variables(&written));
-    if !faults.is_empty() {
-        return Err(faults);
+    let values = match faults.is_empty() {
+        true => origins.values.extract(),
+        false => Figment::from(Serialized::defaults(right)).extract(),
+    };
+    let config = values.unwrap_or_else(|error| {
+        faults.push(wrong(&error, Layer::File, origins));
+        Config::default()
+    });
+    (config, faults)
+}
+
+/// What is wrong with a key of a section; of a table of ages with each of them.
+fn faults_of([section, key]: [&str; 2], value: &Value, origins: &Origins) -> Vec<String> {
+    let path = [section, key];
+    match value {
+        _ if !keys::of_section(section).any(|known| known == key) => vec![unknown(&path, origins)],
+        Value::Dict(_, ages) if path == ["refresh", "ages"] => {
+            let ages = ages.iter();
+            ages.filter_map(|(age, value)| fault(&[section, key, age], value, origins))
+                .collect()
+        }
+        _ => fault(&path, value, origins).into_iter().collect(),
     }
-    let values = origins.values.extract();
-    values.map_err(|error| vec![wrong(&error, Layer::File, origins)])
 }
 
 /// What is wrong with one value by itself.
@@ -88,7 +116,7 @@ fn fault(path: &[&str], value: &Value, origins: &Origins) -> Option<String> {
 
 fn unknown(path: &[&str], origins: &Origins) -> String {
     let layer = origins.layer(path);
-    let (origin, key) = (origins.of(layer), Origins::key(path, layer));
+    let (origin, key) = (origins.at(layer, path), Origins::key(path, layer));
     let hint = match (suggestion::key(path), path) {
         (Some(near), _) => {
             let near: Vec<&str> = near.split('.').collect();
@@ -139,8 +167,8 @@ fn file(global: &Global) -> Option<PathBuf> {
 
 /// One line, without any value.
 fn wrong(error: &figment::Error, layer: Layer, origins: &Origins) -> String {
-    let origin = origins.of(layer);
     let path: Vec<&str> = error.path.iter().map(String::as_str).collect();
+    let origin = origins.at(layer, &path);
     let key = Origins::key(&path, layer);
     match &error.kind {
         Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
@@ -150,9 +178,6 @@ fn wrong(error: &figment::Error, layer: Layer, origins: &Origins) -> String {
         Kind::UnknownVariant(_, known) => {
             let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
             format!("{origin}: {key:?} must be {}", known.join(" or "))
-        }
-        Kind::Message(message) if path.is_empty() => {
-            format!("{origin} is not TOML: {}", without_source(message))
         }
         Kind::Message(message) => format!("{origin}: {key:?}: {message}"),
         _ => format!("{origin}: {key:?} cannot be used"),
@@ -171,13 +196,6 @@ fn in_words(expected: &str) -> &str {
         other if other.starts_with("struct ") => "a table of keys and values",
         other => other,
     }
-}
-
-/// A parser's message without the lines of the file that it quotes.
-fn without_source(message: &str) -> String {
-    let lines = message.lines().map(str::trim);
-    let kept = lines.filter(|line| !line.is_empty() && !line.contains('|'));
-    kept.collect::<Vec<_>>().join(": ")
 }
 
 const PREFIX: &str = "DRIFTLINE_";

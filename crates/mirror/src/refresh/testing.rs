@@ -115,7 +115,7 @@ impl World {
             once: true,
         };
         let policies = &self.shared.access.policies;
-        crate::track(&self.shared.store, policies, track)
+        crate::track(&self.shared.store, policies, track, false)
             .await
             .unwrap();
     }

@@ -6,7 +6,7 @@ use driftline_runtime::{CommandError, now_ms, read_clocks};
 use driftline_store::{
     Owner, StoreError,
     credential::{self, Credential},
-    instance, quota,
+    instance, quota, refresh,
 };
 use driftline_upstream::look_ups;
 
@@ -17,19 +17,21 @@ pub(super) async fn plan(host: &Host, request: PlanLookUps) -> Result<LookUpPlan
     let name = tracked_posts(&host.store, &request.instance).await?.source;
     let instance = find(&host.store, &name).await?.instance;
     let id = instance.id;
-    let (has_batch, credentials, ledgers) = host
+    let now = now_ms();
+    let (has_batch, credentials, ledgers, overdue) = host
         .store
         .read(move |tx| {
             let has_batch = instance::has_batch_look_up(tx, id)?;
             let mut credentials = credential::of_instance(tx, id)?;
             credentials.retain(|credential| credential.owner == Owner::Operator);
-            Ok::<_, StoreError>((has_batch, credentials, quota::all(tx)?))
+            let overdue = refresh::overdue(tx, &[id], now)?;
+            Ok::<_, StoreError>((has_batch, credentials, quota::all(tx)?, overdue))
         })
         .await?;
     let (scope, batch) = look_ups(instance.api, has_batch.unwrap_or(false));
     let access = host.access.as_ref();
     let share = access.map_or(0.0, |access| access.quotas.polling_share());
-    let (now, mut states, mut shown) = (now_ms(), Vec::new(), Vec::new());
+    let (mut states, mut shown) = (Vec::new(), Vec::new());
     for credential in &credentials {
         let own = ledgers
             .iter()
@@ -55,6 +57,7 @@ pub(super) async fn plan(host: &Host, request: PlanLookUps) -> Result<LookUpPlan
         limits: shown,
         until_ms,
         reason: reason.or(failure),
+        next_lookup_ms: overdue.first().and_then(|of| of.first_pending_ms),
     })
 }
 

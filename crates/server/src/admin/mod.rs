@@ -5,6 +5,7 @@ mod account_handle;
 mod account_home;
 mod account_tokens;
 mod accounts;
+mod counted_request;
 mod credentials;
 mod feed;
 mod growth;
@@ -19,6 +20,7 @@ mod posts;
 mod protocol;
 mod reason;
 mod refresh_status;
+mod server_check;
 mod source_fit;
 mod source_removal;
 mod source_settings;
@@ -29,12 +31,12 @@ mod timeline_check;
 
 use driftline_core::{
     timeline::{Machine, Settings},
-    tracking::{ForgottenPosts, Track, TrackOutcome, TrackResult, TrackedPosts},
+    tracking::{ForgottenPosts, TrackOutcome, TrackResult, TrackedPosts},
     upstream_id::UpstreamId,
 };
 use driftline_mirror::{
     CompletenessReport, Pollers, Reader, completeness_report, forget_tracked, track,
-    track_outcomes, tracked_posts,
+    track_outcomes, tracked_posts, tracked_source,
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -49,6 +51,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub use account_handle::with_account_id;
 pub use host::{DEFAULT_SOURCES_PER_ACCOUNT, Host};
 pub use protocol::*;
+pub use sources::add_checked;
 
 /// Gives each request its name, its reply and the function that executes it.
 macro_rules! commands {
@@ -106,7 +109,7 @@ commands! {
     "credential_remove": RemoveCredential => RemovedCredential, credentials::remove;
     "credential_forget_key": ForgetKey => ForgottenKey, credentials::forget_key;
     "refresh_status": ShowRefreshStatus => RefreshStatus, refresh_status::status;
-    "track": Track => TrackResult, track_posts;
+    "track": TrackPosts => TrackResult, track_posts;
     "tracked": CountTracked => TrackedPosts, count_tracked;
     "track_forget": ForgetTracked => ForgottenPosts, forget;
     "track_outcomes": ListOutcomes => Vec<TrackOutcome>, list_outcomes;
@@ -352,9 +355,20 @@ async fn request_fill_in_store(
     })
 }
 
-async fn track_posts(host: &Host, request: Track) -> Result<TrackResult, CommandError> {
+async fn track_posts(host: &Host, request: TrackPosts) -> Result<TrackResult, CommandError> {
+    let TrackPosts {
+        posts,
+        allow_private,
+        check,
+    } = request;
+    if check {
+        let (instance, api) = (&posts.instance, posts.api);
+        let source = tracked_source(&host.store, instance, api, allow_private).await?;
+        server_check::check(host, &source, &posts.ids).await?;
+    }
     let policies = host.access.as_ref().map(|access| access.policies.clone());
-    track(&host.store, &policies.unwrap_or_default(), request).await
+    let policies = policies.unwrap_or_default();
+    track(&host.store, &policies, posts, allow_private).await
 }
 
 async fn forget(host: &Host, request: ForgetTracked) -> Result<ForgottenPosts, CommandError> {

@@ -29,6 +29,19 @@ use super::{
 
 /// Adds a source: the operator's, or an account's.
 pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
+    add_checked(host, new, UNCHECKED).await
+}
+
+/// Adds a source as [`AddSource`] does. The error of a check ends with `unchecked`, which says what was
+/// not done.
+///
+/// # Errors
+/// As for [`AddSource`].
+pub async fn add_checked(
+    host: &Host,
+    new: AddSource,
+    unchecked: &str,
+) -> Result<AddedSource, CommandError> {
     let is_checked = new.check;
     let account = match new.owner.as_ref().or(host.account.as_ref()) {
         Some(name) => Some(accounts::find(&host.store, name).await?),
@@ -52,7 +65,7 @@ pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, Comm
         return Err(taken(&name));
     }
     let warning = match is_checked {
-        true => check(host, &row, UNCHECKED).await?,
+        true => check(host, &row, unchecked).await?,
         false => None,
     };
     let (audience, has_token) = (row.audience, row.token.is_some());

@@ -1,10 +1,10 @@
 //! The one request for a timeline that shows whether a source can be read.
 
 use driftline_core::{
-    answer::{FailureKind, PageRequest},
+    answer::{AnswerHeaders, FailureKind, Page, PageRequest},
     quota::QuotaPurpose,
 };
-use driftline_mirror::{Server, quotas::Permit};
+use driftline_mirror::Server;
 use driftline_runtime::CommandError;
 use driftline_store::{
     Store, StoreError,
@@ -14,7 +14,7 @@ use driftline_store::{
 };
 use driftline_upstream::ClientPurpose;
 
-use super::Host;
+use super::{Host, counted_request::counted};
 
 /// Requests the timeline once, as a session will, so that errors in the address, the timeline or the
 /// token show before the source is stored so. Returns why it was not requested, or not answered, if that
@@ -38,41 +38,31 @@ pub(super) async fn check(
         .map_err(|error| CommandError::usage(format!("{error}; {unchecked}")))?;
     let scope = client.scope(ClientPurpose::Page(&timeline));
     let known = credential_of(&host.store, row).await?;
-    let mut charged = None;
-    if let Some(known) = known {
-        let quota = access.quotas.of(&known, scope, QuotaPurpose::Poll);
-        match quota.take(u32::from(POSTS)).await? {
-            Permit::Sent(charge) => charged = Some((quota, charge)),
-            Permit::Until(_) => {
-                return Ok(Some("the token's quota is used up for now".to_owned()));
-            }
-        }
-    }
+    let quota = known.map(|known| access.quotas.of(&known, scope, QuotaPurpose::Poll));
     let request = PageRequest {
         limit: POSTS,
         ..PageRequest::default()
     };
-    let answer = client.page(&timeline, &request).await;
-    if let Some((quota, charge)) = charged {
-        match &answer {
-            Ok(page) => {
-                let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
-                quota.answered(charge, read, &page.headers).await?;
-            }
-            Err(failure) => quota.failed(charge, failure).await?,
-        }
-    }
-    match answer {
-        Ok(_) => Ok(None),
+    let page = client.page(&timeline, &request);
+    match counted(quota, u32::from(POSTS), page, used).await? {
+        None => Ok(Some("the token's quota is used up for now".to_owned())),
+        Some(Ok(_)) => Ok(None),
         // The server knows the timeline and the token.
-        Err(failure) if matches!(failure.kind, FailureKind::Throttled | FailureKind::Capped) => {
+        Some(Err(failure))
+            if matches!(failure.kind, FailureKind::Throttled | FailureKind::Capped) =>
+        {
             Ok(Some(failure.message))
         }
-        Err(failure) => Err(CommandError::failed(format!(
+        Some(Err(failure)) => Err(CommandError::failed(format!(
             "{}; {unchecked}",
             failure.message
         ))),
     }
+}
+
+fn used(page: &Page) -> (u32, &AnswerHeaders) {
+    let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
+    (read, &page.headers)
 }
 
 /// The credential that the source would be read with, if it exists: then the request is counted.

@@ -6,6 +6,7 @@ use driftline_core::{
 };
 use driftline_server::admin::{
     CountTracked, ExplainPost, ListCredentials, PostState, ShowHistory, ShowRefreshStatus,
+    TrackPosts,
 };
 use driftline_sim::{BatchAbility, ThrottleRule, WorldConfig};
 
@@ -206,7 +207,13 @@ async fn named_posts_are_looked_up_and_kept() {
         ids,
         once: false,
     };
-    let tracked = world.run(track).await;
+    let tracked = world
+        .run(TrackPosts {
+            posts: track,
+            allow_private: false,
+            check: false,
+        })
+        .await;
     assert_eq!(tracked.new, 46, "{tracked:?}");
     assert_eq!(tracked.stored, 3, "{tracked:?}");
     assert_eq!(tracked.repeated, 1, "{tracked:?}");

@@ -9,7 +9,7 @@ use driftline_core::{
     quota::{QuotaLedger, QuotaPurpose, Unit, WINDOW_EDGE_MS},
 };
 use driftline_mirror::refresh::RefreshOptions;
-use driftline_server::admin::{AddCredential, CredentialRow, ShowRefreshStatus};
+use driftline_server::admin::{AddCredential, CredentialRow, ShowRefreshStatus, TrackPosts};
 use driftline_sim::{FaultKind, FaultsConfig, ThrottleRule, Traffic, WorldConfig, http::Timeline};
 use driftline_store::{StoreError, credential, quota, source::TokenLocation};
 use tokio::time::sleep;
@@ -122,7 +122,13 @@ async fn track(world: &World, api: Api, posts: usize) {
         ids: ids.collect(),
         once: false,
     };
-    world.run(track).await;
+    world
+        .run(TrackPosts {
+            posts: track,
+            allow_private: false,
+            check: false,
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

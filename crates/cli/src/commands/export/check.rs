@@ -26,12 +26,15 @@ struct Checked {
     media_files: u64,
     /// What is not as the manifest says.
     faults: Vec<String>,
+    /// The attachments that were not fetched.
+    missing: Vec<String>,
 }
 
 /// Checks a folder, and says what is wrong with it.
 ///
 /// # Errors
-/// [`CliError::Failed`] if it is not whole.
+/// [`CliError::Failed`] if it is not whole, [`CliError::Unsettled`] if all that it lacks are attachments that
+/// could not be fetched.
 pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
     let shown = dir.display();
     let manifest = Manifest::read(dir)?.ok_or_else(|| {
@@ -43,6 +46,7 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
         bytes: manifest.files.iter().map(|file| file.bytes).sum(),
         media_files: 0,
         faults: Vec::new(),
+        missing: Vec::new(),
     };
     for file in &manifest.files {
         let fault =
@@ -57,6 +61,9 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
         checked
             .faults
             .extend(faults.unwrap_or_else(|error| vec![format!("media: {error}")]));
+        // A file that cannot be read is a fault already.
+        let missing = media::missing_files(dir, &manifest).unwrap_or_default();
+        checked.missing = missing.iter().map(media::missing_line).collect();
     }
     let entries = fs::read_dir(dir)
         .map_err(|error| CliError::failed(format!("the folder {shown} cannot be read: {error}")))?;
@@ -73,8 +80,9 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
     }
     output::reply(json, &checked, |checked| {
         let mut lines = checked.faults.clone();
+        lines.extend(checked.missing.iter().cloned());
         lines.push(format!(
-            "{}, {}, {} bytes{}: {}",
+            "{}, {}, {} bytes{}: {}{}",
             shown::count(checked.files as u64, "file"),
             shown::count(checked.rows, "row"),
             checked.bytes,
@@ -85,13 +93,21 @@ pub fn run(dir: &Path, json: bool) -> Result<(), CliError> {
             match checked.faults.len() as u64 {
                 0 => "all as the manifest says".to_owned(),
                 faults => shown::count(faults, "fault"),
+            },
+            match checked.missing.len() as u64 {
+                0 => String::new(),
+                missing => format!(", {} not fetched", shown::count(missing, "attachment")),
             }
         ));
         lines
     })?;
-    match checked.faults.is_empty() {
-        true => Ok(()),
-        false => Err(CliError::failed(format!(
+    match (checked.faults.len(), checked.missing.len() as u64) {
+        (0, 0) => Ok(()),
+        (0, missing) => Err(CliError::Unsettled(format!(
+            "{} of the export in {shown} could not be fetched",
+            shown::count(missing, "attachment")
+        ))),
+        (_, _) => Err(CliError::failed(format!(
             "the export in {shown} is not whole"
         ))),
     }

@@ -1,7 +1,7 @@
 //! An export as files in a folder.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ use driftline_server::admin::{ListSources, ShowHistory, VerifySource};
 use super::{
     Export,
     manifest::{FileKind, Manifest, ManifestFile, ManifestSource, MediaFiles},
-    media::{self, MediaReader},
+    media::{self, MediaReader, MissingFile},
     media_fetch::Fetching,
     part::Part,
     reading::Reading,
@@ -99,6 +99,7 @@ impl Directory {
                     honour_deletions: export.honour_deletions,
                     media: export.media,
                     media_files: None,
+                    media_missing: None,
                     position: FeedPosition::default(),
                     files: Vec::new(),
                     sources: Vec::new(),
@@ -193,7 +194,12 @@ impl Directory {
             Some(_) => Some(media::named_files(&self.dir, &self.manifest).map_err(unread)?),
             None => None,
         };
+        let missing = match fetching {
+            Some(_) => media::missing_files(&self.dir, &self.manifest).map_err(unread)?,
+            None => BTreeMap::new(),
+        };
         self.manifest.media_files = fetched.as_ref().map(MediaFiles::of);
+        self.manifest.media_missing = fetched.as_ref().map(|_| missing.len() as u64);
         self.manifest.position = reading.position()?;
         self.manifest.driftline = env!("CARGO_PKG_VERSION").to_owned();
         self.manifest.written_at_ms = now_ms();
@@ -222,7 +228,38 @@ impl Directory {
                 shown::count(files, "file"),
             )]
         };
-        output::reply(json, &self.manifest, shown)
+        output::reply(json, &self.manifest, shown)?;
+        let fetched = fetched.map_or(0, |fetched| fetched.len());
+        self.all_fetched(fetched, &missing)
+    }
+
+    /// Names the first attachments that were not fetched.
+    ///
+    /// # Errors
+    /// [`CliError::Unsettled`] if there are any.
+    fn all_fetched(
+        &self,
+        fetched: usize,
+        missing: &BTreeMap<String, MissingFile>,
+    ) -> Result<(), CliError> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for file in missing.iter().take(MAX_SHOWN) {
+            output::note(&media::missing_line(file));
+        }
+        let path = self.dir.display();
+        let retried = missing.values().filter(|file| file.is_retried).count();
+        let next = match retried {
+            0 => "none is requested again".to_owned(),
+            retried if retried == missing.len() => "the next export requests all again".to_owned(),
+            retried => format!("the next export requests {retried} again"),
+        };
+        Err(CliError::Unsettled(format!(
+            "{} of the export in {path} could not be fetched, {} could; {next}; `driftline export check {path}` names all",
+            shown::count(missing.len() as u64, "attachment"),
+            shown::count(fetched as u64, "file"),
+        )))
     }
 
     /// What fetches attachments, if they are fetched.
@@ -364,6 +401,9 @@ impl Directory {
         Ok(())
     }
 }
+
+/// The most attachments without a file that a message names.
+const MAX_SHOWN: usize = 10;
 
 /// Keeps other exports from the folder, where the file system has locks.
 fn lock(dir: &Path) -> Result<File, CliError> {

@@ -38,6 +38,9 @@ pub struct Manifest {
     /// The files that were fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_files: Option<MediaFiles>,
+    /// How many attachments were to be fetched and were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_missing: Option<u64>,
     /// The position in the feed up to which all is here; the next export goes on after it.
     pub position: FeedPosition,
     /// The files, in order of their making.

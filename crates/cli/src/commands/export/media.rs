@@ -252,6 +252,42 @@ pub fn named_files(dir: &Path, manifest: &Manifest) -> io::Result<BTreeMap<Strin
     Ok(named)
 }
 
+/// An attachment that was not fetched.
+#[derive(Debug)]
+pub struct MissingFile {
+    /// The reason.
+    pub error: String,
+    /// Whether the next export requests it again.
+    pub is_retried: bool,
+}
+
+/// The attachments of an export that were to be fetched and were not, by address.
+///
+/// # Errors
+/// If its lines cannot be read.
+pub fn missing_files(dir: &Path, manifest: &Manifest) -> io::Result<BTreeMap<String, MissingFile>> {
+    let mut missing = BTreeMap::new();
+    each_line(dir, manifest, |line| {
+        if let (Some(address), Some(error)) = (line.address(), &line.error) {
+            let file = MissingFile {
+                error: error.clone(),
+                is_retried: line.is_failure(),
+            };
+            missing.insert(address.to_owned(), file);
+        }
+    })?;
+    Ok(missing)
+}
+
+/// An attachment that was not fetched, in a line.
+pub fn missing_line((address, missing): (&String, &MissingFile)) -> String {
+    let error = &missing.error;
+    match error.starts_with(address) {
+        true => format!("not fetched: {error}"),
+        false => format!("not fetched: {address}: {error}"),
+    }
+}
+
 impl MediaFiles {
     /// Counts files.
     pub fn of(named: &BTreeMap<String, u64>) -> Self {

@@ -14,7 +14,7 @@ use axum::http::{
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use bytesize::ByteSize;
-use driftline_net::{Http, OpenAnswer, Opened};
+use driftline_net::{FetchErrorKind, Http, OpenAnswer, Opened};
 use driftline_runtime::now_ms;
 use driftline_server::admin::SourceRow;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct Fetched {
 pub struct NotFetched {
     /// In words.
     pub error: String,
-    /// Whether this counts as a try: else its server wants to be left alone for now.
+    /// Whether this counts as a try: else its server was not asked, or wants to be left alone for now.
     pub is_try: bool,
 }
 
@@ -57,6 +57,13 @@ impl NotFetched {
         Self {
             error,
             is_try: true,
+        }
+    }
+
+    fn untried(error: String) -> Self {
+        Self {
+            error,
+            is_try: false,
         }
     }
 }
@@ -76,6 +83,8 @@ pub struct Fetching {
 enum Failure {
     /// What was asked for was not given.
     Refused(String),
+    /// No server was asked: the address is private, or leads to none.
+    NotSent(String),
     /// Nor is anything else given now.
     HeldBack(String),
     /// It cannot be written.
@@ -176,13 +185,10 @@ async fn of_host(
         let outcome = match one(&http, url, folder, max_bytes).await {
             Ok(fetched) => Ok(fetched),
             Err(Failure::Refused(error)) => Err(NotFetched::tried(error)),
+            Err(Failure::NotSent(error)) => Err(NotFetched::untried(error)),
             Err(Failure::HeldBack(error)) => {
-                let not_now = |error| NotFetched {
-                    error,
-                    is_try: false,
-                };
-                held_back = Some(not_now(format!("not requested: {error}")));
-                Err(not_now(error))
+                held_back = Some(NotFetched::untried(format!("not requested: {error}")));
+                Err(NotFetched::untried(error))
             }
             Err(Failure::Write(error)) => return Err(error),
         };
@@ -195,9 +201,15 @@ async fn one(http: &Http, url: Url, folder: &Path, max_bytes: u64) -> Result<Fet
     let deadline = Instant::now() + TOTAL_TIMEOUT;
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("*/*"))]);
     let opened = http.open_public(url.clone(), headers, StatusCode::OK);
-    let opened = opened
-        .await
-        .map_err(|error| Failure::Refused(error.to_string()))?;
+    let opened = opened.await.map_err(|error| {
+        use FetchErrorKind::{NoConnection, PrivateAddress, UnknownName};
+        match error.kind {
+            NoConnection(_) | PrivateAddress(_) | UnknownName { .. } => {
+                Failure::NotSent(error.to_string())
+            }
+            _ => Failure::Refused(error.to_string()),
+        }
+    })?;
     let mut answer = match opened {
         Opened::Stream(answer) => answer,
         Opened::Refused(answer) => {

@@ -56,6 +56,11 @@ impl IdLines {
         Ok(Some((self.number, id)))
     }
 
+    /// The name of the file in messages.
+    pub fn name(&self) -> &str {
+        shown(&self.name)
+    }
+
     /// The same lines once more.
     ///
     /// # Errors
@@ -84,6 +89,13 @@ fn unkept(error: &io::Error) -> CliError {
     ))
 }
 
+fn shown(name: &str) -> &str {
+    match name {
+        STDIN => "standard input",
+        name => name,
+    }
+}
+
 fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
     let file = File::open(name).map_err(|error| unreadable(name, &error))?;
     Ok(Box::new(BufReader::new(file)))
@@ -92,9 +104,7 @@ fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
 /// A file that cannot be opened is a usage error; one that fails midway is not.
 fn unreadable(name: &str, error: &io::Error) -> CliError {
     use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
-    let what = Some(name).filter(|name| *name != STDIN);
-    let what = what.unwrap_or("standard input");
-    let text = format!("{what} cannot be read: {error}");
+    let text = format!("{} cannot be read: {error}", shown(name));
     match error.kind() {
         IsADirectory => CliError::usage(format!(
             "{name} is a folder; name a file with an ID on each line"

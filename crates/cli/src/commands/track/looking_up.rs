@@ -92,7 +92,7 @@ impl LookingUp {
         };
         let mut progress = Progress::start(End::Count(totals.waiting));
         let mut last_news = (Instant::now(), totals.waiting);
-        let mut why = None;
+        let mut asked: Option<(Instant, LookUpPlan)> = None;
         while totals.waiting > 0 && !*stop.borrow() {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
@@ -101,10 +101,14 @@ impl LookingUp {
             totals = self.totals(store_access).await?;
             if totals.waiting != last_news.1 {
                 last_news = (Instant::now(), totals.waiting);
-                why = None;
-            } else if last_news.0.elapsed() >= SILENCE {
-                why = Some(standing_still(&self.plan(store_access).await?, now_ms()));
+                asked = None;
+            } else if last_news.0.elapsed() >= SILENCE
+                && asked.as_ref().is_none_or(|(at, _)| at.elapsed() >= SILENCE)
+            {
+                asked = Some((Instant::now(), self.plan(store_access).await?));
             }
+            let why = asked.as_ref();
+            let why = why.map(|(_, plan)| standing_still(plan, now_ms()));
             let done = begun.waiting.saturating_sub(totals.waiting);
             progress.show(done, "post", || begun.parts(&totals, why.clone()));
         }
@@ -150,13 +154,53 @@ fn standing_still(plan: &LookUpPlan, now_ms: i64) -> String {
     let until = plan
         .until_ms
         .map(|until_ms| until_ms.saturating_sub(now_ms).max(0));
-    match (reason, until) {
-        (Some(reason), Some(ms)) => format!("{reason}; it goes on in {}", show_ms(ms)),
-        (Some(reason), None) => format!("{reason}; trying again"),
-        (None, _) => "no answer yet; `driftline refresh status` shows more".to_owned(),
+    let next = plan.next_lookup_ms.filter(|next_ms| *next_ms > now_ms);
+    let next = next.map(|next_ms| show_ms(whole_seconds(next_ms - now_ms)));
+    match (reason, until, next) {
+        (Some(reason), Some(ms), _) => format!("{reason}; it goes on in {}", show_ms(ms)),
+        (Some(reason), None, Some(next)) => format!("{reason}; trying again in {next}"),
+        (Some(reason), None, None) => format!("{reason}; trying again"),
+        // A post that was not found is asked for once more before it counts as unavailable.
+        (None, _, Some(next)) => format!("asking again in {next}"),
+        (None, _, None) => "no answer yet; `driftline refresh status` shows more".to_owned(),
     }
+}
+
+/// Rounded up, ms.
+fn whole_seconds(ms: i64) -> i64 {
+    ms.saturating_add(999) / 1_000 * 1_000
 }
 
 const LOOK: Duration = Duration::from_millis(500);
 /// Without news for so long, the reason is shown.
 const SILENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::api::Api;
+
+    use super::*;
+
+    #[test]
+    fn a_post_that_was_not_found_is_asked_for_again_at_its_due_time() {
+        let mut plan = LookUpPlan {
+            origin: "https://a.example".into(),
+            api: Api::Mastodon,
+            batch: 1,
+            batch_is_known: true,
+            requests_per_s: None,
+            limits: Vec::new(),
+            until_ms: None,
+            reason: None,
+            next_lookup_ms: Some(139_001),
+        };
+        assert_eq!(standing_still(&plan, 100_000), "asking again in 40s");
+        assert!(standing_still(&plan, 139_001).contains("no answer yet"));
+        plan.reason = Some("the server failed".into());
+        let text = standing_still(&plan, 129_001);
+        assert_eq!(text, "the server failed; trying again in 10s");
+        plan.next_lookup_ms = Some(100_000);
+        let text = standing_still(&plan, 100_000);
+        assert_eq!(text, "the server failed; trying again");
+    }
+}

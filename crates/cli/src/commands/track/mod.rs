@@ -14,7 +14,7 @@ use driftline_core::{
     tracking::{self, TrackResult, TrackedPosts},
 };
 use driftline_mirror::is_usable;
-use driftline_server::admin::CountTracked;
+use driftline_server::admin::{CountTracked, TrackPosts};
 use ids::IdLines;
 use looking_up::LookingUp;
 use outcomes::Outcomes;
@@ -87,10 +87,11 @@ struct LookUps {
     /// failed, waiting or unknown.
     #[arg(long, value_name = "FILE")]
     outcomes: Option<PathBuf>,
-    /// End when all are stored, without waiting until they are looked up.
+    /// End when all are stored, without asking the server and waiting until they are looked up.
     #[arg(long)]
     no_wait: bool,
-    /// Allow servers in private networks and tokens over plain http.
+    /// Allow the server to be in a private network, and tokens over plain http to it. That is kept with
+    /// the source that holds the posts, and holds for no other server.
     #[arg(long)]
     allow_private: bool,
 }
@@ -139,6 +140,18 @@ impl Counts {
         self.found = totals.found;
     }
 
+    /// Notes the first bad lines on standard error, and how many more there are.
+    fn note_examples(&self) {
+        for (line, text) in &self.examples {
+            output::note(&format!("line {line}: invalid ID {text:?}"));
+        }
+        match self.bad - self.examples.len() as u64 {
+            0 => {}
+            1 => output::note("1 more line has an invalid ID"),
+            more => output::note(&format!("{more} more lines have invalid IDs")),
+        }
+    }
+
     fn note_bad(&mut self, line: u64, id: &str) {
         self.bad += 1;
         if self.examples.len() < EXAMPLES {
@@ -183,16 +196,14 @@ impl LookUps {
         config: &Config,
         json: bool,
     ) -> Result<(), CliError> {
-        let mut config = config.clone();
-        config.upstream.allow_private |= self.allow_private;
         let outcomes = Outcomes::create(self.missing.as_deref(), self.outcomes.as_deref())?;
         let lines = IdLines::open(ids, outcomes.is_some())?;
         let stop = stop::on_signal()?;
         let work = async |access: &mut _| {
-            self.carry_out(once, lines, outcomes, access, &config, (stop, json))
+            self.carry_out(once, lines, outcomes, access, config, (stop, json))
                 .await
         };
-        store_access::with(&config, Missing::Make, work).await
+        store_access::with(config, Missing::Make, work).await
     }
 
     async fn carry_out(
@@ -205,20 +216,14 @@ impl LookUps {
         (mut stop, json): (watch::Receiver<bool>, bool),
     ) -> Result<(), CliError> {
         let mut counts = self.add(once, &mut lines, store_access, &stop).await?;
-        for (line, text) in &counts.examples {
-            output::note(&format!("line {line}: invalid ID {text:?}"));
-        }
-        let more = counts.bad - counts.examples.len() as u64;
-        if more > 0 {
-            let (lines, have) = (
-                count(more, "more line"),
-                if more == 1 {
-                    "has an invalid ID"
-                } else {
-                    "have invalid IDs"
-                },
-            );
-            output::note(&format!("{lines} {have}"));
+        counts.note_examples();
+        if counts.source.is_empty() {
+            let name = lines.name();
+            return Err(match (*stop.borrow(), counts.lines) {
+                (true, _) => CliError::Interrupted("interrupted; no ID was added".into()),
+                (_, 0) => CliError::usage(format!("{name} has no IDs; write one on each line")),
+                (_, _) => CliError::usage(format!("{name} has no valid ID")),
+            });
         }
         let instance = self.instance.clone();
         let mut totals = store_access.execute(CountTracked { instance }).await?;
@@ -242,8 +247,9 @@ impl LookUps {
         Ok(())
     }
 
-    /// Adds every line as a pending look-up, in chunks. Ends early at the stop signal; what was added
-    /// stays.
+    /// Adds every line as a pending look-up, in chunks, once the server has answered a request for one of
+    /// the first. Ends early at the stop signal; what was added stays. Without a valid ID nothing is added,
+    /// and the counts name no source.
     async fn add(
         &self,
         once: bool,
@@ -265,14 +271,16 @@ impl LookUps {
                     counts.note_bad(number, &id);
                 }
             }
-            // One answer at least names the source.
-            let is_left = !chunk.is_empty() || counts.source.is_empty();
-            if chunk.len() >= CHUNK || (is_end && is_left) {
-                let request = tracking::Track {
-                    instance: self.instance.clone(),
-                    api: self.kind,
-                    ids: chunk.iter().map(|(_, id)| id.clone()).collect(),
-                    once,
+            if chunk.len() >= CHUNK || (is_end && !chunk.is_empty()) {
+                let request = TrackPosts {
+                    posts: tracking::Track {
+                        instance: self.instance.clone(),
+                        api: self.kind,
+                        ids: chunk.iter().map(|(_, id)| id.clone()).collect(),
+                        once,
+                    },
+                    allow_private: self.allow_private,
+                    check: !self.no_wait && counts.source.is_empty(),
                 };
                 counts.take(&store_access.execute(request).await?, &chunk);
                 progress.show(counts.lines, "line", || vec!["adding IDs".to_owned()]);

@@ -1,7 +1,7 @@
 //! Files that say what became of each ID.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, BufWriter, Write as _},
     path::{Path, PathBuf},
 };
@@ -9,6 +9,7 @@ use std::{
 use driftline_core::tracking::TrackOutcome;
 use driftline_server::admin::ListOutcomes;
 use serde_json::json;
+use tempfile::TempPath;
 
 use super::ids::IdLines;
 use crate::{error::CliError, store_access::StoreAccess};
@@ -84,10 +85,10 @@ impl Outcomes {
     }
 }
 
-/// A file under another name until it is whole.
+/// A file under another name until it is whole. It is removed if it does not get there.
 struct Part {
     path: PathBuf,
-    part: PathBuf,
+    part: TempPath,
     file: BufWriter<File>,
 }
 
@@ -96,7 +97,11 @@ impl Part {
         let mut name = path.as_os_str().to_owned();
         name.push(".part");
         let part = PathBuf::from(name);
-        let file = File::create(&part).map_err(|error| {
+        let created = File::create(&part).and_then(|file| {
+            let removed_unless_kept = TempPath::try_from_path(&part)?;
+            Ok((file, removed_unless_kept))
+        });
+        let (file, part) = created.map_err(|error| {
             CliError::usage(format!("{} cannot be written: {error}", part.display()))
         })?;
         Ok(Self {
@@ -114,7 +119,7 @@ impl Part {
         let (path, part) = (self.path, self.part);
         let file = self.file.into_inner().map_err(|error| error.into_error());
         file.and_then(|file| file.sync_all())
-            .and_then(|()| fs::rename(part, &path))
+            .and_then(|()| part.persist(&path).map_err(|error| error.error))
             .map_err(|error| unwritable(&path, &error))
     }
 }

@@ -54,6 +54,7 @@ mod tests {
             limits: Vec::new(),
             until_ms: None,
             reason: None,
+            next_lookup_ms: None,
         };
         let text = shown(&plan, 1_000_000);
         assert!(text.contains("1000000 requests"), "{text}");

@@ -4,6 +4,7 @@ use driftline_core::{
     api::Api,
     post::{Counts, Visibility},
     refresh::LookupOutcome,
+    tracking::Track,
 };
 use driftline_store::{
     LocalId,
@@ -172,6 +173,17 @@ pub struct GrowthPage {
     pub next: Option<LocalId>,
 }
 
+/// Track posts of an instance.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrackPosts {
+    /// The posts.
+    pub posts: Track,
+    /// Let the server be in a private network. That is kept with the source that holds the posts.
+    pub allow_private: bool,
+    /// Ask the server for one of the posts before anything is stored.
+    pub check: bool,
+}
+
 /// Count the tracked posts of an instance by state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CountTracked {
@@ -227,6 +239,8 @@ pub struct LookUpPlan {
     pub until_ms: Option<i64>,
     /// Why none may be sent, or why the last had no answer.
     pub reason: Option<String>,
+    /// When the first pending look-up is due, Unix ms.
+    pub next_lookup_ms: Option<i64>,
 }
 
 #[cfg(test)]
