@@ -32,6 +32,7 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
         public_url
             .map(|_| ())
             .map_err(|error| named(config, &["server", "public_url"], &error)),
+        serve::proxies(server).map(|_| ()),
         serve::check_share(server.share),
         serve::own_instance(server).map(|_| ()),
         DataDir::check(&config.store),
@@ -49,19 +50,11 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
 }
 
 /// The faults that make a start fail: `serve` without flags of its own and, where `[id]` says that
-/// IDs are served, its ID service. Reads the operator's token; takes no lock, and looks at no network
+/// IDs are served, its ID service. Reads the configured operator's token; takes no lock, and looks at no network
 /// and no database.
 pub fn of_a_start(config: &Config) -> Vec<String> {
     let (server, id) = (&config.server, &config.id);
-    let authorization = || {
-        let listen = server.listen.as_deref();
-        let address = listen.map_or(Ok(serve::DEFAULT), |text| {
-            listen::address(text, serve::DEFAULT)
-        })?;
-        let public_base = server.public_url.as_deref().map(serve::base).transpose()?;
-        let token = operator::token(server.token_env.as_deref(), server.token_file.as_deref())?;
-        operator::authorization(address, public_base.as_ref(), token)
-    };
+    let token = || operator::token(server.token_env.as_deref(), server.token_file.as_deref());
     let client = || Http::new(config.http_options(false)?).map_err(CliError::usage);
     let node = || {
         let options = IdOptions::default().or(id)?;
@@ -78,7 +71,7 @@ pub fn of_a_start(config: &Config) -> Vec<String> {
         None => Ok(()),
     };
     faults([
-        authorization().map(|_| ()),
+        token().map(|_| ()),
         DataDir::new(&config.store).map(|_| ()),
         client().map(|_| ()),
         node(),
