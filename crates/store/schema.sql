@@ -554,6 +554,8 @@ create table local_account (
     hash_lanes {i64} not null,
     normalization {i64} not null,
     reason text not null,
+    -- The operator's permission to show its sources to the world.
+    may_publish {bool} not null,
     -- Whether it is being removed: then it belongs to no person any more.
     deleting {bool} not null
 ) {strict} {fillfactor 80};

@@ -1,7 +1,7 @@
 //! The one request for a timeline that shows whether a source can be read.
 
 use driftline_core::{
-    answer::{FailureKind, PageRequest},
+    answer::{Failure, FailureKind, PageRequest},
     quota::QuotaPurpose,
 };
 use driftline_mirror::{Server, quotas::Permit};
@@ -70,8 +70,21 @@ pub(super) async fn check(
         }
         Err(failure) => Err(CommandError::failed(format!(
             "{}; {unchecked}",
-            failure.message
+            refusal(host, &row.origin, &failure)
         ))),
+    }
+}
+
+/// Why a server did not answer. An account is told the same of a name without an address as of one that leads into a
+/// private network: the names and addresses there are the operator's to know.
+pub(super) fn refusal(host: &Host, origin: &str, failure: &Failure) -> String {
+    let is_of_network = matches!(
+        failure.kind,
+        FailureKind::PrivateAddress | FailureKind::Unreachable
+    );
+    match host.account.is_some() && is_of_network {
+        true => format!("{origin} cannot be reached from here; check the address"),
+        false => failure.message.clone(),
     }
 }
 
