@@ -21,7 +21,7 @@ use axum::{
 };
 use driftline_api::{
     App, OwnInstance,
-    auth::{Authorization, TokenKeys},
+    auth::TokenKeys,
     feed::Feed,
     people::People,
     router,
@@ -40,7 +40,7 @@ use crate::{
     Effort, cpu,
     failure::Failure,
     ingest::{Intake, add_source, page},
-    pages,
+    operator, pages,
     rounds::Spread,
     table::{Table, met},
 };
@@ -125,7 +125,7 @@ fn measure(is_ours: bool, clients: usize, count: usize) -> Result<Figures, Failu
         false => Publisher::Broadcast(broadcast::Sender::new(1_024)),
     };
     let router = match &publisher {
-        Publisher::Store(_) => ours(&store),
+        Publisher::Store(_) => ours(&store)?,
         Publisher::Broadcast(lines) => bare(lines.clone()),
     };
     let address = serve(router)?;
@@ -211,9 +211,9 @@ impl Publisher {
     }
 }
 
-fn ours(store: &Store) -> Router {
+fn ours(store: &Store) -> Result<Router, Failure> {
     let (_, ready) = watch::channel(true);
-    router(App {
+    Ok(router(App {
         store: store.clone(),
         store_fault: driftline_runtime::StoreFault::new(store.clone()),
         feed: Feed::new(store.clone()),
@@ -228,11 +228,12 @@ fn ours(store: &Store) -> Router {
         description: api_description(),
         metrics: None,
         public_base: None,
+        proxies: driftline_api::transport::TrustedProxies::default(),
         own: OwnInstance::default(),
-        authorization: Authorization::ThisMachine,
+        authorization: operator::authorization()?,
         people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
         ready,
-    })
+    }))
 }
 
 /// The peer.
@@ -343,7 +344,10 @@ async fn follow(
     is_connected: impl Fn(),
 ) -> Result<Vec<Instant>, Failure> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {PATH} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let request = format!(
+        "GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        operator::TOKEN
+    );
     stream.write_all(request.as_bytes()).await?;
     let mut reader = BufReader::new(stream);
     let (mut line, mut times) = (Vec::new(), Vec::with_capacity(count));

@@ -16,6 +16,7 @@ mod fetched;
 mod id;
 mod ingest;
 mod load;
+mod operator;
 mod pages;
 mod paths;
 mod plan;

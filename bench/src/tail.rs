@@ -116,7 +116,12 @@ fn measure(options: &Options, seed: u64, posts: usize) -> Result<[Vec<f64>; 2], 
         .trim_start_matches("http://")
         .trim_end_matches('/');
     let mut events = TcpStream::connect(address)?;
-    write!(events, "GET {PATH} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let token = std::fs::read_to_string(folder.path().join("operator.token"))?;
+    let token = token.trim();
+    write!(
+        events,
+        "GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+    )?;
     events.set_read_timeout(Some(LIMIT))?;
     let mut tail = Running::start(&mut driftline(&["tail"]))?;
     // Reads of a pipe have no time limit: its end is waited for here.

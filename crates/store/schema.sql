@@ -587,6 +587,8 @@ create table local_account (
     reason text not null,
     -- The ID of the pending account that it was, which tokens name that its app was given at the sign-up.
     signed_up_as {i64} unique,
+    -- The operator's permission to show its sources to the world.
+    may_publish {bool} not null,
     -- Whether it is being removed: then it belongs to no person any more.
     deleting {bool} not null
 ) {strict} {fillfactor 80};

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::failure::Failure;
+use crate::{failure::Failure, operator};
 
 /// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,10 @@ impl From<Endpoint> for Asked {
         Self {
             target: Endpoint::target,
             endpoint,
-            token: None,
+            token: match endpoint {
+                Endpoint::ListSince | Endpoint::ListMin => Some(operator::TOKEN.into()),
+                Endpoint::PublicSince | Endpoint::PublicMin => None,
+            },
             min_bytes: MIN_BODY_BYTES,
         }
     }

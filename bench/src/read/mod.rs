@@ -11,7 +11,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use clap::Args;
 use driftline_api::{
     App, OwnInstance,
-    auth::{Authorization, TokenKeys},
+    auth::TokenKeys,
     feed::Feed,
     people::People,
     router,
@@ -28,6 +28,7 @@ use self::{
 use crate::{
     Effort,
     failure::Failure,
+    operator,
     rounds::Spread,
     table::{Table, met},
 };
@@ -136,8 +137,9 @@ async fn serve_store(target: Target) -> Result<(Store, SocketAddr), Failure> {
         description: api_description(),
         metrics: None,
         public_base: None,
+        proxies: driftline_api::transport::TrustedProxies::default(),
         own: OwnInstance::default(),
-        authorization: Authorization::ThisMachine,
+        authorization: operator::authorization()?,
         people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
         ready,
     };

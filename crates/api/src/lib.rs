@@ -3,8 +3,7 @@
 //! # What clients may rely on
 //! - Only public posts are shown, in every timeline and by every ID.
 //! - Lists (which reveal what the operator follows), metrics and everything that changes something
-//!   need the operator's token where other machines may reach the server. Where only this machine
-//!   does, they refuse pages of other sites: see [`auth`].
+//!   need the operator's token, also on this machine: see [`auth`].
 //! - IDs are local and only grow: in the public timeline and by themselves posts go by their own
 //!   ID, in a list (a source) by their entry's. `/api/v1/statuses/` takes either.
 //! - A source is a list once the requested history is stored. Before that neither
@@ -70,7 +69,7 @@ pub use port::MirrorPort;
 use auth::Authorization;
 use feed::Feed;
 use people::People;
-use transport::{ApiError, StoreFailure};
+use transport::{ApiError, StoreFailure, TrustedProxies, refuse_undeclared_proxies};
 
 /// What is served.
 #[derive(Clone)]
@@ -88,6 +87,8 @@ pub struct App {
     /// The address that clients use. Without it links begin with `http` and the host that the
     /// client named, so behind a proxy that speaks TLS it has to be set.
     pub public_base: Option<Url>,
+    /// The proxies before it.
+    pub proxies: TrustedProxies,
     /// What this server says of itself.
     pub own: OwnInstance,
     /// Who may do more than read public posts.
@@ -104,9 +105,10 @@ pub struct App {
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
     let probe = StoreProbe::new(app.store.clone());
+    let is_public = app.public_base.is_some();
     let groups = Groups::new();
-    let router = |group: OpenApiRouter<Arc<App>>| Router::from(group);
-    router(groups.open)
+    let routes = |group: OpenApiRouter<Arc<App>>| Router::from(group);
+    let router = routes(groups.open)
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(
@@ -123,12 +125,16 @@ pub fn router(app: App) -> Router {
                 .allow_headers(AllowHeaders::mirror_request())
                 .expose_headers([LINK]),
         )
-        .merge(router(groups.own))
+        .merge(routes(groups.own))
         .layer(map_response_with_state(Arc::clone(&app), record_outage))
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         // Not logged: probes come every second, and the answer says what is wrong.
-        .merge(router(groups.ready).layer(Extension(probe)))
-        .with_state(app)
+        .merge(routes(groups.ready).layer(Extension(probe)))
+        .with_state(app);
+    match is_public {
+        true => router,
+        false => refuse_undeclared_proxies(router),
+    }
 }
 
 /// All routes with their descriptions, by how they are served. This is the one place that lists them.

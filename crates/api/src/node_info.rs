@@ -44,8 +44,10 @@ struct NodeInfo {
     #[schema(example = "2.1")]
     version: &'static str,
     software: NodeInfoSoftware,
-    /// None: Driftline reads other servers by their client APIs, and none can read it by a protocol.
-    protocols: [&'static str; 0],
+    /// Of the network whose posts are here. Driftline reads other servers by their client APIs, and none can read it by
+    /// a protocol; but the schemas want at least one of their list.
+    #[schema(value_type = Vec<String>, min_items = 1)]
+    protocols: [&'static str; 1],
     services: NodeInfoServices,
     open_registrations: bool,
     /// Nothing is counted: counts would tell of people.
@@ -118,7 +120,7 @@ fn node_info(app: &App, version: Version) -> Response {
             version: env!("CARGO_PKG_VERSION"),
             repository: version.repository(),
         },
-        protocols: [],
+        protocols: [NETWORK],
         services: NodeInfoServices {
             inbound: [],
             outbound: [],
@@ -130,6 +132,8 @@ fn node_info(app: &App, version: Version) -> Response {
     let kind = format!("application/json; profile=\"{}#\"", version.schema());
     ([(CONTENT_TYPE, kind)], Json(node_info)).into_response()
 }
+
+const NETWORK: &str = "activitypub";
 
 fn metadata(own: &OwnInstance) -> Value {
     let mut metadata = json!({

@@ -7,10 +7,10 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource};
-use driftline_store::{InstanceId, LocalAccountId, SourceId, Viewer};
+use driftline_store::{InstanceId, LocalAccountId, Viewer};
 use futures_util::future::BoxFuture;
 
-use crate::native::sources::{NewOwnSource, OwnSource, OwnSourceChange};
+use crate::native::sources::{NewOwnSource, OwnSource, OwnSourceChange, OwnSourceId};
 
 /// The mirror as requests see it.
 pub trait MirrorPort: Send + Sync {
@@ -37,7 +37,7 @@ pub trait MirrorPort: Send + Sync {
     fn change_own_source(
         &self,
         account: LocalAccountId,
-        source: SourceId,
+        source: OwnSourceId,
         change: OwnSourceChange,
     ) -> BoxFuture<'_, Result<Option<OwnSource>, CommandError>>;
 
@@ -45,7 +45,7 @@ pub trait MirrorPort: Send + Sync {
     fn remove_own_source(
         &self,
         account: LocalAccountId,
-        source: SourceId,
+        source: OwnSourceId,
     ) -> BoxFuture<'_, Result<bool, CommandError>>;
 
     /// Fetches what an upstream shows a viewer of the thread of a post, if what is known of it may be older than so

@@ -79,6 +79,8 @@ pub struct ServerSection {
     pub listen: Option<String>,
     /// The address that clients use, if a proxy is in front of it.
     pub public_url: Option<String>,
+    /// The addresses and networks of proxies on other machines.
+    pub trusted_proxies: Option<Vec<String>>,
     /// The environment variable that holds the operator's token.
     pub token_env: Option<String>,
     /// The file that holds the operator's token.

@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr};
 
 use axum::Router;
-use driftline_api::transport::{self, Limits};
+use driftline_api::transport::{self, Limits, TrustedProxies};
 use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::error::CliError;
@@ -40,10 +40,12 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, CliErr
 pub async fn serve(
     listener: TcpListener,
     router: Router,
+    proxies: TrustedProxies,
     ending: impl Future<Output = Result<(), CliError>>,
 ) -> Result<(), CliError> {
     let limits = Limits {
         connections: (open_files() / 3).clamp(1, MAX_HTTP),
+        proxies,
         ..Limits::default()
     };
     let (end, ended) = oneshot::channel::<()>();

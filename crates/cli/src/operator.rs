@@ -1,15 +1,16 @@
-//! The operator's token, and what is open without one.
+//! The operator's token: where the configuration says that it is, or in the data folder.
 
 use std::{
-    net::{IpAddr, SocketAddr},
-    path::Path,
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
 };
 
-use driftline_api::auth::{Authorization, OperatorToken};
-use secrecy::SecretString;
-use url::Url;
+use driftline_api::auth::OperatorToken;
+use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::error::CliError;
+use crate::{durable, error::CliError, output};
 
 /// Reads the operator's token from where the configuration says that it is.
 ///
@@ -45,68 +46,105 @@ pub fn token(
         .map_err(|error| CliError::usage(format!("{location}: {error}")))
 }
 
-/// What a server on that address demands for more than public posts.
+/// The token in the data folder, for a server whose configuration names none. The first start makes it, for the
+/// owner of the folder only.
+///
+/// It stays as it is at later starts, so that scripts and collectors of metrics that read it go on working. A start
+/// without the file makes another token.
 ///
 /// # Errors
-/// [`CliError::Usage`] if other machines reach the address and there is no token.
-pub fn authorization(
-    address: SocketAddr,
-    public_base: Option<&Url>,
-    token: Option<OperatorToken>,
-) -> Result<Authorization, CliError> {
-    match token {
-        Some(token) => Ok(Authorization::Operator(token)),
-        None if !address.ip().is_loopback() => Err(CliError::usage(format!(
-            "{address} can be reached from other machines, so an operator's token is needed: make one with `openssl rand -hex 32`, put it into a file and name that with --token-file, or name an environment variable with --token-env; or listen on 127.0.0.1"
-        ))),
-        // A proxy that makes the server public connects from this machine.
-        None if public_base.is_some_and(|base| !is_here(base)) => Ok(Authorization::Closed),
-        None => Ok(Authorization::ThisMachine),
-    }
+/// [`CliError::Failed`] if the file cannot be read or made, or its content is invalid. Never holds the token.
+pub fn token_of_folder(data: &Path) -> Result<OperatorToken, CliError> {
+    let path = data.join(TOKEN_FILE);
+    let shown = path.display();
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => SecretString::from(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let text = random_token()?;
+            write(&path, &text).map_err(|error| {
+                CliError::failed(format!(
+                    "the operator's token cannot be written into {shown}: {error}; make room, or name another file with --token-file"
+                ))
+            })?;
+            output::note(&format!(
+                "the operator's token is in {shown}: HTTP asks for it where more than public posts are shown"
+            ));
+            text
+        }
+        Err(error) => {
+            return Err(CliError::failed(format!(
+                "the operator's token in {shown} cannot be read: {error}; remove the file for a new one, or name another with --token-file"
+            )));
+        }
+    };
+    OperatorToken::new(&text)
+        .map_err(|error| CliError::failed(format!("{shown}: {error}, or remove the file for one")))
 }
 
-fn is_here(base: &Url) -> bool {
-    let is_loopback = |host: &str| host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    let host = base.host_str().map(|host| host.trim_matches(['[', ']']));
-    host.is_some_and(|host| host == "localhost" || is_loopback(host))
+/// Writes the token into a file that is whole whenever it is there.
+fn write(path: &Path, token: &SecretString) -> io::Result<()> {
+    let mut part: PathBuf = path.to_owned();
+    part.as_mut_os_string().push(".part");
+    // What a start that was interrupted left may have another mode.
+    match fs::remove_file(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = File::options();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&part)?;
+    writeln!(file, "{}", token.expose_secret())?;
+    file.sync_all()?;
+    durable::rename(&part, path)
 }
+
+fn random_token() -> Result<SecretString, CliError> {
+    let mut bytes = [0; 32];
+    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
+        .map_err(|_| CliError::failed("the system has no random numbers"))?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(hex.into())
+}
+
+/// The token's file in the data folder.
+const TOKEN_FILE: &str = "operator.token";
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
-    const PUBLIC: &str = "https://drift.example";
-
-    fn decide(address: &str, base: &str, token: Option<&str>) -> Result<Authorization, CliError> {
-        let token = token.map(|token| OperatorToken::new(&token.to_owned().into()).unwrap());
-        let base = Url::parse(base).ok();
-        authorization(address.parse().unwrap(), base.as_ref(), token)
+    #[test]
+    fn a_token_is_made_once_and_for_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(TOKEN_FILE);
+        fs::write(folder.path().join("operator.token.part"), "left behind").unwrap();
+        token_of_folder(folder.path()).unwrap();
+        let made = fs::read_to_string(&path).unwrap();
+        assert_eq!(made.trim().len(), 64);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        token_of_folder(folder.path()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), made);
+        fs::remove_file(&path).unwrap();
+        token_of_folder(folder.path()).unwrap();
+        assert_ne!(fs::read_to_string(&path).unwrap(), made);
     }
 
     #[test]
-    fn without_a_token_other_machines_get_public_posts_only() {
-        for address in ["0.0.0.0:0", "[::]:7171", "192.0.2.1:80", "10.0.0.1:7171"] {
-            let refused = decide(address, "", None).unwrap_err().to_string();
-            assert!(refused.contains("openssl"), "{refused}");
-            assert!(refused.contains(address), "{refused}");
-        }
-        for address in ["127.0.0.1:7171", "127.8.0.1:1", "[::1]:0"] {
-            for base in ["", "http://localhost:7171", "http://[::1]/"] {
-                let open = decide(address, base, None).unwrap();
-                assert!(matches!(open, Authorization::ThisMachine), "{base}");
-            }
-            let public = decide(address, PUBLIC, None).unwrap();
-            assert!(matches!(public, Authorization::Closed), "{address}");
-        }
-    }
-
-    #[test]
-    fn a_token_is_asked_for_on_every_address() {
-        for address in ["0.0.0.0:0", "127.0.0.1:7171", "[::1]:0"] {
-            for base in ["", PUBLIC] {
-                let closed = decide(address, base, Some(&"0".repeat(32))).unwrap();
-                assert!(matches!(closed, Authorization::Operator(_)), "{address}");
-            }
-        }
+    fn a_file_without_a_good_token_is_an_error_that_does_not_show_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(TOKEN_FILE);
+        fs::write(&path, "sesame").unwrap();
+        let error = token_of_folder(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.contains(TOKEN_FILE) && !error.contains("sesame"),
+            "{error}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "sesame");
     }
 }

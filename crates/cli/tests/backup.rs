@@ -20,7 +20,7 @@ use serde_json::Value;
 use support::{
     DataDir,
     exported::rows,
-    get, lines,
+    lines,
     quiet::{quiet, quiet_after},
     wait_for,
 };
@@ -61,7 +61,7 @@ async fn a_backup_beside_a_server_is_restored_and_goes_its_own_way() {
     let metric = "driftline_backup_last_success_timestamp_seconds ";
     let mut shown = String::new();
     wait_for("the metric", || {
-        let (_, text) = get(&format!("{url}/metrics"));
+        let (_, text) = data_dir.get(&format!("{url}/metrics"));
         let line = text.lines().find_map(|line| line.strip_prefix(metric));
         line.unwrap().clone_into(&mut shown);
         shown != "NaN"

@@ -15,7 +15,7 @@ use driftline_sim::{
     FaultKind, FaultsConfig, SpanMs, ThrottleRule, WorldConfig,
     http::{Clock, SimServer},
 };
-use support::{DataDir, Running, get, post, wait_for};
+use support::{DataDir, Running, get, wait_for};
 
 /// What is served of one metric.
 #[derive(Debug, Default)]
@@ -153,7 +153,7 @@ impl Mirror {
     }
 
     fn metrics(&self) -> String {
-        get(&format!("{}/metrics", self.base)).1
+        self.data_dir.get(&format!("{}/metrics", self.base)).1
     }
 
     /// What is served once each listed metric has a series.
@@ -161,7 +161,8 @@ impl Mirror {
         let url = self.sim.url();
         let add = ["source", "add", &url, "--no-check", "--every", "300ms"];
         self.data_dir.json(&add);
-        assert_eq!(post(&format!("{}/api/v1/ids", self.base)).0, 200);
+        let ids = format!("{}/api/v1/ids", self.base);
+        assert_eq!(self.data_dir.post(&ids).0, 200);
         let mut missing = Vec::new();
         let mut text = String::new();
         let is_complete = support::soon(|| {

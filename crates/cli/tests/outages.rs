@@ -81,7 +81,7 @@ impl Scene {
     }
 
     fn readiness(&self) -> (u16, String) {
-        get(&format!("{}/readyz", self.base))
+        self.data_dir.get(&format!("{}/readyz", self.base))
     }
 
     /// Waits until the server says that it is not ready, and for what reason.
@@ -381,7 +381,7 @@ async fn intake_pauses_while_the_disk_has_less_than_its_reserve() {
     assert_eq!(row["state"], "out_of_room", "{row}");
     let status = scene.data_dir.json(&["status"]);
     assert_eq!(status["low_disk"]["reserve_bytes"], 8 << 20, "{status}");
-    let metrics = || get(&format!("{}/metrics", scene.base)).1;
+    let metrics = || scene.data_dir.get(&format!("{}/metrics", scene.base)).1;
     assert!(metrics().contains("\ndriftline_intake_paused 1\n"));
 
     fs::remove_file(scene.data_dir.data().join("filled")).unwrap();
@@ -417,7 +417,7 @@ async fn pauses_from_the_start() {
     assert_eq!(ended.status, 3, "{ended:?}");
     assert!(ended.stdout.contains("nothing is read: "), "{ended:?}");
     let (_server, base) = data_dir.serve(&["--allow-private"]);
-    let (status, body) = get(&format!("{base}/readyz"));
+    let (status, body) = data_dir.get(&format!("{base}/readyz"));
     assert_eq!(status, 200, "{body}");
     assert!(body.contains("a reserve of 1.0 EiB is kept"), "{body}");
     let report = data_dir.json(&["source", "verify", "sim"]);

@@ -157,12 +157,48 @@ fn accounts_have_sources(data_dir: &DataDir, url: &str) {
     ];
     assert_eq!(data_dir.run(&hide).status, 0);
 
+    // The world is shown it only by the operator's leave.
+    let publish = [
+        "source",
+        "set",
+        "mine",
+        "--audience",
+        "public",
+        "--as",
+        "ann",
+    ];
+    refused(
+        &data_dir.run(&publish),
+        "`driftline account publish NAME on`",
+    );
+    let may = |may: &str| data_dir.json(&["account", "publish", "ann", may]);
+    assert_eq!(may("on")["changed"], true);
+    assert_eq!(data_dir.run(&publish).status, 0);
+    assert_eq!(names(data_dir, &[]), ["ann/mine", "mine"]);
+    let withdrawn = may("off");
+    assert_eq!(withdrawn["withdrawn"], 1, "{withdrawn}");
+    assert_eq!(names(data_dir, &[]), ["mine"]);
+    assert_eq!(row(data_dir, "ann/mine", "ann")["audience"], "private");
+    let again = data_dir.run(&["account", "publish", "ann", "off"]).stdout;
+    assert_eq!(again, "Ann may not show sources to the world, as before\n");
+
     // Its own source needs no name of the account's.
     let home = |more: &[&str]| data_dir.run(&[&["account", "home", "ann"], more].concat());
     let added = home(&["--add", "mine"]);
-    assert!(added.stdout.contains("ann/mine"), "{added:?}");
+    let said = "1 source that accounts keep to themselves";
+    assert!(added.stdout.contains(said), "{added:?}");
+    assert!(!added.stdout.contains("ann/mine"), "{added:?}");
     let unknown = home(&["--remove", "mine", "--remove", "bob/mine"]);
-    refused(&unknown, "does not have \"bob/mine\" as a whole");
+    refused(&unknown, "no source named \"bob/mine\"");
+    assert_eq!(home(&[]).stdout, added.stdout, "all or nothing");
+    // What would go is counted, and what accounts keep to themselves is not named.
+    let forget = data_dir.run(&["instance", "forget", url]);
+    let counted = "2 sources that accounts keep to themselves";
+    assert!(forget.stderr.contains(counted), "{forget:?}");
+    for name in ["ann", "bob"] {
+        let is_named = forget.stderr.to_lowercase().contains(name);
+        assert!(!is_named, "{name}: {forget:?}");
+    }
     assert_eq!(home(&[]).stdout, added.stdout);
     let removed = home(&["--remove", "mine"]);
     assert!(removed.stdout.contains("no source as a whole"));

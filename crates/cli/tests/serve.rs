@@ -89,7 +89,9 @@ async fn a_server_takes_commands_and_ends_in_order() {
     );
 
     assert_eq!(get(&format!("{url}/readyz")).await.0, 200);
-    let (status, metrics) = get(&format!("{url}/metrics")).await;
+    let metrics = format!("{url}/metrics");
+    assert_eq!(get(&metrics).await.0, 401, "from this machine, too");
+    let (status, metrics) = data_dir.get(&metrics);
     assert_eq!(status, 200);
     assert!(
         metrics.contains("driftline_posts_stored_total"),
@@ -170,13 +172,41 @@ fn a_server_waits_for_a_command_that_ends_soon() {
 }
 
 #[test]
-fn addresses_that_others_reach_are_refused_without_a_token() {
+fn an_address_that_is_none_is_refused() {
+    let ended = DataDir::new().run(&["serve", "--listen", "nonsense"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("nonsense"), "{ended:?}");
+}
+
+#[test]
+fn the_operators_token_is_made_at_the_first_start_and_stays() {
     let data_dir = DataDir::new();
-    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "nonsense"] {
-        let ended = data_dir.run(&["serve", "--listen", address]);
-        assert_eq!(ended.status, 2, "{ended:?}");
-        assert!(ended.stderr.contains(address), "{ended:?}");
-    }
+    let (mut server, url) = data_dir.serve(&[]);
+    let token = data_dir.operator_token();
+    let lists = format!("{url}/api/v1/lists");
+    assert_eq!(support::get(&lists).0, 401);
+    assert_eq!(data_dir.get(&lists).0, 200);
+    let log = data_dir.log();
+    assert!(
+        log.contains("operator.token") && !log.contains(&token),
+        "{log}"
+    );
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+    let (_server, url) = data_dir.serve(&[]);
+    assert_eq!(data_dir.operator_token(), token);
+    assert_eq!(data_dir.get(&format!("{url}/api/v1/lists")).0, 200);
+}
+
+#[test]
+fn proxies_that_are_none_are_refused() {
+    let data_dir = DataDir::new();
+    let config = "[server]\ntrusted_proxies = [\"10.0.0.2\", \"proxy.example\"]\n";
+    data_dir.file("driftline.toml", config);
+    let ended = data_dir.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    let said = "server.trusted_proxies: invalid proxy \"proxy.example\"";
+    assert!(ended.stderr.contains(said), "{ended:?}");
 }
 
 #[test]

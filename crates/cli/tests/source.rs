@@ -247,19 +247,19 @@ async fn the_list_shows_what_each_source_is_doing() {
 
     // One bad upstream makes nothing unready, and neither does a missing token.
     wait_for("the metrics show it", || {
-        let (_, metrics) = support::get(&format!("{base}/metrics"));
+        let (_, metrics) = data_dir.get(&format!("{base}/metrics"));
         metrics.contains("driftline_source_failing{source=\"blocked\"} 1")
             && metrics.contains("driftline_source_failing{source=\"tokenless\"} 1")
     });
-    let (status, body) = support::get(&format!("{base}/readyz"));
+    let (status, body) = data_dir.get(&format!("{base}/readyz"));
     assert_eq!((status, body.lines().next()), (200, Some("ok")));
     wait_for("the stalled source is reported", || {
-        let (status, body) = support::get(&format!("{base}/readyz"));
+        let (status, body) = data_dir.get(&format!("{base}/readyz"));
         assert_eq!(status, 200);
         body.contains("tokenless is stalled for") && body.contains("UNSET_TOKEN")
     });
     wait_for("the metrics show that, too", || {
-        let (_, metrics) = support::get(&format!("{base}/metrics"));
+        let (_, metrics) = data_dir.get(&format!("{base}/metrics"));
         metrics.contains("driftline_source_stalled{source=\"tokenless\"} 1")
             && metrics.contains("driftline_source_stalled{source=\"blocked\"} 0")
             && metrics.contains("driftline_source_standing_still{source=\"tokenless\"} 1")
@@ -275,7 +275,7 @@ async fn the_list_shows_what_each_source_is_doing() {
     let (_server, base) = data_dir.serve(&["--allow-private"]);
     wait_for("it is read", || state("blocked")["state"] == "reading");
     wait_for("its last success is shown", || {
-        let (_, metrics) = support::get(&format!("{base}/metrics"));
+        let (_, metrics) = data_dir.get(&format!("{base}/metrics"));
         let succeeded = "driftline_source_last_success_timestamp_seconds{source=\"blocked\"} 1";
         metrics.contains(succeeded)
             && metrics.contains("driftline_source_failing{source=\"blocked\"} 0")
@@ -379,7 +379,7 @@ async fn a_server_is_forgotten_with_what_is_stored_of_it() {
         let forgotten = data_dir.json(&["instance", "forget", &urls[0], "--yes"]);
         assert_eq!(forgotten["sources"], json!(["first"]));
         wait_for("it is read no more", || {
-            let (_, body) = support::get(&format!("{base}/readyz"));
+            let (_, body) = data_dir.get(&format!("{base}/readyz"));
             !body.contains("first")
         });
     }

@@ -111,20 +111,21 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
     let listen = |data_dir: &DataDir, arguments: &[&str]| {
         let mut all = arguments.to_vec();
         all.push("serve");
-        refused(data_dir, &all, 2, &["operator's token"])
+        // No address of this machine (RFC 5737).
+        refused(data_dir, &all, 1, &["cannot be listened on"])
     };
     let data_dir = DataDir::new();
-    let file = data_dir.file("my.toml", "[server]\nlisten = \"0.0.0.0:1\"\n");
+    let file = data_dir.file("my.toml", "[server]\nlisten = \"192.0.2.1:1\"\n");
     let message = listen(&data_dir, &["--config", &file]);
-    assert!(message.contains("0.0.0.0:1 "), "{message}");
+    assert!(message.contains("192.0.2.1:1 "), "{message}");
 
-    let data_dir = data_dir.with("DRIFTLINE_SERVER__LISTEN", "0.0.0.0:2");
+    let data_dir = data_dir.with("DRIFTLINE_SERVER__LISTEN", "192.0.2.1:2");
     let message = listen(&data_dir, &["--config", &file]);
-    assert!(message.contains("0.0.0.0:2 "), "{message}");
+    assert!(message.contains("192.0.2.1:2 "), "{message}");
 
-    let flag = ["--config", &file, "serve", "--listen", "0.0.0.0:3"];
-    let message = refused(&data_dir, &flag, 2, &["operator's token"]);
-    assert!(message.contains("0.0.0.0:3 "), "{message}");
+    let flag = ["--config", &file, "serve", "--listen", "192.0.2.1:3"];
+    let message = refused(&data_dir, &flag, 1, &["cannot be listened on"]);
+    assert!(message.contains("192.0.2.1:3 "), "{message}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod account_names;
 mod addresses;
+mod shares;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use driftline_core::{
 };
 use driftline_runtime::{now_ms, steady_ms};
 use driftline_store::{
-    InstanceId, SourceId, Store, StoreError, Tx, Viewer,
+    InstanceId, Owner, SourceId, Store, StoreError, Tx, Viewer,
     credential::Credential,
     instance::{self, Instance},
     local_ids,
@@ -86,8 +87,14 @@ struct Shared {
     store: Store,
     access: UpstreamAccess,
     /// What is being fetched, and what was.
-    known: Mutex<HashMap<ThreadRequest, Known>>,
+    tried: Mutex<HashMap<ThreadRequest, Tried>>,
     room: Semaphore,
+}
+
+/// A request that was begun, and for whom first.
+struct Tried {
+    client: Owner,
+    known: Known,
 }
 
 /// A request that is known.
@@ -119,7 +126,7 @@ impl Threads {
         let shared = Shared {
             store,
             access,
-            known: Mutex::default(),
+            tried: Mutex::default(),
             room: Semaphore::new(MAX_FETCHES),
         };
         Self {
@@ -129,8 +136,11 @@ impl Threads {
 
     /// Fetches a thread, unless it was fetched a short while ago; waits for it for at most `wait`. A
     /// request like one that is being sent joins it. What has begun goes on to its end, also
-    /// if the requester goes away.
+    /// if the requester goes away. For strangers nothing is fetched: anybody may be one as often as they like.
     pub async fn fetch(&self, shown: ShownThread, wait: Duration) -> Fetched {
+        let Some(client) = shown.viewer.owner() else {
+            return Fetched::Nothing;
+        };
         let max_age_ms = shown.max_age_ms;
         let request = match self.shared.request(shown).await {
             Ok(Some(request)) => request,
@@ -140,11 +150,17 @@ impl Threads {
                 return Fetched::NotNow;
             }
         };
-        self.wait_for(request, max_age_ms, wait).await
+        self.wait_for(client, request, max_age_ms, wait).await
     }
 
-    async fn wait_for(&self, request: ThreadRequest, max_age_ms: i64, wait: Duration) -> Fetched {
-        let mut running = match self.join_or_start(request, max_age_ms) {
+    async fn wait_for(
+        &self,
+        client: Owner,
+        request: ThreadRequest,
+        max_age_ms: i64,
+        wait: Duration,
+    ) -> Fetched {
+        let mut running = match self.join_or_start(client, request, max_age_ms) {
             Known::Running(running) => running,
             Known::Ended { .. } => return Fetched::Recent,
         };
@@ -157,27 +173,29 @@ impl Threads {
         }
     }
 
-    fn join_or_start(&self, request: ThreadRequest, max_age_ms: i64) -> Known {
+    fn join_or_start(&self, client: Owner, request: ThreadRequest, max_age_ms: i64) -> Known {
         let now = steady_ms();
-        let mut known = self.shared.known.lock();
-        if let Some(found) = known.get(&request)
-            && found.serves(now, max_age_ms)
+        let mut tried = self.shared.tried.lock();
+        if let Some(found) = tried.get(&request)
+            && found.known.serves(now, max_age_ms)
         {
-            return found.clone();
+            return found.known.clone();
         }
-        if known.len() >= MAX_KNOWN {
-            known.retain(|_, known| known.serves(now, RECENT_MS));
+        if tried.len() >= MAX_TRIED {
+            tried.retain(|_, tried| tried.known.serves(now, RECENT_MS));
         }
-        if known.len() >= MAX_KNOWN || request.is_crowded_out(&known, now) {
+        if tried.len() >= MAX_TRIED || request.is_crowded_out(client, &tried, now) {
             return Known::Running(watch::channel(Some(Fetched::NotNow)).1);
         }
         let (ended, running) = watch::channel(None);
-        known.insert(request.clone(), Known::Running(running.clone()));
-        drop(known);
+        let known = Known::Running(running.clone());
+        tried.insert(request.clone(), Tried { client, known });
+        drop(tried);
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             let mut end = End {
                 shared: Arc::clone(&shared),
+                client,
                 request: request.clone(),
                 fetched: Fetched::NotNow,
             };
@@ -193,6 +211,7 @@ impl Threads {
 /// Notes how a request ended, also where its task is dropped or panics.
 struct End {
     shared: Arc<Shared>,
+    client: Owner,
     request: ThreadRequest,
     fetched: Fetched,
 }
@@ -205,11 +224,14 @@ impl Drop for End {
             Fetched::NotNow => (i64::MIN, RETRY_MS),
             _ => (now, RECENT_MS),
         };
-        let ended = Known::Ended {
-            at_ms,
-            again_ms: now + pause_ms,
+        let ended = Tried {
+            client: self.client,
+            known: Known::Ended {
+                at_ms,
+                again_ms: now + pause_ms,
+            },
         };
-        self.shared.known.lock().insert(self.request.clone(), ended);
+        self.shared.tried.lock().insert(self.request.clone(), ended);
     }
 }
 
@@ -231,7 +253,7 @@ impl Shared {
     }
 
     async fn run(&self, request: &ThreadRequest) -> Fetched {
-        // Waiting requests are bounded by `MAX_KNOWN`.
+        // Waiting requests are bounded by the shares of upstreams.
         let Ok(_room) = self.room.acquire().await else {
             return Fetched::NotNow;
         };
@@ -387,9 +409,9 @@ fn serves(source: &Source, instance: InstanceId) -> bool {
 }
 
 /// Requests to upstreams at a time.
-const MAX_FETCHES: usize = 4;
-/// Threads that are remembered, and that wait.
-const MAX_KNOWN: usize = 1_000;
+const MAX_FETCHES: usize = 2 * shares::MAX_OF_UPSTREAM;
+/// Requests that are remembered, and that wait.
+const MAX_TRIED: usize = 1_000;
 /// Before which a thread is not fetched again.
 const RECENT_MS: i64 = 60_000;
 /// Before which one that could not be fetched is not tried again.

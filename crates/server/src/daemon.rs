@@ -8,6 +8,7 @@ use driftline_api::{
     feed::Feed,
     people::People,
     router,
+    transport::{TrustedProxies, refuse_undeclared_proxies},
 };
 use driftline_id_service::{RunningIdService, routes};
 use driftline_mirror::{
@@ -47,6 +48,8 @@ pub struct HttpOptions {
     pub metrics: Option<PrometheusHandle>,
     /// The address that clients use.
     pub public_base: Option<Url>,
+    /// The proxies before it.
+    pub proxies: TrustedProxies,
     /// What the server says of itself.
     pub own: OwnInstance,
     /// Who may do more than read public posts.
@@ -118,7 +121,7 @@ impl Daemon {
 
     /// The routes of all parts.
     pub fn router(&self, options: HttpOptions) -> axum::Router {
-        let (authorization, id_base) = (options.authorization, options.public_base.clone());
+        let (authorization, is_public) = (options.authorization, options.public_base.is_some());
         let mut people = options.people;
         // The operator's commands have to reach them.
         people.callers = self.callers.clone();
@@ -136,6 +139,7 @@ impl Daemon {
             description: api_description(),
             metrics: options.metrics,
             public_base: options.public_base,
+            proxies: options.proxies,
             own: options.own,
             authorization: authorization.clone(),
             people,
@@ -145,10 +149,13 @@ impl Daemon {
         let router = router(app);
         let Some(ids) = &self.ids else { return router };
         let ids = routes(&ids.service);
-        router.merge(if options.ids_for_anyone {
-            refuse_other_sites(ids)
-        } else {
-            authorization.guard(ids, id_base)
+        let ids = match options.ids_for_anyone {
+            true => refuse_other_sites(ids),
+            false => authorization.guard(ids),
+        };
+        router.merge(match is_public {
+            true => ids,
+            false => refuse_undeclared_proxies(ids),
         })
     }
 

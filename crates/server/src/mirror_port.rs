@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use driftline_api::{
     MirrorPort,
-    sources::{NewOwnSource, OwnSource, OwnSourceChange},
+    sources::{NewOwnSource, OwnSource, OwnSourceChange, OwnSourceId},
 };
 use driftline_core::{
     thread::Fetched,
@@ -11,7 +11,7 @@ use driftline_core::{
 };
 use driftline_mirror::{Policies, ShownThread, SourceHealth, Threads, track, tracked_posts};
 use driftline_runtime::{CommandError, FailingSource, LowDisk, StalledSource, StoreDisk};
-use driftline_store::{InstanceId, LocalAccountId, SourceId, Store, Viewer};
+use driftline_store::{InstanceId, LocalAccountId, Store, Viewer};
 use futures_util::future::BoxFuture;
 
 use crate::admin::{Host, own_sources};
@@ -60,7 +60,7 @@ impl MirrorPort for LocalMirror {
     fn change_own_source(
         &self,
         account: LocalAccountId,
-        source: SourceId,
+        source: OwnSourceId,
         change: OwnSourceChange,
     ) -> BoxFuture<'_, Result<Option<OwnSource>, CommandError>> {
         Box::pin(own_sources::change(&self.host, account, source, change))
@@ -69,7 +69,7 @@ impl MirrorPort for LocalMirror {
     fn remove_own_source(
         &self,
         account: LocalAccountId,
-        source: SourceId,
+        source: OwnSourceId,
     ) -> BoxFuture<'_, Result<bool, CommandError>> {
         Box::pin(own_sources::remove(&self.host, account, source))
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use driftline_api::{
     App, OwnInstance,
-    auth::{Authorization, TokenKeys},
+    auth::{Authorization, OperatorToken, TokenKeys},
     feed::Feed,
     people::People,
     router,
-    transport::{Limits, serve},
+    transport::{Limits, TrustedProxies, serve},
 };
 use driftline_mirror::{Policies, Pollers, PollersOptions, SourceHealth, UpstreamAccess};
 use driftline_runtime::{StoreDisk, StoreFault};
@@ -33,7 +33,7 @@ pub fn start_pollers(store: &Store, access: UpstreamAccess) -> Pollers {
     Pollers::start(store.clone(), access, options)
 }
 
-/// An API that is ready and asks for no token, of a process whose sources are as healthy as that.
+/// An API that is ready and whose operator has the [token](OPERATOR_TOKEN), of a process whose sources are as healthy as that.
 pub fn app(store: &Store, sources: SourceHealth) -> App {
     App {
         store: store.clone(),
@@ -49,12 +49,20 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         description: api_description(),
         metrics: None,
         public_base: None,
+        proxies: TrustedProxies::default(),
         own: OwnInstance::default(),
-        authorization: Authorization::ThisMachine,
+        authorization: operator(),
         people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "test"),
         store_fault: StoreFault::new(store.clone()),
         ready: watch::channel(true).1,
     }
+}
+
+/// The operator's token of [`app`].
+pub const OPERATOR_TOKEN: &str = "the-token-of-the-operator-of-a-test";
+
+fn operator() -> Authorization {
+    Authorization::Operator(OperatorToken::new(&OPERATOR_TOKEN.to_owned().into()).unwrap())
 }
 
 /// An API on a free port of this machine. It also stops when this value is dropped.

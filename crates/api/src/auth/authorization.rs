@@ -1,7 +1,5 @@
 //! Which requests may do more than read public posts.
 
-use std::sync::Arc;
-
 use axum::{
     Router,
     extract::{Request, State},
@@ -19,16 +17,13 @@ use url::{Host, Url};
 
 use crate::transport::ApiError;
 
-/// What a request needs in order to do more than read public posts.
+/// What a request needs in order to do more than read public posts. Its address never suffices: through a proxy
+/// on this machine all clients look local.
 #[derive(Clone, Debug)]
 pub enum Authorization {
-    /// Nothing, since only this machine can reach the server. The request must use one of the machine's
-    /// own names and must not come from a page of another site, so that no page can do it from a
-    /// browser here.
-    ThisMachine,
-    /// The operator's token, also from this machine: through a local proxy all clients look local.
+    /// The operator's token.
     Operator(OperatorToken),
-    /// Never allowed: other machines may reach the server and there is no token.
+    /// Never allowed: there is no operator over HTTP.
     Closed,
 }
 
@@ -82,37 +77,20 @@ impl std::fmt::Debug for OperatorToken {
 
 impl Authorization {
     /// Restricts routes that show more than public posts, or change something, to the operator.
-    pub fn guard<S: Clone + Send + Sync + 'static>(
-        &self,
-        routes: Router<S>,
-        public_base: Option<Url>,
-    ) -> Router<S> {
-        let guard = (self.clone(), public_base.map(Arc::new));
-        routes.route_layer(middleware::from_fn_with_state(guard, check_request))
+    pub fn guard<S: Clone + Send + Sync + 'static>(&self, routes: Router<S>) -> Router<S> {
+        routes.route_layer(middleware::from_fn_with_state(self.clone(), check_request))
     }
 
     /// Whether that is the operator's token.
-    pub(super) fn is_operators(&self, presented: &[u8]) -> bool {
+    pub fn is_operators(&self, presented: &[u8]) -> bool {
         matches!(self, Self::Operator(token) if token.is(presented))
     }
 
     /// Whether a request with these headers may do more than read public posts.
-    pub(crate) fn check(
-        &self,
-        headers: &HeaderMap,
-        public_base: Option<&Url>,
-    ) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         match self {
-            // What is sent is checked, also where none is needed: no token of an account opens what is the operator's.
-            Self::ThisMachine if bearer(headers).is_some() => {
-                Err(ApiError::Unauthorized { presented: true })
-            }
-            // No browser adds the token by itself, so a request with it may come from any page and by
-            // any name. Without a token, a page must be this server's own.
-            Self::ThisMachine if is_same_site(headers, public_base) => Ok(()),
-            Self::ThisMachine => Err(ApiError::Forbidden(NOT_FOR_OTHER_SITES)),
             Self::Closed => Err(ApiError::Forbidden(
-                "Other machines may reach this server, and no operator's token is configured; set server.token_env or server.token_file",
+                "This server has no operator's token, so nobody may do this over HTTP",
             )),
             Self::Operator(token) => match bearer(headers) {
                 Some(presented) if token.is(presented) => Ok(()),
@@ -125,12 +103,11 @@ impl Authorization {
 }
 
 async fn check_request(
-    State((authorization, public_base)): State<(Authorization, Option<Arc<Url>>)>,
+    State(authorization): State<Authorization>,
     request: Request,
     next: Next,
 ) -> Response {
-    let checked = authorization.check(request.headers(), public_base.as_deref());
-    match checked {
+    match authorization.check(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(refused) => refused.into_response(),
     }
@@ -171,20 +148,6 @@ pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
         let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
         origin.map(|(_, host)| host) != text(headers, HOST.as_str())
     })
-}
-
-fn is_same_site(headers: &HeaderMap, public_base: Option<&Url>) -> bool {
-    if text(headers, FETCH_SITE) == Some(CROSS_SITE) {
-        return false;
-    }
-    match (text(headers, ORIGIN.as_str()), text(headers, HOST.as_str())) {
-        (None, host) => host.is_none_or(|host| is_own_name(host, public_base)),
-        (Some(origin), Some(host)) => {
-            let origin = origin.split_once("://").map(|(_, origin)| origin);
-            origin == Some(host) && is_own_name(host, public_base)
-        }
-        (Some(_), None) => false,
-    }
 }
 
 /// Whether a host is one of this server's names: any other name that resolves to it may belong to

@@ -51,7 +51,7 @@ pub(crate) struct Caller {
 pub(crate) enum CallerKind {
     /// Anyone.
     Anonymous,
-    /// The operator, by their token or from this machine.
+    /// The operator, by their token.
     Operator,
     /// An app that acts for nobody.
     App(AppId),
@@ -111,10 +111,7 @@ impl Caller {
 
     /// Whether the scope `S` is among theirs.
     pub(crate) fn check<S: RouteScope>(&self) -> Result<(), ApiError> {
-        match S::SCOPE {
-            Some(scope) if !self.scopes.covers(scope) => Err(ApiError::OutsideScopes),
-            _ => Ok(()),
-        }
+        check::<S>(self.scopes)
     }
 
     #[cfg(test)]
@@ -139,7 +136,22 @@ impl Caller {
 pub(crate) struct LoggedIn<S> {
     pub(crate) account: Arc<CallerAccount>,
     pub(crate) by: Credential,
+    scopes: ScopeSet,
     _scope: PhantomData<S>,
+}
+
+impl<S> LoggedIn<S> {
+    /// Whether another scope is among the token's, which only some requests of a route need.
+    pub(crate) fn check<Other: RouteScope>(&self) -> Result<(), ApiError> {
+        check::<Other>(self.scopes)
+    }
+}
+
+fn check<S: RouteScope>(scopes: ScopeSet) -> Result<(), ApiError> {
+    match S::SCOPE {
+        Some(scope) if !scopes.covers(scope) => Err(ApiError::OutsideScopes),
+        _ => Ok(()),
+    }
 }
 
 /// A request of anyone; if it has a token, one with the scope `S`.
@@ -178,6 +190,7 @@ impl<S: RouteScope> FromRequestParts<Arc<App>> for LoggedIn<S> {
                 Ok(Self {
                     account: Arc::clone(account),
                     by,
+                    scopes: caller.scopes,
                     _scope: PhantomData,
                 })
             }
@@ -225,9 +238,7 @@ impl<S: RouteScope> FromRequestParts<Arc<App>> for OperatorOrAccount<S> {
             }
             CallerKind::App(_) => Err(ApiError::AccountNeeded),
             CallerKind::Anonymous => {
-                let why = app
-                    .authorization
-                    .check(&parts.headers, app.public_base.as_ref());
+                let why = app.authorization.check(&parts.headers);
                 why.map(|()| Self::Operator)
             }
         }
@@ -237,11 +248,7 @@ impl<S: RouteScope> FromRequestParts<Arc<App>> for OperatorOrAccount<S> {
 /// Whom a request with these headers is from.
 pub(crate) async fn authenticate(headers: &HeaderMap, app: &App) -> Result<Caller, ApiError> {
     let Some(presented) = bearer(headers) else {
-        let is_operator = app.authorization.check(headers, app.public_base.as_ref());
-        return Ok(match is_operator {
-            Ok(()) => Caller::operator(),
-            Err(_) => Caller::ANONYMOUS,
-        });
+        return Ok(Caller::ANONYMOUS);
     };
     if app.authorization.is_operators(presented) {
         return Ok(Caller::operator());

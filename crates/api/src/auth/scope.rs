@@ -1,11 +1,12 @@
-//! Mastodon's scopes: what a token may do.
+//! Mastodon's scopes, and two of Driftline's own: what a token may do.
 
 use std::fmt;
 
 /// Declares the scopes: each with its name, and the wider scopes of which each includes it.
 macro_rules! scopes {
     ($($variant:ident $name:literal in [$($wider:ident),*],)*) => {
-        /// What a token may be allowed to do, by Mastodon's names.
+        /// What a token may be allowed to do, by Mastodon's names. What Mastodon does not have begins with `driftline:`,
+        /// and no wider scope includes it: an app that asks for `write` does not mean it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Scope {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
@@ -92,6 +93,8 @@ scopes! {
     AdminWriteIpBlocks "admin:write:ip_blocks" in [AdminWrite],
     AdminWriteEmailDomainBlocks "admin:write:email_domain_blocks" in [AdminWrite],
     AdminWriteCanonicalEmailBlocks "admin:write:canonical_email_blocks" in [AdminWrite],
+    Sources "driftline:sources" in [],
+    Publish "driftline:publish" in [],
 }
 
 /// A scope as a type: what a route's extractor needs.
@@ -240,7 +243,7 @@ mod tests {
     fn names_tell_which_scope_is_wider() {
         for scope in Scope::ALL {
             if let Some((wider, _)) = scope.name().rsplit_once(':')
-                && wider != "admin"
+                && !["admin", "driftline"].contains(&wider)
             {
                 assert!(ScopeSet::parse(wider).unwrap().covers(*scope), "{scope:?}");
             }
@@ -249,6 +252,12 @@ mod tests {
         assert_eq!(read, ScopeSet::DEFAULT);
         assert!(read.covers(Scope::ReadStatuses) && !read.covers(Scope::WriteStatuses));
         assert!(!read.covers(Scope::AdminRead) && !read.covers(Scope::Push));
+        let write = ScopeSet::parse("write follow").unwrap();
+        for own in [Scope::Sources, Scope::Publish] {
+            assert!(!write.covers(own), "apps that write do not ask for {own:?}");
+        }
+        let sources = ScopeSet::parse("driftline:sources").unwrap();
+        assert!(!sources.covers(Scope::Publish));
         let follow = ScopeSet::parse("follow").unwrap();
         for (scope, is_covered) in [
             (Scope::ReadFollows, true),
@@ -263,6 +272,6 @@ mod tests {
         }
         assert!(ScopeSet::parse("read:nothing").is_err());
         assert!(ScopeSet::parse("READ").is_err());
-        assert_eq!(Scope::ALL.len(), 45, "a set has 64 places");
+        assert_eq!(Scope::ALL.len(), 47, "a set has 64 places");
     }
 }

@@ -27,8 +27,6 @@ impl FromRequestParts<Arc<App>> for Operator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        app.authorization
-            .check(&parts.headers, app.public_base.as_ref())
-            .map(|()| Self)
+        app.authorization.check(&parts.headers).map(|()| Self)
     }
 }

@@ -134,10 +134,7 @@ fn schemes() -> [(&'static str, SecurityScheme); 6] {
         ),
         (
             "operator",
-            http(
-                HttpAuthScheme::Bearer,
-                "The operator's token. Not needed where only the server's own machine can reach it.",
-            ),
+            http(HttpAuthScheme::Bearer, "The operator's token."),
         ),
         (
             "session",

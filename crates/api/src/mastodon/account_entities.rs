@@ -43,7 +43,7 @@ impl AccountEntities {
         }
         let mut entities = Self::default();
         if viewer != Viewer::Anonymous {
-            entities.add_local(tx, &local, address)?;
+            entities.add_local(tx, &local, viewer, address)?;
         }
         entities.add_authors(tx, &authors, viewer)?;
         Ok(entities)
@@ -53,6 +53,7 @@ impl AccountEntities {
         &mut self,
         tx: &mut Tx<'_>,
         ids: &[LocalAccountId],
+        viewer: Viewer,
         address: &Address,
     ) -> Result<(), StoreError> {
         if ids.is_empty() {
@@ -64,6 +65,15 @@ impl AccountEntities {
         for account in local_account::by_ids(tx, ids)? {
             let profile = profiles.get(&account.id).cloned().unwrap_or_default();
             let counts = counts.get(&account.id).copied().unwrap_or_default();
+            // Of authors elsewhere the viewer may not know.
+            let following = match viewer == Viewer::Account(account.id) {
+                true => counts.following,
+                false => counts.following_here,
+            };
+            let counts = FollowCounts {
+                following,
+                ..counts
+            };
             let entity = local_entity(&account, &profile, counts, address);
             if let Ok(json) = serde_json::value::to_raw_value(&entity) {
                 self.0.insert(account_id(account.id), json);

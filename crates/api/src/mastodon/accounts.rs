@@ -9,11 +9,8 @@ use driftline_core::{
 };
 use driftline_mastodon::{RawObject, has_media};
 use driftline_store::{
-    AccountId, LocalAccountId, StoreError, Tx, account, account_id, local_account_id,
-    social::{
-        local_account,
-        relation::{self, RelationRow},
-    },
+    AccountId, StoreError, Tx, account, account_id, local_account_id,
+    social::{local_account, relation},
     timeline::{self, Range, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
@@ -27,7 +24,8 @@ use super::{
     answer,
     entities::{Account, Status, Tag},
     page::Page,
-    page_query::{AccountPageParams, Limits, PageParams, PageQuery},
+    page_query::{AccountPageParams, PageParams, PageQuery},
+    related_accounts::{RelatedQuery, relation_page},
     relations::{IdsParams, IdsQuery},
     view::View,
 };
@@ -509,55 +507,6 @@ async fn related(
         (path, query),
     )
     .await
-}
-
-/// A page of those who stand so to an account, as entities.
-pub(super) async fn relation_page(
-    app: &App,
-    viewer: Viewer,
-    account: LocalAccountId,
-    (direction, relation): (Direction, Relation),
-    address: Address,
-    (path, query): (&str, RelatedQuery),
-) -> Result<Response, ApiError> {
-    let (range, of) = (query.page.range, address.clone());
-    let id_of = move |row: &RelationRow| match direction {
-        Direction::Outgoing => row.outgoing_id,
-        Direction::Incoming => row.incoming_id,
-    };
-    let read = answer::read(app, move |tx| {
-        let rows = relation::page(tx, account, direction, relation, &range)?;
-        let ids: Vec<AccountId> = rows.iter().map(|row| row.other).collect();
-        let entities = AccountEntities::load(tx, &ids, viewer, &of)?;
-        let found: Entities = entities
-            .in_order(ids)
-            .into_iter()
-            .map(ToOwned::to_owned)
-            .collect();
-        let ends = rows.first().zip(rows.last());
-        let ends = ends.map(|(newest, oldest)| (id_of(newest), id_of(oldest)));
-        Ok((found, ends))
-    });
-    let (found, ends) = read.await?;
-    Ok(query.page.answer(&address, path, &found, ends))
-}
-
-/// The query of a request for a page of accounts.
-pub(super) struct RelatedQuery {
-    pub(super) page: PageQuery,
-}
-
-impl<S: Send + Sync> axum::extract::FromRequestParts<S> for RelatedQuery {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(
-        parts: &mut axum::http::request::Parts,
-        _: &S,
-    ) -> Result<Self, ApiError> {
-        let query = parts.uri.query().unwrap_or_default();
-        let page = PageQuery::parse(query, Limits::ACCOUNTS)?;
-        Ok(Self { page })
-    }
 }
 
 /// The tags that an account features: none.

@@ -21,11 +21,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     account_entities::AccountEntities,
-    accounts::{Entities, RelatedQuery},
+    accounts::Entities,
     answer,
     entities::{Account, GroupedNotifications, NotificationPolicy},
     notifications::{self, NotificationParams},
     page_query::AccountPageParams,
+    related_accounts::RelatedQuery,
 };
 use crate::{
     App,

@@ -23,6 +23,7 @@ mod own_account;
 mod page;
 mod page_query;
 mod peers;
+mod related_accounts;
 mod relations;
 mod search;
 mod status;

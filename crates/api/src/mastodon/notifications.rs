@@ -20,10 +20,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     account_entities::AccountEntities,
-    accounts::RelatedQuery,
     answer,
     entities::Notification as NotificationEntity,
     page_query::{AccountPageParams, PageQuery},
+    related_accounts::RelatedQuery,
 };
 use crate::{
     App,

@@ -26,10 +26,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     account_entities::AccountEntities,
-    accounts::{Entities, RelatedQuery, entities, is_true, number, relation_page},
+    accounts::{Entities, entities, is_true, number},
     answer,
     entities::{Account, FamiliarFollowers, MutedAccount, Relationship},
     page_query::AccountPageParams,
+    related_accounts::{RelatedQuery, relation_page},
 };
 use crate::{
     App,

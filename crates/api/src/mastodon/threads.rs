@@ -47,7 +47,7 @@ async fn context(
     let now_ms = app.people.now_ms();
     let found = app.store.read(move |tx| wanted(tx, id, viewer, now_ms));
     if let Some(wanted) = found.await?.ok_or(ApiError::NotFound)? {
-        // What came of it is in the store, or is not known now.
+        // What came of it is in the store, or is not known now. For strangers nothing is asked of upstreams.
         let _ = app
             .mirror
             .fetch_thread(viewer, wanted.post, wanted.max_age_ms)

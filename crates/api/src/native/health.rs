@@ -30,7 +30,8 @@ pub(crate) async fn live() -> &'static str {
 ///
 /// The first line is `ok` or the error. A disk without room for more posts comes next: readers are served
 /// on. Then come the stalled sources and those that fail, by name for
-/// the operator and as numbers for other clients, since their names reveal what is followed. Upstream
+/// the operator and as numbers for other clients, since their names reveal what is followed; those of accounts as
+/// numbers for the operator, too. Upstream
 /// failures never make the process unready: one upstream would take all instances out of service.
 #[utoipa::path(
     get, path = "/readyz", tag = "health", security(()),
@@ -86,13 +87,14 @@ fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
         return format!("\nstalled sources: {}", stalled.len());
     }
     let now = now_ms();
-    stalled
-        .iter()
-        .map(|source| {
-            let for_ms = now.saturating_sub(source.since_ms);
-            let (name, reason) = (shown_name(&source.name), &source.reason);
-            format!("\n{name} is stalled for {}: {reason}", show_ms(for_ms))
-        })
+    let (own, of_accounts) = by_owner(stalled, |source| &source.name);
+    let lines = own.into_iter().map(|source| {
+        let for_ms = now.saturating_sub(source.since_ms);
+        let (name, reason) = (&source.name, &source.reason);
+        format!("\n{name} is stalled for {}: {reason}", show_ms(for_ms))
+    });
+    lines
+        .chain(of_accounts_line("stalled", of_accounts))
         .collect()
 }
 
@@ -104,24 +106,32 @@ fn failing_lines(failing: &[FailingSource], is_operator: bool) -> String {
         return format!("\nfailing sources: {}", failing.len());
     }
     let now = now_ms();
-    let lines = failing.iter().map(|source| {
+    let (own, of_accounts) = by_owner(failing, |source| &source.name);
+    let lines = own.into_iter().map(|source| {
         let for_ms = now.saturating_sub(source.since_ms);
-        let (name, count) = (shown_name(&source.name), source.count);
+        let (name, count) = (&source.name, source.count);
         let reason = &source.reason;
         format!(
             "\n{name} fails for {}, {count} times in a row: {reason}",
             show_ms(for_ms)
         )
     });
-    lines.collect()
+    lines
+        .chain(of_accounts_line("failing", of_accounts))
+        .collect()
 }
 
-/// The operator's sources by name: others may be private to their accounts.
-fn shown_name(name: &str) -> &str {
-    match source::parts_of_name(name) {
-        (Some(_), _) => "a source of an account",
-        (None, own) => own,
-    }
+/// The operator's sources, and the number of the others. Those may be private to their accounts, and what is wrong with
+/// them would name their servers.
+fn by_owner<'s, S>(all: &'s [S], name: impl Fn(&S) -> &str) -> (Vec<&'s S>, usize) {
+    let is_own = |source: &&S| source::parts_of_name(name(source)).0.is_none();
+    let own: Vec<&S> = all.iter().filter(is_own).collect();
+    let of_accounts = all.len() - own.len();
+    (own, of_accounts)
+}
+
+fn of_accounts_line(how: &str, count: usize) -> Option<String> {
+    (count > 0).then(|| format!("\n{how} sources of accounts: {count}"))
 }
 
 /// The metrics in Prometheus' text form.
@@ -149,6 +159,13 @@ mod tests {
             since_ms: now_ms() - 35_000,
             reason: "no token".to_owned(),
         };
+        let of_account = StalledSource {
+            reason: "https://secret.example is away".to_owned(),
+            ..source("ann/mine")
+        };
+        let text = stalled_lines(&[source("a"), of_account], true);
+        assert!(text.ends_with("\nstalled sources of accounts: 1"), "{text}");
+        assert!(!text.contains("mine") && !text.contains("secret"), "{text}");
         let stalled = [source("a"), source("b")];
         let text = stalled_lines(&stalled, true);
         let lines: Vec<&str> = text.lines().collect();
@@ -161,12 +178,15 @@ mod tests {
     #[test]
     fn only_the_operator_sees_why_sources_fail() {
         assert_eq!(failing_lines(&[], true), "");
-        let failing = [FailingSource {
-            name: "a".to_owned(),
+        let source = |name: &str| FailingSource {
+            name: name.to_owned(),
             since_ms: now_ms() - 35_000,
             count: 7,
             reason: "401".to_owned(),
-        }];
+        };
+        let text = failing_lines(&[source("ann/mine")], true);
+        assert_eq!(text, "\nfailing sources of accounts: 1");
+        let failing = [source("a")];
         let text = failing_lines(&failing, true);
         assert!(text.starts_with("\na fails for 35"), "{text}");
         assert!(text.ends_with(", 7 times in a row: 401"), "{text}");

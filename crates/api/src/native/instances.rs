@@ -21,7 +21,7 @@ use crate::{
     App,
     auth::{MayRead, needs},
     mastodon::known_hosts,
-    transport::{Address, ApiError},
+    transport::{ApiError, OwnOrigin},
 };
 
 /// The routes.
@@ -32,7 +32,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
 /// What is known of a server. What it says of itself is text, and empty where it says nothing.
 #[derive(Debug, Serialize, ToSchema)]
 struct InstanceRecord {
-    /// Its address; of an author's host, which is not read, the one that it most likely has.
+    /// Its address; of an author's host, which is not read, the one that it most likely has. Of this server
+    /// `public_url`, or else the address that it listens on.
     #[schema(example = "https://mastodon.social")]
     origin: String,
     /// What it is to this server.
@@ -89,7 +90,7 @@ impl InstanceRecord {
 async fn instances(
     MayRead(caller, _): MayRead<needs::NoScope>,
     State(app): State<Arc<App>>,
-    address: Address,
+    OwnOrigin(own): OwnOrigin,
 ) -> Result<Json<Vec<InstanceRecord>>, ApiError> {
     let viewer = caller.viewer();
     let hosts = known_hosts(&app, viewer).await?;
@@ -106,11 +107,7 @@ async fn instances(
             .collect();
         Ok::<_, StoreError>(read)
     });
-    let mut records = vec![InstanceRecord::new(
-        address.of(""),
-        InstanceKind::Own,
-        &app.own.info,
-    )];
+    let mut records = vec![InstanceRecord::new(own, InstanceKind::Own, &app.own.info)];
     let (mut read_hosts, nothing) = (Vec::new(), InstanceInfo::default());
     for (origin, said) in read.await? {
         let host = origin.split_once("://").map(|(_, host)| host);

@@ -8,7 +8,6 @@ use axum::{
     http::StatusCode,
 };
 use driftline_core::{api::Api, audience::Audience};
-use driftline_store::SourceId;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,7 +31,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
 /// A source of an account's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct OwnSource {
-    /// Its ID.
+    /// Its ID among the account's.
     #[schema(value_type = ids::SourceId)]
     pub id: String,
     /// Its name among the account's.
@@ -54,6 +53,10 @@ pub struct OwnSource {
     /// The same in words.
     pub state_text: String,
 }
+
+/// The ID of a source among its account's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnSourceId(pub u64);
 
 /// A source to add.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -117,11 +120,12 @@ async fn list(
 
 /// Adds a source for the account.
 ///
-/// Its timeline is requested once, so that one that cannot be read is refused.
+/// Its timeline is requested once, so that one that cannot be read is refused. To show it to the world needs the scope
+/// `driftline:publish` too, and the operator's permission.
 #[utoipa::path(
     post, path = "/api/driftline/v1/sources", tag = "lists",
     request_body = NewOwnSource,
-    security(("account" = ["write:lists"])),
+    security(("account" = ["driftline:sources"])),
     responses(
         (status = 200, body = OwnSource),
         (status = 400, body = Problem, description = "It cannot be read so, or the account has as many as it may have"),
@@ -129,11 +133,14 @@ async fn list(
     )
 )]
 async fn add(
-    caller: LoggedIn<needs::WriteLists>,
+    caller: LoggedIn<needs::Sources>,
     State(app): State<Arc<App>>,
     body: Result<Json<NewOwnSource>, JsonRejection>,
 ) -> Result<Json<OwnSource>, ApiError> {
     let Json(new) = body.map_err(unreadable)?;
+    if new.audience == Some(Audience::Public) {
+        caller.check::<needs::Publish>()?;
+    }
     let added = app.mirror.add_own_source(caller.account.id, new).await;
     Ok(Json(added.map_err(refused)?))
 }
@@ -159,11 +166,13 @@ async fn show(
 }
 
 /// Changes a source of the account.
+///
+/// To show it to the world needs the scope `driftline:publish` too, and the operator's permission.
 #[utoipa::path(
     patch, path = "/api/driftline/v1/sources/{id}", tag = "lists",
     params(("id" = ids::SourceId, Path)),
     request_body = OwnSourceChange,
-    security(("account" = ["write:lists"])),
+    security(("account" = ["driftline:sources"])),
     responses(
         (status = 200, body = OwnSource),
         (status = 400, body = Problem, description = "It cannot be so"),
@@ -172,13 +181,16 @@ async fn show(
     )
 )]
 async fn change(
-    caller: LoggedIn<needs::WriteLists>,
+    caller: LoggedIn<needs::Sources>,
     State(app): State<Arc<App>>,
     PathId(id): PathId,
     body: Result<Json<OwnSourceChange>, JsonRejection>,
 ) -> Result<Json<OwnSource>, ApiError> {
     let Json(change) = body.map_err(unreadable)?;
-    let (account, source) = (caller.account.id, SourceId::new(id));
+    if change.audience == Some(Audience::Public) {
+        caller.check::<needs::Publish>()?;
+    }
+    let (account, source) = (caller.account.id, OwnSourceId(id));
     let changed = app.mirror.change_own_source(account, source, change).await;
     changed
         .map_err(refused)?
@@ -190,18 +202,18 @@ async fn change(
 #[utoipa::path(
     delete, path = "/api/driftline/v1/sources/{id}", tag = "lists",
     params(("id" = ids::SourceId, Path)),
-    security(("account" = ["write:lists"])),
+    security(("account" = ["driftline:sources"])),
     responses(
         (status = 204),
         (status = 404, body = Problem, description = "The account has no such source"),
     )
 )]
 async fn remove(
-    caller: LoggedIn<needs::WriteLists>,
+    caller: LoggedIn<needs::Sources>,
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<StatusCode, ApiError> {
-    let (account, source) = (caller.account.id, SourceId::new(id));
+    let (account, source) = (caller.account.id, OwnSourceId(id));
     match app.mirror.remove_own_source(account, source).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(ApiError::NotFound),

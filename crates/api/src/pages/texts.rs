@@ -77,7 +77,7 @@ pub(crate) struct Texts {
     pub(crate) known_mail: &'static str,
     /// What reading, writing and managing are called, each of `{}`.
     verbs: [&'static str; 4],
-    whole: [&'static str; 7],
+    whole: [&'static str; 9],
     things: [&'static str; 20],
 }
 
@@ -98,7 +98,7 @@ impl Texts {
     }
 }
 
-const WHOLE: [&str; 7] = [
+const WHOLE: [&str; 9] = [
     "read",
     "write",
     "follow",
@@ -106,6 +106,8 @@ const WHOLE: [&str; 7] = [
     "profile",
     "admin:read",
     "admin:write",
+    "driftline:sources",
+    "driftline:publish",
 ];
 const VERBS: [&str; 4] = ["read", "write", "admin:read", "admin:write"];
 const THINGS: [&str; 20] = [
@@ -217,6 +219,8 @@ pub(super) static ENGLISH: Texts = Texts {
         "know your name and picture",
         "see everything as a moderator",
         "change everything as a moderator",
+        "add, change and remove your sources",
+        "show your sources to the world",
     ],
     things: [
         "your profile and account",
@@ -328,6 +332,8 @@ pub(super) static JAPANESE: Texts = Texts {
         "名前とアイコンを知る",
         "モデレーターとしてすべてを見る",
         "モデレーターとしてすべてを変更する",
+        "ソースを追加・変更・削除する",
+        "ソースを全員に公開する",
     ],
     things: [
         "プロフィールとアカウント",
@@ -439,6 +445,8 @@ pub(super) static PORTUGUESE: Texts = Texts {
         "saber o seu nome e ver a sua imagem",
         "ver tudo como moderador",
         "alterar tudo como moderador",
+        "adicionar, alterar e remover as suas fontes",
+        "mostrar as suas fontes a todo o mundo",
     ],
     things: [
         "o seu perfil e a sua conta",

@@ -5,6 +5,7 @@ use axum::{
     http::{header::HOST, request::Parts, uri::Authority},
 };
 
+use super::ConnectionEnds;
 use crate::App;
 
 /// The server's own address as its clients write it, without a trailing slash.
@@ -41,6 +42,22 @@ impl FromRequestParts<Arc<App>> for Address {
         Ok(Self(match &app.public_base {
             Some(base) => base.as_str().trim_end_matches('/').to_owned(),
             None => request_host(parts).map_or_else(String::new, |host| format!("http://{host}")),
+        }))
+    }
+}
+
+/// The server's origin, by which others may keep it: no client chooses it. Without a configured address it is where
+/// the connection arrived.
+pub(crate) struct OwnOrigin(pub(crate) String);
+
+impl FromRequestParts<Arc<App>> for OwnOrigin {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
+        let ends = parts.extensions.get::<ConnectionEnds>();
+        Ok(Self(match &app.public_base {
+            Some(base) => base.origin().ascii_serialization(),
+            None => ends.map_or_else(String::new, |ends| format!("http://{}", ends.local)),
         }))
     }
 }

@@ -8,11 +8,15 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::TrustedProxies;
+
 /// The connections of each address. A limit keeps one address from taking all of them.
 #[derive(Debug)]
 pub(super) struct ConnectionCounts {
     /// The most for one address.
     most: usize,
+    /// Not limited: each brings many clients.
+    proxies: TrustedProxies,
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
@@ -25,23 +29,24 @@ pub(super) struct CountedConnection {
 }
 
 impl ConnectionCounts {
-    /// Counts with that limit for each address.
-    pub(super) fn new(most: usize) -> Arc<Self> {
+    /// Counts with that limit for each address but those of proxies.
+    pub(super) fn new(most: usize, proxies: TrustedProxies) -> Arc<Self> {
         Arc::new(Self {
             most,
+            proxies,
             counts: Mutex::default(),
         })
     }
 
-    /// Counts a connection from an address; `None` if it has as many as it may. What comes from this machine is not
-    /// limited: proxies have to be here.
+    /// Counts a connection from an address; `None` if it has as many as it may. What comes from this machine or
+    /// another proxy is not limited.
     pub(super) fn count(self: &Arc<Self>, address: IpAddr) -> Option<CountedConnection> {
         let address = address.to_canonical();
         let counted = |address| CountedConnection {
             counts: Arc::clone(self),
             address,
         };
-        if address.is_loopback() {
+        if self.proxies.contains(address) {
             return Some(counted(None));
         }
         let network = network(address);
@@ -89,9 +94,13 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn counts_up_to(most: usize) -> Arc<ConnectionCounts> {
+        ConnectionCounts::new(most, TrustedProxies::default())
+    }
+
     #[test]
     fn an_address_has_no_more_than_its_share_and_gets_it_back() {
-        let counts = ConnectionCounts::new(2);
+        let counts = counts_up_to(2);
         let first = counts.count(address("192.0.2.1"));
         let second = counts.count(address("::ffff:192.0.2.1"));
         assert!(first.is_some() && second.is_some());
@@ -105,17 +114,19 @@ mod tests {
 
     #[test]
     fn a_network_of_64_bits_is_one_address() {
-        let counts = ConnectionCounts::new(1);
+        let counts = counts_up_to(1);
         let _one = counts.count(address("2001:db8::1"));
         assert!(counts.count(address("2001:db8::ffff:2")).is_none());
         assert!(counts.count(address("2001:db8:0:1::1")).is_some());
     }
 
     #[test]
-    fn proxies_on_this_machine_have_no_share() {
-        let counts = ConnectionCounts::new(0);
-        for local in ["127.0.0.1", "::1", "::ffff:127.0.0.2"] {
-            assert!(counts.count(address(local)).is_some(), "{local}");
+    fn proxies_have_no_share() {
+        let proxies = TrustedProxies::parse(&["192.0.2.0/30".to_owned()]).unwrap();
+        let counts = ConnectionCounts::new(0, proxies);
+        for proxy in ["127.0.0.1", "::1", "::ffff:127.0.0.2", "192.0.2.3"] {
+            assert!(counts.count(address(proxy)).is_some(), "{proxy}");
         }
+        assert!(counts.count(address("192.0.2.4")).is_none());
     }
 }

@@ -11,14 +11,18 @@ mod path_id;
 mod path_text;
 mod serve;
 mod timed_body;
+mod trusted_proxies;
+mod undeclared_proxy;
 
 pub use accept::accept;
 pub use error::{ApiError, Problem};
 pub use metrics_text::rendered;
 pub use serve::{Limits, serve};
+pub use trusted_proxies::{TrustedProxies, TrustedProxiesError};
+pub use undeclared_proxy::refuse_undeclared_proxies;
 
-pub(crate) use address::Address;
-pub(crate) use client_address::{ClientAddress, PeerAddress};
+pub(crate) use address::{Address, OwnOrigin};
+pub(crate) use client_address::{ClientAddress, ConnectionEnds};
 pub(crate) use error::StoreFailure;
 pub(crate) use params::Params;
 pub(crate) use path_id::PathId;

@@ -1,11 +1,4 @@
-use std::{
-    future::Future,
-    io,
-    net::{IpAddr, Ipv4Addr},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use driftline_runtime::FaultLog;
@@ -23,10 +16,13 @@ use tower_http::{
     add_extension::AddExtension, map_request_body::MapRequestBody, normalize_path::NormalizePath,
 };
 
-use super::{PeerAddress, accept, connection_counts::ConnectionCounts, timed_body::timed_body};
+use super::{
+    ConnectionEnds, TrustedProxies, accept, connection_counts::ConnectionCounts,
+    timed_body::timed_body,
+};
 
 /// Limits on connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most connections at a time; more wait until one has ended.
     pub connections: usize,
@@ -35,6 +31,8 @@ pub struct Limits {
     pub silence: Duration,
     /// The longest time for a request's whole body.
     pub body: Duration,
+    /// The proxies, whose connections are only limited together.
+    pub proxies: TrustedProxies,
 }
 
 impl Default for Limits {
@@ -43,6 +41,7 @@ impl Default for Limits {
             connections: 1_000,
             silence: Duration::from_secs(15),
             body: Duration::from_secs(60),
+            proxies: TrustedProxies::default(),
         }
     }
 }
@@ -58,14 +57,15 @@ pub async fn serve(
     limits: Limits,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    listener.local_addr()?;
+    let listening = listener.local_addr()?;
     let mut builder = Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.silence);
     let (ending, _) = watch::channel(());
     let room = Arc::new(Semaphore::new(limits.connections));
-    let counts = ConnectionCounts::new((limits.connections / SHARE).max(MIN_SHARE));
+    let most = (limits.connections / SHARE).max(MIN_SHARE);
+    let counts = ConnectionCounts::new(most, limits.proxies.clone());
     let mut has_refused = false;
     let mut shutdown = pin!(shutdown);
     // Not a layer of the router: those run after the route is chosen.
@@ -83,18 +83,21 @@ pub async fn serve(
             next = next => next,
             () = &mut shutdown => break,
         };
-        let peer = stream.peer_addr().map(|peer| peer.ip());
-        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        // A connection that broke meanwhile has no other end.
+        let Ok(peer) = stream.peer_addr().map(|peer| peer.ip()) else {
+            continue;
+        };
+        let local = stream.local_addr().unwrap_or(listening);
         let Some(counted) = counts.count(peer) else {
             if !std::mem::replace(&mut has_refused, true) {
                 tracing::warn!(
                     %peer,
-                    "an address has its share of HTTP connections, and more are closed; a proxy has to be on this machine"
+                    "an address has its share of HTTP connections, and more are closed; if it is a proxy, name it in server.trusted_proxies"
                 );
             }
             continue;
         };
-        let service = AddExtension::new(router.clone(), PeerAddress(peer));
+        let service = AddExtension::new(router.clone(), ConnectionEnds { peer, local });
         let service = MapRequestBody::new(service, move |body| {
             timed_body(body, limits.silence, limits.body)
         });

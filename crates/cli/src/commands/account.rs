@@ -1,13 +1,13 @@
 //! `account`: the people of this server.
 
-use clap::{Args, Subcommand};
+use clap::{ArgAction, Args, Subcommand};
 use driftline_core::social::{AccountName, AccountState, MailAddress, Role, without_bidi_controls};
 use driftline_server::admin::{
     AccountHome, AccountRow, AccountTokenRow, ApproveAccount, ChangeAccountHome,
-    ChangeAccountState, ChangedAccountState, ChangedPassphrase, CreateAccount, DeleteAccount,
-    DeletedAccount, ListAccountTokens, ListAccounts, ListPendingAccounts, PendingAccountRow,
-    PlanAccountRemoval, ResetPassphrase, RevokeAccountToken, RevokedToken, ShowAccount,
-    ShownAccount, TokenKind, account_state_text as state,
+    ChangeAccountState, ChangedAccountState, ChangedPassphrase, ChangedPublishing, CreateAccount,
+    DeleteAccount, DeletedAccount, ListAccountTokens, ListAccounts, ListPendingAccounts,
+    PendingAccountRow, PlanAccountRemoval, ResetPassphrase, RevokeAccountToken, RevokedToken,
+    SetPublishing, ShowAccount, ShownAccount, TokenKind, account_state_text as state,
 };
 
 use crate::{
@@ -40,6 +40,8 @@ pub enum Account {
     Unfreeze(Name),
     /// Approve an account that waits for it.
     Approve(Name),
+    /// Let an account show its sources to the world, or no more: then those that are public become private.
+    Publish(Publish),
     /// Replace an account's passphrase.
     ResetPassphrase(Reset),
     /// List what is logged in to an account, or log one of them out.
@@ -71,6 +73,16 @@ pub struct List {
     /// List the sign-ups whose mail address is not verified yet; they are no accounts.
     #[arg(long)]
     pending: bool,
+}
+
+/// An account that may publish, or may not.
+#[derive(Debug, Args)]
+pub struct Publish {
+    #[command(flatten)]
+    name: Name,
+    /// Whether it may: `on` or `off`.
+    #[arg(value_name = "on|off", value_parser = parse::switch, action = ArgAction::Set)]
+    may_publish: bool,
 }
 
 /// An account whose passphrase is to be replaced.
@@ -165,6 +177,13 @@ impl Account {
             Self::Approve(Name { name }) => {
                 show(config, json, ApproveAccount { name }, approved).await
             }
+            Self::Publish(publish) => {
+                let request = SetPublishing {
+                    name: publish.name.name,
+                    may_publish: publish.may_publish,
+                };
+                show(config, json, request, publishing).await
+            }
             Self::ResetPassphrase(reset) => {
                 let NewPassphrase { hash, generated } = reset.passphrase.read().await?;
                 let request = ResetPassphrase {
@@ -249,6 +268,27 @@ fn approved(of: &ChangedAccountState) -> Vec<String> {
     }
 }
 
+fn publishing(of: &ChangedPublishing) -> Vec<String> {
+    let (not, already) = match (of.may_publish, of.changed) {
+        (true, true) => ("", ""),
+        (true, false) => ("", " already"),
+        (false, true) => ("not ", ""),
+        (false, false) => ("not ", ", as before"),
+    };
+    let withdrawn = match of.withdrawn {
+        0 => String::new(),
+        withdrawn => format!(
+            "; {} of its own, which the world could read, {} private now",
+            text::count(withdrawn as u64, "source"),
+            if withdrawn == 1 { "is" } else { "are" }
+        ),
+    };
+    vec![format!(
+        "{} may {not}show sources to the world{already}{withdrawn}",
+        of.name
+    )]
+}
+
 #[expect(clippy::ptr_arg, reason = "a reply")]
 fn tokens(rows: &Vec<AccountTokenRow>) -> Vec<String> {
     if rows.is_empty() {
@@ -279,18 +319,28 @@ fn revoked(of: &RevokedToken) -> Vec<String> {
 }
 
 fn home_sources(of: &AccountHome) -> Vec<String> {
+    let private = match of.private_sources {
+        0 => None,
+        some => Some(format!(
+            "{} that accounts keep to themselves",
+            text::count(some, "source")
+        )),
+    };
     if of.sources.is_empty() {
+        let sources = private.unwrap_or_else(|| "no source".to_owned());
         return vec![format!(
-            "the home timeline of {} has whom it follows, and no source as a whole",
+            "the home timeline of {} has whom it follows, and {sources} as a whole",
             of.name
         )];
     }
-    table::lines(of.sources.iter().map(|source| {
+    let mut lines = table::lines(of.sources.iter().map(|source| {
         [
             left("SOURCE", &source.name),
             left("READS IT", if source.is_readable { "yes" } else { "no" }),
         ]
-    }))
+    }));
+    lines.extend(private.map(|private| format!("and {private}")));
+    lines
 }
 
 fn deleted(of: &DeletedAccount) -> Vec<String> {
@@ -394,6 +444,9 @@ fn shown(of: &ShownAccount) -> Vec<String> {
             of.following, of.followers, of.requested, of.requests, of.blocks, of.mutes
         ),
     ];
+    if account.may_publish {
+        lines.push("    may show its sources to the world".to_owned());
+    }
     if !account.reason.is_empty() {
         lines.push(format!(
             "    why it wants to be here: {}",

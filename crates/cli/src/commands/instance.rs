@@ -94,17 +94,19 @@ fn gone(of: &ForgottenInstance) -> String {
             names.join(", ")
         ),
     };
-    let private = match of.private_sources {
+    let private = |count: u64, one: &str| match count {
         0 => String::new(),
         some => format!(
             "{} that accounts keep to themselves, ",
-            text::count(some, "source")
+            text::count(some, one)
         ),
     };
     format!(
-        "with {}, {private}{}, {} and {}",
+        "with {}, {}{}, {}{} and {}",
         named(&of.sources, "source"),
+        private(of.private_sources, "source"),
         named(&of.credentials, "credential"),
+        private(of.private_credentials, "credential"),
         text::count(of.posts, "post"),
         text::count(of.accounts, "account")
     )

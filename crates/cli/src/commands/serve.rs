@@ -10,8 +10,9 @@ use std::{
 use clap::Args;
 use driftline_api::{
     ConfiguredInstance, OwnInstance,
-    auth::Authorization,
+    auth::{Authorization, OperatorToken},
     people::{People, SignUp, SignUpMode},
+    transport::TrustedProxies,
 };
 use driftline_core::social::MailAddress;
 use driftline_mirror::{Membership, PollersOptions};
@@ -55,7 +56,8 @@ pub struct Serve {
     /// The environment variable that holds the operator's token.
     #[arg(long, value_name = "VAR", conflicts_with = "token_file")]
     token_env: Option<String>,
-    /// The file that holds the operator's token. With one, other machines may be listened to.
+    /// The file that holds the operator's token [default: operator.token in the data folder, made at the first
+    /// start].
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// How much of the sources and of refreshing this process takes next to others on the same
@@ -105,7 +107,14 @@ impl Serve {
         let listen = self.listen.as_ref().or(config.server.listen.as_ref());
         let address = listen.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
         let upstreams = config.http(self.allow_private)?;
-        let (public_base, authorization) = self.access(config, address)?;
+        let public_base = config.server.public_url.as_deref().map(base).transpose()?;
+        let proxies = proxies(&config.server)?;
+        let token = self.token(config)?;
+        if !address.ip().is_loopback() {
+            output::note(
+                "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
+            );
+        }
         if self.insecure_test && (!address.ip().is_loopback() || public_base.is_some()) {
             return Err(CliError::usage(
                 "--insecure-test lets anybody have an account, so it is refused where other machines can reach the server: listen on 127.0.0.1, and leave server.public_url out",
@@ -116,6 +125,7 @@ impl Serve {
         let lock = data_dir.lock(" already; end it").await?;
         let runs_here = |part| part != Part::IdService || config.id.serve;
         let metrics = Some(record_metrics(runs_here)?);
+        let token = token.map_or_else(|| operator::token_of_folder(data_dir.data()), Ok)?;
         let data = data_dir.data().to_owned();
         tokio::spawn(async move { backup_record::show_as_metric(&data).await });
         let listener = listen::bind(address, "--listen").await?;
@@ -140,8 +150,9 @@ impl Serve {
         let http = HttpOptions {
             metrics,
             public_base,
+            proxies: proxies.clone(),
             own: own_instance(&config.server)?,
-            authorization,
+            authorization: Authorization::Operator(token),
             people,
             ids_for_anyone: config.id.allow_remote,
         };
@@ -159,7 +170,7 @@ impl Serve {
                         daemon.wind_down().await;
                         end
                     };
-                    let served = listen::serve(listener, daemon.router(http), end).await;
+                    let served = listen::serve(listener, daemon.router(http), proxies, end).await;
                     socket.close().await;
                     served
                 }
@@ -179,26 +190,13 @@ impl Serve {
         Ok(self.share.or(config.server.share).unwrap_or(1))
     }
 
-    /// What clients call that address, and who may do more there than read public posts.
-    fn access(
-        &self,
-        config: &Config,
-        address: SocketAddr,
-    ) -> Result<(Option<Url>, Authorization), CliError> {
-        let public_base = config.server.public_url.as_deref().map(base).transpose()?;
-        // A flag replaces both settings of the token.
+    /// The configured token of the operator. A flag replaces both settings.
+    fn token(&self, config: &Config) -> Result<Option<OperatorToken>, CliError> {
         let (variable, file) = match (&self.token_env, &self.token_file) {
             (None, None) => (&config.server.token_env, &config.server.token_file),
             flags => flags,
         };
-        let token = operator::token(variable.as_deref(), file.as_deref())?;
-        let authorization = operator::authorization(address, public_base.as_ref(), token)?;
-        if !address.ip().is_loopback() {
-            output::note(
-                "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
-            );
-        }
-        Ok((public_base, authorization))
+        operator::token(variable.as_deref(), file.as_deref())
     }
 }
 
@@ -340,6 +338,16 @@ fn announce(listener: &TcpListener, json: bool) -> Result<(), CliError> {
     } else {
         output::line(&format!("listening on {url}"))
     }
+}
+
+/// The proxies on other machines.
+///
+/// # Errors
+/// [`CliError::Usage`] if one is neither an address nor a network.
+pub fn proxies(server: &ServerSection) -> Result<TrustedProxies, CliError> {
+    let texts = server.trusted_proxies.as_deref().unwrap_or_default();
+    TrustedProxies::parse(texts)
+        .map_err(|error| CliError::usage(format!("server.trusted_proxies: {error}")))
 }
 
 /// The address that clients use.

@@ -39,6 +39,10 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
         at(&["log", "level"], logs::configured(&config.log).map(|_| ())),
         address(["server", "listen"], &server.listen),
         at(&["server", "public_url"], public_url.map(|_| ())),
+        at(
+            &["server", "trusted_proxies"],
+            serve::proxies(server).map(|_| ()),
+        ),
         at(&["server", "share"], serve::check_share(server.share)),
         at(&["store", "database_pool"], DataDir::check(&pool)),
         at(&["store", "database_url"], DataDir::check(&url)),
@@ -153,7 +157,7 @@ fn mail(config: &Config) -> [Result<(), CliError>; 2] {
 }
 
 /// The faults that make a start fail: `serve` without flags of its own and, where `[id]` says that
-/// IDs are served, its ID service. Reads the operator's token; takes no lock, and looks at no network
+/// IDs are served, its ID service. Reads the configured operator's token; takes no lock, and looks at no network
 /// and no database.
 pub fn of_a_start(config: &Config) -> Vec<String> {
     let (server, id) = (&config.server, &config.id);
@@ -161,21 +165,9 @@ pub fn of_a_start(config: &Config) -> Vec<String> {
         Some(_) => "token_file",
         None => "token_env",
     };
-    let authorization = || {
-        let token = operator::token(server.token_env.as_deref(), server.token_file.as_deref())
-            .map_err(|error| named(config, &["server", token_key], &error))?;
-        let listen = server.listen.as_deref();
-        let address = listen.map_or(Ok(serve::DEFAULT), |text| {
-            listen::address(text, serve::DEFAULT)
-        });
-        let public_base = server.public_url.as_deref().map(serve::base).transpose();
-        let (Ok(address), Ok(public_base)) = (address, public_base) else {
-            // Every command finds that.
-            return Ok(());
-        };
-        operator::authorization(address, public_base.as_ref(), token)
-            .map(|_| ())
-            .map_err(|error| named(config, &["server", "listen"], &error))
+    let token = || {
+        operator::token(server.token_env.as_deref(), server.token_file.as_deref())
+            .map_err(|error| named(config, &["server", token_key], &error))
     };
     let client = || Http::new(config.http_options(false)?).map_err(CliError::usage);
     let node_key = if id.node.is_some() { "node" } else { "layout" };
@@ -207,7 +199,7 @@ pub fn of_a_start(config: &Config) -> Vec<String> {
         None => Ok(()),
     };
     faults([
-        authorization(),
+        token().map(|_| ()),
         DataDir::new(&config.store).map(|_| ()),
         client().map(|_| ()),
         node().map_err(|error| named(config, &["id", node_key], &error)),

@@ -58,6 +58,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         vec![
             ("server.listen", json!(serve::DEFAULT)),
             ("server.public_url", Value::Null),
+            ("server.trusted_proxies", Value::Null),
             ("server.token_env", Value::Null),
             ("server.token_file", Value::Null),
             ("server.share", json!(1)),

@@ -187,6 +187,23 @@ impl DataDir {
     }
 }
 
+/// What a server answers to its operator, by the token in its data folder.
+impl DataDir {
+    pub fn get(&self, url: &str) -> (u16, String) {
+        request("GET", url, Some(&self.operator_token())).unwrap()
+    }
+
+    /// The same for a POST without a body.
+    pub fn post(&self, url: &str) -> (u16, String) {
+        request("POST", url, Some(&self.operator_token())).unwrap()
+    }
+
+    pub fn operator_token(&self) -> String {
+        let text = std::fs::read_to_string(self.data().join("operator.token")).unwrap();
+        text.trim().to_owned()
+    }
+}
+
 /// A process that is killed when it is dropped.
 pub struct Running {
     child: Child,
@@ -239,29 +256,26 @@ impl Drop for Running {
     }
 }
 
-/// What a server answers to a request, its status and body.
+/// What a server answers to anyone's request, its status and body.
 pub fn get(url: &str) -> (u16, String) {
-    request("GET", url).unwrap()
+    request("GET", url, None).unwrap()
 }
 
 /// The same, where the server may be gone.
 pub fn try_get(url: &str) -> std::io::Result<(u16, String)> {
-    request("GET", url)
+    request("GET", url, None)
 }
 
-/// The same for a POST without a body.
-pub fn post(url: &str) -> (u16, String) {
-    request("POST", url).unwrap()
-}
-
-fn request(method: &str, url: &str) -> std::io::Result<(u16, String)> {
+fn request(method: &str, url: &str, token: Option<&str>) -> std::io::Result<(u16, String)> {
     let (host, path) = url
         .strip_prefix("http://")
         .unwrap()
         .split_once('/')
         .unwrap();
     let mut stream = std::net::TcpStream::connect(host)?;
-    let request = format!("{method} /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let token = token.unwrap_or_default();
+    let request = format!("{method} /{path} HTTP/1.0\r\nHost: {host}\r\n{token}\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

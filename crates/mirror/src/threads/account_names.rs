@@ -13,7 +13,7 @@ impl Threads {
     /// host, if a source that is for the world is there. Nothing is asked for whoever has no account.
     pub async fn fetch_account(&self, viewer: Viewer, name: &str, wait: Duration) -> Fetched {
         match self.requests_for(viewer, name).await {
-            Ok(requests) => self.wait_for_first(requests, wait).await,
+            Ok(requests) => self.wait_for_first(viewer, requests, wait).await,
             Err(error) => {
                 tracing::warn!(%error, "an account was not fetched: the store failed");
                 Fetched::NotNow

@@ -9,8 +9,8 @@ use driftline_upstream::{Address, Upstream};
 use tokio::time::Instant;
 
 use super::{
-    Answered, Api, Duration, Fetched, HashMap, Known, RECENT_MS, Source, StoreError, ThreadRequest,
-    Threads, Viewer, Wanted, connected, serves, source,
+    Answered, Api, Duration, Fetched, RECENT_MS, Source, StoreError, ThreadRequest, Threads,
+    Viewer, Wanted, connected, serves, source,
 };
 
 impl Threads {
@@ -19,7 +19,7 @@ impl Threads {
     /// source that is for the world is there. Nothing is asked for whoever has no account.
     pub async fn fetch_post_at(&self, viewer: Viewer, address: &str, wait: Duration) -> Fetched {
         match self.requests_of(viewer, address).await {
-            Ok(requests) => self.wait_for_first(requests, wait).await,
+            Ok(requests) => self.wait_for_first(viewer, requests, wait).await,
             Err(error) => {
                 tracing::warn!(%error, "a post was not fetched: the store failed");
                 Fetched::NotNow
@@ -30,14 +30,18 @@ impl Threads {
     /// Sends requests in their order until one finds something; waits for all of them for at most `wait`.
     pub(super) async fn wait_for_first(
         &self,
+        viewer: Viewer,
         requests: Vec<ThreadRequest>,
         wait: Duration,
     ) -> Fetched {
+        let Some(client) = viewer.owner() else {
+            return Fetched::Nothing;
+        };
         let end = Instant::now() + wait;
         let mut fetched = Fetched::Nothing;
         for request in requests {
             let left = end.saturating_duration_since(Instant::now());
-            fetched = self.wait_for(request, RECENT_MS, left).await;
+            fetched = self.wait_for(client, request, RECENT_MS, left).await;
             if matches!(fetched, Fetched::Stored(1..) | Fetched::Continues) {
                 break;
             }
@@ -143,30 +147,6 @@ impl Wanted {
     }
 }
 
-impl ThreadRequest {
-    /// Whether so many addresses are asked for with the same credential that there is no room for this one: anybody
-    /// can make up as many as they like, and threads share the room.
-    pub(super) fn is_crowded_out(
-        &self,
-        known: &HashMap<ThreadRequest, Known>,
-        now_ms: i64,
-    ) -> bool {
-        let is_like_it = |other: &ThreadRequest| {
-            let is_address = !matches!(other.wanted, Wanted::Thread(_));
-            is_address && (other.instance, other.source) == (self.instance, self.source)
-        };
-        if !is_like_it(self) {
-            return false;
-        }
-        let (mut running, mut all) = (0, 0);
-        for (_, known) in known.iter().filter(|(other, _)| is_like_it(other)) {
-            running += usize::from(matches!(known, Known::Running(_)));
-            all += usize::from(known.serves(now_ms, RECENT_MS));
-        }
-        running >= MAX_RUNNING || all >= MAX_ADDRESSES
-    }
-}
-
 /// A refusal of an address, which anybody may ask for, proves nothing about the credential elsewhere.
 fn of_one_address(failure: Failure) -> Failure {
     match failure.kind {
@@ -178,9 +158,5 @@ fn of_one_address(failure: Failure) -> Failure {
     }
 }
 
-/// Addresses and names that are asked for with one credential at a time.
-const MAX_RUNNING: usize = 2;
-/// Addresses and names that are remembered of one credential.
-const MAX_ADDRESSES: usize = 100;
 /// No post has a longer one.
 const MAX_ADDRESS: usize = 2_000;

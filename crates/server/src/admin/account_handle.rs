@@ -6,7 +6,7 @@ use driftline_runtime::CommandError;
 use driftline_store::Owner;
 use driftline_upstream::{AccountHandle, Address};
 
-use super::{AddSource, Host, sources::default_name};
+use super::{AddSource, Host, sources::default_name, timeline_check::refusal};
 
 /// The request with the account's ID in place of its name, which the server is asked for; the name
 /// stays in the source's own, if that is not given. Other requests stay as they are.
@@ -42,8 +42,10 @@ pub async fn with_account_id(
         .client(server, new.token.as_ref())
         .map_err(|error| CommandError::usage(format!("{error}; {NOT_LOOKED_UP}")))?;
     let found = client.account_id(&handle).await;
-    let found = found
-        .map_err(|failure| CommandError::failed(format!("{}; {NOT_LOOKED_UP}", failure.message)))?;
+    let found = found.map_err(|failure| {
+        let why = refusal(host, &address.to_string(), &failure);
+        CommandError::failed(format!("{why}; {NOT_LOOKED_UP}"))
+    })?;
     let id = found.ok_or_else(|| {
         CommandError::usage(format!(
             "{address} knows no account {handle}; check the spelling, or write account:ID, if the server looks no names up"

@@ -44,23 +44,34 @@ pub(super) async fn change(
             ))
         })?;
     }
+    let viewer = host.viewer;
     let read = move |tx: &mut Tx<'_>| {
         let readable = ReadableSources::load(tx, Viewer::Account(account))?;
-        let mut sources = Vec::new();
+        let named = source::readable(tx, viewer)?;
+        let (mut sources, mut private_sources) = (Vec::new(), 0);
         for id in home_source::all(tx, account)? {
             // One that was removed meanwhile is not there.
-            if let Some(source) = source::by_id(tx, id)? {
+            let Some(source) = source::by_id(tx, id)? else {
+                continue;
+            };
+            if named.iter().any(|named| named.id == id) {
                 sources.push(HomeSource {
                     name: source.name,
                     is_readable: readable.of(id).is_some(),
                 });
+            } else {
+                private_sources += 1;
             }
         }
         sources.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok::<_, StoreError>(sources)
+        Ok::<_, StoreError>((sources, private_sources))
     };
-    let sources = host.store.read(read).await?;
-    Ok(AccountHome { name, sources })
+    let (sources, private_sources) = host.store.read(read).await?;
+    Ok(AccountHome {
+        name,
+        sources,
+        private_sources,
+    })
 }
 
 /// The sources of these names; of the account's own the short name will do.
@@ -75,7 +86,7 @@ async fn found(
         let own = host.store.read(move |tx| source::by_name(tx, &own)).await?;
         found.push(match own {
             Some(own) => own.id,
-            None => super::find(&host.store, name).await?.id,
+            None => super::readable(host, name).await?.id,
         });
     }
     Ok(found)

@@ -16,9 +16,9 @@ use driftline_store::{
 
 use super::{
     AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
-    CreateAccount, DeleteAccount, DeletedAccount, Host, ListAccounts, PlanAccountRemoval,
-    ResetPassphrase, ShowAccount, ShownAccount, account_state_text, pending_accounts,
-    space::give_back_after_removal,
+    ChangedPublishing, CreateAccount, DeleteAccount, DeletedAccount, Host, ListAccounts,
+    PlanAccountRemoval, ResetPassphrase, SetPublishing, ShowAccount, ShownAccount,
+    account_state_text, pending_accounts, space::give_back_after_removal,
 };
 
 /// Creates an account that is active at once.
@@ -144,6 +144,36 @@ pub(super) async fn approve(
         false => Allowed::NotWaiting,
     };
     change(host, account, AccountState::Active, allowed).await
+}
+
+/// Lets an account show its sources to the world, or no more: then those that are public become private.
+pub(super) async fn set_publishing(
+    host: &Host,
+    request: SetPublishing,
+) -> Result<ChangedPublishing, CommandError> {
+    let SetPublishing { name, may_publish } = request;
+    let account = find(&host.store, &name).await?;
+    let id = account.id;
+    let set = move |tx: &mut Tx<'_>| local_account::set_may_publish(tx, id, may_publish);
+    host.store.write(local_account::root(id), set).await?;
+    let mut withdrawn = 0;
+    if !may_publish {
+        // Also where nothing changed: what was cut short goes on.
+        let own = host.store.read(move |tx| account_source::list(tx, id));
+        for source in own.await? {
+            let key = source.key();
+            let withdraw = move |tx: &mut Tx<'_>| account_source::withdraw(tx, key);
+            if host.store.write(source::root(key), withdraw).await? {
+                withdrawn += 1;
+            }
+        }
+    }
+    Ok(ChangedPublishing {
+        name: account.name,
+        may_publish,
+        changed: may_publish != account.may_publish,
+        withdrawn,
+    })
 }
 
 /// Whether an account's state may be changed as was asked.
@@ -410,6 +440,7 @@ fn row(account: LocalAccount) -> AccountRow {
         created_at_ms: account.created_at_ms,
         last_login_at_ms: account.last_login_at_ms,
         reason: account.reason,
+        may_publish: account.may_publish,
     }
 }
 

@@ -11,7 +11,7 @@ use driftline_store::{
 use driftline_upstream::Address;
 
 use super::{
-    ForgetInstance, ForgottenInstance, Host, PlanForgetting, source_removal,
+    ForgetInstance, ForgottenInstance, Host, PlanForgetting, credentials::owned, source_removal,
     space::give_back_after_removal,
 };
 
@@ -79,12 +79,16 @@ pub(super) async fn forget(
 
 async fn contents(store: &Store, known: &Instance) -> Result<ForgottenInstance, CommandError> {
     let id = known.id;
-    let (sources, all, credentials, stored) = store
+    let ((sources, all), (credentials, private_credentials), stored) = store
         .read(move |tx| {
-            let credentials = credential::of_instance(tx, id)?;
+            let all_credentials = credential::of_instance(tx, id)?.len();
+            let mut credentials = owned(tx, Viewer::Operator)?;
+            credentials.retain(|credential| credential.instance == id);
+            let private = all_credentials.saturating_sub(credentials.len()) as u64;
             let stored = instance_removal::contents(tx, id)?;
             let readable = source::readable(tx, Viewer::Operator)?;
-            Ok::<_, StoreError>((readable, source::list(tx)?, credentials, stored))
+            let sources = (readable, source::list(tx)?);
+            Ok::<_, StoreError>((sources, (credentials, private), stored))
         })
         .await?;
     let of_instance = |source: &Source| source.instance.id == id;
@@ -97,6 +101,7 @@ async fn contents(store: &Store, known: &Instance) -> Result<ForgottenInstance, 
         private_sources: all.saturating_sub(sources.len()) as u64,
         sources,
         credentials: credentials.map(|credential| credential.name).collect(),
+        private_credentials,
         posts: stored.posts,
         accounts: stored.accounts,
     })

@@ -124,6 +124,7 @@ commands! {
     "account_show": ShowAccount => ShownAccount, accounts::show;
     "account_state": ChangeAccountState => ChangedAccountState, accounts::change_state;
     "account_approve": ApproveAccount => ChangedAccountState, accounts::approve;
+    "account_publishing": SetPublishing => ChangedPublishing, accounts::set_publishing;
     "account_reset_passphrase": ResetPassphrase => ChangedPassphrase, accounts::reset_passphrase;
     "account_tokens": ListAccountTokens => Vec<AccountTokenRow>, account_tokens::list;
     "account_revoke_token": RevokeAccountToken => RevokedToken, account_tokens::revoke;

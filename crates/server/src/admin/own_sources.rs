@@ -1,11 +1,11 @@
 //! An account's own sources, as the account sees and changes them over HTTP.
 
-use driftline_api::sources::{NewOwnSource, OwnSource, OwnSourceChange};
+use driftline_api::sources::{NewOwnSource, OwnSource, OwnSourceChange, OwnSourceId};
 use driftline_core::timeline::Settings;
 use driftline_runtime::CommandError;
 use driftline_store::{
-    LocalAccountId, Owner, SourceId, StoreError,
-    social::local_account,
+    LocalAccountId, Owner, StoreError,
+    social::{account_source, local_account},
     source::{self, Source},
 };
 use driftline_upstream::Address;
@@ -22,11 +22,22 @@ pub(crate) async fn list(
     account: LocalAccountId,
 ) -> Result<Vec<OwnSource>, CommandError> {
     let host = acting_as(host, account).await?;
-    let (all, readings) = sources::Readings::read(&host).await?;
+    let all = all(&host, account).await?.into_iter();
+    Ok(all.map(|(source, row)| shown(&source, row)).collect())
+}
+
+/// An account's sources with their rows.
+async fn all(
+    host: &Host,
+    account: LocalAccountId,
+) -> Result<Vec<(Source, SourceRow)>, CommandError> {
+    let (all, readings) = sources::Readings::read(host).await?;
     let own = all
         .into_iter()
         .filter(|source| source.owner == Owner::Account(account));
-    Ok(own.map(|source| shown(readings.row(source))).collect())
+    Ok(own
+        .map(|source| (source.clone(), readings.row(source)))
+        .collect())
 }
 
 /// Adds a source for an account.
@@ -53,16 +64,17 @@ pub(crate) async fn add(
         },
     );
     let id = added.await?.id;
-    one(&host, account, id)
-        .await?
-        .ok_or_else(|| StoreError::NoSource.into())
+    let all = all(&host, account).await?;
+    let found = all.into_iter().find(|(source, _)| source.id == id);
+    let (source, row) = found.ok_or(StoreError::NoSource)?;
+    Ok(shown(&source, row))
 }
 
 /// Changes a source of an account; `None` if it has no such source.
 pub(crate) async fn change(
     host: &Host,
     account: LocalAccountId,
-    id: SourceId,
+    id: OwnSourceId,
     change: OwnSourceChange,
 ) -> Result<Option<OwnSource>, CommandError> {
     let host = acting_as(host, account).await?;
@@ -84,14 +96,16 @@ pub(crate) async fn change(
     if let Some(paused) = change.paused {
         pause(&host, PauseSource { name, paused }).await?;
     }
-    one(&host, account, id).await
+    let all = all(&host, account).await?.into_iter();
+    let mut changed = all.filter(|(known, _)| known.id == source.id);
+    Ok(changed.next().map(|(source, row)| shown(&source, row)))
 }
 
 /// Removes a source of an account; `false` if it has no such source.
 pub(crate) async fn remove(
     host: &Host,
     account: LocalAccountId,
-    id: SourceId,
+    id: OwnSourceId,
 ) -> Result<bool, CommandError> {
     let host = acting_as(host, account).await?;
     let Some(source) = owned(&host, account, id).await? else {
@@ -114,19 +128,17 @@ async fn acting_as(host: &Host, account: LocalAccountId) -> Result<Host, Command
 async fn owned(
     host: &Host,
     account: LocalAccountId,
-    id: SourceId,
+    id: OwnSourceId,
 ) -> Result<Option<Source>, CommandError> {
-    let found = host.store.read(move |tx| source::by_id(tx, id)).await?;
-    Ok(found.filter(|source| source.owner == Owner::Account(account)))
+    let own = host.store.read(move |tx| account_source::list(tx, account));
+    let own = own.await?;
+    Ok(own.into_iter().find(|source| id_of(source) == id))
 }
 
-async fn one(
-    host: &Host,
-    account: LocalAccountId,
-    id: SourceId,
-) -> Result<Option<OwnSource>, CommandError> {
-    let all = list(host, account).await?;
-    Ok(all.into_iter().find(|source| source.id == id.to_string()))
+/// The ID by which an account finds its source: the time when it was added, which no other of its sources has. The ID of
+/// the source would tell how many all others have added.
+fn id_of(source: &Source) -> OwnSourceId {
+    OwnSourceId(source.created_at_ms.unsigned_abs())
 }
 
 /// The token as the store keeps it, for the server at that address alone.
@@ -148,9 +160,9 @@ fn sealed(
     sealed.map(Some).map_err(CommandError::usage)
 }
 
-fn shown(row: SourceRow) -> OwnSource {
+fn shown(source: &Source, row: SourceRow) -> OwnSource {
     OwnSource {
-        id: row.id.to_string(),
+        id: id_of(source).0.to_string(),
         name: source::parts_of_name(&row.name).1.to_owned(),
         url: row.upstream,
         kind: row.kind,

@@ -4,7 +4,7 @@ use driftline_core::{audience::Audience, timeline::Settings};
 use driftline_runtime::CommandError;
 use driftline_store::{
     Owner, StoreError, Tx, credential, local_ids,
-    social::account_source::SourceRefused,
+    social::account_source::{self, SourceRefused},
     source::{self, NameRefused, NewSource},
 };
 
@@ -90,16 +90,21 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
         || refreshing.is_some()
         || rename.is_some();
     if changed {
-        let key = source.key();
+        let (key, owner) = (source.key(), source.owner);
         let access = host.access.as_ref();
         let policies = access.map(|access| access.policies.clone());
         let policy = policies.unwrap_or_default().of(key.instance);
         let write = host.store.write(source::root(key), move |tx| {
-            // A name that is refused leaves everything as it is.
+            // What is refused leaves everything as it is.
+            if let Some(audience) = audience
+                && !account_source::may_have(tx, owner, audience)?
+            {
+                return Ok(Err(SourceRefused::MayNotPublish));
+            }
             if let Some(name) = &rename
                 && let Err(refused) = source::rename(tx, key, name)?
             {
-                return Ok(Err(refused));
+                return Ok(Err(SourceRefused::Name(refused)));
             }
             if let Some(settings) = &settings {
                 source::set_settings(tx, key, settings)?;
@@ -120,7 +125,7 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
         });
         match write.await? {
             Ok(()) => {}
-            Err(NameRefused::Taken) => {
+            Err(SourceRefused::Name(NameRefused::Taken)) => {
                 return Err(CommandError::usage(format!(
                     "there is a source named {name:?} already; nothing was changed"
                 )));

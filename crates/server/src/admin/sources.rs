@@ -68,6 +68,17 @@ pub async fn add_checked(
         true => check(host, &row, unchecked).await?,
         false => None,
     };
+    if account.is_some() {
+        match same_api(&host.store, &row.origin, row.api).await {
+            Err(other) if other.usage => {
+                return Err(CommandError::failed(format!(
+                    "{} does not answer as servers do that speak {}; {UNCHECKED}",
+                    row.origin, row.api
+                )));
+            }
+            same => same?,
+        }
+    }
     let (audience, has_token) = (row.audience, row.token.is_some());
     let added = match account {
         None => host
@@ -120,7 +131,11 @@ pub(super) async fn sealed(
 async fn row_of(host: &Host, new: AddSource, owner: Owner) -> Result<NewSource, CommandError> {
     let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let timeline: Timeline = new.timeline.parse().map_err(CommandError::usage)?;
-    same_api(&host.store, &address.to_string(), new.api).await?;
+    // What others read is not told to accounts: of theirs the check comes first, and is enough where the server speaks
+    // one API.
+    if owner == Owner::Operator {
+        same_api(&host.store, &address.to_string(), new.api).await?;
+    }
     check_fit(new.api, &timeline, &new.settings, new.token.is_some())?;
     let by_itself = match owner {
         Owner::Operator if new.token.is_none() => Audience::Public,

@@ -7,7 +7,7 @@ use driftline_store::{
     arrival::{self, Arrival},
     instance::{self, Instance},
     refresh::{Waiting, waiting},
-    source::Source,
+    source::{self, Source},
     space,
 };
 use driftline_upstream::look_ups;
@@ -21,6 +21,8 @@ use super::{
 pub(super) async fn show(host: &Host, _: ShowStatus) -> Result<MirrorStatus, CommandError> {
     let now = now_ms();
     let (sources, readings) = Readings::read(host).await?;
+    let all = host.store.read(source::list).await?.len();
+    let private_sources = all.saturating_sub(sources.len()) as u64;
     let delays = delays(&host.store, &sources).await?;
     let sources = sources.into_iter().zip(delays);
     let sources = sources.map(|(source, delay_ms)| source_status(&readings, source, delay_ms));
@@ -30,6 +32,7 @@ pub(super) async fn show(host: &Host, _: ShowStatus) -> Result<MirrorStatus, Com
         process: host.process.clone(),
         nodes: nodes::list(host, ListNodes).await?,
         sources: sources.collect(),
+        private_sources,
         refreshing: host.refreshers.is_some(),
         instances: instances(host, now).await?,
         credentials: credentials::list(host, ListCredentials).await?,

@@ -1,7 +1,7 @@
 //! The one request for a timeline that shows whether a source can be read.
 
 use driftline_core::{
-    answer::{AnswerHeaders, FailureKind, Page, PageRequest},
+    answer::{AnswerHeaders, Failure, FailureKind, Page, PageRequest},
     quota::QuotaPurpose,
 };
 use driftline_mirror::Server;
@@ -55,7 +55,7 @@ pub(super) async fn check(
         }
         Some(Err(failure)) => Err(CommandError::failed(format!(
             "{}; {unchecked}",
-            failure.message
+            refusal(host, &row.origin, &failure)
         ))),
     }
 }
@@ -63,6 +63,19 @@ pub(super) async fn check(
 fn used(page: &Page) -> (u32, &AnswerHeaders) {
     let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
     (read, &page.headers)
+}
+
+/// Why a server did not answer. An account is told the same of a name without an address as of one that leads into a
+/// private network: the names and addresses there are the operator's to know.
+pub(super) fn refusal(host: &Host, origin: &str, failure: &Failure) -> String {
+    let is_of_network = matches!(
+        failure.kind,
+        FailureKind::PrivateAddress | FailureKind::Unreachable
+    );
+    match host.account.is_some() && is_of_network {
+        true => format!("{origin} cannot be reached from here; check the address"),
+        false => failure.message.clone(),
+    }
 }
 
 /// The credential that the source would be read with, if it exists: then the request is counted.

@@ -13,7 +13,7 @@ use crate::{
     people::people_world,
     reading::Person,
     threads_fetched::{MANY, Scene},
-    world::{START_MS, World, parsed, status},
+    world::{START_MS, World, client, parsed, status},
 };
 
 const PEERS: &str = "/api/v1/instance/peers";
@@ -70,6 +70,16 @@ async fn the_operator_says_what_the_server_is() {
     let records = world.page(INSTANCES).await;
     assert_eq!(records[0]["kind"], "own");
     assert_eq!(records[0]["maintainer_name"], "Ann");
+    assert_eq!(records[0]["origin"], world.base);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_client_says_what_the_servers_origin_is() {
+    let world = World::new().await;
+    let url = format!("{}{INSTANCES}", world.base);
+    let request = world.client.get(url).header("host", "evil.example");
+    let records = parsed(request.send().await.unwrap()).await;
     assert_eq!(records[0]["origin"], world.base);
     world.close().await;
 }
@@ -225,7 +235,9 @@ async fn what_a_server_has_nothing_of_is_an_empty_answer() {
     }
     for path in ["/api/v1/announcements", "/api/v1/followed_tags"] {
         assert!(ann.page(&world, path).await.is_empty(), "{path}");
-        assert_eq!(world.answer(path).await.status(), StatusCode::UNAUTHORIZED);
+        let url = format!("{}{path}", world.base);
+        let strangers = client().get(url).send().await.unwrap();
+        assert_eq!(strangers.status(), StatusCode::UNAUTHORIZED);
     }
     let languages = world.json("/api/v1/instance/translation_languages").await;
     assert_eq!(languages, json!({}));

@@ -2,7 +2,7 @@
 
 use driftline_api::people::SignUpMode;
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     people::people_world,
@@ -40,6 +40,65 @@ async fn node_info_is_where_its_link_leads() {
     // The schema of 2.0 allows no other member of the software.
     let software = older["software"].as_object().unwrap();
     assert!(software.keys().eq(["name", "version"]), "{software:?}");
+    world.close().await;
+}
+
+/// The members of an object are these, and maybe those.
+fn has_members(of: &Value, required: &[&str], optional: &[&str]) {
+    let members: Vec<&str> = of.as_object().unwrap().keys().map(|key| &**key).collect();
+    for name in required {
+        assert!(members.contains(name), "no {name} in {of}");
+    }
+    let all = [required, optional].concat();
+    assert!(members.iter().all(|name| all.contains(name)), "{of}");
+}
+
+/// By what the schemas at `http://nodeinfo.diaspora.software/ns/schema/2.0` and `2.1` demand: they allow no members but
+/// theirs, and at least one protocol of their list.
+#[tokio::test(flavor = "multi_thread")]
+async fn node_info_is_valid_by_both_schemas() {
+    let listed = [
+        "activitypub",
+        "buddycloud",
+        "dfrn",
+        "diaspora",
+        "libertree",
+        "ostatus",
+        "pumpio",
+        "tent",
+        "xmpp",
+        "zot",
+    ];
+    let world = World::new().await;
+    for (version, of_software) in [("2.0", &[][..]), ("2.1", &["repository", "homepage"])] {
+        let info = world.json(&format!("/nodeinfo/{version}")).await;
+        let all = [
+            "version",
+            "software",
+            "protocols",
+            "services",
+            "openRegistrations",
+            "usage",
+            "metadata",
+        ];
+        has_members(&info, &all, &[]);
+        assert_eq!(info["version"], version);
+        let software = &info["software"];
+        has_members(software, &["name", "version"], of_software);
+        assert!(software.as_object().unwrap().values().all(Value::is_string));
+        let name = software["name"].as_str().unwrap().bytes();
+        assert!(name.into_iter().all(|byte| byte.is_ascii_lowercase()));
+        let protocols = info["protocols"].as_array().unwrap();
+        assert!(!protocols.is_empty());
+        let is_listed = |protocol: &Value| listed.iter().any(|name| protocol == name);
+        assert!(protocols.iter().all(is_listed), "{protocols:?}");
+        has_members(&info["services"], &["inbound", "outbound"], &[]);
+        assert!(info["openRegistrations"].is_boolean());
+        has_members(&info["usage"], &["users"], &["localPosts", "localComments"]);
+        let users = ["total", "activeHalfyear", "activeMonth"];
+        has_members(&info["usage"]["users"], &[], &users);
+        assert!(info["metadata"].is_object());
+    }
     world.close().await;
 }
 

@@ -277,6 +277,54 @@ async fn accounts_are_known_by_what_one_may_read() {
 }
 
 #[tokio::test]
+async fn follows_that_one_may_not_know_of_are_neither_counted_nor_paged() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let bob = Person::new(&world, "bob").await;
+    Person::new(&world, "carl").await;
+    let mut secret = world.feed("secret").await;
+    secret.poll(&[status(1), status(3)]).await;
+    let mut public = world.feed("public").await;
+    public.poll(&[status(2)]).await;
+    let hidden = ["drifter1@far.example", "drifter3@far.example"];
+    for acct in [hidden[0], "carl", "drifter2@sim.example", hidden[1]] {
+        let id = bob.look_up(&world, acct).await;
+        bob.post(&world, &format!("/api/v1/accounts/{id}/follow"))
+            .await;
+    }
+    show(&world, &secret, Audience::Private).await;
+    let path = format!("/api/v1/accounts/{}", bob.id);
+    assert_eq!(ann.get(&world, &path).await["following_count"], 1);
+    let own = "/api/v1/accounts/verify_credentials";
+    assert_eq!(bob.get(&world, own).await["following_count"], 4);
+    let own = bob.page(&world, &format!("{path}/following")).await;
+    assert_eq!(own.len(), 4);
+
+    let upward = format!("{path}/following?limit=1&min_id=1");
+    let lowest = ann.page(&world, &upward).await;
+    assert_eq!(lowest[0]["acct"], "carl");
+    let mut next = Some(format!("{path}/following?limit=1"));
+    let mut pages = Vec::new();
+    while let Some(path) = next {
+        let answer = world.get_with(&path, &ann.token).await;
+        let ends = ["next", "prev"].map(|relation| {
+            let link = link(&answer, relation)?;
+            link.rsplit_once('=').map(|(_, id)| id.to_owned())
+        });
+        next = link(&answer, "next").map(|link| link.replace(&world.base, ""));
+        let page = parsed(answer).await;
+        let Some(only) = page.as_array().unwrap().first() else {
+            assert_eq!(ends, [None, None], "beyond the last that ann knows");
+            continue;
+        };
+        assert_eq!(ends[0], ends[1], "a page of one begins and ends there");
+        pages.push(only["acct"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(pages, ["drifter2@sim.example", "carl"]);
+    world.close().await;
+}
+
+#[tokio::test]
 async fn people_follow_each_other() {
     let (world, _) = people_world(|_| {}).await;
     let ann = Person::new(&world, "ann").await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use driftline_api::App;
+use driftline_core::audience::Audience;
 use driftline_mirror::{Policies, Secrets, SourceHealth, UpstreamAccess};
 use driftline_net::testing::http_client;
 use driftline_runtime::StoreDisk;
@@ -11,16 +12,22 @@ use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
-use driftline_store::{credential, source};
+use driftline_store::{
+    Tx, credential, local_ids,
+    social::local_account,
+    source::{self, NewSource},
+    testing,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     people::{OOB, people_world},
-    world::{World, parsed},
+    world::{START_MS, World, parsed},
 };
 
 const PATH: &str = "/api/driftline/v1/sources";
+const ALL: &str = "read write follow driftline:sources driftline:publish";
 
 /// A server whose accounts may each have two sources, also on this machine if so said.
 async fn world(reaches_private: bool) -> (World, tempfile::TempDir) {
@@ -79,11 +86,15 @@ async fn accounts_add_see_change_and_remove_their_own_sources_alone() {
         .await
         .unwrap();
     let (world, _keys) = world(true).await;
-    let app = world.app("toot", OOB, "read write").await;
+    let app = world.app("toot", OOB, ALL).await;
     let mut tokens = Vec::new();
     for name in ["ann", "bob"] {
         world.account(name).await;
-        tokens.push(world.token(&app, name, "read:lists write:lists").await);
+        tokens.push(
+            world
+                .token(&app, name, "read:lists driftline:sources driftline:publish")
+                .await,
+        );
     }
     let [ann, bob] = &tokens[..] else { panic!() };
     let new = json!({ "url": sim.url(), "timeline": "home", "token": "driftline", "name": "mine" });
@@ -98,8 +109,12 @@ async fn accounts_add_see_change_and_remove_their_own_sources_alone() {
         assert!(!added.to_string().contains("driftline"), "{added}");
         ids.push(added["id"].as_str().unwrap().to_owned());
     }
-    // The token is sealed, and its account's.
     let kept = world.store.read(source::list).await.unwrap();
+    for source in &kept {
+        let id = source.id.to_string();
+        assert!(!ids.contains(&id), "{ids:?} count everybody's sources");
+    }
+    // The token is sealed, and its account's.
     let locations = format!("{:?}", kept.iter().map(|of| &of.token).collect::<Vec<_>>());
     assert!(
         locations.contains("Sealed") && !locations.contains("driftline"),
@@ -162,15 +177,93 @@ async fn accounts_add_see_change_and_remove_their_own_sources_alone() {
     world.close().await;
 }
 
+/// Who tries one API of a server after the other learns nothing of what others read there.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_read_changes_no_refusal() {
+    let sim = SimServer::start(WorldConfig::punctual(2.0), 1, Clock::Real)
+        .await
+        .unwrap();
+    let (world, _keys) = world(true).await;
+    world.account("ann").await;
+    let app = world.app("toot", OOB, ALL).await;
+    let ann = world.token(&app, "ann", "driftline:sources").await;
+    let new = json!({ "url": sim.url(), "timeline": "home", "kind": "twitter", "token": "t" });
+    let before = send(&world, Method::POST, PATH, &ann, Some(&new)).await;
+    assert_eq!(before.0, StatusCode::UNPROCESSABLE_ENTITY, "{before:?}");
+    let others = NewSource {
+        origin: sim.url(),
+        upstream: sim.url(),
+        audience: Audience::Private,
+        ..testing::new_source("others")
+    };
+    let add = move |tx: &mut Tx<'_>| source::add(tx, &others, START_MS);
+    let added = world.store.write(local_ids::root(), add).await.unwrap();
+    assert!(added.is_ok(), "{added:?}");
+    let after = send(&world, Method::POST, PATH, &ann, Some(&new)).await;
+    assert_eq!(after, before);
+    world.close().await;
+}
+
+/// To show a source to the world takes the operator's permission and a scope that apps of Mastodon do not ask for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_is_published_by_permission_and_scope() {
+    let sim = SimServer::start(WorldConfig::punctual(2.0), 1, Clock::Real)
+        .await
+        .unwrap();
+    let (world, _keys) = world(true).await;
+    let ann = world.account("ann").await;
+    let app = world.app("toot", OOB, ALL).await;
+    let sources = world.token(&app, "ann", "driftline:sources").await;
+    let publishes = world
+        .token(&app, "ann", "driftline:sources driftline:publish")
+        .await;
+    let new = |name: &str, audience: &str| json!({ "url": sim.url(), "timeline": "public", "name": name, "audience": audience });
+    let publish = json!({ "audience": "public" });
+    let (_, added) = send(
+        &world,
+        Method::POST,
+        PATH,
+        &sources,
+        Some(&new("one", "members")),
+    )
+    .await;
+    let one = format!("{PATH}/{}", added["id"].as_str().unwrap());
+    let tries = [
+        (Method::POST, PATH, new("two", "public")),
+        (Method::PATCH, one.as_str(), publish.clone()),
+    ];
+    for may_publish in [false, true] {
+        let set = move |tx: &mut Tx<'_>| local_account::set_may_publish(tx, ann, may_publish);
+        let root = local_account::root(ann);
+        world.store.write(root, set).await.unwrap();
+        for (method, path, body) in &tries {
+            let send =
+                async |token: &str| send(&world, method.clone(), path, token, Some(body)).await;
+            let (status, answer) = send(&sources).await;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{method}: {answer}");
+            let (status, answer) = send(&publishes).await;
+            match may_publish {
+                true => assert_eq!(answer["audience"], "public", "{method} {status}"),
+                false => {
+                    assert_eq!(status, StatusCode::BAD_REQUEST, "{method}: {answer}");
+                    let said = answer["error"].as_str().unwrap();
+                    assert!(said.contains("account publish"), "{said}");
+                }
+            }
+        }
+    }
+    world.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_needs_its_scope_and_reaches_no_private_network() {
     let (world, _keys) = world(false).await;
     world.account("ann").await;
-    let app = world.app("toot", OOB, "read write").await;
+    let app = world.app("toot", OOB, ALL).await;
     let reads = world.token(&app, "ann", "read:lists").await;
-    let writes = world.token(&app, "ann", "write:lists").await;
+    let writes = world.token(&app, "ann", "driftline:sources").await;
     let others = world
-        .token(&app, "ann", "read:statuses write:statuses")
+        .token(&app, "ann", "read:statuses write follow driftline:publish")
         .await;
     let new = json!({ "url": "https://a.example", "timeline": "public" });
     for (method, path, token) in [
@@ -198,6 +291,24 @@ async fn a_source_needs_its_scope_and_reaches_no_private_network() {
         let (status, answer) = send(&world, Method::POST, PATH, &writes, Some(&new)).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{url}: {answer}");
         assert!(!answer.to_string().contains("root:"), "{answer}");
+    }
+    // A private address, and a name without one, are the same to whoever tries them.
+    let mut refusals = Vec::new();
+    for url in [
+        "http://localhost:1",
+        "http://nowhere.invalid",
+        "http://10.0.0.1",
+    ] {
+        for timeline in ["public", "account:someone"] {
+            let new = json!({ "url": url, "timeline": timeline });
+            let (status, answer) = send(&world, Method::POST, PATH, &writes, Some(&new)).await;
+            let said = answer["error"].as_str().unwrap().replace(url, "it");
+            assert!(said.starts_with("it cannot be reached from here"), "{said}");
+            refusals.push((timeline, status, said));
+        }
+    }
+    for refusal in &refusals[2..] {
+        assert!(refusals[..2].contains(refusal), "{refusal:?}");
     }
     for body in [
         json!({ "url": "file:///etc/passwd", "timeline": "public" }),

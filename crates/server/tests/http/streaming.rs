@@ -5,6 +5,7 @@ use std::time::Duration;
 use driftline_api::auth::{Authorization, OperatorToken};
 use driftline_core::{audience::Audience, post::Visibility, social::AccountState};
 use driftline_db::testing::Fresh;
+use driftline_server::testing::OPERATOR_TOKEN;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -41,6 +42,10 @@ impl Socket {
         if let Some(protocol) = protocol {
             let headers = request.headers_mut();
             headers.insert("sec-websocket-protocol", protocol.parse().unwrap());
+        }
+        if world.is_operators && protocol.is_none() && !query.contains("access_token=") {
+            let token = format!("Bearer {OPERATOR_TOKEN}").parse().unwrap();
+            request.headers_mut().insert("authorization", token);
         }
         match connect_async(request).await {
             Ok((socket, _)) => Ok(Socket(socket)),

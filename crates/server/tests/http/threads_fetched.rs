@@ -141,6 +141,8 @@ pub(crate) struct Scene {
     pub(crate) origin: String,
     serving: JoinHandle<()>,
     folder: tempfile::TempDir,
+    /// Somebody without sources.
+    reader: Person,
 }
 
 impl Deref for Scene {
@@ -179,6 +181,7 @@ impl Scene {
         };
         let (world, _) = people_world(change).await;
         Scene {
+            reader: Person::new(&world, "reader").await,
             world,
             upstream,
             origin,
@@ -263,7 +266,13 @@ impl Scene {
             .expect("a post"))
     }
 
+    /// The thread of a post, as somebody without sources is shown it.
     pub(crate) async fn shape(&self, local_id: u64) -> (Vec<u64>, Vec<u64>) {
+        shape(&self.reader.get(self, &context_of(local_id)).await)
+    }
+
+    /// The same for a stranger.
+    async fn shape_to_strangers(&self, local_id: u64) -> (Vec<u64>, Vec<u64>) {
         shape(&self.json(&context_of(local_id)).await)
     }
 
@@ -289,7 +298,11 @@ async fn a_thread_is_whole_and_in_no_timeline() {
         private(json_of(6, Some(3))),
     ];
     scene.answers(None, 3, thread(&above, &below));
+    assert_eq!(scene.shape_to_strangers(local_id).await, (vec![], vec![]));
+    assert_eq!(scene.asked(), [], "nothing for strangers");
     assert_eq!(scene.shape(local_id).await, (vec![1, 2], vec![4, 5]));
+    let shown = scene.shape_to_strangers(local_id).await;
+    assert_eq!(shown, (vec![1, 2], vec![4, 5]), "from the store");
     let context = ann.get(&scene, &context_of(local_id)).await;
     assert_eq!(shape(&context), (vec![1, 2], vec![4, 5]));
     assert_eq!(scene.asked(), [(None, 3)], "once for all without a token");
@@ -332,7 +345,7 @@ async fn what_a_token_shows_is_its_owners_alone() {
     assert_eq!(shape(&context), (vec![1], vec![3, 4]));
     let hidden = [id(&context["ancestors"][0]), id(&context["descendants"][1])];
     let publics = [local_id, id(&context["descendants"][0])];
-    for who in [None, Some(&bob)] {
+    for who in [Some(&bob), None] {
         let path = context_of(local_id);
         let context = match who {
             None => scene.json(&path).await,
@@ -389,7 +402,7 @@ async fn many_who_ask_at_once_ask_the_server_once() {
     let url = format!("{}{}", scene.base, context_of(local_id));
     let waiting: Vec<_> = (0..10)
         .map(|_| {
-            let request = scene.client.get(&url);
+            let request = scene.client.get(&url).bearer_auth(&scene.reader.token);
             tokio::spawn(async move { parsed(request.send().await.unwrap()).await })
         })
         .collect();
@@ -439,12 +452,45 @@ async fn a_hostile_thread_is_bounded() {
     below.extend((400..500).map(|n| json_of(n, Some(1))));
     let above = [json_of(5_001, Some(1)), json_of(5_000, None)];
     scene.answers(None, 1, thread(&above, &below));
-    // A stranger is shown what Mastodon shows strangers.
-    let (above, below) = scene.shape(local_id).await;
-    assert_eq!((above.len(), below.len()), (0, 60));
     let context = ann.get(&scene, &context_of(local_id)).await;
     let (above, below) = shape(&context);
     assert_eq!((above.len(), below.len()), (0, 199 + 100));
     assert!(below.iter().all(|n| (2..500).contains(n)), "{below:?}");
+    // A stranger is shown what Mastodon shows strangers.
+    let (above, below) = scene.shape_to_strangers(local_id).await;
+    assert_eq!((above.len(), below.len()), (0, 60));
+    scene.close().await;
+}
+
+/// Whoever opens many threads at once has them asked for a few at a time, and somebody else's are asked for meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_reader_leaves_room_for_others() {
+    let scene = Scene::new(0).await;
+    let ann = Person::new(&scene, "ann").await;
+    let mut feed = scene.public().await;
+    feed.poll(&(1..=20).map(status).collect::<Vec<_>>()).await;
+    let mut urls = Vec::new();
+    for n in 1..=20 {
+        urls.push(format!(
+            "{}{}",
+            scene.base,
+            context_of(scene.local_id(n).await)
+        ));
+    }
+    let (last, many) = urls.split_last().unwrap();
+    let opened: Vec<_> = many
+        .iter()
+        .map(|url| {
+            let request = scene.client.get(url).bearer_auth(&scene.reader.token);
+            tokio::spawn(async move { request.send().await.unwrap().status() })
+        })
+        .collect();
+    for answer in opened {
+        assert_eq!(answer.await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!(scene.asked().len(), 4, "of one reader at a time");
+    let other = scene.client.get(last).bearer_auth(&ann.token);
+    assert_eq!(other.send().await.unwrap().status(), StatusCode::OK);
+    assert_eq!(scene.asked().last(), Some(&(None, 20)));
     scene.close().await;
 }

@@ -14,21 +14,26 @@ use driftline_core::{
 use driftline_db::testing::Fresh;
 use driftline_mastodon::post_hashes;
 use driftline_mirror::SourceHealth;
-use driftline_server::testing::{Served, app};
+use driftline_server::testing::{OPERATOR_TOKEN, Served, app};
 use driftline_sim::{SimAuthor, Status};
 pub(crate) use driftline_store::testing::START_MS;
 use driftline_store::{SourceKey, Store, testing};
-use reqwest::{Client, Response, StatusCode, header::LINK};
+use reqwest::{
+    Client, Response, StatusCode,
+    header::{AUTHORIZATION, HeaderMap, LINK},
+};
 use serde_json::{Value, value::RawValue};
 use tokio::sync::watch;
 
 pub(crate) const TOKEN: &str = "an-operators-token-of-some-length-1";
 
-/// A running server. It stops when this value goes.
+/// A running server. It stops when this value goes. Its client is the operator's, unless the test chose an
+/// authorization of its own.
 pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) base: String,
     pub(crate) client: Client,
+    pub(crate) is_operators: bool,
     pub(crate) ready: watch::Sender<bool>,
     _served: Served,
     pub(crate) fresh: Fresh,
@@ -48,11 +53,16 @@ impl World {
             ..app(&store, SourceHealth::default())
         };
         change(&mut app);
+        let is_operators = app.authorization.is_operators(OPERATOR_TOKEN.as_bytes());
         let served = Served::start(app).await;
         World {
             store,
             base: served.url.clone(),
-            client: client(),
+            client: match is_operators {
+                true => operators_client(),
+                false => client(),
+            },
+            is_operators,
             ready,
             _served: served,
             fresh,
@@ -227,8 +237,19 @@ pub(crate) async fn parsed(answer: Response) -> Value {
     serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
 }
 
+/// A client that sends the operator's token of [`app`] wherever a test sends no other.
+pub(crate) fn operators_client() -> Client {
+    let token = format!("Bearer {OPERATOR_TOKEN}").parse().unwrap();
+    client_with(HeaderMap::from_iter([(AUTHORIZATION, token)]))
+}
+
 pub(crate) fn client() -> Client {
+    client_with(HeaderMap::new())
+}
+
+fn client_with(headers: HeaderMap) -> Client {
     // Another test of the process may have been first.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().unwrap()
+    let client = Client::builder().no_proxy().default_headers(headers);
+    client.build().unwrap()
 }

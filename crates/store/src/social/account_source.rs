@@ -1,6 +1,6 @@
 //! The sources that accounts own: how many each may have, and what becomes of them with their account.
 
-use driftline_core::social::AccountState;
+use driftline_core::{audience::Audience, social::AccountState};
 use driftline_db::Tx;
 
 use super::local_account;
@@ -30,6 +30,11 @@ pub enum SourceRefused {
     /// Only the operator says which servers in private networks are read.
     #[error("only the operator's sources may be in a private network")]
     PrivateNetwork,
+    /// The operator has not let the account show sources to the world.
+    #[error(
+        "the account may show no source to the world; the operator allows it with `driftline account publish NAME on`"
+    )]
+    MayNotPublish,
 }
 
 /// Adds a source for an account, whose owner and whole name it sets: `new` has the account's own name for it. An
@@ -48,20 +53,50 @@ pub fn add(
     if new.allow_private {
         return Ok(Err(SourceRefused::PrivateNetwork));
     }
+    if new.audience == Audience::Public && !known.may_publish {
+        return Ok(Err(SourceRefused::MayNotPublish));
+    }
     let owner = Owner::Account(account);
     tx.lock_later(local_ids::root())?;
-    if source::owned(tx, owner)?.len() >= limit as usize {
+    let owned = source::owned(tx, owner)?;
+    if owned.len() >= limit as usize {
         return Ok(Err(match limit {
             0 => SourceRefused::NoneAllowed,
             _ => SourceRefused::TooMany(limit),
         }));
     }
+    // No two of an account's are of one time, by which it finds them: their IDs count everybody's.
+    let last_ms = owned.iter().map(|of| of.created_at_ms).max();
+    let now_ms = last_ms.map_or(now_ms, |last_ms| now_ms.max(last_ms + 1));
     let new = NewSource {
         name: source::name_of(&known.name, &new.name),
         owner,
         ..new.clone()
     };
     Ok(source::add(tx, &new, now_ms)?.map_err(SourceRefused::Name))
+}
+
+/// Whether sources of an owner may have an audience: those of an account the world only if the account may publish.
+///
+/// To be read below [`source::root`] of the source. Whoever withdraws the permission visits each source below that root
+/// after it is stored, so no source becomes public unnoticed.
+pub fn may_have(tx: &mut Tx<'_>, owner: Owner, audience: Audience) -> Result<bool, StoreError> {
+    let (Owner::Account(account), Audience::Public) = (owner, audience) else {
+        return Ok(true);
+    };
+    let known = local_account::by_id(tx, account)?;
+    Ok(known.is_some_and(|known| known.may_publish))
+}
+
+/// Makes an account's source private to it if the world may read it; `false` if not. To be written below
+/// [`source::root`] of it.
+pub fn withdraw(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> {
+    let known = source::by_id(tx, source.id)?;
+    let is_public = known.is_some_and(|known| known.audience == Audience::Public);
+    if is_public {
+        source::set_audience(tx, source, Audience::Private)?;
+    }
+    Ok(is_public)
 }
 
 /// An account's sources, in order of their IDs.

@@ -44,6 +44,8 @@ pub struct LocalAccount {
     pub last_login_at_ms: Option<i64>,
     /// Why it wants to be here, as was said when it signed up.
     pub reason: String,
+    /// The operator's permission to show its sources to the world.
+    pub may_publish: bool,
 }
 
 /// An account to create, whose mail address is verified.
@@ -144,9 +146,9 @@ fn insert(
         &format!(
             "insert into local_account (id, name, name_key, nickname, state, awaits_approval, role,
                  mail, mail_key, mail_verified_at_ms, created_at_ms, last_login_at_ms, {},
-                 reason, signed_up_as, deleting)
+                 reason, signed_up_as, may_publish, deleting)
              values ($1, $2, $3, '', $4, $5, $6, $7, $8, $9, $9, null, $10, $11, $12, $13, $14, $15,
-                 $16, $17, false)",
+                 $16, $17, false, false)",
             passphrase_columns::COLUMNS
         ),
         &[
@@ -384,6 +386,16 @@ pub fn set_role(tx: &mut Tx<'_>, account: LocalAccountId, role: Role) -> Result<
     set(tx, account, "role", &role.name())
 }
 
+/// Lets an account show its sources to the world, or no more. What is public already stays so:
+/// [`super::account_source::withdraw`] ends it. To be written below [`root`].
+pub fn set_may_publish(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    may_publish: bool,
+) -> Result<(), StoreError> {
+    set(tx, account, "may_publish", &may_publish)
+}
+
 /// Replaces an account's mail address by one that is verified. Holds the clock.
 pub fn set_mail(
     tx: &mut Tx<'_>,
@@ -432,7 +444,7 @@ fn select(
 /// Before every log-in.
 const NEVER_MS: i64 = -1;
 const COLUMNS: &str = "id, name, nickname, state, awaits_approval, role, mail, mail_verified_at_ms,
-    created_at_ms, last_login_at_ms, reason";
+    created_at_ms, last_login_at_ms, reason, may_publish";
 
 fn from_row(row: &Row<'_>) -> Result<LocalAccount, StoreError> {
     let name = AccountName::new(row.str("name")?);
@@ -450,5 +462,6 @@ fn from_row(row: &Row<'_>) -> Result<LocalAccount, StoreError> {
         created_at_ms: row.i64("created_at_ms")?,
         last_login_at_ms: row.opt_i64("last_login_at_ms")?,
         reason: row.text("reason")?,
+        may_publish: row.bool("may_publish")?,
     })
 }

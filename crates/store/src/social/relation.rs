@@ -15,7 +15,10 @@ use driftline_db::{Column, DbError, PendingRows, Root, Row, Tx};
 use super::{list_member, local_account, notification, parsed, profile};
 use crate::{
     error::StoreError,
-    id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql},
+    id_types::{
+        AccountId, LocalAccountId, LocalId, MIN_COPY_ID, account_id, from_sql, local_account_id,
+        sql,
+    },
     local_ids,
     posts::timeline::Range,
 };
@@ -367,6 +370,8 @@ pub struct FollowCounts {
     pub followers: i64,
     /// Those that it follows.
     pub following: i64,
+    /// Those among them that are of this server: whom people of this server all know.
+    pub following_here: i64,
 }
 
 /// The counts of those accounts; those that have none are left out.
@@ -377,13 +382,16 @@ pub fn follow_counts(
     let ids = Column::i64(accounts.iter().map(|id| sql(*id)));
     let found = tx.query(
         "select account_id, sum(case when incoming = 'following' then 1 else 0 end) as followers,
-             sum(case when outgoing = 'following' then 1 else 0 end) as following
+             sum(case when outgoing = 'following' then 1 else 0 end) as following,
+             sum(case when outgoing = 'following' and other_id >= $2 and other_id < $3 then 1 else 0 end)
+                 as following_here
          from relation where account_id {in $1} group by account_id",
-        &[&ids],
+        &[&ids, &local_ids::MIN_LOCAL_ID, &MIN_COPY_ID],
         |row| {
             let counts = FollowCounts {
                 followers: row.i64("followers")?,
                 following: row.i64("following")?,
+                following_here: row.i64("following_here")?,
             };
             Ok((from_sql(row.i64("account_id")?)?, counts))
         },

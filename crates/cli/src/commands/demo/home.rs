@@ -7,6 +7,7 @@ use driftline_api::{
     OwnInstance,
     auth::{Authorization, PassphraseHasher, TokenKeys},
     people::People,
+    transport::TrustedProxies,
 };
 use driftline_core::social::{MailAddress, Passphrase, Role};
 use driftline_mirror::{PollersOptions, UpstreamAccess};
@@ -191,6 +192,7 @@ pub(super) async fn read(
     let router = daemon.router(HttpOptions {
         metrics: None,
         public_base: None,
+        proxies: TrustedProxies::default(),
         own: OwnInstance::default(),
         authorization: Authorization::Closed,
         people,
@@ -208,7 +210,7 @@ async fn over_http(router: Router, passphrase: &str) -> Result<HomeRead, CliErro
         .local_addr()
         .map_err(|error| listen::broke(&error))?;
     let (end, ended) = oneshot::channel::<()>();
-    let serving = listen::serve(listener, router, async {
+    let serving = listen::serve(listener, router, TrustedProxies::default(), async {
         drop(ended.await);
         Ok(())
     });

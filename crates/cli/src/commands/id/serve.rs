@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Args;
+use driftline_api::transport::TrustedProxies;
 use driftline_id_service::{self as ids, RunningIdService};
 use driftline_runtime::metrics::Part;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -144,7 +145,8 @@ async fn serve(
     let over_http = async {
         match http {
             Some((listener, metrics)) => {
-                listen::serve(listener, ids::standalone(service, metrics), end()).await
+                let router = ids::standalone(service, metrics);
+                listen::serve(listener, router, TrustedProxies::default(), end()).await
             }
             None => end().await,
         }

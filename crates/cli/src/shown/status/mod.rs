@@ -147,7 +147,7 @@ fn work(of: &MirrorStatus) -> String {
     );
     let mut parts = Vec::new();
     if let Some(own) = own {
-        let all = count(of.sources.len() as u64, "source");
+        let all = count(of.sources.len() as u64 + of.private_sources, "source");
         let state = own.state;
         parts.push(format!(
             "{state}, share {}, reads {} of {all}",

@@ -133,6 +133,7 @@ fn overview() -> Overview {
             disk_bytes: Some(270_582_939_648),
         },
         mirror: MirrorStatus {
+            private_sources: 0,
             low_disk: None,
             now_ms: NOW_MS,
             process: Some(ProcessStatus {

@@ -17,8 +17,11 @@ pub struct ChangeAccountHome {
 pub struct AccountHome {
     /// Its name.
     pub name: AccountName,
-    /// The sources' names, in order.
+    /// The sources that are not private to an account, by name.
     pub sources: Vec<HomeSource>,
+    /// The number of those that are private to an account.
+    #[serde(default)]
+    pub private_sources: u64,
 }
 
 /// A source in a home timeline.

@@ -66,6 +66,8 @@ pub struct AccountRow {
     pub last_login_at_ms: Option<i64>,
     /// Why it wants to be here.
     pub reason: String,
+    /// Whether it may show its sources to the world.
+    pub may_publish: bool,
 }
 
 /// Show an account.
@@ -136,6 +138,28 @@ pub struct ChangedAccountState {
     pub before: AccountState,
     /// Whether that is another one.
     pub changed: bool,
+}
+
+/// Let an account show its sources to the world, or no more.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SetPublishing {
+    /// Its name.
+    pub name: AccountName,
+    /// Whether it may.
+    pub may_publish: bool,
+}
+
+/// An account may show its sources to the world, or may not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedPublishing {
+    /// Its name.
+    pub name: AccountName,
+    /// Whether it may.
+    pub may_publish: bool,
+    /// Whether that is new.
+    pub changed: bool,
+    /// Its sources that were public and are private now.
+    pub withdrawn: usize,
 }
 
 /// Replace an account's passphrase.

@@ -83,8 +83,11 @@ pub struct ForgottenInstance {
     /// The number of its sources that are private to accounts.
     #[serde(default)]
     pub private_sources: u64,
-    /// Its credentials.
+    /// Its credentials, but for those of accounts.
     pub credentials: Vec<String>,
+    /// The number of its credentials that are accounts', or that their private sources alone use.
+    #[serde(default)]
+    pub private_credentials: u64,
     /// The number of its posts.
     pub posts: u64,
     /// The number of its accounts: authors, and those that posts name.

@@ -22,6 +22,9 @@ pub struct MirrorStatus {
     pub nodes: Vec<NodeRow>,
     /// The sources, in order of their IDs.
     pub sources: Vec<SourceStatus>,
+    /// The number of sources that are private to others.
+    #[serde(default)]
+    pub private_sources: u64,
     /// Whether this process refreshes posts.
     pub refreshing: bool,
     /// The servers whose posts are refreshed, or would be.

@@ -27,7 +27,7 @@ use super::operation::Operation;
 pub(super) const SECRET: &str = "what Ann alone may read";
 /// The name of her source.
 pub(super) const SOURCE: &str = "anns-home";
-const ALL: &str = "read write follow push profile";
+const ALL: &str = "read write follow push profile driftline:sources driftline:publish";
 
 /// Somebody who sends requests.
 pub(super) struct Caller {
@@ -203,7 +203,8 @@ async fn private_post(world: &World, ann: LocalAccountId) -> Vec<String> {
     };
     let posts = world.store.read(read).await.unwrap();
     assert_eq!(posts.len(), 1);
-    vec![posts[0].id.to_string(), key.id.to_string()]
+    let id_among_anns = testing::START_MS.to_string();
+    vec![posts[0].id.to_string(), id_among_anns, key.id.to_string()]
 }
 
 /// A list, and a filter of a word and a status, which they name so.

@@ -9,8 +9,6 @@ mod outage;
 
 use std::collections::BTreeSet;
 
-use driftline_api::auth::Authorization;
-use driftline_db::testing::Fresh;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -249,39 +247,4 @@ async fn methods_that_are_not_described_are_refused_to_everybody() {
         }
     }
     scene.world.close().await;
-}
-
-/// Where no token is needed, a page of another site that a browser of this machine shows must not act as the
-/// operator.
-#[tokio::test(flavor = "multi_thread")]
-async fn pages_of_other_sites_are_not_the_operator() {
-    let description = description();
-    let world = World::on(Fresh::sqlite(), |app| {
-        app.authorization = Authorization::ThisMachine;
-    })
-    .await;
-    let mut tried = 0;
-    for operation in operations(&description) {
-        if !operation.takes("operator") {
-            continue;
-        }
-        for (name, value) in [
-            ("origin", "https://evil.example"),
-            ("origin", "null"),
-            ("sec-fetch-site", "cross-site"),
-            ("host", "evil.example"),
-        ] {
-            let address = operation.address(&description, "1");
-            let request = world
-                .client
-                .request(operation.method.clone(), format!("{}{address}", world.base))
-                .header(name, value);
-            let answer = request.send().await.unwrap();
-            let what = format!("{} {name}: {value}", operation.name());
-            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{what}");
-            tried += 1;
-        }
-    }
-    assert!(tried > 20, "{tried}");
-    world.close().await;
 }

@@ -5,7 +5,8 @@ use driftline_core::{
     post::{Post, Visibility},
 };
 use driftline_store::{
-    LocalId, Owner, SourceKey, Store, Viewer, credential, find, is_visible, local_ids,
+    LocalAccountId, LocalId, Owner, SourceKey, Store, Viewer, credential, find, is_visible,
+    local_ids,
     social::{
         account_source::{self, SourceRefused},
         local_account,
@@ -31,6 +32,20 @@ fn add(store: &Store, of: &str, new: NewSource) -> Result<SourceKey, SourceRefus
     added.expect("a write")
 }
 
+/// An account that may show its sources to the world.
+fn publisher(store: &Store, name: &str) -> LocalAccountId {
+    let id = account(store, name);
+    publishing(store, id, true);
+    id
+}
+
+fn publishing(store: &Store, id: LocalAccountId, may_publish: bool) {
+    let set = store.write_blocking(local_account::root(id), move |tx| {
+        local_account::set_may_publish(tx, id, may_publish)
+    });
+    set.expect("a write");
+}
+
 fn token(text: &str) -> Option<TokenLocation> {
     Some(TokenLocation::Sealed(text.to_owned()))
 }
@@ -38,8 +53,8 @@ fn token(text: &str) -> Option<TokenLocation> {
 #[test]
 fn an_account_has_so_many_sources_under_names_of_its_own() {
     on_both(|store| {
-        account(store, "Ann");
-        account(store, "bob");
+        publisher(store, "Ann");
+        publisher(store, "bob");
         let named = |name: &str| new_source(name);
         let first = add(store, "ann", named("mine"));
         assert!(first.is_ok(), "{first:?}");
@@ -60,6 +75,15 @@ fn an_account_has_so_many_sources_under_names_of_its_own() {
             Err(SourceRefused::PrivateNetwork)
         );
         assert!(add(store, "ann", named("two")).is_ok());
+        let ann = store.read_blocking(|tx| local_account::by_name(tx, &name("ann")));
+        let ann = ann.expect("a read").expect("an account").id;
+        let own = store.read_blocking(move |tx| account_source::list(tx, ann));
+        let times: Vec<_> = own
+            .expect("a read")
+            .iter()
+            .map(|of| of.created_at_ms)
+            .collect();
+        assert_eq!(times, [1, 2], "no two of one time");
         assert_eq!(
             add(store, "ann", named("three")),
             Err(SourceRefused::TooMany(2))
@@ -104,6 +128,53 @@ fn an_account_has_so_many_sources_under_names_of_its_own() {
         assert_eq!(listed(Viewer::Operator), 0);
         assert_eq!(listed(Viewer::Account(owner("ann"))), 2);
         assert_eq!(listed(Viewer::Account(owner("bob"))), 1);
+    });
+}
+
+#[test]
+fn an_account_shows_sources_to_the_world_only_by_the_operators_leave() {
+    on_both(|store| {
+        let ann = account(store, "ann");
+        let with = |name: &str, audience: Audience| NewSource {
+            audience,
+            ..new_source(name)
+        };
+        let refused = add(store, "ann", with("one", Audience::Public));
+        assert_eq!(refused, Err(SourceRefused::MayNotPublish));
+        let one = add(store, "ann", with("one", Audience::Members)).expect("added");
+        let may_be = |owner: Owner, audience: Audience| {
+            let may = store.read_blocking(move |tx| account_source::may_have(tx, owner, audience));
+            may.expect("a read")
+        };
+        assert!(!may_be(Owner::Account(ann), Audience::Public));
+        assert!(may_be(Owner::Account(ann), Audience::Members));
+        assert!(may_be(Owner::Operator, Audience::Public));
+
+        publishing(store, ann, true);
+        assert!(may_be(Owner::Account(ann), Audience::Public));
+        let two = add(store, "ann", with("two", Audience::Public)).expect("added");
+        World::of(store, two).poll(vec![post(1, "text")]);
+        let is_public = || {
+            let seen = store.read_blocking(|tx| {
+                let id = find::post(tx, "sim.example/1")?.expect("a stored post");
+                is_visible(tx, id, Viewer::Anonymous)
+            });
+            seen.expect("a read")
+        };
+        assert!(is_public());
+
+        publishing(store, ann, false);
+        let withdraw = |key: SourceKey| {
+            let withdrawn = store.write_blocking(source::root(key), move |tx| {
+                account_source::withdraw(tx, key)
+            });
+            withdrawn.expect("a write")
+        };
+        assert_eq!([one, two].map(withdraw), [false, true]);
+        assert!(!is_public());
+        let own = store.read_blocking(move |tx| account_source::list(tx, ann));
+        let audiences: Vec<_> = own.expect("a read").iter().map(|of| of.audience).collect();
+        assert_eq!(audiences, [Audience::Members, Audience::Private]);
     });
 }
 

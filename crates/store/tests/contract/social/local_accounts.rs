@@ -28,6 +28,7 @@ fn an_account_begins_with_an_empty_profile_and_a_library() {
             created_at_ms: START_MS,
             last_login_at_ms: None,
             reason: String::new(),
+            may_publish: false,
         };
         assert_eq!(created, expected);
         let id = created.id;

@@ -67,6 +67,7 @@ fn follows_are_told_as_long_as_they_last() {
         let counts = read(store, move |tx| relation::follow_counts(tx, &[ann, bob]));
         assert_eq!((counts[&ann].followers, counts[&ann].following), (2, 0));
         assert_eq!((counts[&bob].followers, counts[&bob].following), (0, 1));
+        assert_eq!(counts[&bob].following_here, 1);
         let shown = read(store, move |tx| relation::followed(tx, bob));
         let shown: Vec<_> = shown
             .iter()
