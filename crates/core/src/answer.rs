@@ -111,8 +111,12 @@ pub struct Throttle {
     pub limit: u32,
     /// Requests left in the window.
     pub remaining: u32,
-    /// When the window ends, Unix ms by the local clock.
+    /// When the window ends at the latest, Unix ms by the local clock.
     pub reset_at_ms: i64,
+    /// By how much it may end earlier, ms: the time that the answer took and the second to which its `Date` is
+    /// exact. 0 if the end was not computed from a `Date`.
+    #[serde(skip)]
+    pub error_ms: i64,
 }
 
 /// The result of a look-up of one post.

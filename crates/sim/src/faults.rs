@@ -129,6 +129,7 @@ impl Faults {
                 limit: throttle.map_or(SPURIOUS_LIMIT, |throttle| throttle.limit),
                 remaining: 0,
                 reset_at_ms: now_ms + self.config.throttled_reset_ms.draw(&mut rng).max(0),
+                error_ms: 0,
             });
         }
         let throttle = throttle.map(|throttle| Throttle {

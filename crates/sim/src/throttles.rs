@@ -98,6 +98,7 @@ impl Throttles {
                 limit,
                 remaining: limit.saturating_sub(used),
                 reset_at_ms: window.until_ms,
+                error_ms: 0,
             };
             // Of two that are used up, the one that lasts longer.
             let tightness = |throttle: &Throttle| (throttle.remaining, -throttle.reset_at_ms);

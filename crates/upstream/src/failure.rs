@@ -39,10 +39,13 @@ pub(crate) fn of_fetching(error: &FetchError) -> Failure {
         throttle: error
             .headers
             .as_deref()
-            .and_then(|of| headers::throttle(of, headers::now_ms())),
+            .and_then(|of| headers::throttle(of, headers::now_ms(), MAX_TOOK_MS)),
         ..Failure::new(kind, format!("{error}{advice}"))
     }
 }
+
+/// How long ago the headers of an answer whose body broke may have been written, ms.
+const MAX_TOOK_MS: i64 = 60_000;
 
 /// The failure that a status other than 200 means.
 pub(crate) fn of_status(location: &str, status: StatusCode, body: &[u8]) -> Failure {

@@ -32,7 +32,11 @@ pub(crate) fn metadata(answer: &Answer) -> AnswerHeaders {
         received_at_ms: answer.received_at_ms,
         round_trip_ms: answer.round_trip_ms,
         date_ms: date_ms(&answer.headers),
-        throttle: throttle(&answer.headers, answer.received_at_ms),
+        throttle: throttle(
+            &answer.headers,
+            answer.sent_at_ms.saturating_add(answer.round_trip_ms),
+            answer.round_trip_ms,
+        ),
         body_bytes: answer.body.len() as u64,
         limit: None,
     }
@@ -45,15 +49,21 @@ fn date_ms(headers: &HeaderMap) -> Option<i64> {
 
 /// The throttle that the headers report: Mastodon's spelling or X's, with a
 /// reset in ISO 8601 or in epoch seconds. The reset is moved from the sender's
-/// clock to the local one, which showed `received_at_ms`.
-pub(crate) fn throttle(headers: &HeaderMap, received_at_ms: i64) -> Option<Throttle> {
-    let lead_ms = date_ms(headers).map_or(0, |date_ms| received_at_ms.saturating_sub(date_ms));
+/// clock to the local one, which showed `received_at_ms` when the headers had
+/// come, at most `took_ms` after they were written.
+pub(crate) fn throttle(headers: &HeaderMap, received_at_ms: i64, took_ms: i64) -> Option<Throttle> {
+    let lead = date_ms(headers).map(|date_ms| {
+        let lead_ms = received_at_ms.saturating_sub(date_ms);
+        (lead_ms, took_ms.saturating_add(DATE_STEP_MS))
+    });
+    let (lead_ms, error_ms) = lead.unwrap_or_default();
     ["x-ratelimit", "x-rate-limit"].iter().find_map(|prefix| {
         let header = |name: &str| text(headers, &format!("{prefix}-{name}"));
         Some(Throttle {
             limit: header("limit")?.parse().ok()?,
             remaining: header("remaining")?.parse().ok()?,
             reset_at_ms: reset_at_ms(header("reset")?)?.saturating_add(lead_ms),
+            error_ms,
         })
     })
 }
@@ -94,6 +104,8 @@ fn unix_ms(time: SystemTime) -> Option<i64> {
     i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
+/// A `Date` is floored to a second by its sender.
+const DATE_STEP_MS: i64 = 1_000;
 /// 2001 to 9999.
 const EPOCH_SECONDS: std::ops::RangeInclusive<i64> = 1_000_000_000..=253_402_300_799;
 
@@ -126,8 +138,9 @@ mod tests {
             limit: 300,
             remaining: 213,
             reset_at_ms: 1_755_464_400_777,
+            error_ms: 0,
         };
-        assert_eq!(throttle(&mastodon, 0), Some(expected));
+        assert_eq!(throttle(&mastodon, 0, 0), Some(expected));
         let x = headers(&[
             ("x-rate-limit-limit", "300"),
             ("x-rate-limit-remaining", " 213 "),
@@ -137,7 +150,7 @@ mod tests {
             reset_at_ms: 1_755_464_400_000,
             ..expected
         };
-        assert_eq!(throttle(&x, 0), Some(expected));
+        assert_eq!(throttle(&x, 0, 0), Some(expected));
     }
 
     #[test]
@@ -160,7 +173,11 @@ mod tests {
                 ("x-ratelimit-remaining", remaining),
                 ("x-ratelimit-reset", reset),
             ]);
-            assert_eq!(throttle(&headers, 0), None, "{limit} {remaining} {reset}");
+            assert_eq!(
+                throttle(&headers, 0, 0),
+                None,
+                "{limit} {remaining} {reset}"
+            );
         }
     }
 

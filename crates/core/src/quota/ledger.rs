@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::window::{Unit, Window};
+use super::window::{SAME_WINDOW_MS, Unit, Window};
 use crate::{
     answer::Throttle,
     clock::{ClockReading, MIN_STEP_MS},
@@ -106,7 +106,7 @@ impl QuotaLedger {
         };
         let windows = self.windows.iter_mut();
         for window in windows.filter(|window| window.unit == Unit::Requests) {
-            let max_ms = window.length_ms.saturating_add(SAME_WINDOW_MS as i64);
+            let max_ms = window.length_ms.saturating_add(SAME_WINDOW_MS);
             window.reset_at_ms = moved(window.reset_at_ms, max_ms);
         }
         let blocked_until_ms = self.blocked_until_ms;
@@ -231,10 +231,12 @@ impl QuotaLedger {
         if let Some(throttle) = throttle {
             self.reported(purpose, throttle, now_ms);
         }
-        if let Some(throttle) = throttle
-            && let Some(window) = self.of(purpose, throttle)
-        {
-            window.report(0);
+        if let Some(throttle) = throttle {
+            match self.of(purpose, throttle) {
+                Some(window) if window.is_of(throttle) => window.report(0),
+                // It is about to end.
+                _ => self.blocked_until_ms = self.blocked_until_ms.max(Some(throttle.reset_at_ms)),
+            }
         }
         self.refusals = self.refusals.saturating_add(1);
         let wait_ms = match (retry_after_ms, throttle) {
@@ -250,7 +252,8 @@ impl QuotaLedger {
     /// `length_ms`. Posts already used of that period stay used, also if a clock that steps has shown
     /// another period meanwhile.
     pub fn set_cap(&mut self, posts: u32, ends_at_ms: i64, length_ms: i64) {
-        let is_it = |cap: &Window| cap.reset_at_ms.abs_diff(ends_at_ms) <= SAME_WINDOW_MS;
+        let is_it =
+            |cap: &Window| cap.reset_at_ms.abs_diff(ends_at_ms) <= SAME_WINDOW_MS.unsigned_abs();
         let last = self.cap().copied();
         self.windows.retain(|window| window.unit != Unit::Posts);
         let before = match last {
@@ -264,6 +267,7 @@ impl QuotaLedger {
             limit: posts,
             remaining: posts.saturating_sub(used),
             reset_at_ms: ends_at_ms,
+            error_ms: 0,
         };
         self.windows
             .push(Window::new(Unit::Posts, cap, length_ms, false));
@@ -292,6 +296,7 @@ impl QuotaLedger {
                 limit: window.limit,
                 remaining: window.remaining,
                 reset_at_ms: window.reset_at_ms,
+                error_ms: 0,
             }),
         }
     }
@@ -327,25 +332,66 @@ impl QuotaLedger {
             reset_at_ms: throttle.reset_at_ms.min(now_ms.saturating_add(MAX_WAIT_MS)),
             ..*throttle
         };
+        let is_known = self.windows.iter().any(|window| window.is_of(throttle));
+        let ends_ms = throttle.reset_at_ms.saturating_sub(throttle.error_ms);
+        if !is_known && ends_ms <= now_ms {
+            // A late answer: its window may have ended already, and says nothing of the next one.
+            return;
+        }
+        if !is_known {
+            for window in &mut self.windows {
+                window.roll_for(throttle, now_ms);
+            }
+        }
         if purpose == QuotaPurpose::Refresh {
             self.set_apart(throttle);
         }
         let Some(window) = self.of(purpose, throttle) else {
             return self.add(purpose, throttle, now_ms);
         };
-        window.report(throttle.remaining);
-        window.assumed = false;
-        if !is_of(window, throttle) {
+        window.unreported = 0;
+        if !window.is_of(throttle) && window.is_after(throttle) {
+            window.reset_at_ms = throttle.reset_at_ms;
+            window.error_ms = throttle.error_ms;
+            window.remaining = window.remaining.min(throttle.remaining);
+            window.assumed = false;
+        } else if !window.is_of(throttle) {
             // It was begun here with a guessed length: the answer corrects it.
+            window.report(throttle.remaining);
+            window.assumed = false;
             let began_ms = window.reset_at_ms.saturating_sub(window.length_ms);
             window.reset_at_ms = throttle.reset_at_ms;
+            window.error_ms = throttle.error_ms;
             window.length_ms = throttle.reset_at_ms.saturating_sub(began_ms).max(1);
             return;
+        } else {
+            window.report(throttle.remaining);
+            window.correct_end(throttle);
+            window.assumed = false;
         }
-        window.reset_at_ms = window.reset_at_ms.max(throttle.reset_at_ms);
         if window.pages_only && purpose == QuotaPurpose::Refresh {
             self.share(throttle);
         }
+        self.merge(throttle);
+    }
+
+    /// Merges windows that were taken for several and are the one that an answer reports, and drops those
+    /// that no answer has reported for long: they would only hold requests up.
+    fn merge(&mut self, throttle: &Throttle) {
+        let mut merged: Vec<Window> = Vec::with_capacity(self.windows.len());
+        for window in self.windows.drain(..) {
+            let same = merged.iter_mut().find(|other| {
+                window.is_of(throttle)
+                    && other.is_of(throttle)
+                    && other.pages_only == window.pages_only
+            });
+            match same {
+                Some(other) => other.absorb(&window),
+                None if window.unit == Unit::Requests && window.unreported > MAX_UNREPORTED => {}
+                None => merged.push(window),
+            }
+        }
+        self.windows = merged;
     }
 
     /// The window that an answer reports. Of two that end together, pages may report either, and
@@ -358,9 +404,16 @@ impl QuotaLedger {
                 && window.limit == throttle.limit
                 && window.assumed
                 && (is_page || !window.pages_only);
-            is_of(window, throttle) || is_guessed
+            window.is_of(throttle) || is_guessed
         });
-        reported.min_by_key(|window| (!is_of(window, throttle), window.pages_only != is_page))
+        reported.min_by_key(|window| {
+            let is_other = window.pages_only != is_page;
+            (
+                !window.is_of(throttle),
+                !window.is_after(throttle),
+                is_other,
+            )
+        })
     }
 
     /// An answer reports the tightest limit: a window that is far tighter than the one a look-up
@@ -369,7 +422,7 @@ impl QuotaLedger {
     fn set_apart(&mut self, throttle: &Throttle) {
         for window in &mut self.windows {
             let is_tighter = window.remaining.saturating_add(UNDER_WAY) < throttle.remaining;
-            let is_other = window.unit == Unit::Requests && !is_of(window, throttle);
+            let is_other = window.unit == Unit::Requests && !window.is_of(throttle);
             window.pages_only |= is_other && is_tighter && !window.assumed;
         }
     }
@@ -423,12 +476,6 @@ impl QuotaLedger {
     }
 }
 
-fn is_of(window: &Window, throttle: &Throttle) -> bool {
-    window.unit == Unit::Requests
-        && window.limit == throttle.limit
-        && window.reset_at_ms.abs_diff(throttle.reset_at_ms) <= SAME_WINDOW_MS
-}
-
 /// The reserve that a request leaves in a window.
 fn kept(purpose: QuotaPurpose, polling_share: f64, unit: Unit) -> f64 {
     match (purpose, unit) {
@@ -440,9 +487,9 @@ fn kept(purpose: QuotaPurpose, polling_share: f64, unit: Unit) -> f64 {
 }
 
 const EVEN: f64 = 0.98;
-/// Reports whose windows end this close together are of one window.
-const SAME_WINDOW_MS: u64 = 2_000;
 const MAX_WINDOWS: usize = 8;
+/// A window that was not reported while so many of them were used was never the tightest, or is none.
+const MAX_UNREPORTED: i64 = 2;
 /// More requests than all processes have taken and not sent, or sent and not been answered.
 const UNDER_WAY: u32 = 64;
 const BASE_WAIT_MS: i64 = 15_000;

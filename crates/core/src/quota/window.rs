@@ -23,12 +23,18 @@ pub struct Window {
     pub remaining: u32,
     /// When the window ends, Unix ms.
     pub reset_at_ms: i64,
+    /// By how much it may end earlier, ms: the clock's error in the answer that reported it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub error_ms: i64,
     /// How long windows last, ms, as far as is known.
     pub length_ms: i64,
     /// How much of this window others used, as far as is known.
     pub others: u32,
     /// Whether it was begun here after the previous one ended and no answer has reported it yet.
     pub assumed: bool,
+    /// How many windows have ended, of which some was used, since an answer last reported it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreported: i64,
     /// Whether only pages count against it, as far as is known: no answer to a look-up has reported
     /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -46,9 +52,11 @@ impl Window {
             limit: reported.limit,
             remaining: reported.remaining,
             reset_at_ms: reported.reset_at_ms,
+            error_ms: reported.error_ms,
             length_ms,
             others: 0,
             assumed: false,
+            unreported: 0,
             pages_only,
             late: 0,
         }
@@ -65,10 +73,58 @@ impl Window {
             .reset_at_ms
             .saturating_add(passed.saturating_mul(length_ms));
         let late = if passed == 1 { self.late } else { 0 };
+        let is_used = self.remaining < self.limit;
         self.remaining = self.limit.saturating_sub(late);
         self.late = 0;
         self.others = 0;
         self.assumed = true;
+        self.unreported = self.unreported.saturating_add(i64::from(is_used));
+    }
+
+    /// Begins the next window if an answer reports that: by the clock's error this one may have ended already.
+    pub(super) fn roll_for(&mut self, throttle: &Throttle, now_ms: i64) {
+        let may_have_ended = self.reset_at_ms <= now_ms.saturating_add(self.tolerance_ms(throttle));
+        let is_later = throttle.reset_at_ms > self.reset_at_ms;
+        if self.counts_as(throttle) && !self.assumed && may_have_ended && is_later {
+            self.roll(self.reset_at_ms);
+        }
+    }
+
+    /// Whether it is the one that an answer reports: it has the limit, and ends at the same time as far as
+    /// clocks can tell.
+    pub(super) fn is_of(&self, throttle: &Throttle) -> bool {
+        self.counts_as(throttle) && self.agrees(self.reset_at_ms, throttle)
+    }
+
+    /// Whether an answer reports the window before it, which then has not ended yet: this one was begun too early.
+    pub(super) fn is_after(&self, throttle: &Throttle) -> bool {
+        let before_ms = self.reset_at_ms.saturating_sub(self.length_ms);
+        self.assumed && self.counts_as(throttle) && self.agrees(before_ms, throttle)
+    }
+
+    fn counts_as(&self, throttle: &Throttle) -> bool {
+        self.unit == Unit::Requests && self.limit == throttle.limit
+    }
+
+    /// Whether an end of this window and a reported one differ by no more than the clock's error.
+    fn agrees(&self, ends_ms: i64, throttle: &Throttle) -> bool {
+        let difference_ms = ends_ms.saturating_sub(throttle.reset_at_ms);
+        difference_ms.saturating_abs() <= self.tolerance_ms(throttle)
+    }
+
+    fn tolerance_ms(&self, throttle: &Throttle) -> i64 {
+        let error_ms = self.error_ms.max(throttle.error_ms);
+        SAME_WINDOW_MS.saturating_add(error_ms.clamp(0, (self.length_ms / 2).max(0)))
+    }
+
+    /// Takes over the end of a report, which was computed with less error, or is the first of this window.
+    pub(super) fn correct_end(&mut self, throttle: &Throttle) {
+        if self.assumed || throttle.error_ms < self.error_ms {
+            self.reset_at_ms = throttle.reset_at_ms;
+            self.error_ms = throttle.error_ms;
+        } else if throttle.error_ms == self.error_ms {
+            self.reset_at_ms = self.reset_at_ms.max(throttle.reset_at_ms);
+        }
     }
 
     /// How much may be taken while a reserve stays: `kept` is the reserve as a share of the quota
@@ -109,6 +165,20 @@ impl Window {
         self.remaining = self.remaining.min(remaining);
     }
 
+    /// Takes in what was counted as another window and is this one.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.remaining = self.remaining.min(other.remaining);
+        self.others = self.others.max(other.others);
+        self.late = self.late.max(other.late);
+        self.length_ms = self.length_ms.max(other.length_ms);
+        self.assumed &= other.assumed;
+        self.unreported = self.unreported.min(other.unreported);
+        if other.error_ms < self.error_ms {
+            self.reset_at_ms = other.reset_at_ms;
+            self.error_ms = other.error_ms;
+        }
+    }
+
     /// How much a ms brings at an even pace.
     fn even(&self) -> f64 {
         f64::from(self.limit) / self.length_ms.max(1) as f64
@@ -119,5 +189,15 @@ impl Window {
     }
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands on references"
+)]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// Reports of one window whose ends were computed without error differ by this at most, ms.
+pub(super) const SAME_WINDOW_MS: i64 = 2_000;
 /// A request that is sent this close before a window's end may arrive after it.
 pub const WINDOW_EDGE_MS: i64 = 3_000;

@@ -85,6 +85,7 @@ fn used_up(ends_ms: i64) -> Option<Throttle> {
         limit: 300,
         remaining: 0,
         reset_at_ms: ends_ms,
+        error_ms: 0,
     })
 }
 
@@ -217,6 +218,7 @@ fn run(acts: &[(usize, Act)], pace_ms: i64, processes: usize) -> (u32, u32, i64)
             limit: LIMIT,
             remaining: LIMIT.saturating_sub(used),
             reset_at_ms: (now + 1) * LENGTH_MS,
+            error_ms: 0,
         };
         process.answered(&mut ledger, (Some(throttle), is_refused, None), real_ms);
     }

@@ -44,6 +44,7 @@ impl Server {
             limit: self.limit,
             remaining: self.limit.saturating_sub(self.used),
             reset_at_ms: (window + 1) * self.length_ms,
+            error_ms: 0,
         };
         if self.used > self.limit {
             self.refused += 1;

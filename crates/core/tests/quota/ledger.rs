@@ -16,6 +16,7 @@ fn throttle(limit: u32, remaining: u32, reset_at_ms: i64) -> Throttle {
         limit,
         remaining,
         reset_at_ms,
+        error_ms: 0,
     }
 }
 

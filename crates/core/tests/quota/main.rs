@@ -1,5 +1,6 @@
 //! The ledger of a credential's quotas.
 
+mod clock_error;
 mod clocks;
 mod laws;
 mod ledger;

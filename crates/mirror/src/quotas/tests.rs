@@ -147,6 +147,7 @@ async fn a_late_request_that_is_put_back_is_held_until_its_window_ends() {
         limit: 3,
         remaining: 3,
         reset_at_ms: ends_ms,
+        error_ms: 0,
     };
     let quota = world.quota(QuotaPurpose::Poll);
     let changed = quota.change(SCOPE, move |ledger, _| {

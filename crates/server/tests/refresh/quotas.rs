@@ -180,6 +180,7 @@ async fn a_quota_of_one_request_a_window_is_enough_to_begin_with() {
         limit: 1,
         remaining: 0,
         reset_at_ms: now_ms + WINDOW_MS - now_ms.rem_euclid(WINDOW_MS),
+        error_ms: 0,
     };
     let store = world.store.write(driftline_store::Root::none(), move |tx| {
         let found = credential::by_name(tx, "one")?.expect("it was added");

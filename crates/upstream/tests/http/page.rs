@@ -39,7 +39,9 @@ async fn a_good_page_with_its_facts() {
             limit: 300,
             remaining: 299,
             // The server's clock shows 1994.
-            reset_at_ms: 1_755_464_400_777 + headers.received_at_ms - 784_111_777_000,
+            reset_at_ms: 1_755_464_400_777 + headers.sent_at_ms + headers.round_trip_ms
+                - 784_111_777_000,
+            error_ms: headers.round_trip_ms + 1_000,
         })
     );
 
@@ -77,6 +79,7 @@ async fn a_reset_in_epoch_seconds_and_malformed_headers() {
             limit: 900,
             remaining: 0,
             reset_at_ms: 1_755_464_400_000,
+            error_ms: 0,
         })
     );
     let server = Server::sending(answer(

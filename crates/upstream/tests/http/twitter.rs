@@ -123,6 +123,7 @@ async fn a_code_is_more_precise_than_the_status() {
                 limit: 15,
                 remaining: 0,
                 reset_at_ms: 1_755_464_400_000,
+                error_ms: 0,
             };
             assert_eq!(failure.throttle, Some(throttle));
         }

@@ -185,6 +185,7 @@ async fn a_throttle_is_carried_without_retry_after() {
         limit: 900,
         remaining: 0,
         reset_at_ms: 1_755_464_400_000,
+        error_ms: 0,
     });
     let page = upstream
         .page(&account, &first_page_of(9))

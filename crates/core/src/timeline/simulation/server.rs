@@ -48,6 +48,7 @@ impl World {
             limit,
             remaining: limit,
             reset_at_ms: (now_ms / length_ms + 1) * length_ms,
+            error_ms: 0,
         });
         let is_spent = window.remaining == 0;
         window.remaining = window.remaining.saturating_sub(1);
