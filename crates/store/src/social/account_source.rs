@@ -3,7 +3,7 @@
 use driftline_core::{audience::Audience, social::AccountState};
 use driftline_db::Tx;
 
-use super::local_account;
+use super::{home_source, local_account};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, SourceKey},
@@ -73,7 +73,12 @@ pub fn add(
         owner,
         ..new.clone()
     };
-    Ok(source::add(tx, &new, now_ms)?.map_err(SourceRefused::Name))
+    let added = source::add(tx, &new, now_ms)?;
+    // What its server shows as its home timeline is in its home timeline here.
+    if let (Ok(key), HOME) = (&added, &*new.timeline) {
+        home_source::add(tx, account, key.id)?;
+    }
+    Ok(added.map_err(SourceRefused::Name))
 }
 
 /// Whether sources of an owner may have an audience: those of an account the world only if the account may publish.
@@ -98,6 +103,9 @@ pub fn withdraw(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> 
     }
     Ok(is_public)
 }
+
+/// The name of home timelines at servers.
+const HOME: &str = "home";
 
 /// An account's sources, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Source>, StoreError> {
