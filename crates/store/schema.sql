@@ -533,6 +533,8 @@ create table credential (
     place text,
     -- The account whose token it is; 0 for the operator. It looks up only what that owner has.
     owner_id {i64} not null default 0,
+    -- Whether the operator has added it for look-ups; else it came with a source.
+    is_added {bool} not null default false,
     monthly_posts {i64},
     quarantined_at_ms {i64},
     quarantine_until_ms {i64},

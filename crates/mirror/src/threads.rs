@@ -59,6 +59,9 @@ struct ThreadRequest {
     wanted: Wanted,
     /// The viewer's own source, with whose token it is asked; `None` without a token.
     source: Option<SourceId>,
+    /// Whose the answer is if it comes without a token: `None` if a source for the world is there, so that everybody
+    /// may know of the server.
+    owner: Option<Owner>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -241,13 +244,16 @@ impl Shared {
         let (viewer, id) = (shown.viewer, shown.instance);
         let found = self.store.read(move |tx| {
             let known = instance::by_id(tx, id)?;
-            Ok::<_, StoreError>((known, own_source(tx, viewer, id)?))
+            let public = source::readable(tx, Viewer::Anonymous)?;
+            let is_public = public.iter().any(|source| source.instance.id == id);
+            Ok::<_, StoreError>((known, own_source(tx, viewer, id)?, is_public))
         });
-        let (instance, own) = found.await?;
+        let (instance, own, is_public) = found.await?;
         let has_threads = instance.is_some_and(|instance| instance.api == Api::Mastodon);
         Ok(has_threads.then(|| ThreadRequest {
             instance: id,
             wanted: Wanted::Thread(shown.post),
+            owner: viewer.owner().filter(|_| !is_public && own.is_none()),
             source: own.map(|source| source.id),
         }))
     }
@@ -299,8 +305,9 @@ impl Shared {
         match request.wanted.ask(&client, &instance.origin).await {
             Ok(Some(answered)) => {
                 quota.answered(charge, 1, &answered.headers).await?;
-                let whose = match &asker.own {
-                    Some(own) => FetchedFor::Owner(own.owner),
+                let owner = asker.own.as_ref().map(|own| own.owner);
+                let whose = match owner.or(request.owner) {
+                    Some(owner) => FetchedFor::Owner(owner),
                     None => FetchedFor::World,
                 };
                 let instance = asker.anonymous.instance;

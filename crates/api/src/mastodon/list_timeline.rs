@@ -6,7 +6,7 @@ use axum::response::Response;
 use driftline_core::social::RepliesPolicy;
 use driftline_mastodon::{ReplyTo, has_media, reply_to};
 use driftline_store::{
-    InstanceId, LocalAccountId, LocalId, StoreError, Tx,
+    InstanceId, LocalAccountId, LocalId, SourceKey, StoreError, Tx,
     social::{
         list::{self, List},
         list_member, relation,
@@ -58,7 +58,7 @@ pub(super) fn stretch(
     let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
     let readable = ReadableSources::load(tx, viewer)?;
     let unwanted = unwanted.read(tx)?.and_boosts_of(boosters);
-    let replies = ShownReplies::load(tx, account, &list)?;
+    let replies = ShownReplies::load(tx, account, &list, &readable.keys())?;
     let rule = HomeRule {
         sources: Vec::new(),
         authors: members,
@@ -73,7 +73,12 @@ pub(super) fn stretch(
 struct ShownReplies(HashSet<(InstanceId, String)>);
 
 impl ShownReplies {
-    fn load(tx: &mut Tx<'_>, account: LocalAccountId, list: &List) -> Result<Self, StoreError> {
+    fn load(
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+        list: &List,
+        sources: &[SourceKey],
+    ) -> Result<Self, StoreError> {
         let accounts = match list.settings.replies_policy {
             RepliesPolicy::None => Vec::new(),
             RepliesPolicy::List => list_member::of(tx, account, list.id)?,
@@ -82,7 +87,7 @@ impl ShownReplies {
                 followed.into_iter().map(|row| row.other).collect()
             }
         };
-        let ids = list_member::upstream_ids(tx, &accounts)?;
+        let ids = list_member::upstream_ids(tx, &accounts, sources)?;
         Ok(Self(ids.into_iter().collect()))
     }
 

@@ -78,7 +78,7 @@ impl PendingReferences {
     ) -> Result<LocalReferences, StoreError> {
         let mut found = LocalReferences::default();
         for (instance, posts, ids) in self.0 {
-            let mut ids = ids.read(tx)?;
+            let mut ids = ids.read(tx)?.for_viewer(tx, readable)?;
             let names: Vec<&str> = posts.iter().map(|id| id.as_str()).collect();
             ids.posts
                 .extend(timeline::named(tx, instance, &names, readable)?);

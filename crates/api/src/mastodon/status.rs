@@ -145,10 +145,10 @@ impl Shown {
     }
 }
 
-/// When a post was written; if the upstream does not say, when it was stored.
+/// When a post was written; if the upstream does not say, when it took its place.
 fn created_at_ms(post: &TimelinePost) -> i64 {
     post.created_at_ms
-        .unwrap_or_else(|| Layout::PULSATE.time_ms(post.post_id.raw().into()))
+        .unwrap_or_else(|| Layout::PULSATE.time_ms(post.id.raw().into()))
 }
 
 /// About how long the local IDs of a post are.

@@ -1,15 +1,12 @@
 //! What is known of servers.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State};
 use driftline_core::social::InstanceInfo;
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    StoreError,
+    InstanceId, StoreError,
     instance_info::{self, StoredInstanceInfo},
     source,
 };
@@ -98,12 +95,19 @@ async fn instances(
         let mut said = instance_info::all(tx)?;
         let sources = source::readable(tx, viewer)?;
         // Of an instance that only others read, nothing is told but that it is an author's host.
-        let read: BTreeMap<String, Option<StoredInstanceInfo>> = sources
+        // What was fetched before the viewer's sources there were added was fetched for others.
+        let mut since: BTreeMap<String, (InstanceId, i64)> = BTreeMap::new();
+        for source in sources {
+            let (instance, at_ms) = (source.instance, source.created_at_ms);
+            let first = since.entry(instance.origin).or_insert((instance.id, at_ms));
+            first.1 = first.1.min(at_ms);
+        }
+        let read: BTreeMap<String, Option<StoredInstanceInfo>> = since
             .into_iter()
-            .map(|source| (source.instance.id, source.instance.origin))
-            .collect::<HashMap<_, _>>()
-            .into_iter()
-            .map(|(id, origin)| (origin, said.remove(&id)))
+            .map(|(origin, (id, since_ms))| {
+                let said = said.remove(&id);
+                (origin, said.filter(|said| said.fetched_at_ms >= since_ms))
+            })
             .collect();
         Ok::<_, StoreError>(read)
     });

@@ -1,5 +1,6 @@
 //! The credentials that the posts of an instance may be looked up with.
 
+use driftline_core::audience::Audience;
 use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
     CredentialId, InstanceId, Owner, StoreError, Tx,
@@ -42,7 +43,9 @@ impl Pool {
         });
         // A credential that the operator names serves for all posts.
         for of in &mut pool.all {
-            of.is_narrow &= !named.contains(&of.name);
+            if named.contains(&of.name) {
+                of.audience = Audience::Public;
+            }
         }
         Ok(pool)
     }

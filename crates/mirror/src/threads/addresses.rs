@@ -90,6 +90,7 @@ impl Threads {
             instance: source.instance.id,
             wanted: searched,
             source: Some(source.id),
+            owner: None,
         });
         let mut public = sources
             .iter()
@@ -101,6 +102,7 @@ impl Threads {
                 instance: source.instance.id,
                 wanted,
                 source: None,
+                owner: None,
             });
         Ok(searched.into_iter().chain(looked_up).collect())
     }

@@ -88,6 +88,7 @@ mod tests {
             instance: InstanceId::new(instance),
             wanted: Wanted::Thread(UpstreamId::new(post.to_string())),
             source: None,
+            owner: None,
         }
     }
 

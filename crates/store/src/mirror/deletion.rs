@@ -10,7 +10,7 @@ use crate::{
     posts::{
         content_scope::ContentScope,
         history::{self, EndedBy},
-        instance, post,
+        instance, post, scoped_content,
     },
     text::without_nul,
 };
@@ -50,6 +50,8 @@ pub(crate) fn take_in(
         let ids = entries.iter().filter(|entry| !entry.gone);
         let ids: Vec<i64> = ids.map(|entry| entry.id).collect();
         departure::end(tx, source, &ids, gone.received_at_ms)?;
+        let of = (source.instance_id, source.scope);
+        scoped_content::end(tx, of, &[known.id], gone.keep, gone.now_ms)?;
         return Ok(ids.len() as u64);
     }
     if !known.is_gone() {
@@ -72,7 +74,9 @@ pub(crate) fn take_in(
             &[&known.id, &gone.received_at_ms, &source.instance_id],
         )?;
         // Saves lock posts before what hangs on them.
-        if !gone.keep {
+        if gone.keep {
+            scoped_content::end_all(tx, source.instance_id, &[known.id], gone.now_ms)?;
+        } else {
             history::erase(tx, source.instance_id, &[known.id])?;
         }
         known.deleted_at_ms = Some(gone.received_at_ms);

@@ -212,10 +212,12 @@ impl<'a> Intake<'_, 'a> {
         if let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) {
             // Nobody was told of what came as history.
             let is_news = known.listed && known.from_history && !observation.is_history;
-            let is_published = self.source.is_public() && (!known.in_public || is_news);
+            let is_public = self.source.is_public() && !self.source.claims(observation.post);
+            let is_published = is_public && (!known.in_public || is_news);
             known.in_public |= is_published;
             // History has its ID from its own time, which readers may have passed.
-            self.refresh(observation, Some(id).filter(|_| !observation.is_history));
+            let new_entry = Some(id).filter(|_| !observation.is_history);
+            self.refresh(observation, new_entry, is_published);
             if is_published {
                 self.publish(observation, id);
             }
@@ -231,8 +233,12 @@ impl<'a> Intake<'_, 'a> {
         let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return;
         };
+        let state = EntryState::of(known, id, self.source.library.next_usn());
         self.changes.new_entries.push(entry::NewEntry {
-            state: EntryState::of(known, id, self.source.library.next_usn()),
+            state: match self.source.claims(observation.post) {
+                true => state.claimed(),
+                false => state,
+            },
             position: observation.position,
             streamed: self.context.streamed,
             // It is known when all is written.
@@ -275,7 +281,7 @@ impl<'a> Intake<'_, 'a> {
         {
             return;
         }
-        self.refresh(observation, None);
+        self.refresh(observation, None, false);
         let Some(CurrentPost {
             known, return_id, ..
         }) = self.posts.get_mut(&*observation.upstream_id)
@@ -314,7 +320,7 @@ impl<'a> Intake<'_, 'a> {
 
     fn new_post(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         let post = observation.post;
-        let in_public = self.source.is_public();
+        let in_public = self.source.is_public() && !self.source.claims(post);
         let listed = in_public && post.visibility == Visibility::Public;
         self.changes.new_posts.push(PostVersion {
             id,
@@ -363,9 +369,14 @@ impl<'a> Intake<'_, 'a> {
         self.posts.insert(observation.upstream_id.to_string(), now);
     }
 
-    /// Replaces the stored version if the observation's is newer: the newest answer wins. A post that
+    /// Replaces the stored version if the observation's is newer: the newest answer of a scope wins. A post that
     /// returns takes the ID of its new entry, or a new one of its own, in the public timeline.
-    fn refresh(&mut self, observation: &'a PostObservation<'a>, new_entry: Option<i64>) {
+    fn refresh(
+        &mut self,
+        observation: &'a PostObservation<'a>,
+        new_entry: Option<i64>,
+        is_published: bool,
+    ) {
         let (asked_at_ms, now_ms) = (self.context.asked_at_ms, self.context.now_ms);
         let is_older = |than_ms| is_older(asked_at_ms, than_ms, now_ms);
         let post = observation.post;
@@ -430,12 +441,26 @@ impl<'a> Intake<'_, 'a> {
             // What only a narrower scope sees again is not back for the world.
             is_public && known.in_public && (scope == known.scope || scope == ContentScope::WORLD)
         } else {
-            match is_widened {
-                true => self.changes.narrower_posts.push(known.id),
-                false => self.changes.edited_posts.push(known.id),
+            let other = known.other_raw.as_deref().unwrap_or_default();
+            let is_alike = !known.differs_from(post) && shows_same_posts(other, &post.raw);
+            match (is_widened, is_alike) {
+                (false, _) => self.changes.edited_posts.push(known.id),
+                (true, false) => self.changes.narrower_posts.push(known.id),
+                (true, true) => {}
+            }
+            // The world sees a post again that only a narrower scope saw again.
+            let is_back = is_widened && known.in_public && !known.listed && !is_published;
+            if is_back && is_public {
+                let public_id = match new_entry {
+                    Some(id) => id,
+                    None => *now.return_id.insert(self.new_ids.give()),
+                };
+                self.changes.returned_posts.push((known.id, public_id));
+                known.returns += 1;
+                known.from_history = false;
             }
             // Readers have passed its ID, so a post that was not listed there stays unlisted.
-            is_public && known.listed
+            is_public && (known.listed || is_back)
         };
         now.settled = true;
         known.edited_at_ms = post.edited_at_ms;

@@ -29,8 +29,7 @@ pub fn set_audience(
     set(tx, source, "audience", &audience.name())?;
     let (was_public, is_public) = (held.is_public(), audience == Audience::Public);
     let scopes = (held.scope, source_scope(tx, source)?);
-    let is_widened = audience > held.audience && scopes.0 != scopes.1;
-    if was_public == is_public && !is_widened {
+    if was_public == is_public && scopes.0 == scopes.1 {
         return Ok(());
     }
     let mut after = i64::MIN;
@@ -39,8 +38,10 @@ pub fn set_audience(
         let Some(ids) = next_posts(tx, source, &mut after)? else {
             return Ok(());
         };
-        if is_widened {
-            scoped_content::widen(tx, held.instance_id, &ids, scopes)?;
+        match audience > held.audience {
+            _ if scopes.0 == scopes.1 => {}
+            true => scoped_content::widen(tx, source, &ids, scopes)?,
+            false => scoped_content::release(tx, held.instance_id, &ids, (scopes.0, None))?,
         }
         match (was_public, is_public) {
             (false, true) => publish(tx, source, (above, after))?,
@@ -69,7 +70,8 @@ fn publish(tx: &mut Tx<'_>, source: SourceKey, (above, last): (i64, i64)) -> Res
     entries.sort_unstable();
     entries.dedup_by_key(|(post_id, ..)| *post_id);
     tx.execute_many_later(
-        "update post set in_public = true, public_id = r.place, from_history = r.from_history,
+        "update post set in_public = r.is_listed or visibility <> 'public', public_id = r.place,
+             from_history = r.from_history,
              listed = r.is_listed and visibility = 'public' and deleted_at_ms is null
          from {rows as r(id, place, from_history, is_listed)}
          where post.id = r.id and post.instance_id = $1 and not post.in_public",

@@ -9,8 +9,8 @@ use crate::{
     error::StoreError,
     id_types::{SourceKey, from_sql},
     library,
-    mirror::machine::{LockedSource, source_scope},
-    posts::{content_scope::ContentScope, instance, post, post_removal, scoped_content},
+    mirror::machine::LockedSource,
+    posts::{instance, post, post_removal, scoped_content},
     refresh,
     sharing::change,
 };
@@ -66,8 +66,6 @@ pub fn remove(
     let held = LockedSource::load(tx, source, None)?;
     instance::hold(tx, held.instance_id)?;
     let others = others(tx, source)?;
-    let others_of_scope =
-        held.scope == ContentScope::WORLD || is_scope_of_others(tx, source, held.scope)?;
     let mut removed = counts(tx, source)?;
     let mut after = i64::MIN;
     // A source may list a post more than once.
@@ -76,12 +74,9 @@ pub fn remove(
         removed.entries += ids.len() as u64;
         let new_owners = new_owners(tx, &others, &ids)?;
         hand_over(tx, &held, &new_owners)?;
-        if !others_of_scope {
-            let stay: Vec<i64> = new_owners.keys().copied().collect();
-            scoped_content::forget(tx, held.instance_id, &stay, held.scope)?;
-        }
+        let stay: Vec<i64> = new_owners.keys().copied().collect();
+        scoped_content::release(tx, held.instance_id, &stay, (held.scope, Some(held.id)))?;
         if held.is_public() {
-            let stay: Vec<i64> = new_owners.keys().copied().collect();
             let hidden = without_public_source(tx, source, &stay)?;
             post::withdraw(tx, held.instance_id, &hidden)?;
         }
@@ -133,20 +128,6 @@ fn others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<SourceKey>, DbError>
             Ok(SourceKey { id, ..source })
         },
     )
-}
-
-/// Whether another source of its instance has the scope of what it shows.
-fn is_scope_of_others(
-    tx: &mut Tx<'_>,
-    source: SourceKey,
-    scope: ContentScope,
-) -> Result<bool, DbError> {
-    for other in others(tx, source)? {
-        if source_scope(tx, other)? == scope {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// What goes with it besides entries and posts.

@@ -23,6 +23,7 @@ use crate::{
     id_types::{LocalId, SourceKey, from_sql},
     new_ids::TakenIds,
     posts::{
+        content_scope::ReadableScopes,
         instance,
         post::{self, PublishedPost},
         timeline::visible::visible,
@@ -78,7 +79,10 @@ pub fn add_lookups(
     let ids: Vec<UpstreamId> = upstream_ids.iter().map(stable).collect();
     let ids: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
     let stored = post::known(tx, instance_id, &ids)?;
-    let stored = seen_by_operator(tx, source, stored)?;
+    let mut stored = seen_by_operator(tx, source, stored)?;
+    // Content that the source's readers were not shown is looked up for them.
+    let readable = ReadableScopes::of_scope(held.scope);
+    stored.retain(|_, post| post.is_gone() || readable.has(post.scope));
     let known = pending_lookup::known(tx, instance_id, &ids)?;
     if !once && held.refreshing {
         let alive = stored.values().filter(|post| !post.is_gone());

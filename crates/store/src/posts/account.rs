@@ -207,18 +207,44 @@ impl Known {
     }
 }
 
-/// The local IDs of accounts, with their IDs at the instance, along with what is asked next.
+/// Those of these accounts that the sources have shown.
+pub fn shown(
+    tx: &mut Tx<'_>,
+    ids: &[AccountId],
+    sources: &[SourceKey],
+) -> Result<HashSet<AccountId>, StoreError> {
+    if ids.is_empty() || sources.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let found = tx.query(
+        "select distinct acct_id from account_profile
+         where acct_id {in $1} and source_id {in $2} and instance_id {in $3}",
+        &[
+            &Column::i64(ids.iter().map(|id| sql(*id))),
+            &Column::i64(sources.iter().map(|source| source.id())),
+            &Column::i64(sources.iter().map(|source| source.instance_id())),
+        ],
+        |row| from_sql(row.i64("acct_id")?),
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// The local IDs of accounts, by their IDs at the instance: those that people know, and those of their rows, which say
+/// nothing of their names. Along with what is asked next.
 pub(crate) fn local_ids_later<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: impl Iterator<Item = &'a str>,
-) -> Result<PendingRows<'static, (String, AccountId)>, DbError> {
+) -> Result<PendingRows<'static, (String, (AccountId, AccountId))>, DbError> {
     tx.query_each_later(
-        "select upstream_id, acct_id from account
+        "select upstream_id, id, acct_id from account
          where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids)],
-        |row| Ok((row.text("upstream_id")?, from_sql(row.i64("acct_id")?)?)),
+        |row| {
+            let ids = (from_sql(row.i64("acct_id")?)?, from_sql(row.i64("id")?)?);
+            Ok((row.text("upstream_id")?, ids))
+        },
     )
 }
 

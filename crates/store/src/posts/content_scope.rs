@@ -33,6 +33,15 @@ impl ContentScope {
         }
     }
 
+    /// Who may read it.
+    pub(crate) fn audience(self) -> Audience {
+        match self {
+            Self::WORLD => Audience::Public,
+            Self::MEMBERS => Audience::Members,
+            ContentScope(_) => Audience::Private,
+        }
+    }
+
     /// As the store has it.
     pub(crate) fn from_sql(id: i64) -> ContentScope {
         ContentScope(id)

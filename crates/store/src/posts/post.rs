@@ -103,6 +103,7 @@ pub(crate) fn stored_later(
              left join post p on p.id = u.post_id and p.instance_id = $1
              left join freshness f on f.post_id = u.post_id and f.instance_id = $1
              left join scoped_content c on c.post_id = u.post_id and c.instance_id = $1 and c.scope = $2
+                 and not (p.content_scope = 0 and coalesce(p.edited_at_ms, 0) > coalesce(c.edited_at_ms, 0))
              where u.upstream_id = {{row 1}} and u.instance_id = $1",
             scoped_columns("$2")
         ),
@@ -150,6 +151,7 @@ pub(crate) fn by_ids(
             "select {} from post p
              left join freshness f on f.post_id = p.id and f.instance_id = p.instance_id
              left join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
+                 and not (p.content_scope = 0 and coalesce(p.edited_at_ms, 0) > coalesce(c.edited_at_ms, 0))
              where p.id {{in $1}} and p.instance_id = $2",
             scoped_columns("$3")
         ),
@@ -187,7 +189,7 @@ pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     cast(null as text) as other_raw";
 
 /// The columns that [`from_row`] reads, of `post p`, `freshness f` and `scoped_content c`: with the content of a scope,
-/// which that parameter is.
+/// which that parameter is. An edit that the world was shown later counts before it.
 fn scoped_columns(scope: &str) -> String {
     SCOPED_COLUMNS.replace("{scope}", scope)
 }

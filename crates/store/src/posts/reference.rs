@@ -21,6 +21,7 @@ use crate::{
         post::{self, PostVersion},
     },
     text::without_nul,
+    viewer::ReadableSources,
 };
 
 /// Local IDs, by the IDs at the upstream.
@@ -30,6 +31,31 @@ pub struct LocalIds {
     pub posts: HashMap<String, LocalId>,
     /// Of accounts.
     pub accounts: HashMap<String, AccountId>,
+    /// Other IDs of accounts whose names are known: for viewers whose sources have not shown these accounts.
+    nameless_accounts: HashMap<String, AccountId>,
+}
+
+impl LocalIds {
+    /// Names accounts that no source of the viewer's has shown as if nobody knew their names: the ID of a name would say
+    /// that another source has shown the account.
+    pub fn for_viewer(
+        mut self,
+        tx: &mut Tx<'_>,
+        readable: &ReadableSources,
+    ) -> Result<LocalIds, StoreError> {
+        let named = self.nameless_accounts.keys();
+        let named = named.filter_map(|upstream_id| self.accounts.get(upstream_id));
+        let named: Vec<AccountId> = named.copied().collect();
+        let shown = account::shown(tx, &named, &readable.keys())?;
+        for (upstream_id, nameless) in &self.nameless_accounts {
+            if let Some(id) = self.accounts.get_mut(upstream_id)
+                && !shown.contains(id)
+            {
+                *id = *nameless;
+            }
+        }
+        Ok(self)
+    }
 }
 
 /// The local IDs of what posts of an instance name. What no stored post has named yet may be missing. A post that
@@ -55,7 +81,7 @@ pub fn local_ids_later(
 /// Local IDs that were asked for.
 pub struct PendingLocalIds {
     posts: PendingRows<'static, (String, Option<i64>)>,
-    accounts: PendingRows<'static, (String, AccountId)>,
+    accounts: PendingRows<'static, (String, (AccountId, AccountId))>,
 }
 
 impl PendingLocalIds {
@@ -87,10 +113,15 @@ impl PendingLocalIds {
 
     /// What was asked for.
     pub fn read(self, tx: &mut Tx<'_>) -> Result<LocalIds, StoreError> {
-        let mut found = LocalIds {
-            accounts: tx.rows(self.accounts)?.into_iter().collect(),
-            ..LocalIds::default()
-        };
+        let mut found = LocalIds::default();
+        for (upstream_id, (id, nameless)) in tx.rows(self.accounts)? {
+            if nameless != id {
+                found
+                    .nameless_accounts
+                    .insert(upstream_id.clone(), nameless);
+            }
+            found.accounts.insert(upstream_id, id);
+        }
         for (upstream_id, local_id) in tx.rows(self.posts)? {
             if let Some(id) = local_id {
                 found.posts.insert(upstream_id, from_sql(id)?);

@@ -3,10 +3,15 @@
 //! A post's own content is of the widest scope that has shown it: the world's answers take its place, and narrower
 //! ones never do. What a narrower scope was shown is kept here if it differs.
 
+use std::collections::{BTreeSet, HashMap};
+
+use driftline_core::audience::Audience;
 use driftline_db::{Column, DbError, Tx};
 use serde_json::Value;
 
 use crate::{
+    id_types::SourceKey,
+    mirror::machine::{IS_WITH_TOKEN, scope_from_row},
     posts::{content_scope::ContentScope, post::PostVersion},
     text::without_nul,
 };
@@ -22,9 +27,9 @@ fn nested_posts(json: &str) -> Vec<(String, String)> {
     fn walk(value: &Value, is_root: bool, found: &mut Vec<(String, String)>) {
         match value {
             Value::Object(members) => {
-                if let (false, Some(id), Some(text)) =
-                    (is_root, members.get("id"), members.get("content"))
-                {
+                // Tweets have a `text`.
+                let text = members.get("content").or_else(|| members.get("text"));
+                if let (false, Some(id), Some(text)) = (is_root, members.get("id"), text) {
                     found.push((id.to_string(), text.to_string()));
                 }
                 members.values().for_each(|value| walk(value, false, found));
@@ -100,69 +105,220 @@ pub(crate) fn store(
 }
 
 /// Gives posts of a source to a wider scope, because its owner has let more people read it: content that the narrower
-/// scope was shown is shown to the wider one, unless the post has content for that already. The instance must be
-/// held.
+/// scope was shown is shown to the wider one, unless the post has content for that already. Posts that the source no
+/// longer lists, and posts that the owner also reads with another token, wait until the source shows them again. The
+/// instance must be held.
 pub(crate) fn widen(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    source: SourceKey,
     posts: &[i64],
     (from, to): (ContentScope, ContentScope),
 ) -> Result<(), DbError> {
-    if from == to || from == ContentScope::WORLD {
+    if from == ContentScope::WORLD {
         return Ok(());
     }
+    let instance_id = source.instance_id();
+    let holders = holders(tx, instance_id, posts)?;
+    let own = holders.iter().filter(|of| of.source_id == source.id());
+    let own: HashMap<i64, &Holder> = own.map(|of| (of.post_id, of)).collect();
+    let is_of_another_token = |id: &i64| {
+        let others = holders.iter().filter(|of| of.post_id == *id);
+        let mut others = others.filter(|of| of.scope == from);
+        others.any(|of| own.get(id).is_none_or(|own| own.token != of.token))
+    };
+    let posts = posts.iter().copied();
+    let posts = posts.filter(|id| own.contains_key(id) && !is_of_another_token(id));
+    let posts: Vec<i64> = posts.collect();
     let ids = || Column::i64(posts.iter().copied());
+    // Of some posts, the own content is of a third scope, which the wider one may not read.
+    let third = tx.query(
+        "select p.id from post p
+         join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
+         where p.id {in $1} and p.instance_id = $2 and p.content_scope <> 0 and p.raw is not null",
+        &[&ids(), &instance_id, &from.sql()],
+        |row| row.i64("id"),
+    )?;
+    tx.execute_later(
+        "delete from scoped_content where post_id {in $1} and instance_id = $2 and scope = $3
+             and exists (select 1 from post p where p.id = scoped_content.post_id
+                 and p.instance_id = scoped_content.instance_id and p.content_scope = $4)",
+        &[&ids(), &instance_id, &to.sql(), &from.sql()],
+    )?;
     tx.execute_later(
         "update post set content_scope = $3
          where id {in $1} and instance_id = $2 and content_scope = $4",
         &[&ids(), &instance_id, &to.sql(), &from.sql()],
     )?;
-    // Of the others, some have content of a third scope, which the wider one may not read.
     if to == ContentScope::WORLD {
-        let third = "select p.id from post p
-             join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
-             where p.id {in $1} and p.instance_id = $2 and p.content_scope <> 0 and p.raw is not null";
-        let third = tx.query(third, &[&ids(), &instance_id, &from.sql()], |row| {
-            row.i64("id")
-        })?;
         keep_own(tx, instance_id, &third)?;
         return promote(tx, instance_id, &third, (from, to));
     }
     tx.execute_later(
-        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
-         select c.post_id, c.instance_id, $3, c.content_hash, c.edited_at_ms, c.read_at_ms, c.raw
-         from scoped_content c where c.post_id {in $1} and c.instance_id = $2 and c.scope = $4
-         on conflict ({key post_id, scope + instance_id}) do nothing",
+        "update scoped_content set scope = $3
+         where post_id {in $1} and instance_id = $2 and scope = $4
+             and not exists (select 1 from scoped_content o where o.post_id = scoped_content.post_id
+                 and o.instance_id = scoped_content.instance_id and o.scope = $3)",
         &[&ids(), &instance_id, &to.sql(), &from.sql()],
     )
 }
 
-/// Forgets what a scope was shown of posts, because none of its sources has them any more: content that another scope
-/// was shown takes the place of the posts' own. The instance must be held.
-pub(crate) fn forget(
+/// Ends what a scope was shown of those posts that none of its sources has any more, but for a source that is being
+/// removed: content that another scope was shown takes the place of the posts' own. Content of the world, or of all
+/// members, becomes that of the one scope whose sources still have it. The instance must be held.
+pub(crate) fn release(
     tx: &mut Tx<'_>,
     instance_id: i64,
     posts: &[i64],
-    scope: ContentScope,
+    (scope, removed): (ContentScope, Option<i64>),
 ) -> Result<(), DbError> {
-    let ids = || Column::i64(posts.iter().copied());
-    for sql in [
-        "delete from scoped_content where post_id {in $1} and instance_id = $2 and scope = $3",
-        "delete from post_history where post_id {in $1} and instance_id = $2 and content_scope = $3",
-    ] {
-        tx.execute_later(sql, &[&ids(), &instance_id, &scope.sql()])?;
+    let mut holders = holders(tx, instance_id, posts)?;
+    holders.retain(|of| Some(of.source_id) != removed);
+    let mut scopes: HashMap<i64, BTreeSet<ContentScope>> = HashMap::new();
+    for holder in holders {
+        scopes
+            .entry(holder.post_id)
+            .or_default()
+            .insert(holder.scope);
     }
-    let heirs = tx.query(
+    let is_held = |id: &i64| scopes.get(id).is_some_and(|scopes| scopes.contains(&scope));
+    let posts: Vec<i64> = posts.iter().copied().filter(|id| !is_held(id)).collect();
+    let ids = || Column::i64(posts.iter().copied());
+    if scope != ContentScope::WORLD {
+        for sql in [
+            "delete from scoped_content where post_id {in $1} and instance_id = $2 and scope = $3",
+            "delete from post_history where post_id {in $1} and instance_id = $2 and content_scope = $3",
+        ] {
+            tx.execute_later(sql, &[&ids(), &instance_id, &scope.sql()])?;
+        }
+    }
+    let scoped = tx.query(
         "select c.post_id, max(c.scope) as scope from scoped_content c
          join post p on p.id = c.post_id and p.instance_id = c.instance_id
          where c.post_id {in $1} and c.instance_id = $2 and p.content_scope = $3 group by c.post_id",
         &[&ids(), &instance_id, &scope.sql()],
-        |row| Ok((row.i64("post_id")?, ContentScope::from_sql(row.i64("scope")?))),
+        |row| {
+            let scope = ContentScope::from_sql(row.i64("scope")?);
+            Ok((row.i64("post_id")?, scope))
+        },
     )?;
-    for (post, heir) in heirs {
-        promote(tx, instance_id, &[post], (heir, heir))?;
+    let scoped: HashMap<i64, ContentScope> = scoped.into_iter().collect();
+    for id in posts {
+        let only = scopes.get(&id).filter(|scopes| scopes.len() == 1);
+        let only = only.and_then(BTreeSet::first).copied();
+        match (scoped.get(&id), only) {
+            (Some(heir), _) if scope.audience() == Audience::Private => {
+                promote(tx, instance_id, &[id], (*heir, *heir))?;
+            }
+            (Some(heir), Some(only)) if *heir == only => {
+                promote(tx, instance_id, &[id], (only, only))?;
+            }
+            (None, Some(only)) if scope.audience() != Audience::Private => tx.execute_later(
+                "update post set content_scope = $3
+                 where id = $1 and instance_id = $2 and content_scope = $4",
+                &[&id, &instance_id, &only.sql(), &scope.sql()],
+            )?,
+            _ => {}
+        }
     }
     Ok(())
+}
+
+/// A source that lists a post.
+struct Holder {
+    post_id: i64,
+    source_id: i64,
+    scope: ContentScope,
+    token: Option<String>,
+}
+
+/// The sources that list posts.
+fn holders(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<Vec<Holder>, DbError> {
+    let columns = format!(
+        "select e.post_id, s.id as source_id, s.token, s.audience, s.owner_id, {IS_WITH_TOKEN}
+         from entry e join source s on s.id = e.source_id and s.instance_id = e.instance_id
+         where e.instance_id = $2 and not e.gone and"
+    );
+    let ids = Column::i64(posts.iter().copied());
+    tx.query(
+        &format!(
+            "{columns} e.id {{in $1}} and e.id = e.post_id
+             union all {columns} e.post_id {{in $1}} and e.id <> e.post_id"
+        ),
+        &[&ids, &instance_id],
+        |row| {
+            Ok(Holder {
+                post_id: row.i64("post_id")?,
+                source_id: row.i64("source_id")?,
+                scope: scope_from_row(row)?,
+                token: row.opt_text("token")?,
+            })
+        },
+    )
+}
+
+/// Ends what a scope was shown of deleted posts: it goes into their histories, or is erased with those of the scope. The
+/// instance must be held.
+pub(crate) fn end(
+    tx: &mut Tx<'_>,
+    (instance_id, scope): (i64, ContentScope),
+    posts: &[i64],
+    keep: bool,
+    now_ms: i64,
+) -> Result<(), DbError> {
+    let ids = || Column::i64(posts.iter().copied());
+    if keep {
+        keep_ended(tx, instance_id, posts, Some(scope), now_ms)?;
+    } else {
+        tx.execute_later(
+            "delete from post_history where post_id {in $1} and instance_id = $2 and content_scope = $3",
+            &[&ids(), &instance_id, &scope.sql()],
+        )?;
+    }
+    tx.execute_later(
+        "delete from scoped_content where post_id {in $1} and instance_id = $2 and scope = $3",
+        &[&ids(), &instance_id, &scope.sql()],
+    )
+}
+
+/// Moves what all scopes were shown of deleted posts into their histories. The instance must be held.
+pub(crate) fn end_all(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: &[i64],
+    now_ms: i64,
+) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    keep_ended(tx, instance_id, posts, None, now_ms)?;
+    tx.execute_later(
+        "delete from scoped_content where post_id {in $1} and instance_id = $2",
+        &[&Column::i64(posts.iter().copied()), &instance_id],
+    )
+}
+
+fn keep_ended(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: &[i64],
+    scope: Option<ContentScope>,
+    now_ms: i64,
+) -> Result<(), DbError> {
+    tx.execute_later(
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, content_scope, raw)
+         select c.post_id, c.instance_id, coalesce((select max(h.seq) from post_history h
+                 where h.post_id = c.post_id and h.instance_id = $2), 0)
+             + (select count(*) from scoped_content o where o.post_id = c.post_id
+                 and o.instance_id = c.instance_id and o.scope <= c.scope), 'deletion', $3, c.scope, c.raw
+         from scoped_content c
+         where c.post_id {in $1} and c.instance_id = $2 and c.scope = coalesce($4, c.scope)",
+        &[
+            &Column::i64(posts.iter().copied()),
+            &instance_id,
+            &now_ms,
+            &scope.map(ContentScope::sql),
+        ],
+    )
 }
 
 /// Makes what a scope was shown of posts their own content, for the readers of another.

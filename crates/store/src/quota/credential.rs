@@ -1,6 +1,6 @@
 //! Credentials for requests to upstreams.
 
-use driftline_core::api::Api;
+use driftline_core::{api::Api, audience::Audience};
 use driftline_db::{Root, Row, ToValue, Tx};
 
 use crate::{
@@ -27,9 +27,9 @@ pub struct Credential {
     pub name: String,
     /// Where its token is; `None` for requests without one.
     pub token: Option<TokenLocation>,
-    /// Whether its token reads a source that not everybody may read, and none that all may: what it shows is not for
-    /// the world.
-    pub is_narrow: bool,
+    /// The widest audience of what its token shows: that of the sources which are read with it. One that the operator
+    /// has added and no source is read with serves for everybody, and so does one without a token.
+    pub audience: Audience,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
     /// Its quarantine, if it is in one.
@@ -104,6 +104,10 @@ pub fn add(
     let (token, monthly_posts) = (new.token.as_ref(), new.monthly_posts);
     let owned = (Owner::Operator, token);
     let key = insert(tx, instance, &new.name, owned, monthly_posts, now_ms)?;
+    tx.execute(
+        "update credential set is_added = true where id = $1 and instance_id = $2",
+        &[&key.id(), &key.instance_id()],
+    )?;
     Ok(Ok(key))
 }
 
@@ -296,8 +300,9 @@ fn select(
 const COLUMNS: &str =
     "c.id, c.instance_id, c.owner_id, c.name, place, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason,
-    coalesce((select min(case when s.audience = 'public' then 0 else 1 end) from source s
-        where s.instance_id = c.instance_id and s.token = c.place), 0) = 1 as is_narrow";
+    coalesce((select max(case s.audience when 'public' then 2 when 'members' then 1 else 0 end) from source s
+        where s.instance_id = c.instance_id and s.token = c.place),
+        case when c.is_added or c.place is null then 2 else 0 end) as audience";
 
 fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
     let until_ms = row.opt_i64("quarantine_until_ms")?;
@@ -308,7 +313,11 @@ fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
         owner: Owner::of(row.i64("owner_id")?)?,
         name: row.text("name")?,
         token: TokenLocation::of_row(row, "place")?,
-        is_narrow: row.bool("is_narrow")?,
+        audience: match row.i64("audience")? {
+            2 => Audience::Public,
+            1 => Audience::Members,
+            _ => Audience::Private,
+        },
         monthly_posts: row.opt_i64("monthly_posts")?,
         quarantine: row
             .opt_i64("quarantined_at_ms")?

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::post::Visibility;
+use driftline_core::{audience::Audience, post::Visibility};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::pending_lookup::PendingLookup;
@@ -17,13 +17,13 @@ use crate::{
 };
 
 /// With whose credentials a post may be looked up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupAccess {
     /// Owners whose tokens may be sent for it.
     owners: Vec<Owner>,
     is_shared: bool,
-    /// Whether its content is the world's: what answers to narrower tokens show is not.
-    is_worlds: bool,
+    /// The audience of its content: what narrower tokens show may be more.
+    audience: Audience,
     /// Whether it may be asked for without a token.
     without_token: bool,
 }
@@ -31,8 +31,8 @@ pub struct LookupAccess {
 impl LookupAccess {
     /// Whether a credential may be used for the post.
     pub fn admits_credential(&self, credential: &Credential) -> bool {
-        let is_too_narrow = self.is_worlds && credential.is_narrow;
-        !is_too_narrow && self.admits(credential.owner, credential.token.is_some())
+        credential.audience >= self.audience
+            && self.admits(credential.owner, credential.token.is_some())
     }
 
     /// Whether an owner may ask for the post: with a token, or without.
@@ -50,8 +50,9 @@ impl LookupAccess {
 
     /// Of a post that these have, each with whether a token reads it; what came without one, and what was published,
     /// is the world's.
-    fn of(holders: &[Holder], is_open: bool, in_public: bool, is_worlds: bool) -> Self {
-        let is_shared = is_open && in_public;
+    fn of(holders: &[Holder], is_open: bool, in_public: bool, audience: Audience) -> Self {
+        let is_worlds = audience == Audience::Public;
+        let is_shared = is_open && in_public && is_worlds;
         let mut owners: Vec<Owner> = holders.iter().map(|holder| holder.owner).collect();
         if is_shared {
             owners.push(Owner::Operator);
@@ -62,7 +63,7 @@ impl LookupAccess {
         Self {
             owners,
             is_shared,
-            is_worlds,
+            audience,
             without_token: is_shared || is_open && (is_worlds || is_read_without),
         }
     }
@@ -160,24 +161,25 @@ impl Holders {
         scope: ContentScope,
     ) -> LookupAccess {
         let is_worlds = scope == ContentScope::WORLD;
+        let audience = scope.audience();
         match &self.of_posts {
-            None => self.operators(is_open, in_public, is_worlds),
+            None => self.operators(is_open, in_public, audience),
             Some(of_posts) => match of_posts.get(&id) {
                 Some(holders) => {
                     let mut holders = holders.clone();
                     // Other owners' tokens may show other content.
                     holders.retain(|of| is_worlds || of.scope == scope);
-                    LookupAccess::of(&holders, is_open, in_public, is_worlds)
+                    LookupAccess::of(&holders, is_open, in_public, audience)
                 }
                 // What the operator keeps without a source stays the operator's, but where it may have been
                 // an account's.
-                None if self.is_operators_alone => self.operators(is_open, in_public, is_worlds),
-                None => LookupAccess::of(&[], is_open, in_public, is_worlds),
+                None if self.is_operators_alone => self.operators(is_open, in_public, audience),
+                None => LookupAccess::of(&[], is_open, in_public, audience),
             },
         }
     }
 
-    fn operators(&self, is_open: bool, in_public: bool, is_worlds: bool) -> LookupAccess {
+    fn operators(&self, is_open: bool, in_public: bool, audience: Audience) -> LookupAccess {
         let is_read_without = self.all.iter().any(|of| !of.has_token) || self.all.is_empty();
         let kept = Holder {
             id: 0,
@@ -185,7 +187,7 @@ impl Holders {
             has_token: !is_read_without,
             scope: ContentScope::owner(Owner::Operator),
         };
-        LookupAccess::of(&[kept], is_open, in_public, is_worlds)
+        LookupAccess::of(&[kept], is_open, in_public, audience)
     }
 
     /// Who may look up a post that is known by its ID alone: whoever asked for it.
@@ -195,7 +197,7 @@ impl Holders {
             holder.map(std::slice::from_ref).unwrap_or_default(),
             true,
             false,
-            false,
+            holder.map_or(Audience::Private, |of| of.scope.audience()),
         )
     }
 }

@@ -141,9 +141,10 @@ impl<'a, 'p> PendingRecounts<'a, 'p> {
         for (post_id, post) in &self.candidates {
             // A source may list a post more than once.
             if let Some(slot) = free.remove(post_id)
-                && let Some((refresh_state, _)) = states.get(post_id)
+                && let Some((refresh_state, known)) = states.get(post_id)
             {
-                recounts.take(post, slot, refresh_state);
+                let scope = known.as_ref().map(|known| known.scope);
+                recounts.take(post, slot, (refresh_state, scope));
             }
         }
         Ok(recounts)
@@ -159,7 +160,12 @@ pub(crate) struct Recounts<'a, 'p> {
 }
 
 impl<'a> Recounts<'a, '_> {
-    fn take(&mut self, post: &'a Post, slot: Slot, refresh_state: &RefreshState) {
+    fn take(
+        &mut self,
+        post: &'a Post,
+        slot: Slot,
+        (refresh_state, scope): (&RefreshState, Option<ContentScope>),
+    ) {
         let RecountContext {
             policy,
             asked_at_ms,
@@ -170,6 +176,21 @@ impl<'a> Recounts<'a, '_> {
         let before = refresh_state.freshness;
         if is_older(asked_at_ms, before.refreshed_ms, now_ms) {
             self.changes.slots.push(slot);
+            return;
+        }
+        let version = PostVersion {
+            id: post_id,
+            post,
+            listed: false,
+            in_public: false,
+            from_history: false,
+            read_at_ms: asked_at_ms,
+            scope: self.context.scope,
+        };
+        if scope.is_some_and(|scope| scope != self.context.scope) {
+            // The post's own content is another scope's, which is shown these counts by its own answers.
+            self.changes.slots.push(slot);
+            self.changes.recounted.push(version);
             return;
         }
         let asked = RequestContext {
@@ -192,15 +213,7 @@ impl<'a> Recounts<'a, '_> {
         self.changes
             .outbox
             .extend(seen.notify.then_some((post_id, true)));
-        self.changes.recounted.push(PostVersion {
-            id: post_id,
-            post,
-            listed: false,
-            in_public: false,
-            from_history: false,
-            read_at_ms: asked_at_ms,
-            scope: self.context.scope,
-        });
+        self.changes.recounted.push(version);
     }
 
     /// Writes them, but for the local IDs of what the posts name.

@@ -26,7 +26,7 @@ use crate::{
         history::{self, EndedBy},
         instance,
         post::{self, PostVersion},
-        reference,
+        reference, scoped_content,
     },
     store::Store,
 };
@@ -418,6 +418,7 @@ impl<'a> Changes<'a> {
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();
         if save.keep_deleted {
             history::keep(tx, instance_id, &deleted, EndedBy::Deletion, save.now_ms)?;
+            scoped_content::end_all(tx, instance_id, &deleted, save.now_ms)?;
         } else {
             history::erase(tx, instance_id, &deleted)?;
         }

@@ -8,7 +8,8 @@ use super::{list, relation};
 use crate::{
     error::StoreError,
     id_types::{
-        AccountId, InstanceId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql,
+        AccountId, InstanceId, LocalAccountId, LocalId, SourceKey, account_id, from_sql,
+        local_account_id, sql,
     },
     library::object::{self, ObjectKind},
     posts::timeline::Range,
@@ -220,21 +221,28 @@ pub fn exclusive_later(
     )?)
 }
 
-/// The IDs that accounts have at the instances through which they were seen; those of this server have none.
+/// The IDs that accounts have at the instances of sources that have shown them; those of this server have none.
 pub fn upstream_ids(
     tx: &mut Tx<'_>,
     accounts: &[AccountId],
+    sources: &[SourceKey],
 ) -> Result<Vec<(InstanceId, String)>, StoreError> {
     let copies = accounts
         .iter()
         .filter(|id| local_account_id(**id).is_none());
     let copies: Vec<i64> = copies.map(|id| sql(*id)).collect();
-    if copies.is_empty() {
+    if copies.is_empty() || sources.is_empty() {
         return Ok(Vec::new());
     }
     Ok(tx.query(
-        "select instance_id, upstream_id from account where acct_id {in $1}",
-        &[&Column::i64(copies)],
+        "select distinct a.instance_id, a.upstream_id from account_profile p
+         join account a on a.id = p.account_id and a.instance_id = p.instance_id
+         where p.acct_id {in $1} and p.source_id {in $2} and p.instance_id {in $3}",
+        &[
+            &Column::i64(copies),
+            &Column::i64(sources.iter().map(|source| source.id())),
+            &Column::i64(sources.iter().map(|source| source.instance_id())),
+        ],
         |row| Ok((from_sql(row.i64("instance_id")?)?, row.text("upstream_id")?)),
     )?)
 }

@@ -1,8 +1,12 @@
 //! Accounts as sources have shown them: each viewer sees what its own sources were shown.
 
-use driftline_core::{audience::Audience, post::Post};
+use driftline_core::{
+    audience::Audience,
+    post::{Post, References},
+};
 use driftline_store::{
     AccountId, LocalAccountId, Owner, SourceKey, Store, account, author_hosts, local_ids,
+    reference,
     source::{self, LastPosts},
     testing::new_source,
     timeline::{self, Viewer},
@@ -139,5 +143,41 @@ fn names_of_other_sources_take_no_place_among_those_that_are_found() {
         assert_eq!(found(Viewer::Account(ANN), "").len(), 5);
         let after = keys(found(Viewer::Account(ANN), "a05@sim.example"));
         assert_eq!(after[0], "a06@sim.example");
+    });
+}
+
+/// The ID by which posts of the instance name the account 8 to a viewer.
+fn id_for(world: &World, viewer: Viewer) -> AccountId {
+    let instance = world.source.instance;
+    let references = References {
+        accounts: vec!["8".into()],
+        ..References::default()
+    };
+    let found = world.read(move |tx| {
+        let readable = ReadableSources::load(tx, viewer)?;
+        let ids = reference::local_ids(tx, instance, &references)?;
+        ids.for_viewer(tx, &readable)
+    });
+    found.accounts["8"]
+}
+
+#[test]
+fn the_id_of_an_account_that_others_were_shown_says_nothing_of_its_name() {
+    on_both(|store| {
+        let mut public = add(store, BOB, "sim.example", Audience::Public);
+        let mut naming = by(1, "ann", "Ann");
+        naming.references.accounts = vec!["8".into()];
+        public.poll(vec![naming]);
+        let before = id_for(&public, Viewer::Anonymous);
+        let mut private = add(store, ANN, "sim.example", Audience::Private);
+        let mut eve = by(2, "eve", "Eve");
+        eve.author.id = "8".into();
+        private.poll(vec![eve.clone()]);
+        assert_eq!(id_for(&public, Viewer::Anonymous), before);
+        assert_eq!(id_for(&public, Viewer::Account(BOB)), before);
+        let known = id_for(&public, Viewer::Account(ANN));
+        assert_ne!(known, before);
+        public.poll(vec![eve]);
+        assert_eq!(id_for(&public, Viewer::Anonymous), known);
     });
 }

@@ -6,6 +6,7 @@ mod anchors;
 mod audiences;
 mod broken_links;
 mod change_feed;
+mod claimed_posts;
 mod control_posts;
 mod copies;
 mod deletions;

@@ -198,6 +198,72 @@ fn what_one_token_no_longer_finds_stays_for_others() {
 }
 
 #[test]
+fn a_post_that_one_token_is_shown_again_is_back_for_others_once_they_are() {
+    on_both(|store| {
+        let (mut ann, mut world) = (of(store, ANN), public(store));
+        world.poll(vec![post(1, "text")]);
+        ann.poll(vec![post(1, "text")]);
+        world.look_up("1", LookUp::Gone);
+        assert_eq!(shown(&world), ["", "", "", ""]);
+        ann.now_ms += 1_000;
+        ann.poll(vec![quoting(1, "for Ann")]);
+        assert_eq!(shown(&world), ["", "", "for Ann", ""]);
+        world.now_ms = ann.now_ms + 1_000;
+        world.poll(vec![post(1, "text")]);
+        assert_eq!(shown(&world), ["text", "text", "for Ann", "text"]);
+        assert!(world.public()[0].id > ann.timeline_for(Viewer::Account(ANN))[0].post_id);
+    });
+}
+
+#[test]
+fn publishing_one_source_publishes_nothing_that_another_token_was_shown() {
+    on_both(|store| {
+        let mut home = of(store, ANN);
+        let mut list = add(store, "list", Owner::Account(ANN), Audience::Private);
+        list.poll(vec![post(2, "text"), post(1, "text")]);
+        home.poll(vec![quoting(1, "for Ann")]);
+        let key = list.source;
+        let set = store.write_blocking(source::root(key), move |tx| {
+            source::set_audience(tx, key, Audience::Public)
+        });
+        set.expect("a write");
+        let world = |world: &World| -> Vec<String> {
+            let posts = world.public().into_iter();
+            posts.map(|post| post.upstream_id).collect()
+        };
+        assert_eq!(world(&list), ["2"]);
+        // Once the public source shows it, it is there.
+        list.poll(vec![edited(1, "for all", START_MS + 1)]);
+        assert_eq!(world(&list).len(), 2);
+    });
+}
+
+#[test]
+fn content_that_is_for_fewer_again_is_that_of_those_who_have_it() {
+    on_both(|store| {
+        let mut ann = add(store, "home", Owner::Account(ANN), Audience::Members);
+        ann.poll(vec![post(1, "text")]);
+        assert_eq!(shown(&ann), ["", "text", "text", "text"]);
+        let key = ann.source;
+        let set = store.write_blocking(source::root(key), move |tx| {
+            source::set_audience(tx, key, Audience::Private)
+        });
+        set.expect("a write");
+        let scope = ann.read(|tx| {
+            Ok(tx.query("select content_scope from post", &[], |row| {
+                row.i64("content_scope")
+            })?)
+        });
+        assert_eq!(scope, [1_i64 << 50]);
+        // Bob's token was shown something else, and keeps that when Ann's source goes.
+        let mut bob = of(store, BOB);
+        bob.poll(vec![quoting(1, "for Bob")]);
+        ann.write(move |tx| source::remove(tx, key, LastPosts::Remove));
+        assert_eq!(shown(&bob), ["", "", "", "for Bob"]);
+    });
+}
+
+#[test]
 fn a_source_that_more_may_read_shows_them_what_it_was_shown() {
     on_both(|store| {
         let (mut ann, mut bob) = (of(store, ANN), of(store, BOB));
