@@ -4,14 +4,13 @@ use std::slice;
 
 use driftline_api::auth::Authorization;
 use driftline_core::audience::Audience;
-use driftline_db::testing::Fresh;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     people::{OOB, PASSPHRASE, people_world},
     reading::{Person, show},
-    world::{World, id, parsed, status},
+    world::{id, parsed, status},
 };
 
 #[tokio::test]

@@ -9,8 +9,6 @@ mod outage;
 
 use std::collections::BTreeSet;
 
-use driftline_api::auth::Authorization;
-use driftline_db::testing::Fresh;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
