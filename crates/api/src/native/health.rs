@@ -123,7 +123,7 @@ fn failing_lines(failing: &[FailingSource], is_operator: bool) -> String {
 
 /// The operator's sources, and the number of the others. Those may be private to their accounts, and what is wrong with
 /// them would name their servers.
-fn by_owner<'s, S>(all: &'s [S], name: impl Fn(&S) -> &str) -> (Vec<&'s S>, usize) {
+fn by_owner<S>(all: &[S], name: impl Fn(&S) -> &str) -> (Vec<&S>, usize) {
     let is_own = |source: &&S| source::parts_of_name(name(source)).0.is_none();
     let own: Vec<&S> = all.iter().filter(is_own).collect();
     let of_accounts = all.len() - own.len();
