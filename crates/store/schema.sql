@@ -631,7 +631,8 @@ create index pending_account_mail on pending_account (mail_key);
 create index pending_account_age on pending_account (created_at_ms);
 
 -- How an account stands to another one, and that one to it. Two accounts of this server have a row each,
--- which say the same. `…_id` is the local ID that the direction's last change took.
+-- which say the same. `…_id` is the local ID that the direction's last change took. `notified_id` is the local ID up to
+-- which the account was notified of the other one's posts; null if it does not ask for that.
 create table relation (
     account_id {i64} not null,
     other_id {i64} not null,
@@ -640,11 +641,12 @@ create table relation (
     incoming text {collate_c} not null,
     incoming_id {i64} not null,
     show_boosts {bool} not null,
-    notify {bool} not null,
+    notified_id {i64},
     primary key (account_id, other_id)
 ) {clustered};
 create index relation_outgoing on relation (account_id, outgoing, outgoing_id);
 create index relation_incoming on relation (account_id, incoming, incoming_id);
+create index relation_bell on relation (account_id) where notified_id is not null;
 
 create table mute (
     account_id {i64} not null,
@@ -663,7 +665,9 @@ create table notification (
     id {i64} not null,
     kind text {collate_c} not null,
     from_id {i64} not null,
+    -- The post that it is about, as in `marked_post`.
     post_id {i64},
+    instance_id {i64},
     created_at_ms {i64} not null,
     primary key (account_id, id)
 ) {clustered};

@@ -198,6 +198,56 @@ fn the_operators_token_is_made_at_the_first_start_and_stays() {
     assert_eq!(data_dir.get(&format!("{url}/api/v1/lists")).0, 200);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_notified_of_posts_of_those_whom_they_follow_with_notify() {
+    let world = WorldConfig {
+        authors: 1,
+        ..WorldConfig::punctual(5.0)
+    };
+    let upstream = SimServer::start(world, 1, Clock::Real).await.unwrap();
+    let data_dir = DataDir::new();
+    let (_server, url) = data_dir.serve(&["--allow-private"]);
+    let (source, every) = (upstream.url(), "200ms");
+    data_dir.json(&["source", "add", &source, "--name", "sim", "--every", every]);
+    let passphrase = data_dir.file("passphrase", "correct horse\n");
+    let create = ["account", "create", "ann", "--mail", "ann@mail.example"];
+    data_dir.json(&[&create[..], &["--passphrase-file", &passphrase]].concat());
+    wait_for("posts are there", || {
+        data_dir.json(&["source", "verify", "sim"])["posts"].as_u64() > Some(0)
+    });
+    // This chooses the process's TLS provider, which every client needs.
+    Http::new(Options::default()).unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let sent = async |request: reqwest::RequestBuilder| {
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        serde_json::from_str::<serde_json::Value>(&answer.text().await.unwrap()).unwrap()
+    };
+    let log_in = serde_json::json!({ "who": "ann", "passphrase": "correct horse" });
+    let log_in = client
+        .post(format!("{url}/api/driftline/v1/log-in"))
+        .header("content-type", "application/json")
+        .body(log_in.to_string());
+    let token = sent(log_in).await["token"].as_str().unwrap().to_owned();
+    let page = sent(client.get(format!("{url}/api/v1/timelines/public"))).await;
+    let author = page[0]["account"]["id"].as_str().unwrap();
+    let follow = format!("{url}/api/v1/accounts/{author}/follow?notify=true");
+    sent(client.post(follow).bearer_auth(&token)).await;
+    let told = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+        loop {
+            let path = format!("{url}/api/v1/notifications");
+            let told = sent(client.get(path).bearer_auth(&token)).await;
+            if told[0].is_object() {
+                return told;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    });
+    let told = told.await.unwrap();
+    assert_eq!(told[0]["type"], "status");
+    assert_eq!(told[0]["status"]["account"]["id"], author);
+}
+
 #[test]
 fn proxies_that_are_none_are_refused() {
     let data_dir = DataDir::new();

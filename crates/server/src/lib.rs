@@ -4,6 +4,7 @@
 //! [`LocalMirror`] connects the HTTP API with what reads upstreams.
 
 pub mod admin;
+pub mod bells;
 mod daemon;
 mod description;
 pub mod mail;

@@ -122,8 +122,8 @@ pub(super) fn add_all(target: Target) -> Result<(), Failure> {
         store.write_blocking(Root::none(), move |tx| {
             tx.execute_many(
                 "insert into relation (account_id, other_id, outgoing, outgoing_id, incoming,
-                     incoming_id, show_boosts, notify)
-                 select $1, r.id, 'following', r.id, 'none', 0, true, false from {rows as r(id)}",
+                     incoming_id, show_boosts)
+                 select $1, r.id, 'following', r.id, 'none', 0, true from {rows as r(id)}",
                 &[&id],
                 &[Column::i64(follows.iter().copied())],
             )?;

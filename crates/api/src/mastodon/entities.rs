@@ -181,13 +181,14 @@ pub(crate) struct Notification {
     created_at: String,
     group_key: String,
     account: Account,
+    /// Of the kind `status`: the post.
+    status: Option<Status>,
 }
 
 /// Notifications in groups, and the accounts that they name.
 #[derive(ToSchema)]
 pub(crate) struct GroupedNotifications {
     accounts: Vec<Account>,
-    /// None: no notification here is of a status.
     statuses: Vec<Status>,
     notification_groups: Vec<NotificationGroup>,
 }
@@ -205,6 +206,8 @@ struct NotificationGroup {
     #[schema(format = DateTime)]
     latest_page_notification_at: String,
     sample_account_ids: Vec<AccountId>,
+    /// Of the kind `status`: its post.
+    status_id: Option<StatusId>,
 }
 
 /// Which notifications an account filters; each policy is `accept` here.

@@ -1,4 +1,4 @@
-//! Notifications in groups, as Mastodon 4.3 gives them. What is told here is of one account each, so every
+//! Notifications in groups, as Mastodon 4.3 gives them. What is told here is of one account or one post each, so every
 //! group has one.
 
 use std::{collections::HashMap, sync::Arc};
@@ -11,7 +11,7 @@ use axum::{
 };
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    AccountId, LocalAccountId, LocalId, StoreError, Tx,
+    AccountId, LocalId, StoreError, Tx,
     social::notification::{self, Notification},
     timeline::Viewer,
 };
@@ -25,8 +25,10 @@ use super::{
     answer,
     entities::{Account, GroupedNotifications, NotificationPolicy},
     notifications::{self, NotificationParams},
+    notified_posts::NotifiedPosts,
     page_query::AccountPageParams,
     related_accounts::RelatedQuery,
+    view::View,
 };
 use crate::{
     App,
@@ -50,7 +52,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[derive(Serialize)]
 struct GroupedJson {
     accounts: Entities,
-    statuses: [(); 0],
+    statuses: Entities,
     notification_groups: Vec<GroupJson>,
 }
 
@@ -67,6 +69,8 @@ struct GroupJson {
     page_max_id: String,
     latest_page_notification_at: String,
     sample_account_ids: [String; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_id: Option<String>,
 }
 
 /// What others did that concerns the account, the latest first, in groups.
@@ -83,11 +87,11 @@ async fn all(
 ) -> Result<Response, ApiError> {
     let (account, range) = (caller.account.id, query.range);
     let filter = notifications::filter_of(&query)?;
-    let of = address.clone();
+    let (of, view) = (address.clone(), View::of(&app, Viewer::Account(account)));
     let read = answer::read(&app, move |tx| {
         let found = notification::page(tx, account, &filter, &range)?;
         let ends = notifications::ends(&found);
-        Ok((grouped(tx, account, &found, &of)?, ends))
+        Ok((grouped(tx, &view, found, &of)?, ends))
     });
     let (grouped, ends) = read.await?;
     Ok(query.answer(&address, "/api/v2/notifications", &grouped, ends))
@@ -95,11 +99,18 @@ async fn all(
 
 fn grouped(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    found: &[Notification],
+    view: &View,
+    mut found: Vec<Notification>,
     address: &Address,
 ) -> Result<GroupedJson, StoreError> {
-    let accounts = entities(tx, account, found, address)?;
+    let posts = NotifiedPosts::load(tx, &found, view.viewer)?;
+    found.retain(|found| posts.shows(found));
+    let accounts = entities(tx, view.viewer, &found, address)?;
+    let statuses = posts.entities(tx, view)?;
+    let shown = found
+        .iter()
+        .filter_map(|found| Some(posts.of(found, &statuses)?.1));
+    let shown = owned(shown.collect());
     let groups = found.iter().filter_map(|found| {
         accounts.of(found.from)?;
         Some(GroupJson {
@@ -111,10 +122,11 @@ fn grouped(
             page_max_id: found.id.to_string(),
             latest_page_notification_at: iso_8601(found.created_at_ms),
             sample_account_ids: [found.from.to_string()],
+            status_id: posts.of(found, &statuses).map(|(id, _)| id.to_string()),
         })
     });
     let mut from: Vec<AccountId> = Vec::new();
-    for found in found {
+    for found in &found {
         if !from.contains(&found.from) {
             from.push(found.from);
         }
@@ -122,19 +134,19 @@ fn grouped(
     let grouped = GroupedJson {
         notification_groups: groups.collect(),
         accounts: owned(accounts.in_order(from)),
-        statuses: [],
+        statuses: shown,
     };
     Ok(grouped)
 }
 
 fn entities(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    viewer: Viewer,
     found: &[Notification],
     address: &Address,
 ) -> Result<AccountEntities, StoreError> {
     let ids: Vec<AccountId> = found.iter().map(|found| found.from).collect();
-    AccountEntities::load(tx, &ids, Viewer::Account(account), address)
+    AccountEntities::load(tx, &ids, viewer, address)
 }
 
 fn owned(entities: Vec<&RawValue>) -> Entities {
@@ -155,9 +167,10 @@ async fn one(
     address: Address,
 ) -> Result<Json<GroupedJson>, ApiError> {
     let account = caller.account.id;
+    let view = View::of(&app, Viewer::Account(account));
     let read = answer::read(&app, move |tx| {
         let found = notification::by_id(tx, account, id)?;
-        grouped(tx, account, found.as_slice(), &address)
+        grouped(tx, &view, found.into_iter().collect(), &address)
     });
     let found = read.await?;
     match found.notification_groups.is_empty() {
@@ -181,8 +194,11 @@ async fn accounts(
 ) -> Result<Json<Entities>, ApiError> {
     let account = caller.account.id;
     let read = answer::read(&app, move |tx| {
+        let viewer = Viewer::Account(account);
         let found = notification::by_id(tx, account, id)?;
-        let accounts = entities(tx, account, found.as_slice(), &address)?;
+        let posts = NotifiedPosts::load(tx, found.as_slice(), viewer)?;
+        let found = found.filter(|found| posts.shows(found));
+        let accounts = entities(tx, viewer, found.as_slice(), &address)?;
         Ok(owned(accounts.in_order(found.map(|found| found.from))))
     });
     let found = read.await?;

@@ -19,6 +19,7 @@ mod markers;
 mod marks;
 mod nothing;
 mod notifications;
+mod notified_posts;
 mod own_account;
 mod page;
 mod page_query;

@@ -22,8 +22,10 @@ use super::{
     account_entities::AccountEntities,
     answer,
     entities::Notification as NotificationEntity,
+    notified_posts::NotifiedPosts,
     page_query::{AccountPageParams, PageQuery},
     related_accounts::RelatedQuery,
+    view::View,
 };
 use crate::{
     App,
@@ -51,6 +53,8 @@ struct NotificationJson {
     created_at: String,
     group_key: String,
     account: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Box<RawValue>>,
 }
 
 /// What others did that concerns the account, the latest first.
@@ -67,11 +71,11 @@ async fn all(
 ) -> Result<Response, ApiError> {
     let (account, range) = (caller.account.id, query.range);
     let filter = filter_of(&query)?;
-    let of = address.clone();
+    let (of, view) = (address.clone(), View::of(&app, Viewer::Account(account)));
     let read = answer::read(&app, move |tx| {
         let found = notification::page(tx, account, &filter, &range)?;
         let ends = ends(&found);
-        Ok((shown(tx, account, &found, &of)?, ends))
+        Ok((shown(tx, &view, &found, &of)?, ends))
     });
     let (shown, ends) = read.await?;
     Ok(query.answer(&address, "/api/v1/notifications", &shown, ends))
@@ -98,7 +102,7 @@ pub(super) fn id_of_group(key: &str) -> Option<LocalId> {
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
 pub(super) struct NotificationParams {
-    /// `follow` or `follow_request`; also several as `types[]`.
+    /// `follow`, `follow_request` or `status`; also several as `types[]`.
     types: Option<String>,
     /// The same, to leave out.
     exclude_types: Option<String>,
@@ -109,7 +113,11 @@ pub(super) struct NotificationParams {
 
 /// Which kinds a query asks for. Those that nothing here has are none's.
 pub(super) fn filter_of(query: &PageQuery) -> Result<NotificationFilter, ApiError> {
-    let known = [NotificationKind::Follow, NotificationKind::FollowRequest];
+    let known = [
+        NotificationKind::Follow,
+        NotificationKind::FollowRequest,
+        NotificationKind::Status,
+    ];
     let asked: Vec<&str> = query.texts("types").collect();
     let excluded: Vec<&str> = query.texts("exclude_types").collect();
     let is_asked = |kind: &NotificationKind| {
@@ -127,49 +135,51 @@ pub(super) fn filter_of(query: &PageQuery) -> Result<NotificationFilter, ApiErro
 
 fn shown(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    view: &View,
     found: &[Notification],
     address: &Address,
 ) -> Result<Vec<NotificationJson>, StoreError> {
     let ids: Vec<AccountId> = found.iter().map(|found| found.from).collect();
-    let viewer = Viewer::Account(account);
-    let entities = AccountEntities::load(tx, &ids, viewer, address)?;
-    let shown = found.iter().filter_map(|found| {
+    let entities = AccountEntities::load(tx, &ids, view.viewer, address)?;
+    let posts = NotifiedPosts::load(tx, found, view.viewer)?;
+    let statuses = posts.entities(tx, view)?;
+    let shown = found.iter().filter(|found| posts.shows(found));
+    let shown = shown.filter_map(|found| {
+        let status = posts.of(found, &statuses);
         Some(NotificationJson {
             id: found.id.to_string(),
             kind: found.kind.name(),
             created_at: iso_8601(found.created_at_ms),
             group_key: group_key(found.id),
             account: entities.of(found.from)?.to_owned(),
+            status: status.map(|(_, status)| status.to_owned()),
         })
     });
     Ok(shown.collect())
 }
 
-/// The notifications of an account after one, the earliest first, each with its entity as JSON.
+/// The notifications of an account after one, the earliest first, each as JSON, and the ID of the last one. Those that
+/// are not shown have no JSON.
 pub(super) async fn after(
     app: &App,
     account: LocalAccountId,
     last: LocalId,
     address: &Address,
-) -> Result<Vec<(LocalId, String)>, ApiError> {
+) -> Result<(Vec<String>, LocalId), ApiError> {
     let range = Range {
         min: Some(last),
         limit: MAX_COUNTED,
         ..Range::default()
     };
-    let of = address.clone();
+    let (of, view) = (address.clone(), View::of(app, Viewer::Account(account)));
     let read = answer::read(app, move |tx| {
         let found = notification::page(tx, account, &NotificationFilter::default(), &range)?;
-        shown(tx, account, &found, &of)
+        let newest = found.first().map_or(last, |newest| newest.id);
+        Ok((shown(tx, &view, &found, &of)?, newest))
     });
-    let mut told = Vec::new();
-    for found in read.await?.iter().rev() {
-        if let (Ok(id), Ok(json)) = (found.id.parse(), serde_json::to_string(found)) {
-            told.push((id, json));
-        }
-    }
-    Ok(told)
+    let (shown, newest) = read.await?;
+    let json = shown.iter().rev().map(serde_json::to_string);
+    Ok((json.filter_map(Result::ok).collect(), newest))
 }
 
 /// A notification.
@@ -185,9 +195,10 @@ async fn one(
     address: Address,
 ) -> Result<Json<NotificationJson>, ApiError> {
     let account = caller.account.id;
+    let view = View::of(&app, Viewer::Account(account));
     let read = answer::read(&app, move |tx| {
         let found = notification::by_id(tx, account, LocalId::new(id))?;
-        shown(tx, account, found.as_slice(), &address)
+        shown(tx, &view, found.as_slice(), &address)
     });
     let found = read.await?.into_iter().next();
     Ok(Json(found.ok_or(ApiError::NotFound)?))
@@ -221,10 +232,12 @@ pub(super) async fn count_unread(
             limit: MAX_COUNTED,
             ..Range::default()
         };
-        notification::page(tx, account, &NotificationFilter::default(), &range)
+        let found = notification::page(tx, account, &NotificationFilter::default(), &range)?;
+        let posts = NotifiedPosts::load(tx, &found, Viewer::Account(account))?;
+        Ok::<_, StoreError>(found.iter().filter(|found| posts.shows(found)).count())
     };
-    let found = app.store.read(read).await?;
-    Ok(Json(HashMap::from([("count", found.len())])))
+    let count = app.store.read(read).await?;
+    Ok(Json(HashMap::from([("count", count)])))
 }
 
 /// Removes all notifications.

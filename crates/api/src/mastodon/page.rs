@@ -12,9 +12,13 @@ use driftline_store::{
     timeline::{Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
+use serde_json::value::RawValue;
 
 use super::{
-    JSON, answer, local_references::LocalReferences, page_query::PageQuery, status::Shown,
+    JSON, answer,
+    local_references::LocalReferences,
+    page_query::PageQuery,
+    status::{Overlays, Shown},
     view::View,
 };
 use crate::{
@@ -78,6 +82,40 @@ impl Page {
         posts: &[TimelinePost],
         view: &View,
     ) -> Result<Self, StoreError> {
+        let body = Self::shown(tx, posts, view, |_, shown, local, overlays| {
+            Shown::list(shown, local, overlays)
+        })?;
+        let ends = posts.first().zip(posts.last());
+        Ok(Self {
+            body,
+            ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
+        })
+    }
+
+    /// The entity `Status` of each post, by [`TimelinePost::id`].
+    pub(super) fn entities(
+        tx: &mut Tx<'_>,
+        posts: &[TimelinePost],
+        view: &View,
+    ) -> Result<HashMap<LocalId, Box<RawValue>>, StoreError> {
+        Self::shown(tx, posts, view, |posts, shown, local, overlays| {
+            let entities = posts.iter().zip(shown).filter_map(|(post, shown)| {
+                let mut body = Vec::new();
+                shown.write(&mut body, local, overlays);
+                let json = String::from_utf8(body).ok()?;
+                Some((post.id, RawValue::from_string(json).ok()?))
+            });
+            entities.collect()
+        })
+    }
+
+    /// Calls `write` with posts, with what is shown of them, and with what that needs to be written.
+    fn shown<T>(
+        tx: &mut Tx<'_>,
+        posts: &[TimelinePost],
+        view: &View,
+        write: impl FnOnce(&[&TimelinePost], &[Shown], &LocalReferences, Option<&Overlays>) -> T,
+    ) -> Result<T, StoreError> {
         let readable = ReadableSources::ask(tx, view.viewer)?;
         let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
             .into_iter()
@@ -93,11 +131,7 @@ impl Page {
         let overlays = view.ask(tx, &shown)?;
         let local = references.read(tx, &readable)?;
         let overlays = view.overlays(tx, overlays, (&known, &shown), &local, &readable)?;
-        let ends = posts.first().zip(posts.last());
-        Ok(Self {
-            body: Shown::list(&shown, &local, overlays.as_ref()),
-            ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
-        })
+        Ok(write(&known, &shown, &local, overlays.as_ref()))
     }
 
     /// The same page by other IDs than the posts' own.

@@ -162,7 +162,7 @@ fn relationship(id: AccountId, row: Option<&RelationRow>, mute: Option<&Mute>) -
         "id": id.to_string(),
         "following": follows,
         "showing_reblogs": follows && row.is_some_and(|row| row.show_boosts),
-        "notifying": follows && row.is_some_and(|row| row.notify),
+        "notifying": follows && row.is_some_and(|row| row.notified.is_some()),
         "languages": Value::Null,
         "followed_by": stands(back, Relation::Following),
         "blocking": stands(out, Relation::Blocking),

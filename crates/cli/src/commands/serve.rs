@@ -21,7 +21,7 @@ use driftline_runtime::{
     metrics::{self, Part},
     now_ms,
 };
-use driftline_server::{Daemon, HttpOptions, server_keys, sign_up_sweep};
+use driftline_server::{Daemon, HttpOptions, bells, server_keys, sign_up_sweep};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
@@ -223,7 +223,8 @@ async fn people(
         stop.clone(),
     );
     tokio::spawn(fresh);
-    tokio::spawn(sign_up_sweep::keep_swept(store.clone(), stop));
+    tokio::spawn(sign_up_sweep::keep_swept(store.clone(), stop.clone()));
+    tokio::spawn(bells::keep_ringing(store.clone(), stop));
     people.sign_up = SignUp {
         mode: config.accounts.sign_up,
         without_mail: false,

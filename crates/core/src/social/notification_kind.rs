@@ -8,6 +8,8 @@ pub enum NotificationKind {
     Follow,
     /// Somebody asks to follow it.
     FollowRequest,
+    /// An account that it follows with `notify` wrote a post.
+    Status,
 }
 
 impl NotificationKind {

@@ -4,6 +4,7 @@
 
 mod apps;
 mod attack;
+mod bells;
 mod connections;
 mod copies;
 mod description;

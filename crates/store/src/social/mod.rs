@@ -12,6 +12,7 @@ pub mod account_removal;
 pub mod account_source;
 pub mod app;
 pub mod authorization_code;
+pub mod bell;
 pub mod filter;
 mod filter_rows;
 pub mod home_source;

@@ -1,5 +1,6 @@
 //! Notifications: what others did that concerns an account. They are written with what they tell of, below
-//! its root, and go with it: who follows no more is told of no more.
+//! its root, and go with it: who follows no more is told of no more. Those of posts are written later, by
+//! [`bell`](super::bell), and go when their author is blocked.
 
 use driftline_core::social::{Direction, NotificationKind, Relation, RelationPair, RelationStep};
 use driftline_db::{Column, DbError, Row, Tx};
@@ -8,7 +9,7 @@ use super::{mute, parsed};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql},
-    posts::timeline::Range,
+    posts::timeline::{PostKey, Range},
 };
 
 /// A notification.
@@ -21,7 +22,7 @@ pub struct Notification {
     /// Who did it.
     pub from: AccountId,
     /// The post that it is about.
-    pub post: Option<LocalId>,
+    pub post: Option<PostKey>,
     /// When it happened, Unix ms.
     pub created_at_ms: i64,
 }
@@ -44,6 +45,12 @@ pub(super) fn follows(
     (id, now_ms): (LocalId, i64),
 ) -> Result<(), StoreError> {
     let is_changed = |direction| steps.iter().any(|step| step.direction == direction);
+    if after.outgoing == Relation::Blocking {
+        tx.execute_later(
+            "delete from notification where account_id = $1 and from_id = $2 and kind = 'status'",
+            &[&sql(account), &sql(other)],
+        )?;
+    }
     if let Some(other) = local_account_id(other)
         && is_changed(Direction::Outgoing)
     {
@@ -78,8 +85,8 @@ fn followed(
         return Ok(());
     }
     Ok(tx.execute_later(
-        "insert into notification (account_id, id, kind, from_id, post_id, created_at_ms)
-         values ($1, $2, $3, $4, null, $5)",
+        "insert into notification (account_id, id, kind, from_id, created_at_ms)
+         values ($1, $2, $3, $4, $5)",
         &[&sql(account), &sql(id), &kind.name(), &sql(from), &now_ms],
     )?)
 }
@@ -100,11 +107,11 @@ pub fn page(
         None => true,
     };
     let query = format!(
-        "select id, kind, from_id, post_id, created_at_ms from notification
+        "select id, kind, from_id, post_id, instance_id, created_at_ms from notification
          where account_id = $1 and id > $2 and id < $3
-             and ($4 and kind = 'follow' or $5 and kind = 'follow_request')
-             and (from_id = $6 or $6 is null)
-         order by id {order} limit $7"
+             and ($4 and kind = 'follow' or $5 and kind = 'follow_request' or $6 and kind = 'status')
+             and (from_id = $7 or $7 is null)
+         order by id {order} limit $8"
     );
     let rows = tx.query(
         &query,
@@ -114,6 +121,7 @@ pub fn page(
             &range.max.map_or(i64::MAX, sql),
             &is_of(NotificationKind::Follow),
             &is_of(NotificationKind::FollowRequest),
+            &is_of(NotificationKind::Status),
             &filter.from.map(sql),
             &i64::from(range.limit),
         ],
@@ -133,7 +141,7 @@ pub fn by_id(
     id: LocalId,
 ) -> Result<Option<Notification>, StoreError> {
     let found = tx.query_opt(
-        "select id, kind, from_id, post_id, created_at_ms from notification
+        "select id, kind, from_id, post_id, instance_id, created_at_ms from notification
          where account_id = $1 and id = $2",
         &[&sql(account), &sql(id)],
         |row| Ok(from_row(row)),
@@ -185,7 +193,13 @@ fn from_row(row: &Row<'_>) -> Result<Notification, StoreError> {
         id: from_sql(row.i64("id")?)?,
         kind: parsed("a notification's kind", row.str("kind")?)?,
         from: from_sql(row.i64("from_id")?)?,
-        post: row.opt_i64("post_id")?.map(from_sql).transpose()?,
+        post: match (row.opt_i64("post_id")?, row.opt_i64("instance_id")?) {
+            (Some(post), Some(instance)) => Some(PostKey {
+                post: from_sql(post)?,
+                instance: from_sql(instance)?,
+            }),
+            _ => None,
+        },
         created_at_ms: row.i64("created_at_ms")?,
     })
 }

@@ -42,8 +42,9 @@ pub struct RelationRow {
     pub incoming_id: LocalId,
     /// Whether boosts of the other one are shown, if it is followed.
     pub show_boosts: bool,
-    /// Whether each post of the other one is notified, if it is followed.
-    pub notify: bool,
+    /// Up to which local ID posts of the other one were notified; `None` if they are not: see
+    /// [`bell`](super::bell).
+    pub notified: Option<LocalId>,
 }
 
 /// Why somebody cannot do something to another account.
@@ -89,9 +90,15 @@ pub fn follow(
         Ok(followed) => followed,
         Err(refused) => return Ok(Err(refused)),
     };
+    let notified = match (options.notify, followed.notified) {
+        // Posts that are stored already are not notified.
+        (Some(true), None) => Some(from_sql(local_ids::last_given(tx)?)?),
+        (Some(false), _) => None,
+        (_, notified) => notified,
+    };
     let row = RelationRow {
         show_boosts: options.show_boosts.unwrap_or(followed.show_boosts),
-        notify: options.notify.unwrap_or(followed.notify),
+        notified,
         ..followed
     };
     if row != followed {
@@ -140,7 +147,7 @@ pub fn change(
         row.incoming_id = id;
     }
     if after.outgoing != Relation::Following && after.outgoing != Relation::RequestingFollow {
-        (row.show_boosts, row.notify) = (true, false);
+        (row.show_boosts, row.notified) = (true, None);
     }
     store(tx, account, &row)?;
     notification::follows(tx, (account, other), after, &steps, (id, now_ms))?;
@@ -158,7 +165,7 @@ pub fn change(
             outgoing_id: row.incoming_id,
             incoming_id: row.outgoing_id,
             show_boosts: known.show_boosts || !is_following,
-            notify: known.notify && is_following,
+            notified: known.notified.filter(|_| is_following),
             ..known
         };
         store(tx, other, &mirrored)?;
@@ -214,7 +221,7 @@ fn load(
         outgoing_id: LocalId::new(0),
         incoming_id: LocalId::new(0),
         show_boosts: true,
-        notify: false,
+        notified: None,
     }))
 }
 
@@ -228,10 +235,10 @@ fn store(tx: &mut Tx<'_>, account: LocalAccountId, row: &RelationRow) -> Result<
     }
     tx.execute_later(
         "insert into relation (account_id, other_id, outgoing, outgoing_id, incoming, incoming_id,
-             show_boosts, notify)
+             show_boosts, notified_id)
          values ($1, $2, $3, $4, $5, $6, $7, $8)
          on conflict (account_id, other_id) do update set outgoing = $3, outgoing_id = $4,
-             incoming = $5, incoming_id = $6, show_boosts = $7, notify = $8",
+             incoming = $5, incoming_id = $6, show_boosts = $7, notified_id = $8",
         &[
             &sql(account),
             &sql(row.other),
@@ -240,7 +247,7 @@ fn store(tx: &mut Tx<'_>, account: LocalAccountId, row: &RelationRow) -> Result<
             &row.pair.incoming.name(),
             &sql(row.incoming_id),
             &row.show_boosts,
-            &row.notify,
+            &row.notified.map(sql),
         ],
     )
 }
@@ -254,7 +261,7 @@ pub fn to(
 ) -> Result<Vec<RelationRow>, StoreError> {
     let others = Column::i64(others.iter().map(|id| sql(*id)));
     let rows = tx.query(
-        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notify
+        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notified_id
          from relation where account_id = $1 and other_id {in $2}",
         &[&sql(account), &others],
         |row| Ok(from_row(row)),
@@ -277,7 +284,7 @@ pub fn page(
         None => (range.since.unwrap_or(LocalId::new(0)), "desc"),
     };
     let query = format!(
-        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notify
+        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notified_id
          from relation where account_id = $1 and {column} = $2 and {id} > $3 and {id} < $4
          order by {id} {order} limit $5"
     );
@@ -339,7 +346,7 @@ pub fn all_later(
     relation: Relation,
 ) -> Result<PendingRows<'static, Result<RelationRow, StoreError>>, StoreError> {
     Ok(tx.query_later(
-        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notify
+        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notified_id
          from relation where account_id = $1 and outgoing = $2",
         &[&sql(account), &relation.name()],
         |row| Ok(from_row(row)),
@@ -416,6 +423,6 @@ fn from_row(row: &Row<'_>) -> Result<RelationRow, StoreError> {
         outgoing_id: from_sql(row.i64("outgoing_id")?)?,
         incoming_id: from_sql(row.i64("incoming_id")?)?,
         show_boosts: row.bool("show_boosts")?,
-        notify: row.bool("notify")?,
+        notified: row.opt_i64("notified_id")?.map(from_sql).transpose()?,
     })
 }

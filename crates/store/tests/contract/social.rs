@@ -3,6 +3,7 @@
 mod account_removal;
 mod account_sources;
 mod account_states;
+mod bells;
 mod kept_timelines;
 mod library_objects;
 mod local_accounts;

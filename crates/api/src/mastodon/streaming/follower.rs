@@ -14,7 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{
     channel::{Channel, Timeline},
-    message::{Message, messages},
+    message::{Message, messages, one_line},
     sse::everything,
 };
 use crate::{
@@ -129,12 +129,13 @@ impl Follower {
             Happening::Look => {
                 let account = self.viewer.account()?;
                 let found = notifications::after(&self.app, account, self.notified, &self.address);
-                for (id, payload) in found.await.ok()? {
-                    self.notified = id;
+                let (payloads, last) = found.await.ok()?;
+                self.notified = last;
+                for payload in payloads {
                     for channel in self.channels.iter().filter(|of| of.tells_notifications()) {
                         let message = Message {
                             event: "notification",
-                            payload: payload.clone(),
+                            payload: one_line(&payload),
                             has_media: false,
                         };
                         told.push((*channel, message));

@@ -205,7 +205,7 @@ fn deleted(id: LocalId) -> Message {
 }
 
 /// An event is one line.
-fn one_line(json: &str) -> String {
+pub(super) fn one_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }
 

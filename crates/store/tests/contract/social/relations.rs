@@ -70,7 +70,7 @@ fn force(store: &Store, first: LocalAccountId, second: LocalAccountId, to: Relat
         for (account, other, pair) in [(a, b, to), (b, a, turned(to))] {
             if pair != RelationPair::default() {
                 tx.execute(
-                    "insert into relation values ($1, $2, $3, 1, $4, 1, true, false)",
+                    "insert into relation values ($1, $2, $3, 1, $4, 1, true, null)",
                     &[
                         &account,
                         &other,
@@ -176,7 +176,10 @@ fn a_locked_account_is_asked_and_a_copy_never_is() {
         };
         let followed = follow(account_id(bob), options);
         assert_eq!(followed.pair.outgoing, Relation::Following);
-        assert_eq!((followed.show_boosts, followed.notify), (false, true));
+        assert_eq!(
+            (followed.show_boosts, followed.notified.is_some()),
+            (false, true)
+        );
         let again = follow(account_id(bob), FollowOptions::default());
         assert_eq!(again, followed, "what is not said stays");
         let stored = read(store, move |tx| relation::to(tx, ann, &[account_id(bob)]));
@@ -194,7 +197,7 @@ fn a_locked_account_is_asked_and_a_copy_never_is() {
         let asked = follow(account_id(bob), FollowOptions::default());
         assert_eq!(asked.pair.outgoing, Relation::RequestingFollow);
         assert_eq!(
-            (asked.show_boosts, asked.notify),
+            (asked.show_boosts, asked.notified.is_some()),
             (true, false),
             "a new follow"
         );
