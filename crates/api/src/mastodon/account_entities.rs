@@ -108,11 +108,21 @@ impl AccountEntities {
                 best.insert(copy.id, copy);
             }
         }
-        let shown = best.values().filter_map(|account| {
-            let instance = instances.get(&account.source.instance)?;
-            Some((account.id, Shown::account(account, instance)))
-        });
-        let (ids, shown): (Vec<AccountId>, Vec<Shown>) = shown.unzip();
+        let mut shown: Vec<(AccountId, Shown)> = Vec::new();
+        for account in best.values() {
+            if let Some(instance) = instances.get(&account.source.instance) {
+                shown.push((account.id, Shown::account(account, instance)));
+            }
+        }
+        // Of accounts that it relates to, and that no source of its shows any more, a viewer still knows the names.
+        let nameless = ids.iter().filter(|id| !best.contains_key(id));
+        let nameless: Vec<AccountId> = nameless.copied().collect();
+        for (id, (instance, acct)) in account::names(tx, &nameless)? {
+            if let Some(instance) = instances.get(&instance) {
+                shown.push((id, Shown::named_account(id, &acct, instance)));
+            }
+        }
+        let (ids, shown): (Vec<AccountId>, Vec<Shown>) = shown.into_iter().unzip();
         let local = LocalReferences::find(tx, &shown, &sources)?;
         for (id, shown) in ids.into_iter().zip(shown) {
             let mut body = Vec::new();

@@ -7,12 +7,14 @@ use driftline_mastodon::{
     Copier, RawObject, Referent, StatusHead, Template, ViewerOverlay, is_for_anyone,
 };
 use driftline_store::{
-    InstanceId, LocalId,
+    AccountId, InstanceId, LocalId,
     account::Account,
     history::{EndedBy, Version},
     instance::Instance,
     timeline::TimelinePost,
 };
+
+use serde_json::json;
 
 use super::local_references::LocalReferences;
 
@@ -54,6 +56,17 @@ impl Shown {
         let members = RawObject::parse(&account.raw).unwrap_or_default();
         Self::of(instance, |copier, out| {
             copier.whole_account(out, &members, account.id.raw());
+        })
+    }
+
+    /// The entity `Account` of an account of which nothing but the name is known: `name`, or `name@host`.
+    pub(super) fn named_account(id: AccountId, acct: &str, instance: &Instance) -> Self {
+        let username = acct.split('@').next().unwrap_or_default();
+        let json = json!({ "username": username, "acct": acct, "display_name": username });
+        let json = json.to_string();
+        let members = RawObject::parse(&json).unwrap_or_default();
+        Self::of(instance, |copier, out| {
+            copier.whole_account(out, &members, id.raw());
         })
     }
 

@@ -1,5 +1,6 @@
 //! Producers that name posts.
 
+use driftline_server::testing::OPERATOR_TOKEN;
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -102,6 +103,7 @@ async fn more_than_fits_is_refused_whole() {
     // connection ends: no other request may use it.
     let request = client()
         .post(format!("{}/api/v1/track", world.base))
+        .bearer_auth(OPERATOR_TOKEN)
         .header(header::CONTENT_TYPE, "application/json")
         .body(json!({ "instance": "https://sim.example", "ids": long }).to_string());
     if let Ok(answer) = request.send().await {

@@ -10,7 +10,7 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{AccountId, MIN_COPY_ID, SourceKey, from_sql, sql},
+    id_types::{AccountId, InstanceId, MIN_COPY_ID, SourceKey, from_sql, sql},
     new_ids::TakenIds,
     posts::object_uri::{self, NamedKind},
     text::without_nul,
@@ -81,6 +81,27 @@ pub fn by_ids(
             })
         },
     )?)
+}
+
+/// The names of accounts, each with an instance at which it is of that name. Of no use to those who do not know the
+/// accounts already: an ID is made of its name.
+pub fn names(
+    tx: &mut Tx<'_>,
+    ids: &[AccountId],
+) -> Result<HashMap<AccountId, (InstanceId, String)>, StoreError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let found = tx.query(
+        "select acct_id, instance_id, acct from account where acct_id {in $1} and acct <> ''
+         order by instance_id desc",
+        &[&Column::i64(ids.iter().map(|id| sql(*id)))],
+        |row| {
+            let name = (from_sql(row.i64("instance_id")?)?, row.text("acct")?);
+            Ok((from_sql(row.i64("acct_id")?)?, name))
+        },
+    )?;
+    Ok(found.into_iter().collect())
 }
 
 /// At most `limit` accounts that these sources have shown, whose names with their hosts begin so, in lower case:
