@@ -274,15 +274,6 @@ impl EntryState {
             returns: post.returns,
         }
     }
-
-    /// Of a post that another server than its own shows in an account's source: nobody knows that it is not made up,
-    /// so the world is not shown it there.
-    pub(crate) fn claimed(mut self) -> EntryState {
-        if self.visibility == Visibility::Public {
-            self.visibility = Visibility::Unlisted;
-        }
-        self
-    }
 }
 
 /// An entry to store.
@@ -412,10 +403,7 @@ pub(crate) fn change(
     )?;
     tx.execute_many_later(
         "update entry set id = r.new_id, usn = r.usn, change_usn = r.usn, content_hash = r.content_hash,
-             gone = r.gone, arrival_id = null,
-             visibility = case when exists (select 1 from source s
-                 where s.id = entry.source_id and s.instance_id = entry.instance_id and s.owner_id <> 0)
-                 then {greatest}(entry.visibility, r.visibility) else r.visibility end, returns = r.returns,
+             gone = r.gone, visibility = r.visibility, arrival_id = null, returns = r.returns,
              left_at_ms = null, left_before_ms = null, absent_at_ms = null
          from {rows as r(id, new_id, usn, content_hash, gone, visibility, returns)}
          where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",

@@ -212,8 +212,7 @@ impl<'a> Intake<'_, 'a> {
         if let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) {
             // Nobody was told of what came as history.
             let is_news = known.listed && known.from_history && !observation.is_history;
-            let is_public = self.source.is_public() && !self.source.claims(observation.post);
-            let is_published = is_public && (!known.in_public || is_news);
+            let is_published = self.source.is_public() && (!known.in_public || is_news);
             known.in_public |= is_published;
             // History has its ID from its own time, which readers may have passed.
             let new_entry = Some(id).filter(|_| !observation.is_history);
@@ -233,12 +232,8 @@ impl<'a> Intake<'_, 'a> {
         let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return;
         };
-        let state = EntryState::of(known, id, self.source.library.next_usn());
         self.changes.new_entries.push(entry::NewEntry {
-            state: match self.source.claims(observation.post) {
-                true => state.claimed(),
-                false => state,
-            },
+            state: EntryState::of(known, id, self.source.library.next_usn()),
             position: observation.position,
             streamed: self.context.streamed,
             // It is known when all is written.
@@ -320,7 +315,7 @@ impl<'a> Intake<'_, 'a> {
 
     fn new_post(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         let post = observation.post;
-        let in_public = self.source.is_public() && !self.source.claims(post);
+        let in_public = self.source.is_public();
         let listed = in_public && post.visibility == Visibility::Public;
         self.changes.new_posts.push(PostVersion {
             id,

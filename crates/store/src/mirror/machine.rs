@@ -2,8 +2,6 @@
 
 use driftline_core::{
     audience::Audience,
-    object_uri::UriEvidence,
-    post::Post,
     timeline::{Gap, HonouredAbilities, Lateness, Machine},
 };
 use driftline_db::{DbError, PendingRows, Row, Tx};
@@ -102,8 +100,6 @@ pub(crate) struct LockedSource {
     pub(crate) added_at_ms: i64,
     /// Who may read it besides its owner.
     pub(crate) audience: Audience,
-    /// Of an account's source, the origin of its server: posts of other servers are not shown to the world there.
-    pub(crate) account_origin: Option<String>,
     /// To whom what it shows was shown.
     pub(crate) scope: ContentScope,
     /// Whether its posts are kept fresh.
@@ -168,20 +164,6 @@ impl LockedSource {
         self.audience == Audience::Public
     }
 
-    /// Whether it is an account's, and shows a post of another server, or a boost of one: only that server can say that
-    /// the post is not made up.
-    pub(crate) fn claims(&self, post: &Post) -> bool {
-        let Some(origin) = &self.account_origin else {
-            return false;
-        };
-        let boosted = post
-            .boost_of
-            .iter()
-            .filter_map(|boosted| boosted.uri.as_deref());
-        let mut uris = post.uri.as_deref().into_iter().chain(boosted);
-        uris.any(|uri| UriEvidence::of(uri, origin) == UriEvidence::Claimed)
-    }
-
     /// Reads the row that the write's root has locked, and checks the fencing number.
     pub(crate) fn load(
         tx: &mut Tx<'_>,
@@ -201,7 +183,6 @@ impl LockedSource {
             &format!(
                 "select s.created_at_ms, lease_holder is not null as is_leased, lease_fence, s.audience, s.refreshing,
                      s.owner_id, {IS_WITH_TOKEN},
-                     (select i.origin from instance i where i.id = s.instance_id and s.owner_id <> 0) as account_origin,
                      exists (select 1 from source o where o.instance_id = $2 and o.id <> $1
                          and not o.refreshing) as has_unrefreshed, {}
                  from source s {} where s.id = $1 and s.instance_id = $2",
@@ -216,7 +197,6 @@ impl LockedSource {
                     key: source,
                     added_at_ms: row.i64("created_at_ms")?,
                     audience: Audience::named_or_narrowest(row.str("audience")?),
-                    account_origin: row.opt_text("account_origin")?,
                     scope: scope_from_row(row)?,
                     refreshing: row.bool("refreshing")?,
                     has_unrefreshed: row.bool("has_unrefreshed")?,

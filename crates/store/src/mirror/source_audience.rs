@@ -70,8 +70,7 @@ fn publish(tx: &mut Tx<'_>, source: SourceKey, (above, last): (i64, i64)) -> Res
     entries.sort_unstable();
     entries.dedup_by_key(|(post_id, ..)| *post_id);
     tx.execute_many_later(
-        "update post set in_public = r.is_listed or visibility <> 'public', public_id = r.place,
-             from_history = r.from_history,
+        "update post set in_public = true, public_id = r.place, from_history = r.from_history,
              listed = r.is_listed and visibility = 'public' and deleted_at_ms is null
          from {rows as r(id, place, from_history, is_listed)}
          where post.id = r.id and post.instance_id = $1 and not post.in_public",

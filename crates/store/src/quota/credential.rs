@@ -27,8 +27,8 @@ pub struct Credential {
     pub name: String,
     /// Where its token is; `None` for requests without one.
     pub token: Option<TokenLocation>,
-    /// The widest audience of what its token shows: that of the sources which are read with it. One that the operator
-    /// has added and no source is read with serves for everybody, and so does one without a token.
+    /// For whom what its token shows is: that of the widest source that is read with it. One that the operator has
+    /// added serves for everybody, and so does one without a token.
     pub audience: Audience,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
@@ -300,9 +300,9 @@ fn select(
 const COLUMNS: &str =
     "c.id, c.instance_id, c.owner_id, c.name, place, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason,
-    coalesce((select max(case s.audience when 'public' then 2 when 'members' then 1 else 0 end) from source s
-        where s.instance_id = c.instance_id and s.token = c.place),
-        case when c.is_added or c.place is null then 2 else 0 end) as audience";
+    case when c.is_added or c.place is null then 2 else coalesce(
+        (select max(case s.audience when 'public' then 2 when 'members' then 1 else 0 end) from source s
+         where s.instance_id = c.instance_id and s.token = c.place), 0) end as audience";
 
 fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
     let until_ms = row.opt_i64("quarantine_until_ms")?;

@@ -6,7 +6,6 @@ mod anchors;
 mod audiences;
 mod broken_links;
 mod change_feed;
-mod claimed_posts;
 mod control_posts;
 mod copies;
 mod deletions;

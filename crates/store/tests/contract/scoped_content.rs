@@ -202,16 +202,14 @@ fn a_post_that_one_token_is_shown_again_is_back_for_others_once_they_are() {
     on_both(|store| {
         let (mut ann, mut world) = (of(store, ANN), public(store));
         world.poll(vec![post(1, "text")]);
-        ann.poll(vec![post(1, "text")]);
         world.look_up("1", LookUp::Gone);
         assert_eq!(shown(&world), ["", "", "", ""]);
-        ann.now_ms += 1_000;
+        ann.now_ms = world.now_ms + 1_000;
         ann.poll(vec![quoting(1, "for Ann")]);
         assert_eq!(shown(&world), ["", "", "for Ann", ""]);
         world.now_ms = ann.now_ms + 1_000;
         world.poll(vec![post(1, "text")]);
         assert_eq!(shown(&world), ["text", "text", "for Ann", "text"]);
-        assert!(world.public()[0].id > ann.timeline_for(Viewer::Account(ANN))[0].post_id);
     });
 }
 

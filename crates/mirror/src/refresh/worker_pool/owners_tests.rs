@@ -176,23 +176,44 @@ impl Plan {
         !is_in_public || !self.is_open(id)
     }
 
-    fn owner_of(&self, token: &str) -> Owner {
+    /// The source that is read with a token.
+    fn source_of(&self, token: &str) -> &Drawn {
         let mut of_token = self.sources.iter();
         let found = of_token.find(|of| of.token.as_deref() == Some(token));
-        found.map(|of| of.owner).expect("a known token")
+        found.expect("a known token")
+    }
+
+    /// For whom the post's content is: for all, if anybody was shown it; else for those of the first source.
+    fn content_of(&self, id: u64) -> (Audience, Option<Owner>) {
+        let is_for_all = |of: &Drawn| of.token.is_none() || of.audience == Audience::Public;
+        match self.holders(id).next() {
+            _ if self.holders(id).any(is_for_all) => (Audience::Public, None),
+            Some(first) if first.audience == Audience::Private => {
+                (Audience::Private, Some(first.owner))
+            }
+            _ => (Audience::Members, None),
+        }
     }
 
     /// Whether that post may be asked for so.
     fn allows(&self, id: u64, token: Option<&str>) -> bool {
-        let owner = token.map(|token| self.owner_of(token));
-        let is_holders = owner.is_some_and(|owner| self.holders(id).any(|of| of.owner == owner));
         let is_read_without = self.holders(id).any(|of| of.token.is_none());
-        match (owner, self.is_private(id)) {
-            (Some(Owner::Operator), false) => true,
-            (Some(_), _) => is_holders,
-            (None, false) => true,
-            (None, true) => self.is_open(id) && is_read_without,
+        let Some(token) = token else {
+            return !self.is_private(id) || self.is_open(id) && is_read_without;
+        };
+        let (source, (audience, of_owner)) = (self.source_of(token), self.content_of(id));
+        // A token that only fewer people's sources have may be shown more.
+        if source.audience < audience {
+            return false;
         }
+        let is_of_content = |of: &Drawn| match audience {
+            Audience::Public => true,
+            Audience::Members => of.audience == Audience::Members,
+            Audience::Private => Some(of.owner) == of_owner && of.audience == Audience::Private,
+        };
+        let mut holders = self.holders(id).filter(|of| is_of_content(of));
+        let is_holders = holders.any(|of| of.owner == source.owner);
+        is_holders || source.owner == Owner::Operator && !self.is_private(id)
     }
 
     /// The credentials there are: their owners, and whether they have a token.
