@@ -250,13 +250,16 @@ pub fn shown(
     Ok(found.into_iter().collect())
 }
 
+/// Local IDs of accounts that were asked for, by their IDs at the instance.
+pub(crate) type PendingAccountIds = PendingRows<'static, (String, (AccountId, AccountId))>;
+
 /// The local IDs of accounts, by their IDs at the instance: those that people know, and those of their rows, which say
 /// nothing of their names. Along with what is asked next.
 pub(crate) fn local_ids_later<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: impl Iterator<Item = &'a str>,
-) -> Result<PendingRows<'static, (String, (AccountId, AccountId))>, DbError> {
+) -> Result<PendingAccountIds, DbError> {
     tx.query_each_later(
         "select upstream_id, id, acct_id from account
          where upstream_id = {row 1} and instance_id = $1",

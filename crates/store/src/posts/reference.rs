@@ -81,7 +81,7 @@ pub fn local_ids_later(
 /// Local IDs that were asked for.
 pub struct PendingLocalIds {
     posts: PendingRows<'static, (String, Option<i64>)>,
-    accounts: PendingRows<'static, (String, (AccountId, AccountId))>,
+    accounts: account::PendingAccountIds,
 }
 
 impl PendingLocalIds {

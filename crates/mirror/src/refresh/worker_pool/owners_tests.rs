@@ -107,6 +107,7 @@ fn status(id: u64) -> String {
 }
 
 /// A source as it was drawn.
+#[derive(Debug)]
 struct Drawn {
     owner: Owner,
     audience: Audience,
@@ -316,7 +317,8 @@ async fn run(seed: u64, fresh: Fresh) {
             let is_allowed = plan.allows(*id, token.as_deref());
             assert!(
                 is_allowed,
-                "seed {seed}: post {id} was asked for with {token:?}"
+                "seed {seed}: post {id} was asked for with {token:?} by {:#?}",
+                plan.sources
             );
         }
     }
