@@ -44,7 +44,10 @@ fn the_mirror_gives_out_ids_where_it_is_configured() {
     let (mut server, url, thrift) = mirror_with_ids(&data_dir);
     let mut thrift = client(thrift);
     let mut all = vec![id(&mut thrift)];
-    let (status, text) = ask("POST", &format!("{url}/api/v1/ids?count=1000"), &JSON);
+    let operator = format!("Bearer {}", data_dir.operator_token());
+    let operator = ("authorization", operator.as_str());
+    let more = format!("{url}/api/v1/ids?count=1000");
+    let (status, text) = ask("POST", &more, &[JSON[0], operator]);
     assert_eq!(status, 200, "{text}");
     all.extend(ids(&text));
     all.push(id(&mut thrift));
@@ -52,7 +55,7 @@ fn the_mirror_gives_out_ids_where_it_is_configured() {
     assert_rising(&all);
     assert!(all.iter().all(|&id| node_of(id) == 77));
 
-    let (status, text) = ask("GET", &format!("{url}/api/v1/ids"), &[]);
+    let (status, text) = ask("GET", &format!("{url}/api/v1/ids"), &[operator]);
     assert_eq!(status, 200, "{text}");
     let state: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(state["fields"], json!({"datacenter": 2, "worker": 13}));

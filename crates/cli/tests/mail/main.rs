@@ -194,7 +194,14 @@ async fn who_signs_up_is_mailed_by_starttls_and_a_log_in() {
     assert_eq!(mail["subject"], "Confirm your address");
     let text = mail["text"].as_str().unwrap();
     scene.confirm_and_log_in("dora", text).await;
-    assert_eq!(scene.data_dir.log(), "");
+    let log = scene.data_dir.log();
+    assert_eq!(lines_about_mail(&log), [""; 0], "{log}");
+}
+
+/// The lines of a log, but for the one of a first start that says where the operator's token is.
+fn lines_about_mail(log: &str) -> Vec<&str> {
+    let is_of_token = |line: &&str| line.starts_with("the operator's token is in");
+    log.lines().filter(|line| !is_of_token(line)).collect()
 }
 
 #[tokio::test]
@@ -270,7 +277,7 @@ async fn mail_waits_for_a_server_that_is_away() {
     scene.confirm_and_log_in("dora", text).await;
     scene.logs("mail is sent again, after");
     let log = scene.data_dir.log();
-    assert_eq!(log.lines().count(), 2, "{log}");
+    assert_eq!(lines_about_mail(&log).len(), 2, "{log}");
 }
 
 #[tokio::test]
