@@ -61,16 +61,20 @@ fn the_mirror_gives_out_ids_where_it_is_configured() {
     assert_eq!(state["fields"], json!({"datacenter": 2, "worker": 13}));
     // The mirror is as it was.
     assert_eq!(ask("GET", &format!("{url}/readyz"), &[]).0, 200);
-    let (status, text) = ask("GET", &format!("{url}/api/v1/timelines/public"), &[]);
+    let (status, text) = ask(
+        "GET",
+        &format!("{url}/api/v1/timelines/public"),
+        &[operator],
+    );
     assert_eq!((status, text.as_str()), (200, "[]"));
-    let (_, metrics) = ask("GET", &format!("{url}/metrics"), &[]);
+    let (_, metrics) = ask("GET", &format!("{url}/metrics"), &[operator]);
     assert!(metrics.contains("driftline_id_issued_total"), "{metrics}");
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
 
     data_dir.file("driftline.toml", "");
     let (_server, url) = data_dir.serve(&[]);
-    let (status, _) = ask("POST", &format!("{url}/api/v1/ids"), &[]);
+    let (status, _) = ask("POST", &format!("{url}/api/v1/ids"), &[operator]);
     assert_eq!(status, 404, "not where it is not configured");
 }
 
