@@ -30,8 +30,8 @@ def forward(read):
 
 
 def main():
-    base_url, list_id = sys.argv[1:]
-    client = Mastodon(api_base_url=base_url)
+    base_url, list_id, token = sys.argv[1:]
+    client = Mastodon(api_base_url=base_url, access_token=token)
     public = backward(client.timeline_public(limit=40), client)
     print(
         json.dumps(

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use driftline_server::testing::OPERATOR_TOKEN;
 use driftline_sim::http::Timeline as SimTimeline;
 
 use crate::{
@@ -33,7 +34,7 @@ async fn mastodon_py_pages_through_timelines_both_ways() {
     let url = driftline.url();
     let output = tokio::task::spawn_blocking(move || {
         Command::new(python)
-            .args([script, &url, &list])
+            .args([script, &url, &list, OPERATOR_TOKEN])
             .output()
             .unwrap()
     })
