@@ -59,7 +59,7 @@ struct ThreadRequest {
     wanted: Wanted,
     /// The viewer's own source, with whose token it is asked; `None` without a token.
     source: Option<SourceId>,
-    /// Whose the answer is if it comes without a token: `None` if a source for the world is there, so that everybody
+    /// The owner of an answer without a token: `None` if a source for the world is there, so that everybody
     /// may know of the server.
     owner: Option<Owner>,
 }

@@ -28,7 +28,7 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) source: u64,
-    /// Who may read it.
+    /// The people who may read it.
     pub(super) readers: SourceReaders,
     /// The USN after which they begin.
     pub(super) after: i64,

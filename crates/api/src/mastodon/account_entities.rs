@@ -114,7 +114,7 @@ impl AccountEntities {
                 shown.push((account.id, Shown::account(account, instance)));
             }
         }
-        // Of accounts that it relates to, and that no source of its shows any more, a viewer still knows the names.
+        // A viewer still knows the names of accounts that it relates to and that none of its sources shows any more.
         let nameless = ids.iter().filter(|id| !best.contains_key(id));
         let nameless: Vec<AccountId> = nameless.copied().collect();
         for (id, (instance, acct)) in account::names(tx, &nameless)? {

@@ -95,7 +95,7 @@ async fn instances(
         let mut said = instance_info::all(tx)?;
         let sources = source::readable(tx, viewer)?;
         // Of an instance that only others read, nothing is told but that it is an author's host.
-        // What was fetched before the viewer's sources there were added was fetched for others.
+        // A record that was fetched before the viewer's sources there were added was fetched for others.
         let mut since: BTreeMap<String, (InstanceId, i64)> = BTreeMap::new();
         for source in sources {
             let (instance, at_ms) = (source.instance, source.created_at_ms);

@@ -214,7 +214,7 @@ async fn named_posts_are_looked_up_and_kept() {
             check: false,
         })
         .await;
-    // What only the private source was shown is looked up for those who may read the tracked posts.
+    // Posts that only the private source was shown are looked up for the readers of the tracked posts.
     assert_eq!(tracked.new, 49, "{tracked:?}");
     assert_eq!(tracked.stored, 0, "{tracked:?}");
     assert_eq!(tracked.repeated, 1, "{tracked:?}");

@@ -41,7 +41,7 @@ pub(crate) fn take_in(
     let Some(mut known) = known.remove(&*upstream_id) else {
         return Ok(0);
     };
-    // What a narrower scope is not shown ends for that scope alone.
+    // A post that a narrower scope is not shown ends for that scope alone.
     if source.scope != ContentScope::WORLD && known.scope != source.scope {
         if is_older(gone.asked_at_ms, known.read_at_ms, gone.now_ms) {
             return Ok(0);

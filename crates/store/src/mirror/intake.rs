@@ -433,7 +433,7 @@ impl<'a> Intake<'_, 'a> {
             self.changes.returned_posts.push((known.id, public_id));
             known.returns += 1;
             known.from_history = false;
-            // What only a narrower scope sees again is not back for the world.
+            // A post that only a narrower scope sees again is not back for the world.
             is_public && known.in_public && (scope == known.scope || scope == ContentScope::WORLD)
         } else {
             let other = known.other_raw.as_deref().unwrap_or_default();

@@ -100,7 +100,7 @@ pub(crate) struct LockedSource {
     pub(crate) added_at_ms: i64,
     /// Who may read it besides its owner.
     pub(crate) audience: Audience,
-    /// To whom what it shows was shown.
+    /// The scope of what it shows.
     pub(crate) scope: ContentScope,
     /// Whether its posts are kept fresh.
     pub(crate) refreshing: bool,
@@ -134,7 +134,7 @@ impl PendingSource {
     }
 }
 
-/// To whom what a source shows is shown.
+/// Returns the scope of what a source shows.
 pub(crate) fn source_scope(tx: &mut Tx<'_>, source: SourceKey) -> Result<ContentScope, DbError> {
     let found = tx.query_opt(
         &format!(
@@ -154,7 +154,7 @@ pub(crate) fn scope_from_row(row: &Row<'_>) -> Result<ContentScope, DbError> {
     Ok(ContentScope::of_source(owner, audience, is_with_token))
 }
 
-/// Whether what `source s` has may have come with a token of its owner's.
+/// True if the content of `source s` may have come with a token of its owner's.
 pub(crate) const IS_WITH_TOKEN: &str =
     "s.token is not null or s.timeline in ('threads', 'tracked') as is_with_token";
 

@@ -1,10 +1,10 @@
-//! To whom an upstream's answers were shown.
+//! The scopes of content: the people to whom an upstream's answers were shown.
 
 use driftline_core::audience::Audience;
 
 use crate::viewer::{Owner, Viewer};
 
-/// To whom an upstream showed content: servers may show a post differently to each token.
+/// The people to whom an upstream showed content: servers may show a post differently to each token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ContentScope(i64);
 
@@ -33,7 +33,7 @@ impl ContentScope {
         }
     }
 
-    /// Who may read it.
+    /// The people who may read it.
     pub(crate) fn audience(self) -> Audience {
         match self {
             Self::WORLD => Audience::Public,
@@ -80,7 +80,7 @@ impl ReadableScopes {
         self.own
     }
 
-    /// Whether content of a scope may be read.
+    /// Returns true if content of a scope may be read.
     pub(crate) fn has(self, scope: ContentScope) -> bool {
         scope == ContentScope::WORLD
             || self.own.is_some() && scope == ContentScope::MEMBERS

@@ -36,7 +36,7 @@ pub(crate) struct Known {
     pub(crate) kind: PostKind,
     /// The scope of the post's own content.
     pub(crate) scope: ContentScope,
-    /// Whether the scope for which it was read has content of its own: then that is the version.
+    /// True if the scope for which it was read has content of its own: then that is the version.
     pub(crate) has_scoped: bool,
     /// The post's own content where it is of another scope than it was read for, which has none of its own.
     pub(crate) other_raw: Option<String>,
@@ -77,7 +77,7 @@ pub(crate) fn known(
     Ok(stored(tx, (instance_id, ContentScope::WORLD), upstream_ids)?.posts)
 }
 
-/// What is stored of those upstream IDs, for a scope.
+/// Reads the posts and references of those upstream IDs, for a scope.
 pub(crate) fn stored(
     tx: &mut Tx<'_>,
     of: (i64, ContentScope),
@@ -214,7 +214,7 @@ pub(crate) struct PostVersion<'a> {
     pub(crate) from_history: bool,
     /// When the answer was requested, Unix ms.
     pub(crate) read_at_ms: i64,
-    /// To whom the answer was shown.
+    /// The scope of the answer.
     pub(crate) scope: ContentScope,
 }
 

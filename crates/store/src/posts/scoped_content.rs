@@ -16,7 +16,7 @@ use crate::{
     text::without_nul,
 };
 
-/// Whether two answers show the same posts inside a post, such as those that it quotes. Counts, times and what else
+/// Returns true if two answers show the same posts inside a post, such as those that it quotes. Counts, times and what else
 /// changes by itself does not matter.
 pub(crate) fn shows_same_posts(one: &str, other: &str) -> bool {
     one == other || nested_posts(one) == nested_posts(other)
@@ -104,7 +104,7 @@ pub(crate) fn store(
     )
 }
 
-/// Gives posts of a source to a wider scope, because its owner has let more people read it: content that the narrower
+/// Moves posts of a source to a wider scope, because its owner has let more people read it: content that the narrower
 /// scope was shown is shown to the wider one, unless the post has content for that already. Posts that the source no
 /// longer lists, and posts that the owner also reads with another token, wait until the source shows them again. The
 /// instance must be held.
@@ -130,7 +130,7 @@ pub(crate) fn widen(
     let posts = posts.filter(|id| own.contains_key(id) && !is_of_another_token(id));
     let posts: Vec<i64> = posts.collect();
     let ids = || Column::i64(posts.iter().copied());
-    // Of some posts, the own content is of a third scope, which the wider one may not read.
+    // The own content of some posts is of a third scope, which the wider one may not read.
     let third = tx.query(
         "select p.id from post p
          join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3

@@ -27,7 +27,7 @@ pub struct Credential {
     pub name: String,
     /// Where its token is; `None` for requests without one.
     pub token: Option<TokenLocation>,
-    /// For whom what its token shows is: that of the widest source that is read with it. One that the operator has
+    /// The audience of what its token shows: that of the widest source that is read with it. One that the operator has
     /// added serves for everybody, and so does one without a token.
     pub audience: Audience,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.

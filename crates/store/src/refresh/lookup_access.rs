@@ -29,13 +29,13 @@ pub struct LookupAccess {
 }
 
 impl LookupAccess {
-    /// Whether a credential may be used for the post.
+    /// Returns true if a credential may be used for the post.
     pub fn admits_credential(&self, credential: &Credential) -> bool {
         credential.audience >= self.audience
             && self.admits(credential.owner, credential.token.is_some())
     }
 
-    /// Whether an owner may ask for the post: with a token, or without.
+    /// Returns true if an owner may ask for the post: with a token, or without.
     pub fn admits(&self, owner: Owner, has_token: bool) -> bool {
         match has_token {
             true => self.owners.contains(&owner),

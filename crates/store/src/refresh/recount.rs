@@ -39,7 +39,7 @@ pub(crate) struct Look {
 #[derive(Clone, Copy)]
 pub(crate) struct RecountContext<'p> {
     pub(crate) instance_id: i64,
-    /// To whom the page was shown.
+    /// The scope of the page.
     pub(crate) scope: ContentScope,
     pub(crate) policy: &'p Policy,
     /// The claims of this process.

@@ -74,7 +74,7 @@ pub fn add(
         ..new.clone()
     };
     let added = source::add(tx, &new, now_ms)?;
-    // What its server shows as its home timeline is in its home timeline here.
+    // The home timeline of the account's server is part of its home timeline here.
     if let (Ok(key), HOME) = (&added, &*new.timeline) {
         home_source::add(tx, account, key.id)?;
     }

@@ -139,7 +139,7 @@ fn two_tokens_are_shown_each_its_own() {
         let mut world = public(store);
         world.poll(vec![post(1, "text")]);
         assert_eq!(shown(&ann), ["text", "text", "for Ann", "for Bob"]);
-        // What the removed source was shown goes with it.
+        // Content that the removed source was shown goes with it.
         let key = ann.source;
         ann.write(move |tx| source::remove(tx, key, LastPosts::Remove));
         assert_eq!(shown(&bob), ["text", "text", "text", "for Bob"]);

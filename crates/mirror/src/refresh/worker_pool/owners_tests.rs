@@ -184,7 +184,7 @@ impl Plan {
         found.expect("a known token")
     }
 
-    /// For whom the post's content is: for all, if anybody was shown it; else for those of the first source.
+    /// The audience of the post's content: all, if anybody was shown it; else that of the first source.
     fn content_of(&self, id: u64) -> (Audience, Option<Owner>) {
         let is_for_all = |of: &Drawn| of.token.is_none() || of.audience == Audience::Public;
         match self.holders(id).next() {
@@ -196,7 +196,7 @@ impl Plan {
         }
     }
 
-    /// Whether the post may be asked for so at all, if only to see whether it exists.
+    /// Returns true if the post may be asked for so, if only to see whether it exists.
     fn may_be_asked(&self, id: u64, token: Option<&str>) -> bool {
         let owner = token.map(|token| self.source_of(token).owner);
         let is_holders = owner.is_some_and(|owner| self.holders(id).any(|of| of.owner == owner));
@@ -207,7 +207,7 @@ impl Plan {
         }
     }
 
-    /// Whether the post's content may be asked for so.
+    /// Returns true if the post's content may be asked for so.
     fn allows(&self, id: u64, token: Option<&str>) -> bool {
         let is_read_without = self.holders(id).any(|of| of.token.is_none());
         let Some(token) = token else {
