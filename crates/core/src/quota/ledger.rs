@@ -344,7 +344,7 @@ impl QuotaLedger {
             }
         }
         if purpose == QuotaPurpose::Refresh {
-            self.set_apart(throttle);
+            self.set_apart(throttle, now_ms);
         }
         let Some(window) = self.of(purpose, throttle) else {
             return self.add(purpose, throttle, now_ms);
@@ -418,12 +418,13 @@ impl QuotaLedger {
 
     /// An answer reports the tightest limit: a window that is far tighter than the one a look-up
     /// reported does not count look-ups. This distinguishes two windows of the same size that once
-    /// ended together.
-    fn set_apart(&mut self, throttle: &Throttle) {
+    /// ended together. A window that may have ended by the clock's error was not counted in by the answer.
+    fn set_apart(&mut self, throttle: &Throttle, now_ms: i64) {
         for window in &mut self.windows {
             let is_tighter = window.remaining.saturating_add(UNDER_WAY) < throttle.remaining;
             let is_other = window.unit == Unit::Requests && !window.is_of(throttle);
-            window.pages_only |= is_other && is_tighter && !window.assumed;
+            let is_under_way = !window.assumed && !window.may_have_ended(throttle, now_ms);
+            window.pages_only |= is_other && is_tighter && is_under_way;
         }
     }
 

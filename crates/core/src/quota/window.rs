@@ -42,6 +42,10 @@ pub struct Window {
     /// How much was taken so late that it may count against the next window.
     #[serde(default)]
     pub late: u32,
+    /// How much was taken in windows that were begun here and ended here, with no answer in between. Their
+    /// ends are guesses, so the window of the next answer may hold it too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earlier: u32,
 }
 
 impl Window {
@@ -59,6 +63,7 @@ impl Window {
             unreported: 0,
             pages_only,
             late: 0,
+            earlier: 0,
         }
     }
 
@@ -74,6 +79,12 @@ impl Window {
             .saturating_add(passed.saturating_mul(length_ms));
         let late = if passed == 1 { self.late } else { 0 };
         let is_used = self.remaining < self.limit;
+        self.earlier = match self.assumed {
+            true => self
+                .earlier
+                .saturating_add(self.limit.saturating_sub(self.remaining)),
+            false => 0,
+        };
         self.remaining = self.limit.saturating_sub(late);
         self.late = 0;
         self.others = 0;
@@ -83,8 +94,8 @@ impl Window {
 
     /// Begins the next window if an answer reports that: by the clock's error this one may have ended already.
     pub(super) fn roll_for(&mut self, throttle: &Throttle, now_ms: i64) {
-        let may_have_ended = self.reset_at_ms <= now_ms.saturating_add(self.tolerance_ms(throttle));
         let is_later = throttle.reset_at_ms > self.reset_at_ms;
+        let may_have_ended = self.may_have_ended(throttle, now_ms);
         if self.counts_as(throttle) && !self.assumed && may_have_ended && is_later {
             self.roll(self.reset_at_ms);
         }
@@ -100,6 +111,11 @@ impl Window {
     pub(super) fn is_after(&self, throttle: &Throttle) -> bool {
         let before_ms = self.reset_at_ms.saturating_sub(self.length_ms);
         self.assumed && self.counts_as(throttle) && self.agrees(before_ms, throttle)
+    }
+
+    /// Whether it may have ended by now, as far as the clocks of its reports and of this one can tell.
+    pub(super) fn may_have_ended(&self, throttle: &Throttle, now_ms: i64) -> bool {
+        self.reset_at_ms <= now_ms.saturating_add(self.tolerance_ms(throttle))
     }
 
     fn counts_as(&self, throttle: &Throttle) -> bool {
@@ -159,9 +175,9 @@ impl Window {
 
     /// Subtracts the use by others: `remaining` is the figure that an answer reports.
     pub(super) fn report(&mut self, remaining: u32) {
-        self.others = self
-            .others
-            .saturating_add(self.remaining.saturating_sub(remaining));
+        let missing = self.remaining.saturating_sub(remaining);
+        let by_others = missing.saturating_sub(std::mem::take(&mut self.earlier));
+        self.others = self.others.saturating_add(by_others);
         self.remaining = self.remaining.min(remaining);
     }
 
@@ -170,6 +186,7 @@ impl Window {
         self.remaining = self.remaining.min(other.remaining);
         self.others = self.others.max(other.others);
         self.late = self.late.max(other.late);
+        self.earlier = self.earlier.max(other.earlier);
         self.length_ms = self.length_ms.max(other.length_ms);
         self.assumed &= other.assumed;
         self.unreported = self.unreported.min(other.unreported);
@@ -189,12 +206,8 @@ impl Window {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands on references"
-)]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// Reports of one window whose ends were computed without error differ by this at most, ms.

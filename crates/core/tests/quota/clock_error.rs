@@ -107,6 +107,28 @@ proptest! {
     }
 }
 
+/// A limit that no answer reports for a while keeps a guessed length (1,251 ms), and one whose end an answer
+/// may have passed is no limit of pages alone (2,751 ms).
+#[test]
+fn answers_that_all_take_as_long_make_no_windows_and_no_others() {
+    for took_ms in (51..9_000).step_by(100) {
+        let limit = |limit, length_ms| Limit {
+            limit,
+            length_ms,
+            window: 0,
+            used: 0,
+        };
+        let mut limits = [
+            limit(300, 300_000),
+            limit(1_500, 900_000),
+            limit(100, 60_000),
+        ];
+        let (windows, others) = run(&mut limits, &[took_ms], 3_600_000);
+        assert!(windows <= 3, "{windows} windows at {took_ms} ms");
+        assert!(others <= 6, "{others} used by others at {took_ms} ms");
+    }
+}
+
 fn throttle(remaining: u32, reset_at_ms: i64, error_ms: i64) -> Throttle {
     Throttle {
         limit: 300,
