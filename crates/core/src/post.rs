@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-use crate::upstream_id::UpstreamId;
+use crate::{object_uri::UriEvidence, upstream_id::UpstreamId};
 
 /// Who may see a post, in Mastodon's terms.
 #[derive(
@@ -89,6 +89,17 @@ pub struct Post {
     /// What the answer said of the account with whose token the post was read (whether it has
     /// favourited the post, how it has voted), JSON; for that account alone.
     pub viewer: Option<String>,
+}
+
+impl Post {
+    /// Returns whether the server at an origin only claims to know it: its URI, or that of the post that it boosts,
+    /// is of another server, which may have written it otherwise or not at all.
+    pub fn is_claimed(&self, origin: &str) -> bool {
+        let boosted = self.boost_of.as_deref();
+        let uris = [Some(self), boosted].into_iter().flatten();
+        uris.filter_map(|post| post.uri.as_deref())
+            .any(|uri| UriEvidence::of(uri, origin) == UriEvidence::Claimed)
+    }
 }
 
 /// What a post is to look-ups: some servers find posts and not boosts.

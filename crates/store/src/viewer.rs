@@ -99,14 +99,40 @@ pub struct ReadableSource {
     pub shows: Visibility,
     /// Whether the world may read it.
     pub is_public: bool,
+    /// Whose it is, as the viewer knows it.
+    pub is_of: SourceOwner,
     /// Whether it is one of [`crate::thread_source`], of which nothing is in a timeline.
     pub is_of_threads: bool,
 }
 
+/// The owner of a source, as a viewer knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceOwner {
+    /// The operator.
+    Operator,
+    /// The account that views it.
+    Viewer,
+    /// Another account.
+    Account,
+}
+
 impl ReadableSource {
-    /// Whether timelines are made of it and the world may not read it.
+    /// Whether the world may read a post in it. Of a source that an account has published, it may not read posts that
+    /// their server only claims to know ([`driftline_core::post::Post::is_claimed`]).
+    pub(crate) fn shows_world(&self, is_claimed: bool) -> bool {
+        self.is_public && (self.is_of == SourceOwner::Operator || !is_claimed)
+    }
+
+    /// Whether the viewer may read a post in it that is as narrow.
+    pub(crate) fn shows_post(&self, narrowness: i64, is_claimed: bool) -> bool {
+        let is_published = self.is_public && self.is_of == SourceOwner::Account;
+        narrowness <= self.shows.narrowness() && !(is_published && is_claimed)
+    }
+
+    /// Whether timelines are made of it that show the viewer posts which the world may not read in it.
     pub(crate) fn is_hidden(&self) -> bool {
-        !self.is_public && !self.is_of_threads
+        let is_worlds = self.is_public && self.is_of != SourceOwner::Viewer;
+        !is_worlds && !self.is_of_threads
     }
 }
 
@@ -125,7 +151,8 @@ impl ReadableSources {
             &[&owner_id, &owner_id.is_some()],
             move |row| {
                 let audience = Audience::named_or_narrowest(row.str("audience")?);
-                let reader = viewer.reader(Owner::of(row.i64("owner_id")?)?);
+                let owner = Owner::of(row.i64("owner_id")?)?;
+                let reader = viewer.reader(owner);
                 let key = SourceKey {
                     id: from_sql(row.i64("id")?)?,
                     instance: from_sql(row.i64("instance_id")?)?,
@@ -135,6 +162,11 @@ impl ReadableSources {
                     key,
                     shows,
                     is_public: audience == Audience::Public,
+                    is_of: match (owner, reader) {
+                        (Owner::Operator, _) => SourceOwner::Operator,
+                        (Owner::Account(_), Reader::Owner) => SourceOwner::Viewer,
+                        (Owner::Account(_), _) => SourceOwner::Account,
+                    },
                     is_of_threads,
                 }))
             },
@@ -174,7 +206,7 @@ impl ReadableSources {
         instances.collect()
     }
 
-    /// Those of which timelines are made and that the world may not read, by their IDs.
+    /// Those that show the viewer posts which the world may not read in them, by their IDs.
     pub(crate) fn hidden(&self) -> Vec<ReadableSource> {
         let mut all = self.all();
         all.retain(ReadableSource::is_hidden);

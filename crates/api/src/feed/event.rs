@@ -1,9 +1,13 @@
 use std::sync::{Arc, OnceLock};
 
-use driftline_core::{audience::Audience, feed::ChangeKind, post::Visibility};
+use driftline_core::{
+    audience::{Audience, Reader},
+    feed::ChangeKind,
+};
 use driftline_store::{
     InstanceId, Owner, SourceId, Viewer,
     change_feed::{Change, FeedSource},
+    export::ExportPost,
 };
 use serde::Serialize;
 
@@ -50,10 +54,14 @@ impl SourceReaders {
         self.audience.shows(viewer.reader(self.owner)).is_some()
     }
 
-    /// Whether a viewer sees a post of that visibility in it.
-    pub(super) fn show(self, viewer: Viewer, visibility: Visibility) -> bool {
-        let shown = self.audience.shows(viewer.reader(self.owner));
-        shown.is_some_and(|shown| visibility.narrowness() <= shown.narrowness())
+    /// Whether a viewer sees a post in it. Others see none in what an account published that its server only claims
+    /// to know.
+    pub(super) fn show(self, viewer: Viewer, post: &ExportPost) -> bool {
+        let reader = viewer.reader(self.owner);
+        let is_published = self.audience == Audience::Public && self.owner != Owner::Operator;
+        let is_hidden = is_published && post.claimed && reader != Reader::Owner;
+        let shown = self.audience.shows(reader);
+        shown.is_some_and(|shown| !is_hidden && post.visibility.narrowness() <= shown.narrowness())
     }
 }
 
@@ -82,7 +90,7 @@ impl FeedEvent {
 
     /// Whether its source shows a viewer the post, as it is now.
     pub(crate) fn is_for(&self, viewer: Viewer) -> bool {
-        self.readers.show(viewer, self.change.row.post.visibility)
+        self.readers.show(viewer, &self.change.row.post)
     }
 
     /// One line of JSON: `event`, `history`, `source` and `post`, a [`PostRecord`]. It is written once,

@@ -202,9 +202,7 @@ impl FeedReader {
                     let is_told = self.selection.tombstones
                         || change.row.post.deleted_at_ms.is_none()
                         || change.kind == ChangeKind::Delete;
-                    let visibility = change.row.post.visibility;
-                    let is_shown = event.readers.show(self.selection.viewer, visibility);
-                    if is_wanted && is_told && is_shown {
+                    if is_wanted && is_told && event.is_for(self.selection.viewer) {
                         return Some(event);
                     }
                 }

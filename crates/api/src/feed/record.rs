@@ -90,6 +90,7 @@ mod tests {
             deleted_at_ms: None,
             fetched_at_ms: 8,
             visibility: Visibility::Public,
+            claimed: false,
             raw: raw.map(str::to_owned),
         };
         let row = export::ExportRow {

@@ -212,7 +212,8 @@ impl<'a> Intake<'_, 'a> {
         if let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) {
             // Nobody was told of what came as history.
             let is_news = known.listed && known.from_history && !observation.is_history;
-            let is_published = self.source.is_public() && (!known.in_public || is_news);
+            let is_published =
+                self.source.shows_world(known.claimed) && (!known.in_public || is_news);
             known.in_public |= is_published;
             // History has its ID from its own time, which readers may have passed.
             let new_entry = Some(id).filter(|_| !observation.is_history);
@@ -315,7 +316,8 @@ impl<'a> Intake<'_, 'a> {
 
     fn new_post(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         let post = observation.post;
-        let in_public = self.source.is_public();
+        let claimed = post.is_claimed(&self.source.origin);
+        let in_public = self.source.shows_world(claimed);
         let listed = in_public && post.visibility == Visibility::Public;
         self.changes.new_posts.push(PostVersion {
             id,
@@ -353,6 +355,7 @@ impl<'a> Intake<'_, 'a> {
             visibility: post.visibility,
             listed,
             in_public,
+            claimed,
             from_history: observation.is_history,
             returns: 0,
             kind: post.kind(),

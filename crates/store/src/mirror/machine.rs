@@ -100,6 +100,10 @@ pub(crate) struct LockedSource {
     pub(crate) added_at_ms: i64,
     /// Who may read it besides its owner.
     pub(crate) audience: Audience,
+    /// Whether it is an account's of this server.
+    pub(crate) is_accounts: bool,
+    /// The origin of its server.
+    pub(crate) origin: String,
     /// The scope of what it shows.
     pub(crate) scope: ContentScope,
     /// Whether its posts are kept fresh.
@@ -164,6 +168,11 @@ impl LockedSource {
         self.audience == Audience::Public
     }
 
+    /// Whether the world may read a post in it: an account's source shows it none that its server only claims to know.
+    pub(crate) fn shows_world(&self, is_claimed: bool) -> bool {
+        self.is_public() && !(self.is_accounts && is_claimed)
+    }
+
     /// Reads the row that the write's root has locked, and checks the fencing number.
     pub(crate) fn load(
         tx: &mut Tx<'_>,
@@ -183,6 +192,7 @@ impl LockedSource {
             &format!(
                 "select s.created_at_ms, lease_holder is not null as is_leased, lease_fence, s.audience, s.refreshing,
                      s.owner_id, {IS_WITH_TOKEN},
+                     (select i.origin from instance i where i.id = $2) as origin,
                      exists (select 1 from source o where o.instance_id = $2 and o.id <> $1
                          and not o.refreshing) as has_unrefreshed, {}
                  from source s {} where s.id = $1 and s.instance_id = $2",
@@ -197,6 +207,8 @@ impl LockedSource {
                     key: source,
                     added_at_ms: row.i64("created_at_ms")?,
                     audience: Audience::named_or_narrowest(row.str("audience")?),
+                    is_accounts: Owner::of(row.i64("owner_id")?)? != Owner::Operator,
+                    origin: row.text("origin")?,
                     scope: scope_from_row(row)?,
                     refreshing: row.bool("refreshing")?,
                     has_unrefreshed: row.bool("has_unrefreshed")?,

@@ -44,7 +44,7 @@ pub fn set_audience(
             false => scoped_content::release(tx, held.instance_id, &ids, (scopes.0, None))?,
         }
         match (was_public, is_public) {
-            (false, true) => publish(tx, source, (above, after))?,
+            (false, true) => publish(tx, &held, (above, after))?,
             (true, false) => hide(tx, source, &ids)?,
             _ => {}
         }
@@ -53,7 +53,8 @@ pub fn set_audience(
 
 /// Lists the posts of entries above one ID and up to another in the world's public timeline, unless they are
 /// there already.
-fn publish(tx: &mut Tx<'_>, source: SourceKey, (above, last): (i64, i64)) -> Result<(), DbError> {
+fn publish(tx: &mut Tx<'_>, held: &LockedSource, (above, last): (i64, i64)) -> Result<(), DbError> {
+    let source = held.key;
     let entries = tx.query(
         "select post_id, id, arrival_id, visibility from entry
          where source_id = $1 and instance_id = $2 and id > $3 and id <= $4 and not gone",
@@ -73,8 +74,8 @@ fn publish(tx: &mut Tx<'_>, source: SourceKey, (above, last): (i64, i64)) -> Res
         "update post set in_public = true, public_id = r.place, from_history = r.from_history,
              listed = r.is_listed and visibility = 'public' and deleted_at_ms is null
          from {rows as r(id, place, from_history, is_listed)}
-         where post.id = r.id and post.instance_id = $1 and not post.in_public",
-        &[&source.instance_id()],
+         where post.id = r.id and post.instance_id = $1 and not post.in_public and not (claimed and $2)",
+        &[&source.instance_id(), &held.is_accounts],
         &[
             Column::i64(entries.iter().map(|(post_id, ..)| *post_id)),
             Column::i64(entries.iter().map(|(_, _, id, _)| *id)),
@@ -100,7 +101,9 @@ fn hide(tx: &mut Tx<'_>, source: SourceKey, post_ids: &[i64]) -> Result<(), DbEr
     let entries = tx.query(
         "select e.post_id, e.id, e.arrival_id, e.visibility, e.source_id = $2 as is_own
          from entry e join source s on s.id = e.source_id and s.instance_id = e.instance_id
-         where e.instance_id = $3 and not e.gone and (s.audience = 'public' or s.id = $2)
+         join post p on p.id = e.post_id and p.instance_id = e.instance_id
+         where e.instance_id = $3 and not e.gone
+             and (s.audience = 'public' and not (s.owner_id <> 0 and p.claimed) or s.id = $2)
              and (e.id {in $1} or e.post_id {in $1} and e.id <> e.post_id)",
         &[&stay, &source.id(), &source.instance_id()],
         |row| {

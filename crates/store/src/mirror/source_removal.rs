@@ -13,6 +13,7 @@ use crate::{
     posts::{instance, post, post_removal, scoped_content},
     refresh,
     sharing::change,
+    viewer::Owner,
 };
 
 /// How much goes with a source.
@@ -183,23 +184,31 @@ fn new_owners(
     Ok(new_owners)
 }
 
-/// The posts among these that no other source of its instance has which the world may read.
+/// The posts among these that no other source of its instance shows the world.
 pub(super) fn without_public_source(
     tx: &mut Tx<'_>,
     source: SourceKey,
     post_ids: &[i64],
 ) -> Result<Vec<i64>, DbError> {
     let public = tx.query(
-        "select id from source where instance_id = $1 and id <> $2 and audience = 'public'",
+        "select id, owner_id from source where instance_id = $1 and id <> $2 and audience = 'public'",
         &[&source.instance_id(), &source.id()],
         |row| {
             let id = from_sql(row.i64("id")?)?;
-            Ok(SourceKey { id, ..source })
+            let owner = Owner::of(row.i64("owner_id")?)?;
+            Ok((owner == Owner::Operator, SourceKey { id, ..source }))
         },
     )?;
-    let shown = new_owners(tx, &public, post_ids)?;
-    let hidden = post_ids.iter().filter(|id| !shown.contains_key(id));
-    Ok(hidden.copied().collect())
+    let (operators, accounts): (Vec<_>, Vec<_>) = public.into_iter().partition(|(is, _)| *is);
+    let [operators, accounts] =
+        [operators, accounts].map(|of| of.into_iter().map(|(_, key)| key).collect::<Vec<_>>());
+    let shown = new_owners(tx, &operators, post_ids)?;
+    let mut hidden: Vec<i64> = post_ids.to_vec();
+    hidden.retain(|id| !shown.contains_key(id));
+    let published = new_owners(tx, &accounts, &hidden)?;
+    let claimed = post::claimed(tx, source.instance_id(), published.keys().copied())?;
+    hidden.retain(|id| !published.contains_key(id) || claimed.contains(id));
+    Ok(hidden)
 }
 
 /// Hands posts over to other sources that have them.

@@ -180,7 +180,7 @@ fn published(
     posts: &[(&String, &post::Known)],
 ) -> Vec<PublishedPost> {
     let posts = posts.iter().zip(new);
-    let hidden = posts.filter(|((_, post), _)| held.is_public() && !post.in_public);
+    let hidden = posts.filter(|((_, post), _)| held.shows_world(post.claimed) && !post.in_public);
     let listed = hidden.map(|((_, post), new)| {
         let is_shown = !post.is_gone() && post.visibility == Visibility::Public;
         PublishedPost {

@@ -54,6 +54,8 @@ pub struct ExportPost {
     pub fetched_at_ms: i64,
     /// Who may see it at the upstream.
     pub visibility: Visibility,
+    /// Whether its server only claims to know it ([`driftline_core::post::Post::is_claimed`]).
+    pub claimed: bool,
     /// The post as it came, JSON; `None` for a tombstone.
     pub raw: Option<String>,
 }
@@ -190,7 +192,7 @@ fn posts(
     let ids = Column::i64(ids.iter().copied());
     let found = tx.query(
         "select p.id, p.upstream_id, p.uri, p.url, p.created_at_ms, p.edited_at_ms, p.deleted_at_ms,
-             p.read_at_ms, p.visibility, p.raw, p.content_scope,
+             p.read_at_ms, p.visibility, p.claimed, p.raw, p.content_scope,
              c.raw as own_raw, c.edited_at_ms as own_edited_at_ms, c.read_at_ms as own_read_at_ms
          from post p left join scoped_content c
              on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
@@ -214,6 +216,7 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<(i64, ExportPost)
         deleted_at_ms: row.opt_i64("deleted_at_ms")?,
         fetched_at_ms: row.i64("read_at_ms")?,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        claimed: row.bool("claimed")?,
         raw: raw.filter(|_| readable.has(scope)),
     };
     if is_alive && let Some(own) = row.opt_text("own_raw")? {

@@ -1,6 +1,9 @@
 //! Posts, which the sources of an instance share.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use driftline_core::post::{Post, PostKind, Visibility};
 use driftline_db::{Column, DbError, PendingRows, Row, Tx};
@@ -29,6 +32,8 @@ pub(crate) struct Known {
     pub(crate) listed: bool,
     /// Whether a source that the world may read has it.
     pub(crate) in_public: bool,
+    /// Whether its server only claims to know it ([`Post::is_claimed`]).
+    pub(crate) claimed: bool,
     /// Whether it has its ID in the public timeline as history.
     pub(crate) from_history: bool,
     /// How often it has returned after a deletion.
@@ -172,6 +177,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         listed: row.bool("listed")?,
         in_public: row.bool("in_public")?,
+        claimed: row.bool("claimed")?,
         from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
         kind: PostKind::of(row.bool("is_boost")?),
@@ -184,8 +190,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 /// The columns that [`from_row`] reads, of `post p` and `freshness f`: with the post's own content.
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
-    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.from_history, p.returns,
-    p.boost_of_upstream_id is not null as is_boost, p.content_scope, 1 = 0 as has_scoped,
+    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.claimed,
+    p.from_history, p.returns, p.boost_of_upstream_id is not null as is_boost, p.content_scope, 1 = 0 as has_scoped,
     cast(null as text) as other_raw";
 
 /// The columns that [`from_row`] reads, of `post p`, `freshness f` and `scoped_content c`: with the content of a scope,
@@ -199,7 +205,7 @@ const SCOPED_COLUMNS: &str = "p.id, p.upstream_id,
     case when c.post_id is null then {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms))
         else c.read_at_ms end as read_at_ms,
     coalesce(c.content_hash, p.content_hash) as content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public,
-    p.from_history, p.returns, p.boost_of_upstream_id is not null as is_boost, p.content_scope,
+    p.claimed, p.from_history, p.returns, p.boost_of_upstream_id is not null as is_boost, p.content_scope,
     c.post_id is not null as has_scoped,
     case when c.post_id is null and p.content_scope <> {scope} then p.raw end as other_raw";
 
@@ -260,7 +266,7 @@ pub(crate) fn insert(
     tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
-              content_hash, content_scope, listed, in_public, from_history, raw) {rows}",
+              content_hash, content_scope, listed, in_public, claimed, from_history, raw) {rows}",
         &[],
         &[
             ids.column(new.iter().map(|version| version.id)),
@@ -279,6 +285,7 @@ pub(crate) fn insert(
             Column::i64(new.iter().map(|version| version.scope.sql())),
             Column::bool(new.iter().map(|version| version.listed)),
             Column::bool(new.iter().map(|version| version.in_public)),
+            Column::bool(posts().map(|post| post.is_claimed(&accounts.origin))),
             Column::bool(new.iter().map(|version| version.from_history)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
@@ -420,6 +427,20 @@ pub(crate) fn authors_and_times(
             };
             Ok((row.i64("id")?, found))
         },
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// Those of these posts that their server only claims to know.
+pub(crate) fn claimed(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    posts: impl Iterator<Item = i64>,
+) -> Result<HashSet<i64>, DbError> {
+    let found = tx.query(
+        "select id from post where id {in $1} and instance_id = $2 and claimed",
+        &[&Column::i64(posts), &instance_id],
+        |row| row.i64("id"),
     )?;
     Ok(found.into_iter().collect())
 }

@@ -20,31 +20,37 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::world::{START_MS, World, home_of, names, on_both, page, post};
 
-const ALL: Range = Range {
+pub(crate) const ALL: Range = Range {
     since: None,
     min: None,
     max: None,
     limit: 1_000,
 };
 
-fn ann() -> LocalAccountId {
+pub(crate) fn ann() -> LocalAccountId {
     LocalAccountId::new(1 << 50)
 }
 
-fn bob() -> LocalAccountId {
+pub(crate) fn bob() -> LocalAccountId {
     LocalAccountId::new(2 << 50)
 }
 
 const OPERATOR: Owner = Owner::Operator;
 
 /// The instance of all authors, and another one that shows copies of their posts.
-const ORIGINS: [&str; 2] = ["https://sim.example", "https://other.example"];
+pub(crate) const ORIGINS: [&str; 2] = ["https://sim.example", "https://other.example"];
 
 fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
     add_of(store, name, owner, audience, ORIGINS[0])
 }
 
-fn add_of(store: &Store, name: &str, owner: Owner, audience: Audience, origin: &str) -> World {
+pub(crate) fn add_of(
+    store: &Store,
+    name: &str,
+    owner: Owner,
+    audience: Audience,
+    origin: &str,
+) -> World {
     let new = source::NewSource {
         owner,
         audience,
@@ -60,7 +66,7 @@ fn add_of(store: &Store, name: &str, owner: Owner, audience: Audience, origin: &
     world
 }
 
-fn set_audience(world: &World, audience: Audience) {
+pub(crate) fn set_audience(world: &World, audience: Audience) {
     let key = world.source;
     let set = world.store.write_blocking(source::root(key), move |tx| {
         source::set_audience(tx, key, audience)
@@ -75,16 +81,16 @@ fn of(id: u64, visibility: Visibility) -> Post {
     }
 }
 
-fn public(world: &World, viewer: Viewer) -> Vec<TimelinePost> {
+pub(crate) fn public(world: &World, viewer: Viewer) -> Vec<TimelinePost> {
     world.read(move |tx| timeline::public(tx, &ALL, viewer))
 }
 
-fn listed(world: &World, viewer: Viewer) -> Vec<TimelinePost> {
+pub(crate) fn listed(world: &World, viewer: Viewer) -> Vec<TimelinePost> {
     let key = world.source;
     world.read(move |tx| timeline::source(tx, key, &ALL, viewer))
 }
 
-fn found(world: &World, id: LocalId, viewer: Viewer) -> bool {
+pub(crate) fn found(world: &World, id: LocalId, viewer: Viewer) -> bool {
     world
         .read(move |tx| timeline::status(tx, id, viewer))
         .is_some()

@@ -434,8 +434,8 @@ fn what_a_reply_names_is_found_through_its_copies_by_those_who_may_see_them() {
         ]);
         let (instance, key) = (own.source.instance, other.source);
         let named = |viewer| {
-            let readable = own.read(move |tx| Ok(ReadableSources::load(tx, viewer)?));
-            own.read(move |tx| timeline::named(tx, instance, &["4", "9"], &readable))
+            let readable = other.read(move |tx| Ok(ReadableSources::load(tx, viewer)?));
+            other.read(move |tx| timeline::named(tx, instance, &["4", "9"], &readable))
         };
         let place = other.timeline_for(Viewer::Account(ann()))[1].id;
         let anns = named(Viewer::Account(ann()));
@@ -447,6 +447,9 @@ fn what_a_reply_names_is_found_through_its_copies_by_those_who_may_see_them() {
             source::set_audience(tx, key, Audience::Public)
         });
         shared.expect("a write");
+        // Another server only claims to know it; its own has to show it first.
+        assert!(named(Viewer::Anonymous).is_empty());
+        own.poll(vec![copy(4, 4, "first"), reply(copy(5, 5, "reply"), "4")]);
         let worlds = named(Viewer::Anonymous);
         let found = status(&own, worlds["4"], Viewer::Anonymous).expect("a post");
         assert_eq!(texts(&[found]), ["first"]);

@@ -30,6 +30,7 @@ mod overviews;
 mod pages;
 mod partitions;
 mod placements;
+mod published;
 mod quarantine;
 mod references;
 mod refresh;

@@ -264,6 +264,6 @@ fn read_source(
     };
     let streams = [PlaceStream::Source(source, readable.shows)];
     // One instance's rows lie on one node.
-    let rule = Rule::Source(readable.shows, viewer);
+    let rule = Rule::Source(readable, viewer);
     read(tx, range, Bound::NONE, &streams, &rule, picks)
 }

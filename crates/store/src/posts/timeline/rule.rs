@@ -5,7 +5,7 @@ use driftline_core::post::Visibility;
 use super::{HomeRule, entries::PostEntry, stored::StoredPost};
 use crate::{
     id_types::sql,
-    viewer::{ReadableSources, Viewer},
+    viewer::{ReadableSource, ReadableSources, Viewer},
 };
 
 /// The rule of a timeline.
@@ -14,8 +14,8 @@ pub(super) enum Rule<'a> {
     Public(&'a ReadableSources),
     /// Posts of a home timeline, from these sources.
     Home(&'a HomeRule, &'a ReadableSources),
-    /// Each entry of one source, up to this visibility, for a viewer.
-    Source(Visibility, Viewer),
+    /// Each entry of one source that a viewer may read.
+    Source(ReadableSource, Viewer),
     /// All that a viewer may read.
     Readable(&'a ReadableSources),
 }
@@ -53,9 +53,12 @@ impl Rule<'_> {
             return false;
         };
         let narrowness = entry.narrowness(found);
-        let is_readable = narrowness <= source.shows.narrowness();
+        let is_readable = source.shows_post(narrowness, found.claimed);
         match self {
-            Rule::Public(_) => source.is_hidden() && narrowness == Visibility::Public.narrowness(),
+            Rule::Public(_) => {
+                let is_worlds = source.is_of_threads || source.shows_world(found.claimed);
+                !is_worlds && narrowness == Visibility::Public.narrowness()
+            }
             Rule::Home(takes, _) => {
                 let is_by = |author| takes.authors.iter().any(|id| sql(*id) == author);
                 let is_taken =
@@ -74,7 +77,7 @@ impl Rule<'_> {
             return false;
         };
         let source = readable.of_raw(entry.source_id);
-        let was_listed = source.is_some_and(|source| source.is_public)
+        let was_listed = source.is_some_and(|source| source.shows_world(found.claimed))
             && entry.narrowness(found) == Visibility::Public.narrowness();
         found.has_public_place()
             && entry.id == sql(found.post.public_id)

@@ -21,6 +21,8 @@ pub(super) struct StoredPost {
     pub(super) listed: bool,
     /// Whether a source that the world may read has it.
     pub(super) in_public: bool,
+    /// Whether its server only claims to know it.
+    pub(super) claimed: bool,
     /// Whether its ID there is one of history.
     pub(super) from_history: bool,
     pub(super) returns: i64,
@@ -105,8 +107,8 @@ pub(super) fn at_place(
 
 /// The columns of `post p` that [`from_row`] reads.
 const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.created_at_ms,
-    p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.from_history, p.raw,
-    p.first_source_id, p.content_scope, c.raw as own_raw, c.edited_at_ms as own_edited_at_ms,
+    p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.claimed, p.from_history,
+    p.raw, p.first_source_id, p.content_scope, c.raw as own_raw, c.edited_at_ms as own_edited_at_ms,
     m.raw as members_raw, m.edited_at_ms as members_edited_at_ms,
     coalesce(p.public_id, p.id) as listed_id, p.returns,
     (select a.acct_id from account a
@@ -139,6 +141,7 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, Stor
         deleted_at_ms,
         listed: row.bool("listed")?,
         in_public: row.bool("in_public")?,
+        claimed: row.bool("claimed")?,
         from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
         first_source_id: row.i64("first_source_id")?,

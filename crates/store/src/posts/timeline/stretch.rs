@@ -136,8 +136,9 @@ impl<'r> AtPlaces<'r> {
     /// The post that the timeline shows at a place.
     fn at(&self, place: &Place) -> Result<Option<TimelinePost>, DbError> {
         let found = match self.rule {
-            Rule::Source(shows, _) => self.posts.get(&place.post_id).filter(|found| {
-                let is_shown = found.post.visibility.narrowness() <= shows.narrowness();
+            Rule::Source(source, _) => self.posts.get(&place.post_id).filter(|found| {
+                let narrowness = found.post.visibility.narrowness();
+                let is_shown = source.shows_post(narrowness, found.claimed);
                 place.returns == found.returns && is_shown && found.is_alive()
             }),
             _ => {

@@ -29,7 +29,7 @@ impl PostEntry {
     /// Whether a viewer may read its source, as far as that showed it; also of one that has ended.
     pub(super) fn is_readable(&self, readable: &ReadableSources, found: &StoredPost) -> bool {
         let source = readable.of_raw(self.source_id);
-        source.is_some_and(|source| self.narrowness(found) <= source.shows.narrowness())
+        source.is_some_and(|source| source.shows_post(self.narrowness(found), found.claimed))
     }
 
     /// Whether its source shows it to a viewer.

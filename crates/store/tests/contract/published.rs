@@ -1,0 +1,146 @@
+//! What the world reads of the sources that accounts publish.
+
+use driftline_core::{
+    audience::Audience,
+    post::{Post, Visibility},
+};
+use driftline_store::{
+    Owner, change_feed,
+    source::{self, LastPosts},
+    timeline::{TimelinePost, Viewer},
+};
+
+use crate::{
+    audiences::{ORIGINS, add_of, ann, bob, found, listed, public, set_audience},
+    world::{World, on_both, post},
+};
+
+/// A post of the server that shows it, and one that it only claims to know.
+fn own(id: u64) -> Post {
+    Post {
+        uri: Some(format!("{}/posts/{id}", ORIGINS[1])),
+        ..post(id, "own")
+    }
+}
+
+fn claimed(id: u64) -> Post {
+    post(id, "claimed")
+}
+
+fn boost(id: u64, of: Post) -> Post {
+    Post {
+        boost_of: Some(Box::new(of)),
+        ..own(id)
+    }
+}
+
+fn ids(posts: &[TimelinePost]) -> Vec<u64> {
+    let id = |post: &TimelinePost| post.upstream_id.parse().expect("a number");
+    let mut ids: Vec<u64> = posts.iter().map(id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn remove(world: &World) {
+    let key = world.source;
+    let removed = world.store.write_blocking(source::root(key), move |tx| {
+        source::remove(tx, key, LastPosts::Remove)
+    });
+    removed.expect("a write");
+}
+
+#[test]
+fn the_world_reads_of_what_an_account_publishes_what_its_server_can_vouch_for() {
+    on_both(|store| {
+        let owner = Owner::Account(ann());
+        let mut home = add_of(store, "home", owner, Audience::Private, ORIGINS[1]);
+        home.poll(vec![
+            boost(4, claimed(90)),
+            claimed(3),
+            boost(2, own(80)),
+            own(1),
+        ]);
+        let anns = Viewer::Account(ann());
+        let others = [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator];
+        let before = [public(&home, anns), listed(&home, anns)];
+        set_audience(&home, Audience::Public);
+        // What comes while it is public is as what came before.
+        home.poll(vec![
+            claimed(6),
+            own(5),
+            boost(4, claimed(90)),
+            claimed(3),
+            boost(2, own(80)),
+            own(1),
+        ]);
+        for viewer in others {
+            assert_eq!(ids(&public(&home, viewer)), [1, 2, 5], "{viewer:?}");
+            assert_eq!(ids(&listed(&home, viewer)), [1, 2, 5], "{viewer:?}");
+        }
+        let all = [public(&home, anns), listed(&home, anns)];
+        for (all, before) in all.iter().zip(before) {
+            assert_eq!(ids(all), [1, 2, 3, 4, 5, 6]);
+            assert!(before.iter().all(|post| all.contains(post)), "{all:?}");
+        }
+        for post in &all[1] {
+            let is_claimed = ["3", "4", "6"].contains(&&*post.upstream_id);
+            for viewer in others {
+                assert_eq!(found(&home, post.id, viewer), !is_claimed, "{post:?}");
+            }
+            assert!(found(&home, post.id, anns));
+        }
+        let key = home.source;
+        let changes = home
+            .read(move |tx| change_feed::after(tx, key, 0, 100))
+            .changes;
+        for change in changes {
+            let post = change.row.post;
+            let is_claimed = ["3", "4", "6"].contains(&&*post.upstream_id);
+            assert_eq!(post.claimed, is_claimed, "{post:?}");
+        }
+        set_audience(&home, Audience::Private);
+        assert_eq!(public(&home, Viewer::Anonymous), []);
+        assert_eq!(public(&home, anns), all[0]);
+    });
+}
+
+#[test]
+fn a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it() {
+    on_both(|store| {
+        let owner = Owner::Account(ann());
+        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+        home.poll(vec![claimed(3), own(1)]);
+        let worlds = |world: &World| ids(&public(world, Viewer::Anonymous));
+        assert_eq!(worlds(&home), [1]);
+        let mut operators = add_of(store, "all", Owner::Operator, Audience::Public, ORIGINS[1]);
+        operators.poll(vec![claimed(3), own(1)]);
+        assert_eq!(worlds(&home), [1, 3]);
+        set_audience(&operators, Audience::Private);
+        assert_eq!(worlds(&home), [1]);
+        set_audience(&operators, Audience::Public);
+        assert_eq!(worlds(&home), [1, 3]);
+        remove(&operators);
+        assert_eq!(worlds(&home), [1]);
+        assert_eq!(ids(&public(&home, Viewer::Account(ann()))), [1, 3]);
+    });
+}
+
+#[test]
+fn an_edit_does_not_publish_a_claimed_post() {
+    on_both(|store| {
+        let owner = Owner::Account(ann());
+        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+        home.poll(vec![Post {
+            visibility: Visibility::Unlisted,
+            ..claimed(3)
+        }]);
+        // An edit widens it.
+        let now_ms = home.now_ms;
+        home.poll(vec![Post {
+            edited_at_ms: Some(now_ms),
+            ..claimed(3)
+        }]);
+        assert_eq!(public(&home, Viewer::Anonymous), []);
+        assert_eq!(listed(&home, Viewer::Anonymous), []);
+    });
+}
