@@ -1,9 +1,6 @@
 //! What the world reads of the sources that accounts publish.
 
-use driftline_core::{
-    audience::Audience,
-    post::{Post, Visibility},
-};
+use driftline_core::{audience::Audience, post::Post};
 use driftline_store::{
     Owner, change_feed,
     source::{self, LastPosts},
@@ -122,25 +119,5 @@ fn a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it() {
         remove(&operators);
         assert_eq!(worlds(&home), [1]);
         assert_eq!(ids(&public(&home, Viewer::Account(ann()))), [1, 3]);
-    });
-}
-
-#[test]
-fn an_edit_does_not_publish_a_claimed_post() {
-    on_both(|store| {
-        let owner = Owner::Account(ann());
-        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
-        home.poll(vec![Post {
-            visibility: Visibility::Unlisted,
-            ..claimed(3)
-        }]);
-        // An edit widens it.
-        let now_ms = home.now_ms;
-        home.poll(vec![Post {
-            edited_at_ms: Some(now_ms),
-            ..claimed(3)
-        }]);
-        assert_eq!(public(&home, Viewer::Anonymous), []);
-        assert_eq!(listed(&home, Viewer::Anonymous), []);
     });
 }
