@@ -314,7 +314,7 @@ create table object_uri (
     primary key (uri_key, instance_id, kind)
 ) {clustered};
 
--- Versions of posts that were replaced. PostgreSQL partitions it by month, which needs the time in the key.
+-- Versions of posts that were replaced.
 create table post_history (
     post_id {i64} not null,
     instance_id {i64} not null,
@@ -324,8 +324,8 @@ create table post_history (
     -- As `post.content_scope`.
     content_scope {i64} not null default 0,
     raw text not null,
-    primary key ({key post_id, seq + at_ms, instance_id})
-) {strict} {postgresql partition by range (at_ms)};
+    primary key ({key post_id, seq + instance_id})
+) {strict};
 
 -- Accounts that instances have shown or named.
 create table account (
@@ -483,7 +483,7 @@ create table claim_lease (
     primary key ({key bucket, id + instance_id})
 ) {strict};
 
--- The counts that posts had. PostgreSQL partitions it by month.
+-- The counts that posts had.
 create table count_history (
     post_id {i64} not null,
     instance_id {i64} not null,
@@ -494,7 +494,7 @@ create table count_history (
     quotes {i64},
     views {i64},
     primary key ({key post_id, at_ms + instance_id})
-) {clustered} {postgresql partition by range (at_ms)};
+) {clustered};
 
 -- Posts whose changes the libraries are still to be notified of.
 create table outbox (
@@ -835,20 +835,3 @@ create table filter_post (
     primary key (account_id, id),
     unique (account_id, filter_id, post_id)
 ) {clustered};
-
--- Partitions by month on PostgreSQL: docs/sql.md -----------------------------------------------------
-
--- The first partition has all times up to the end of the present month. Opening the store makes those of the
--- months to come (crates/store/src/partitions.rs); rows that no month takes lie in the default partition.
-{postgresql do $do$
-declare
-    name text;
-    until_ms bigint := 1000 * extract(epoch from
-        date_trunc('month', clock_timestamp() at time zone 'UTC') + interval '1 month');
-begin
-    foreach name in array array['count_history', 'post_history'] loop
-        execute format('create table %1$s_default partition of %1$s default', name);
-        execute format('create table %1$s_first partition of %1$s for values from (minvalue) to (%2$s)',
-            name, until_ms);
-    end loop;
-end $do$;}

@@ -25,7 +25,6 @@ pub mod local_ids;
 pub mod mirror;
 mod new_ids;
 pub mod nodes;
-pub mod partitions;
 pub mod posts;
 pub mod quota;
 pub mod refresh;

@@ -6,7 +6,7 @@ use driftline_db::{Db, DbError, Dialect, Options, Target, Tx, block_on};
 
 #[cfg(feature = "testing")]
 use crate::testing::statements::StatementWatch;
-use crate::{distribution, error::StoreError, local_ids, partitions, schema::MIGRATIONS};
+use crate::{distribution, error::StoreError, local_ids, schema::MIGRATIONS};
 
 /// An open store: a database with this crate's schema. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -50,10 +50,6 @@ impl Store {
             distribution::State::Begun if !may_be_begun => return Err(StoreError::HalfDistributed),
             distribution::State::Begun => {}
             distribution::State::Distributed => db.set_distributed(),
-        }
-        if !may_be_begun && let Err(error) = block_on(partitions::make_ahead_in(&db)) {
-            // A running process tries it again, and shows how far they reach.
-            tracing::info!(%error, "the partitions of months to come are not made yet");
         }
         Ok(Store {
             #[cfg(feature = "testing")]

@@ -203,7 +203,7 @@ fn clear(session: &mut Session, schema: &str) -> Result<(), DbError> {
     let mut tx = Tx::postgres(session);
     let names = tx.query(
         "select relname::text from pg_class where relnamespace = current_schema()::regnamespace
-             and relkind in ('r', 'p', 'v', 'm', 'S', 'f') and not relispartition
+             and relkind in ('r', 'p', 'v', 'm', 'S', 'f')
          order by relname::text collate \"C\"",
         &[],
         |row| row.text(0),
@@ -294,7 +294,7 @@ fn schema_and_version(tx: &mut Tx<'_>) -> Result<(String, u32), DbError> {
     Ok((schema, version / 10_000))
 }
 
-/// Those that have rows themselves, partitions among them.
+/// Those that have rows themselves.
 fn table_names(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
     tx.query(
         "select relname::text from pg_class

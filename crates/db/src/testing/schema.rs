@@ -4,7 +4,7 @@ use crate::tx::Tx;
 
 /// The tables of the database without the migrations' own, as lines in order: `entry.uri text`,
 /// with `null` where a column may be null; `entry key source_id, id`; `entry unique index uri`, or a
-/// `partial` one. What the two databases do not share is left out: partitions, the names of indexes, and which
+/// `partial` one. What the two databases do not share is left out: the names of indexes, and which
 /// integers are truth values or PostgreSQL's arrays. An expression in an index is `?`.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ const SQLITE: &str = r#"
 const POSTGRES: &str = r#"
     with tables as (select oid, relname::text as name from pg_class
         where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')
-            and not relispartition and relname <> 'migration')
+            and relname <> 'migration')
     select t.name || '.' || a.attname || ' '
         || case k.name when 'bigint' then 'integer' when 'boolean' then 'integer'
             when 'bigint[]' then 'text'

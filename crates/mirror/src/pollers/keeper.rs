@@ -9,7 +9,7 @@ use driftline_store::{
 };
 use tokio::time::Instant;
 
-use super::{Shared, partition_keeper};
+use super::Shared;
 use crate::sharing::Seen;
 
 /// When what is next.
@@ -48,7 +48,6 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         () = keeping => {}
         // These apart, because they may take longer than a lease.
         () = renew_leases(&shared) => {}
-        () = partition_keeper::keep(shared.store.clone()) => {}
     }
 }
 

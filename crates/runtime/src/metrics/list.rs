@@ -144,16 +144,6 @@ Sharing {
     Counter SHARING_TAKEN_OVER = "driftline_sharing_taken_over_total";
     /// Writes on a distributed database whose posts may not be visible on all nodes yet; readers of all instances are shown nothing newer than the first of them.
     Gauge OPEN_RESERVATIONS = "driftline_open_reservations";
-    /// Until when every time has a partition of its month, as Unix time, looked at once an hour; NaN on SQLite,
-    /// which has no partitions.
-    Gauge PARTITION_REACH = "driftline_partition_reach_timestamp_seconds" {
-        table: Closed(PARTITIONED_TABLES)
-    } from f64::NAN;
-    /// Rows in the default partition, which takes what no month does, looked at once an hour: 10000 stands for
-    /// any more; NaN on SQLite.
-    Gauge PARTITION_DEFAULT_ROWS = "driftline_partition_default_rows" {
-        table: Closed(PARTITIONED_TABLES)
-    } from f64::NAN;
 }
 Credentials {
     /// Requests that are left in the current window of a quota.
@@ -200,7 +190,6 @@ const SOURCE: &str = "the source's name";
 const INSTANCE: &str = "the server's origin";
 const CREDENTIAL: &str = "the credential's name";
 const SHARED_WORK: &[&str] = &["sources", "buckets"];
-const PARTITIONED_TABLES: &[&str] = &["count_history", "post_history"];
 const PURPOSES: &[&str] = &[
     "poll",
     "fill",

@@ -18,7 +18,6 @@ use driftline_sim::{
 };
 use driftline_store::{
     Root, SourceKey, Store, StoreError, completeness,
-    partitions::{self, Month},
     source::{self, Source},
     testing,
 };
@@ -180,27 +179,4 @@ async fn a_lease_that_is_somebody_elses_ends_the_session_and_is_not_renewed() {
     world.goes_on(source).await;
     world.pollers.stop().await;
     world.store.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_running_process_makes_the_months_to_come() {
-    let fresh = Fresh::postgres();
-    let store = testing::open(&fresh);
-    let reaches = async || partitions::reaches(&store).await.unwrap();
-    let before = reaches().await;
-    let table = before[0].table;
-    let last = Month::of(before[0].until_ms).plus(-1);
-    let dropped = store.write(Root::none(), move |tx| {
-        tx.execute(&format!("drop table {table}_{last}"), &[])?;
-        Ok::<_, StoreError>(())
-    });
-    dropped.await.unwrap();
-    assert_eq!(reaches().await[0].until_ms, last.start_ms());
-    let pollers = start_pollers(&store, UpstreamAccess::new(&store, http_client()));
-    until("the month is made", async || {
-        reaches().await[0].until_ms == before[0].until_ms
-    })
-    .await;
-    pollers.stop().await;
-    store.close().await;
 }

@@ -82,8 +82,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const PACKAGE: &str = "crates/store";
 /// Where a write locks its root.
 const ROOTS: &str = "db/src/job.rs";
-/// What changes tables, while a store is distributed or once a month.
-const LEFT_OUT: [&str; 2] = ["distribution.rs", "partitions.rs"];
+/// What changes tables, while a store is distributed.
+const LEFT_OUT: [&str; 1] = ["distribution.rs"];
 
 #[cfg(test)]
 mod tests {
@@ -95,6 +95,6 @@ mod tests {
         assert!(is_of_store("crates/db/src/job.rs"));
         assert!(!is_of_store("crates/store/tests/contract/pages.rs"));
         assert!(!is_of_store("crates/store/src/testing.rs"));
-        assert!(!is_of_store("crates/store/src/partitions.rs"));
+        assert!(!is_of_store("crates/store/src/distribution.rs"));
     }
 }

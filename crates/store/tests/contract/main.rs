@@ -28,7 +28,6 @@ mod order;
 mod other_askers;
 mod overviews;
 mod pages;
-mod partitions;
 mod placements;
 mod published;
 mod quarantine;

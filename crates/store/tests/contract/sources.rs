@@ -38,7 +38,7 @@ fn the_schema_is_the_same_on_both() {
     assert_eq!(without_instances(sqlite), without_instances(postgres));
 }
 
-/// A schema without what only PostgreSQL's keys contain so that it can be distributed or partitioned.
+/// A schema without what only PostgreSQL's keys contain so that it can be distributed.
 fn without_instances(schema: &[String]) -> Vec<&str> {
     let lines = schema.iter().map(|line| match line.split_once(" key ") {
         None if !line.contains(" unique index ") => line.as_str(),
