@@ -192,9 +192,14 @@ fn a_cancelled_wait_takes_nothing() {
     });
 }
 
-/// By a timer of 1 ms this would take a second.
+/// By a timer of 1 ms this would take a second. On a busy machine one of several tries is fast.
 #[test]
 fn ticks_shorter_than_the_timer_are_not_slept_away() {
+    let mut tries = (0..20).map(|_| time_of_1000_ids());
+    assert!(tries.any(|elapsed| elapsed < Duration::from_millis(700)));
+}
+
+fn time_of_1000_ids() -> Duration {
     let clock = TenTimesSlower(SystemClock.now_us());
     let ids = SharedGenerator::new(open(Layout::TID), clock, ClockPolicy::Refuse).unwrap();
     let mut lane = Lane::new(&ids);
@@ -215,9 +220,8 @@ fn ticks_shorter_than_the_timer_are_not_slept_away() {
                 last = id;
             }
         }
-        let elapsed = begun.elapsed();
-        assert!(elapsed < Duration::from_millis(700), "{elapsed:?}");
-    });
+        begun.elapsed()
+    })
 }
 
 /// Turns are given up only so often: the timer moves on, and the deadline comes.

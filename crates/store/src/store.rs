@@ -2,7 +2,7 @@ use std::ops::Deref;
 #[cfg(feature = "testing")]
 use std::sync::Arc;
 
-use driftline_db::{Db, DbError, Dialect, Options, Target, Tx, block_on};
+use driftline_db::{Db, DbError, Dialect, Options, Target, Tx};
 
 #[cfg(feature = "testing")]
 use crate::testing::statements::StatementWatch;

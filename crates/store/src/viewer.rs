@@ -125,8 +125,12 @@ impl ReadableSource {
 
     /// Whether the viewer may read a post in it that is as narrow.
     pub(crate) fn shows_post(&self, narrowness: i64, is_claimed: bool) -> bool {
-        let is_published = self.is_public && self.is_of == SourceOwner::Account;
-        narrowness <= self.shows.narrowness() && !(is_published && is_claimed)
+        narrowness <= self.shows.narrowness() && !(is_claimed && self.is_published())
+    }
+
+    /// Whether another account has published it: its server's word counts for its own posts and authors alone.
+    pub fn is_published(&self) -> bool {
+        self.is_public && self.is_of == SourceOwner::Account
     }
 
     /// Whether timelines are made of it that show the viewer posts which the world may not read in it.

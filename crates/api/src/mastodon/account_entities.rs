@@ -101,6 +101,10 @@ impl AccountEntities {
             |copy: &account::Account| (copy.is_of_instance(), copy.seen_at_ms, copy.source.id);
         let mut best: HashMap<AccountId, account::Account> = HashMap::new();
         for copy in account::by_ids(tx, &ids, &sources.keys())? {
+            let source = sources.of(copy.source.id);
+            if !copy.is_of_instance() && source.is_none_or(|source| source.is_published()) {
+                continue;
+            }
             if best
                 .get(&copy.id)
                 .is_none_or(|other| rank(other) < rank(&copy))

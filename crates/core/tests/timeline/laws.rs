@@ -69,7 +69,7 @@ pub(crate) fn run(seed: u64, change: impl Fn(&mut Harness)) -> Harness {
 
 #[test]
 fn nothing_is_missed_once_the_ladder_has_run() {
-    seeds::run(200, |seed| {
+    seeds::run(60, |seed| {
         let harness = run(seed, |_| ());
         let missed = harness.missed();
         assert!(
@@ -85,7 +85,7 @@ fn nothing_is_missed_once_the_ladder_has_run() {
 
 #[test]
 fn every_incomplete_range_is_in_the_ledger_at_every_moment() {
-    seeds::run(60, |seed| {
+    seeds::run(30, |seed| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let world_config = WorldConfig {
             length_ms: 120_000,
@@ -110,7 +110,7 @@ fn every_incomplete_range_is_in_the_ledger_at_every_moment() {
 
 #[test]
 fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
-    seeds::run(40, |seed| {
+    seeds::run(20, |seed| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let world_config = WorldConfig {
             late_share: 0.1,
@@ -147,7 +147,7 @@ fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
 /// Takahe's home while its worker is busy, under a ladder that ends too soon.
 #[test]
 fn what_comes_later_than_the_last_look_is_not_called_complete() {
-    seeds::run(40, |seed| {
+    seeds::run(20, |seed| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let world_config = WorldConfig {
             late_share: 0.3,

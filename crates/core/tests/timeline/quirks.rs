@@ -88,7 +88,7 @@ fn run(harness: &mut Harness) {
 
 #[test]
 fn no_departure_makes_the_ledger_claim_what_it_lacks() {
-    seeds::run(40, |seed| {
+    seeds::run(20, |seed| {
         let mut harness = harness(seed, drawn);
         run(&mut harness);
         let quirks = harness.world.quirks.clone();

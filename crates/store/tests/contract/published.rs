@@ -1,10 +1,15 @@
 //! What the world reads of the sources that accounts publish.
 
-use driftline_core::{audience::Audience, post::Post};
+use std::collections::HashSet;
+
+use driftline_core::{
+    audience::Audience,
+    post::{Author, Post},
+};
 use driftline_store::{
-    Owner, change_feed,
+    AccountId, Owner, account, change_feed,
     source::{self, LastPosts},
-    timeline::{TimelinePost, Viewer},
+    timeline::{self, TimelinePost, Viewer},
 };
 
 use crate::{
@@ -22,6 +27,17 @@ fn own(id: u64) -> Post {
 
 fn claimed(id: u64) -> Post {
     post(id, "claimed")
+}
+
+fn by(author: u64, acct: &str, post: Post) -> Post {
+    Post {
+        author: Author {
+            id: author.to_string().as_str().into(),
+            acct: acct.to_owned(),
+            ..post.author
+        },
+        ..post
+    }
 }
 
 fn boost(id: u64, of: Post) -> Post {
@@ -120,4 +136,40 @@ fn a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it() {
         assert_eq!(worlds(&home), [1]);
         assert_eq!(ids(&public(&home, Viewer::Account(ann()))), [1, 3]);
     });
+}
+
+#[test]
+fn others_learn_of_no_author_whom_a_published_source_only_claims_to_know() {
+    on_both(|store| {
+        let owner = Owner::Account(ann());
+        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+        home.poll(vec![
+            by(1, "eve@sim.example", claimed(3)),
+            by(2, "local", own(2)),
+            // Its server gives a post of its own an author of another one.
+            by(3, "cat@sim.example", own(1)),
+        ]);
+        let anns = Viewer::Account(ann());
+        let authors: Vec<AccountId> = listed(&home, anns)
+            .iter()
+            .filter_map(|post| post.account)
+            .collect();
+        let known = |viewer| {
+            let authors = authors.clone();
+            let known = home.read(move |tx| timeline::known_authors(tx, &authors, viewer));
+            authors_of(&home, known)
+        };
+        assert_eq!(known(anns), ["cat@sim.example", "eve@sim.example", "local"]);
+        for viewer in [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator] {
+            assert_eq!(known(viewer), ["local"], "{viewer:?}");
+        }
+    });
+}
+
+fn authors_of(world: &World, ids: HashSet<AccountId>) -> Vec<String> {
+    let (ids, sources) = (Vec::from_iter(ids), [world.source]);
+    let found = world.read(move |tx| account::by_ids(tx, &ids, &sources));
+    let mut names: Vec<String> = found.into_iter().map(|found| found.acct).collect();
+    names.sort_unstable();
+    names
 }

@@ -40,6 +40,7 @@ use driftline_db::{Column, DbError, Tx};
 use crate::{
     error::StoreError,
     id_types::{AccountId, InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
+    posts::account,
     reservation::Bound,
     viewer::{ReadableSource, ReadableSources},
 };
@@ -191,7 +192,7 @@ pub fn by_author(
 }
 
 /// Which of those accounts a viewer may know of: the authors of posts that it may read, and those that were
-/// fetched for it by their names.
+/// fetched for it by their names. Of sources that others have published, only the authors of their servers.
 pub fn known_authors(
     tx: &mut Tx<'_>,
     authors: &[AccountId],
@@ -201,7 +202,20 @@ pub fn known_authors(
     if authors.is_empty() || sources.is_empty() {
         return Ok(HashSet::new());
     }
-    let mut known = authors::authors_of(tx, authors, &sources)?;
+    let (published, others): (Vec<_>, Vec<_>) = sources
+        .iter()
+        .copied()
+        .partition(ReadableSource::is_published);
+    let mut known = authors::authors_of(tx, authors, &others)?;
+    if !published.is_empty() {
+        let keys: Vec<SourceKey> = published.iter().map(|source| source.key).collect();
+        let shown = account::by_ids(tx, authors, &keys)?.into_iter();
+        let own: Vec<AccountId> = shown
+            .filter(account::Account::is_of_instance)
+            .map(|account| account.id)
+            .collect();
+        known.extend(authors::authors_of(tx, &own, &published)?);
+    }
     known.extend(fetched(tx, authors, &sources)?);
     Ok(known.into_iter().map(from_sql).collect::<Result<_, _>>()?)
 }
