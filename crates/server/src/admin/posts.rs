@@ -9,7 +9,7 @@ use driftline_store::{
     export::{ExportPost, post},
     find, history, is_visible,
     refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
-    source,
+    seen_since, source,
 };
 
 use super::{
@@ -38,7 +38,7 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
     let (state, counts, left) = host
         .store
         .read(move |tx| {
-            let (state, counts) = (refresh_state(tx, id)?, count_history(tx, id)?);
+            let (state, counts) = (refresh_state(tx, id)?, count_history(tx, id, viewer)?);
             Ok::<_, StoreError>((state, counts, left(tx, id, viewer)?))
         })
         .await?;
@@ -117,19 +117,20 @@ pub(super) async fn history(
 ) -> Result<PostHistory, CommandError> {
     let viewer = host.viewer;
     let (id, stored) = found(host, &request.post).await?;
-    let (mut counts, versions, state) = host
+    let (mut counts, versions, state, since_ms) = host
         .store
         .read(move |tx| {
             Ok::<_, StoreError>((
-                count_history(tx, id)?,
+                count_history(tx, id, viewer)?,
                 history::versions(tx, id, viewer)?,
                 refresh_state(tx, id)?,
+                seen_since(tx, id, viewer)?,
             ))
         })
         .await?;
     if let (true, Some(state)) = (counts.is_empty(), state) {
         counts.push(CountsAt {
-            at_ms: state.freshness.first_ms,
+            at_ms: state.freshness.first_ms.max(since_ms.unwrap_or(i64::MIN)),
             counts: state.freshness.counts,
         });
     }

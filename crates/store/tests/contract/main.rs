@@ -47,4 +47,5 @@ mod streams;
 mod threads;
 mod timelines;
 mod tokens;
+mod versions;
 mod world;
