@@ -16,4 +16,5 @@ pub(crate) mod post;
 pub(crate) mod post_removal;
 pub mod reference;
 pub(crate) mod scoped_content;
+pub(crate) mod shown_condition;
 pub mod timeline;
