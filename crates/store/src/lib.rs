@@ -56,7 +56,7 @@ pub use nodes::node_lease;
 pub use posts::{
     account, author_hosts, export, find, history, instance,
     instance::Instance,
-    instance_info, instance_removal, reference, timeline,
+    instance_info, instance_removal, known_instances, reference, timeline,
     timeline::visible::{is_visible, seen_since, visible},
 };
 pub use quota::{credential, look_up_ability};

@@ -104,6 +104,11 @@ pub struct ReadableSource {
 }
 
 impl ReadableSource {
+    /// Whether the viewer sees all its posts.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.shows == Visibility::Direct
+    }
+
     /// Whether timelines are made of it and the world may not read it.
     pub(crate) fn is_hidden(&self) -> bool {
         !self.is_public && !self.is_of_threads

@@ -11,6 +11,7 @@ pub mod history;
 pub mod instance;
 pub mod instance_info;
 pub mod instance_removal;
+pub mod known_instances;
 pub(crate) mod object_uri;
 pub(crate) mod post;
 pub(crate) mod post_removal;

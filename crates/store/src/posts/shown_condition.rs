@@ -39,11 +39,21 @@ impl ShownCondition {
         }
     }
 
+    /// The parameters `$1` to `$4` of [`ShownCondition::ENTRY`]: the instance and the sources.
+    pub(crate) fn entry_params(&self) -> [&dyn ToValue; 4] {
+        let [world, members, own] = &self.sources;
+        [&self.instance_id, world, members, own]
+    }
+
     /// The parameters `$1` to `$5` of [`ShownCondition::of_post`]: the instance, the sources and the scopes.
     pub(crate) fn params(&self) -> [&dyn ToValue; 5] {
-        let [world, members, own] = &self.sources;
-        [&self.instance_id, world, members, own, &self.scopes]
+        let [instance, world, members, own] = self.entry_params();
+        [instance, world, members, own, &self.scopes]
     }
+
+    /// The text for an `entry e` alone: it is readable, as narrow as its post was while its source had it.
+    pub(crate) const ENTRY: &'static str = "(e.source_id {in $4}
+        or e.visibility <= 1 and e.source_id {in $3} or e.visibility = 0 and e.source_id {in $2})";
 
     /// The text for the post of an ID: a subquery of one value, so that each post is looked up by its keys.
     pub(crate) fn of_post(id: &str) -> String {

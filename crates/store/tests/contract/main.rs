@@ -18,6 +18,7 @@ mod gaps;
 mod history;
 mod instance_info;
 mod instance_removal;
+mod known_instances;
 mod libraries;
 mod local_ids;
 mod look_up_abilities;
