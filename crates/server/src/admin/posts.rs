@@ -7,7 +7,7 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalId, StoreError, Tx, Viewer, departure,
     export::{ExportPost, post},
-    find, history, is_visible,
+    find, history,
     refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
     seen_since, source,
 };
@@ -24,9 +24,10 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         Ok(post) => post,
         // Its look-up may be pending.
         Err(unknown) => {
+            let viewer = host.viewer;
             let pending = host
                 .store
-                .read(move |tx| pending_post(tx, &request.post))
+                .read(move |tx| pending_post(tx, &request.post, viewer))
                 .await?;
             return pending
                 .map(|pending| PostState::Pending(why_pending(pending, now)))
@@ -159,13 +160,10 @@ async fn found(host: &Host, name: &str) -> Result<(LocalId, ExportPost), Command
     let found = host
         .store
         .read(move |tx| {
-            let Some(id) = find::post(tx, &name_owned)? else {
+            // What only private sources of others have is as if it were not there.
+            let Some(id) = find::shown_post(tx, &name_owned, viewer)? else {
                 return Ok(None);
             };
-            // What only private sources of others have is as if it were not there.
-            if !is_visible(tx, id, viewer)? {
-                return Ok(None);
-            }
             Ok::<_, StoreError>(post(tx, id, viewer)?.map(|stored| (id, stored)))
         })
         .await?;
