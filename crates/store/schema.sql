@@ -114,7 +114,9 @@ create table instance (
     id {i64} primary key not null,
     origin text {collate_c} not null,
     api text not null default 'mastodon',
-    batch_look_up {bool}
+    batch_look_up {bool},
+    -- Whether the operator has removed a source of it and kept the posts, which belong to no source.
+    keeps_posts {bool} not null default false
 ) {strict};
 
 -- Which instance the row of a name, or of an ID, lies with. It keeps the names of instances, sources and

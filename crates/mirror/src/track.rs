@@ -11,7 +11,7 @@ use driftline_core::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    InstanceId, Owner, Store, StoreError, Tx, local_ids, machine,
+    InstanceId, Owner, Store, StoreError, Tx, Viewer, known_instances, local_ids, machine,
     source::{self, NameRefused, NewSource, Source},
     tracked::{Forgotten, add_lookups, forget, forgettable, outcomes, tracked_counts},
 };
@@ -142,7 +142,8 @@ fn none_tracked(instance: &str) -> CommandError {
 
 /// The order of an instance's IDs, where a source of it has shown that.
 fn order_of(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<IdOrder>, StoreError> {
-    for source in source::list(tx)? {
+    // Posts are requested by the operator, for whom private sources of accounts are as if they were not there.
+    for source in source::readable(tx, Viewer::Operator)? {
         if source.instance.id == instance
             && let Some(scheme) = machine::load(tx, source.key())?.scheme()
         {
@@ -273,7 +274,8 @@ async fn known_origin(
     name: &str,
 ) -> Result<Result<String, CommandError>, StoreError> {
     let name = name.trim_end_matches('/');
-    let instances = store.read(source::instances).await?;
+    let known = store.read(|tx| known_instances::known_to(tx, Viewer::Operator));
+    let instances = known.await?;
     let mut origins = instances.iter().map(|instance| &*instance.origin);
     let is_it = |origin: &&str| {
         let host = origin.split_once("://").map_or("", |(_, host)| host);

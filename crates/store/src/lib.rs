@@ -55,8 +55,8 @@ pub use nodes::node_lease;
 pub use posts::{
     account, author_hosts, export, find, history, instance,
     instance::Instance,
-    instance_info, instance_removal, reference, timeline,
-    timeline::visible::{is_visible, visible},
+    instance_info, instance_removal, known_instances, reference, timeline,
+    timeline::visible::{is_visible, seen_since, visible},
 };
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;

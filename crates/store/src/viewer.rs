@@ -117,6 +117,11 @@ pub enum SourceOwner {
 }
 
 impl ReadableSource {
+    /// Whether the viewer sees all its posts.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.shows == Visibility::Direct
+    }
+
     /// Whether the world may read a post in it. Of a source that an account has published, it may not read posts that
     /// their server only claims to know ([`driftline_core::post::Post::is_claimed`]).
     pub(crate) fn shows_world(&self, is_claimed: bool) -> bool {

@@ -11,8 +11,8 @@ use driftline_runtime::{CommandError, now_ms, read_clocks};
 use driftline_store::{
     Owner, Store, StoreError, Tx, Viewer,
     credential::{self, Credential, NewCredential},
-    instance, local_ids, quota, server_keys,
-    source::{self, NameRefused, Source, TokenLocation},
+    instance, known_instances, local_ids, quota, server_keys,
+    source::{self, NameRefused, TokenLocation},
 };
 use driftline_upstream::{Address, look_ups};
 
@@ -118,8 +118,8 @@ fn unreadable(host: &Host, token: Option<&TokenLocation>, origin: &str) -> Optio
     read.err().map(|error| error.to_string())
 }
 
-/// A viewer's own credentials; the operator's have the one without a token among them, unless only private sources
-/// of accounts read its server.
+/// A viewer's own credentials. Those without a token are the operator's, and are left out where they came with sources
+/// that the operator may not read.
 pub(super) fn owned(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Credential>, StoreError> {
     let own = viewer.owner();
     let mut all = credential::list(tx)?;
@@ -127,12 +127,8 @@ pub(super) fn owned(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Credential>, 
     if all.iter().all(|of| of.token.is_some()) {
         return Ok(all);
     }
-    let sources = source::list(tx)?;
-    let readable = source::readable(tx, viewer)?;
-    all.retain(|of| {
-        let is_it = |source: &Source| source.instance.id == of.instance;
-        of.token.is_some() || !sources.iter().any(is_it) || readable.iter().any(is_it)
-    });
+    let known = known_instances::known_to(tx, viewer)?;
+    all.retain(|of| of.token.is_some() || known.iter().any(|known| known.id == of.instance));
     Ok(all)
 }
 

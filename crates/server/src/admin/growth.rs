@@ -1,9 +1,9 @@
 //! The command that lists how the counts of posts grew.
 
 use driftline_runtime::CommandError;
-use driftline_store::{LocalId, StoreError, refresh::growth_histories, visible};
+use driftline_store::{LocalId, StoreError, known_instances, refresh::growth_histories, visible};
 
-use super::{GrowthPage, Host, ListGrowth, instances::readable};
+use super::{GrowthPage, Host, ListGrowth};
 
 /// A page of posts of the given instance, or of the only one.
 pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage, CommandError> {
@@ -15,7 +15,10 @@ pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage,
     } = request;
     let instance = instance.as_deref();
     let viewer = host.viewer;
-    let all = host.store.read(move |tx| readable(tx, viewer)).await?;
+    let all = host
+        .store
+        .read(move |tx| known_instances::known_to(tx, viewer))
+        .await?;
     let is_it = |origin: &str| {
         let host = origin.split_once("://").map_or("", |(_, host)| host);
         instance.is_none_or(|name| name == origin || name == host)

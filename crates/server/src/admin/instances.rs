@@ -6,9 +6,8 @@ use driftline_core::{post::PostKind, timeline::Machine};
 use driftline_runtime::CommandError;
 use driftline_store::{
     InstanceId, SourceId, StoreError, Tx, Viewer, author_hosts, credential,
-    instance::{self, Instance},
     instance_info::{self, StoredInstanceInfo},
-    look_up_ability, machine,
+    known_instances, look_up_ability, machine,
     source::{self, Source},
 };
 use driftline_upstream::Address;
@@ -17,26 +16,6 @@ use super::{
     CredentialLookUps, Host, KnownInstance, KnownInstanceInfo, ListInstances, LookUpsSeen,
     ShowInstance, ShownInstance, TimelineAbilities, credentials::owned,
 };
-
-/// The instances that a viewer may know of: those that only private sources of others read are left out.
-pub(super) fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Instance>, StoreError> {
-    let own = viewer.owner();
-    let sources = source::readable(tx, viewer)?;
-    let credentials = credential::list(tx)?;
-    let mut known = Vec::new();
-    for instance in instance::all(tx)? {
-        let is_read = sources.iter().any(|of| of.instance.id == instance.id);
-        let has_token = |of: &credential::Credential| {
-            of.instance == instance.id && of.token.is_some() && Some(of.owner) == own
-        };
-        let is_known = is_read || credentials.iter().any(has_token);
-        // What nobody reads any more is the operator's to know.
-        if is_known || viewer == Viewer::Operator && source::owners(tx, instance.id)?.is_empty() {
-            known.push(instance);
-        }
-    }
-    Ok(known)
-}
 
 /// The instances that the store knows.
 pub(super) async fn list(
@@ -48,8 +27,11 @@ pub(super) async fn list(
         .store
         .read(move |tx| {
             let (sources, credentials) = (source::readable(tx, viewer)?, owned(tx, viewer)?);
-            let (posts, said) = (instance::post_counts(tx)?, instance_info::all(tx)?);
-            let instances = readable(tx, viewer)?;
+            let (posts, said) = (
+                known_instances::post_counts(tx, viewer)?,
+                instance_info::all(tx)?,
+            );
+            let instances = known_instances::known_to(tx, viewer)?;
             Ok::<_, StoreError>((instances, posts, sources, credentials, said))
         })
         .await?;

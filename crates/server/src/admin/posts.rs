@@ -7,9 +7,9 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalId, StoreError, Tx, Viewer, departure,
     export::{ExportPost, post},
-    find, history, is_visible,
+    find, history,
     refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
-    source,
+    seen_since, source,
 };
 
 use super::{
@@ -24,9 +24,10 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         Ok(post) => post,
         // Its look-up may be pending.
         Err(unknown) => {
+            let viewer = host.viewer;
             let pending = host
                 .store
-                .read(move |tx| pending_post(tx, &request.post))
+                .read(move |tx| pending_post(tx, &request.post, viewer))
                 .await?;
             return pending
                 .map(|pending| PostState::Pending(why_pending(pending, now)))
@@ -38,7 +39,7 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
     let (state, counts, left) = host
         .store
         .read(move |tx| {
-            let (state, counts) = (refresh_state(tx, id)?, count_history(tx, id)?);
+            let (state, counts) = (refresh_state(tx, id)?, count_history(tx, id, viewer)?);
             Ok::<_, StoreError>((state, counts, left(tx, id, viewer)?))
         })
         .await?;
@@ -117,19 +118,20 @@ pub(super) async fn history(
 ) -> Result<PostHistory, CommandError> {
     let viewer = host.viewer;
     let (id, stored) = found(host, &request.post).await?;
-    let (mut counts, versions, state) = host
+    let (mut counts, versions, state, since_ms) = host
         .store
         .read(move |tx| {
             Ok::<_, StoreError>((
-                count_history(tx, id)?,
+                count_history(tx, id, viewer)?,
                 history::versions(tx, id, viewer)?,
                 refresh_state(tx, id)?,
+                seen_since(tx, id, viewer)?,
             ))
         })
         .await?;
     if let (true, Some(state)) = (counts.is_empty(), state) {
         counts.push(CountsAt {
-            at_ms: state.freshness.first_ms,
+            at_ms: state.freshness.first_ms.max(since_ms.unwrap_or(i64::MIN)),
             counts: state.freshness.counts,
         });
     }
@@ -158,13 +160,10 @@ async fn found(host: &Host, name: &str) -> Result<(LocalId, ExportPost), Command
     let found = host
         .store
         .read(move |tx| {
-            let Some(id) = find::post(tx, &name_owned)? else {
+            // What only private sources of others have is as if it were not there.
+            let Some(id) = find::shown_post(tx, &name_owned, viewer)? else {
                 return Ok(None);
             };
-            // What only private sources of others have is as if it were not there.
-            if !is_visible(tx, id, viewer)? {
-                return Ok(None);
-            }
             Ok::<_, StoreError>(post(tx, id, viewer)?.map(|stored| (id, stored)))
         })
         .await?;

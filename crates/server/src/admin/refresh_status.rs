@@ -4,13 +4,12 @@ use driftline_core::refresh::AgeTable;
 use driftline_mirror::refresh::{ConfiguredCredentials, RefreshStats};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    StoreError,
+    StoreError, known_instances,
     refresh::{bands, overdue},
 };
 
 use super::{
     BandRow, Host, InstanceRow, ListCredentials, RefreshStatus, ShowRefreshStatus, credentials,
-    instances::readable,
 };
 
 /// The state of refreshing.
@@ -27,7 +26,7 @@ pub(super) async fn status(
     let states = host
         .store
         .read(move |tx| {
-            let instances = readable(tx, viewer)?;
+            let instances = known_instances::known_to(tx, viewer)?;
             let ids: Vec<_> = instances.iter().map(|instance| instance.id).collect();
             let behind = overdue(tx, &ids, now)?;
             let aged = bands(tx, &ids, &ages, now)?;

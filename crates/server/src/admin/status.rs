@@ -6,6 +6,7 @@ use driftline_store::{
     Store, StoreError,
     arrival::{self, Arrival},
     instance::{self, Instance},
+    known_instances,
     refresh::{Waiting, waiting},
     source::{self, Source},
     space,
@@ -14,7 +15,7 @@ use driftline_upstream::look_ups;
 
 use super::{
     Host, IdServiceStatus, ListCredentials, ListNodes, MirrorStatus, RefreshLoad, ShowStatus,
-    SourceStatus, credentials, instances::readable, nodes, sources::Readings,
+    SourceStatus, credentials, nodes, sources::Readings,
 };
 
 /// The state of the mirror.
@@ -88,7 +89,7 @@ fn median_delay_ms(arrivals: &[Arrival]) -> Option<i64> {
 async fn instances(host: &Host, now: i64) -> Result<Vec<RefreshLoad>, CommandError> {
     let viewer = host.viewer;
     let read = host.store.read(move |tx| {
-        let instances = readable(tx, viewer)?;
+        let instances = known_instances::known_to(tx, viewer)?;
         let ids: Vec<_> = instances.iter().map(|instance| instance.id).collect();
         let waits = waiting(tx, &ids, now, MAX_COUNTED)?;
         let mut found = Vec::with_capacity(instances.len());

@@ -1,6 +1,8 @@
 //! Producers that name posts.
 
+use driftline_core::audience::Audience;
 use driftline_server::testing::OPERATOR_TOKEN;
+use driftline_store::{LocalAccountId, Owner, local_ids, source, testing::new_source};
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -149,6 +151,27 @@ async fn bad_requests_are_told_what_is_wrong() {
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
         let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
         assert!(error.contains("instance="), "{error}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_message_names_a_server_that_only_private_sources_of_accounts_read() {
+    let world = World::new().await;
+    world.feed("own").await;
+    let mut new = new_source(&format!("account{}/home", 1_u64 << 50));
+    new.origin = "https://hidden.example".to_owned();
+    new.owner = Owner::Account(LocalAccountId::new(1 << 50));
+    new.audience = Audience::Private;
+    let add = world
+        .store
+        .write(local_ids::root(), move |tx| source::add(tx, &new, 1));
+    add.await.unwrap().unwrap();
+    for host in ["nowhere.example", "hidden.example"] {
+        let answer = post(&world, &json!({ "instance": host, "ids": ["1"] })).await;
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{host}");
+        let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("(known are https://sim.example)"), "{error}");
     }
     world.close().await;
 }

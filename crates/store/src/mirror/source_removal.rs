@@ -91,6 +91,9 @@ pub fn remove(
         }
     }
     removed.posts += kept.len() as u64;
+    if !kept.is_empty() {
+        instance::set_keeps_posts(tx, held.instance_id)?;
+    }
     let lookup_ids = lookups_of(tx, source)?;
     refresh::unschedule(tx, held.instance_id, &lookup_ids)?;
     for sql in [

@@ -80,6 +80,13 @@ impl ReadableScopes {
         self.own
     }
 
+    /// All of them, as the store has them.
+    pub(crate) fn all(self) -> Vec<i64> {
+        let of_account = self.own.map(|own| [ContentScope::MEMBERS, own]);
+        let all = std::iter::once(ContentScope::WORLD).chain(of_account.into_iter().flatten());
+        all.map(ContentScope::sql).collect()
+    }
+
     /// Returns true if content of a scope may be read.
     pub(crate) fn has(self, scope: ContentScope) -> bool {
         scope == ContentScope::WORLD

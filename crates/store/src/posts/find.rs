@@ -5,7 +5,11 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
-    posts::instance::{self, Instance},
+    posts::{
+        instance::{self, Instance},
+        timeline::visible::is_visible,
+    },
+    viewer::Viewer,
 };
 
 /// The post that a text identifies: by its local ID or that of one of its entries, by its address for
@@ -26,6 +30,25 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
         return Ok(None);
     }
     Ok(by_address(tx, &text)?.into_iter().min())
+}
+
+/// The first post that a text identifies as in [`post`] and that a viewer may see: each instance that shows it may have
+/// it for other viewers.
+pub fn shown_post(
+    tx: &mut Tx<'_>,
+    text: &str,
+    viewer: Viewer,
+) -> Result<Option<LocalId>, StoreError> {
+    let mut found = posts_at(tx, text)?;
+    if found.is_empty() {
+        found.extend(post(tx, text)?);
+    }
+    for id in found {
+        if is_visible(tx, id, viewer)? {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 /// Every post that an address identifies as in [`post`], in that order: each instance that shows it may have it

@@ -9,6 +9,7 @@ use crate::{
     posts::{
         content_scope::{ContentScope, ReadableScopes},
         find,
+        timeline::visible::seen_since,
     },
     viewer::Viewer,
 };
@@ -36,7 +37,8 @@ pub enum EndedBy {
     Deletion,
 }
 
-/// A post's earlier versions, the oldest first, as far as they were shown to a viewer.
+/// A post's earlier versions, the oldest first, as far as they were shown to a viewer: those that had ended when the first
+/// source that the viewer may read had the post are left out, since only hidden sources can have shown them.
 pub fn versions(
     tx: &mut Tx<'_>,
     post: LocalId,
@@ -45,11 +47,15 @@ pub fn versions(
     let Some(instance) = find::instance_of(tx, post)? else {
         return Ok(Vec::new());
     };
+    let Some(since_ms) = seen_since(tx, post, viewer)? else {
+        return Ok(Vec::new());
+    };
     let readable = ReadableScopes::of(viewer);
+    // A version that ends as the post arrives was replaced by what the arrival showed.
     let found = tx.query(
         "select seq, kind, at_ms, content_scope, raw from post_history
-         where post_id = $1 and instance_id = $2 order by seq",
-        &[&sql(post), &sql(instance)],
+         where post_id = $1 and instance_id = $2 and at_ms > $3 order by seq",
+        &[&sql(post), &sql(instance), &since_ms],
         |row| {
             let scope = ContentScope::from_sql(row.i64("content_scope")?);
             let version = Version {

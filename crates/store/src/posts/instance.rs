@@ -1,7 +1,5 @@
 //! Instances: the servers that timelines come from.
 
-use std::collections::HashMap;
-
 use driftline_core::api::Api;
 use driftline_db::{DbError, Root, Row, Tx};
 
@@ -55,20 +53,6 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
     Ok(tx.query(sql, &[], from_row)?)
 }
 
-/// How many posts are stored of each instance that has any. Reads the keys of all posts.
-pub fn post_counts(tx: &mut Tx<'_>) -> Result<HashMap<InstanceId, u64>, StoreError> {
-    let counts = tx.query(
-        "select instance_id, count(*) as posts from upstream_post where post_id <> 0
-         group by instance_id",
-        &[],
-        |row| {
-            let instance = from_sql(row.i64("instance_id")?)?;
-            Ok((instance, row.i64("posts")?.cast_unsigned()))
-        },
-    )?;
-    Ok(counts.into_iter().collect())
-}
-
 /// The instance of that ID.
 pub fn by_id(tx: &mut Tx<'_>, id: InstanceId) -> Result<Option<Instance>, StoreError> {
     let query = "select id, origin, api from instance where id = $1";
@@ -116,6 +100,12 @@ pub fn set_batch_look_up(
         &[&sql(instance), &has_it],
     )?;
     Ok(())
+}
+
+/// Stores that posts of it are kept that belong to no source.
+pub(crate) fn set_keeps_posts(tx: &mut Tx<'_>, instance_id: i64) -> Result<(), DbError> {
+    let sql = "update instance set keeps_posts = true where id = $1";
+    tx.execute_later(sql, &[&instance_id])
 }
 
 pub(crate) fn api(name: &str) -> Result<Api, DbError> {

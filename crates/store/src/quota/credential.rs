@@ -30,6 +30,8 @@ pub struct Credential {
     /// The audience of what its token shows: that of the widest source that is read with it. One that the operator has
     /// added serves for everybody, and so does one without a token.
     pub audience: Audience,
+    /// Whether the operator has added it for look-ups; else it came with a source.
+    pub is_added: bool,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
     /// Its quarantine, if it is in one.
@@ -298,7 +300,7 @@ fn select(
 
 /// The columns that [`from_row`] reads.
 const COLUMNS: &str =
-    "c.id, c.instance_id, c.owner_id, c.name, place, monthly_posts, quarantined_at_ms,
+    "c.id, c.instance_id, c.owner_id, c.name, place, c.is_added, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason,
     case when c.is_added or c.place is null then 2 else coalesce(
         (select max(case s.audience when 'public' then 2 when 'members' then 1 else 0 end) from source s
@@ -318,6 +320,7 @@ fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
             1 => Audience::Members,
             _ => Audience::Private,
         },
+        is_added: row.bool("is_added")?,
         monthly_posts: row.opt_i64("monthly_posts")?,
         quarantine: row
             .opt_i64("quarantined_at_ms")?

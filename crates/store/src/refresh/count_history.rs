@@ -8,7 +8,8 @@ use super::freshness;
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
-    posts::find,
+    posts::{find, timeline::visible::seen_since},
+    viewer::Viewer,
 };
 
 /// A post's counts as an answer showed them.
@@ -21,10 +22,17 @@ pub struct CountsAt {
     pub counts: Counts,
 }
 
-/// A post's counts after each change, the oldest first; the first row is from when it was stored.
-/// Empty if they never changed.
-pub fn count_history(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<CountsAt>, StoreError> {
+/// A post's counts after each change, the oldest first; the first row is from when the first source that the viewer may
+/// read had it. Empty if they never changed.
+pub fn count_history(
+    tx: &mut Tx<'_>,
+    post: LocalId,
+    viewer: Viewer,
+) -> Result<Vec<CountsAt>, StoreError> {
     let Some(instance) = find::instance_of(tx, post)? else {
+        return Ok(Vec::new());
+    };
+    let Some(since_ms) = seen_since(tx, post, viewer)? else {
         return Ok(Vec::new());
     };
     let text = format!(
@@ -32,10 +40,24 @@ pub fn count_history(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<CountsAt>, St
          where post_id = $1 and instance_id = $2 order by at_ms"
     );
     let history = tx.query(&text, &[&sql(post), &sql(instance)], from_row)?;
-    Ok(history.into_iter().map(|(_, counts)| counts).collect())
+    let history = history.into_iter().map(|(_, counts)| counts).collect();
+    Ok(from(history, since_ms))
 }
 
-/// The histories of posts, each as [`count_history`] gives it, one after the other.
+/// The part of a history from a time on, which begins with the counts that the post had then.
+fn from(history: Vec<CountsAt>, since_ms: i64) -> Vec<CountsAt> {
+    let (before, after): (Vec<CountsAt>, Vec<CountsAt>) =
+        history.into_iter().partition(|row| row.at_ms <= since_ms);
+    let first = before.last().map(|last| CountsAt {
+        at_ms: since_ms,
+        counts: last.counts,
+    });
+    // They never changed since.
+    let first = first.filter(|_| !after.is_empty());
+    first.into_iter().chain(after).collect()
+}
+
+/// The whole histories of posts, one after the other.
 pub(crate) fn of_posts(
     tx: &mut Tx<'_>,
     instance_id: i64,

@@ -13,7 +13,15 @@ use driftline_core::{
 use driftline_db::{Column, DbError, Tx};
 
 use super::{RefreshState, bucket, freshness};
-use crate::{error::StoreError, id_types::sql, local_ids, new_ids::TakenIds, posts::find, text};
+use crate::{
+    error::StoreError,
+    id_types::sql,
+    local_ids,
+    new_ids::TakenIds,
+    posts::find,
+    text,
+    viewer::{ReadableSources, Viewer},
+};
 
 /// A requested post that is not stored: its look-up is pending or has failed.
 #[derive(Clone, Debug)]
@@ -29,19 +37,29 @@ pub struct PendingPost {
 }
 
 /// The post without a stored version that a text identifies as in [`find::post`], by an address that ends
-/// in its ID or by `INSTANCE/ID`.
-pub fn pending_post(tx: &mut Tx<'_>, text: &str) -> Result<Option<PendingPost>, StoreError> {
+/// in its ID or by `INSTANCE/ID`; of a source that the viewer may read.
+pub fn pending_post(
+    tx: &mut Tx<'_>,
+    text: &str,
+    viewer: Viewer,
+) -> Result<Option<PendingPost>, StoreError> {
+    let readable = ReadableSources::load(tx, viewer)?;
     let text = text::without_nul(text.trim());
     let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
         return Ok(None);
     };
     for instance in find::instances_of(tx, instance)? {
         let found = tx.query_opt(
-            "select lookup_id, waits from pending_lookup where upstream_id = $1 and instance_id = $2",
+            "select lookup_id, source_id, waits from pending_lookup
+             where upstream_id = $1 and instance_id = $2",
             &[&upstream_id, &sql(instance.id)],
-            |row| Ok((row.i64("lookup_id")?, row.bool("waits")?)),
+            |row| {
+                let source_id = row.i64("source_id")?;
+                Ok((row.i64("lookup_id")?, source_id, row.bool("waits")?))
+            },
         )?;
-        let Some((lookup_id, waits)) = found else {
+        let found = found.filter(|(_, source_id, _)| readable.of_raw(*source_id).is_some());
+        let Some((lookup_id, _, waits)) = found else {
             continue;
         };
         let refresh_state =

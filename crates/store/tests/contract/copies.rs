@@ -426,6 +426,12 @@ fn what_a_reply_names_is_found_through_its_copies_by_those_who_may_see_them() {
             },
             ..shown
         };
+        // Replies that the viewers may not read do not count.
+        let narrow = |id| Post {
+            visibility: Visibility::Private,
+            ..reply(copy(id, id, "narrow"), "4")
+        };
+        own.poll((101..=140).rev().map(narrow).collect());
         // Its own server does not show what it replies to.
         own.poll(vec![reply(copy(5, 5, "reply"), "4")]);
         other.poll(vec![

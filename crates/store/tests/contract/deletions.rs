@@ -78,6 +78,7 @@ fn each_source_reports_a_deletion_when_it_notices_it() {
         let mut second = World::readable(store, "second");
         first.poll(posts([2, 1]));
         second.poll(posts([2, 1]));
+        first.now_ms += 1;
         assert_eq!(first.look_up("1", LookUp::Gone).deleted, 1);
         // Hidden everywhere at once, although the second source does not know yet.
         assert_eq!(names(&second.timeline()), ["2"]);

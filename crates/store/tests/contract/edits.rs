@@ -17,6 +17,7 @@ fn an_edit_replaces_the_post_and_keeps_the_version_before() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(posts([2, 1]));
+        world.now_ms += 1;
         let summary = world.poll(vec![post(2, "text"), edited(1, "better", 50)]);
         assert_eq!(
             (summary.new, summary.edited, summary.update_count),
@@ -118,6 +119,7 @@ fn each_source_reports_an_edit_when_it_reads_it() {
         let mut second = World::readable(store, "second");
         first.poll(posts([1]));
         second.poll(posts([1]));
+        first.now_ms += 1;
         assert_eq!(first.poll(vec![edited(1, "better", 50)]).edited, 1);
         assert_eq!(second.usns(), [(1, 1)]);
         assert_eq!(second.timeline()[0].raw, post(1, "better").raw);

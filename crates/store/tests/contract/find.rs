@@ -1,10 +1,17 @@
 //! Posts found by what a person gives.
 
+use driftline_core::{audience::Audience, post::Post};
 use driftline_db::{
     Dialect,
     testing::{databases, is_distributed},
 };
-use driftline_store::{StoreError, Tx, find, local_ids, testing};
+use driftline_store::{
+    LocalAccountId, Owner, StoreError, Tx, Viewer, find, local_ids,
+    source::{self, NewSource},
+    testing,
+};
+
+use crate::world::{World, post};
 
 /// Posts with addresses, as many as no plan reads for one.
 fn add_posts(tx: &mut Tx<'_>) -> Result<(), StoreError> {
@@ -138,4 +145,45 @@ fn plan(tx: &mut Tx<'_>, sql: &str, address: &str) -> Result<String, StoreError>
         row.text(column)
     })?;
     Ok(lines.join("\n"))
+}
+
+#[test]
+fn a_post_that_is_hidden_from_a_viewer_hides_no_other_of_its_address() {
+    let ann = LocalAccountId::new(1 << 50);
+    testing::on_both(|store| {
+        let at = "https://author.example/@ann/one";
+        let shown = || Post {
+            url: Some(at.to_owned()),
+            ..post(1, "text")
+        };
+        let add = |name: &str, owner, audience, origin: &str| {
+            let new = NewSource {
+                owner,
+                audience,
+                origin: origin.to_owned(),
+                ..testing::new_source(name)
+            };
+            let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
+            World::of(store, added.expect("a write").expect("a free name"))
+        };
+        let name = format!("account{ann}/home");
+        let owner = Owner::Account(ann);
+        let mut home = add(&name, owner, Audience::Private, "https://a.example");
+        let mut public = add(
+            "public",
+            Owner::Operator,
+            Audience::Public,
+            "https://b.example",
+        );
+        home.poll(vec![shown()]);
+        public.now_ms += 1_000;
+        public.poll(vec![shown()]);
+        let found = |viewer| public.read(move |tx| find::shown_post(tx, at, viewer));
+        let of = |world: &World| Some(world.export()[0].post_id);
+        assert_eq!(found(Viewer::Operator), of(&public));
+        assert_eq!(found(Viewer::Account(ann)), of(&home));
+        let hidden = of(&home).map(|id| id.to_string()).expect("a post");
+        let by_id = public.read(move |tx| find::shown_post(tx, &hidden, Viewer::Operator));
+        assert_eq!(by_id, None);
+    });
 }

@@ -2,11 +2,11 @@
 
 use driftline_core::api::Api;
 use driftline_store::{
-    InstanceId, Store, StoreError, Tx,
+    InstanceId, Store, StoreError, Tx, Viewer,
     credential::{self, NewCredential},
     instance,
     instance_removal::{self, Part, Step},
-    local_ids,
+    known_instances, local_ids,
     source::{self, LastPosts},
 };
 
@@ -71,7 +71,9 @@ fn an_instance_is_forgotten_with_all_that_hangs_from_it() {
             credential::add(tx, &new, START_MS)
         });
         let key = added.expect("a write").expect("a credential");
-        let counts = store.read_blocking(instance::post_counts).expect("counts");
+        let counts = store
+            .read_blocking(|tx| known_instances::post_counts(tx, Viewer::Operator))
+            .expect("counts");
         assert_eq!(counts[&instance], 1_500);
         let contents = store.read_blocking(move |tx| instance_removal::contents(tx, instance));
         let contents = contents.expect("contents");

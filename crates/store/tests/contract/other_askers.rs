@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_db::testing::databases;
 use driftline_store::{
-    CredentialKey, InstanceId, LocalId, Root, Store, StoreError, Target, Tx,
+    CredentialKey, InstanceId, LocalId, Root, Store, StoreError, Target, Tx, Viewer,
     credential::{self, NewCredential, Quarantine},
     export, instance, local_ids, machine, quota,
     refresh::{
@@ -71,7 +71,9 @@ fn what_is_due_is_told_of_each_instance() {
             assert_eq!(behind.iter().map(|one| one.scheduled).sum::<u64>(), 2);
         }
         assert_eq!(read(store, |tx| with_outbox(tx, LATER_MS)), []);
-        let none = read(store, |tx| pending_post(tx, "https://sim.example/@ann/9"));
+        let none = read(store, |tx| {
+            pending_post(tx, "https://sim.example/@ann/9", Viewer::Operator)
+        });
         assert!(none.is_none());
     });
 }

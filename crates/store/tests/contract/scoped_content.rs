@@ -161,17 +161,20 @@ fn an_edit_that_one_token_is_shown_changes_nothing_for_others() {
         let (mut ann, mut world) = (of(store, ANN), public(store));
         world.poll(vec![post(1, "text")]);
         ann.poll(vec![post(1, "text")]);
+        ann.now_ms += 1;
         ann.poll(vec![edited(1, "to friends", START_MS + 1)]);
         assert_eq!(shown(&world), ["text", "text", "to friends", "text"]);
         for viewer in VIEWERS {
             assert!(versions(&world, viewer).is_empty(), "{viewer:?}");
         }
+        world.now_ms += 2;
         world.poll(vec![edited(1, "for all", START_MS + 2)]);
         assert_eq!(shown(&world), ["for all"; 4]);
         for viewer in VIEWERS {
             assert_eq!(versions(&world, viewer), ["text"], "{viewer:?}");
         }
         // The next edit of what the token is shown keeps the one before for its owner.
+        ann.now_ms += 2;
         ann.poll(vec![edited(1, "for Ann", START_MS + 3)]);
         assert_eq!(shown(&world), ["for all", "for all", "for Ann", "for all"]);
         assert_eq!(versions(&world, Viewer::Anonymous), ["text"]);

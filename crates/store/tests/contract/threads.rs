@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::{
+    answer::LookUp,
     audience::Audience,
     post::{Post, Visibility},
     thread::ThreadLimits,
@@ -11,8 +12,7 @@ use driftline_core::{
 use driftline_mastodon::RawObject;
 use driftline_store::{
     LocalAccountId, Owner, SourceKey, Store, StoreError, local_ids,
-    source::{self, LastPosts, NewSource},
-    testing::new_source,
+    source::{self, LastPosts},
     thread_source::{self, FetchedFor, FetchedPosts},
     timeline::{self, Thread, TimelinePost, Viewer},
 };
@@ -23,20 +23,6 @@ use crate::world::{START_MS, World, hashed, on_both, post};
 
 fn ann() -> LocalAccountId {
     LocalAccountId::new(1 << 50)
-}
-
-fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
-    let name = match owner {
-        Owner::Operator => name.to_owned(),
-        Owner::Account(account) => format!("account{account}/{name}"),
-    };
-    let new = NewSource {
-        owner,
-        audience,
-        ..new_source(&name)
-    };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
-    World::of(store, added.expect("a write").expect("a free name"))
 }
 
 /// A post that replies to another one.
@@ -148,8 +134,8 @@ fn random_threads_are_those_that_a_naive_walk_finds() {
     const POSTS: u64 = 60;
     on_both(|store| {
         let mut random = ChaCha8Rng::seed_from_u64(7);
-        let mut public = add(store, "public", Owner::Operator, Audience::Public);
-        let mut home = add(store, "home", Owner::Account(ann()), Audience::Private);
+        let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
+        let mut home = World::owned(store, "home", Owner::Account(ann()), Audience::Private);
         let mut parents: HashMap<u64, u64> = HashMap::new();
         let mut is_public: HashMap<u64, bool> = HashMap::new();
         let (mut of_public, mut of_home) = (Vec::new(), Vec::new());
@@ -206,6 +192,54 @@ fn random_threads_are_those_that_a_naive_walk_finds() {
                 assert_eq!((found_above, found), (above, below), "{viewer:?} {id}");
             }
         }
+    });
+}
+
+#[test]
+fn replies_that_a_viewer_may_not_read_take_no_room_in_a_thread() {
+    on_both(|store| {
+        let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
+        let mut home = World::owned(store, "home", Owner::Account(ann()), Audience::Private);
+        // Of private sources, too narrow, and deleted: all of them come before the others.
+        home.poll((11..=19).rev().map(|id| reply(id, 1)).collect());
+        let narrow = (21..=29).rev();
+        let narrow = narrow.map(|id| with(Visibility::Private, reply(id, 1)));
+        let deleted = (31..=39).rev().map(|id| reply(id, 1));
+        public.poll(deleted.chain(narrow).chain([post(1, "text")]).collect());
+        for id in 31..=39 {
+            public.look_up(&id.to_string(), LookUp::Gone);
+        }
+        public.now_ms += 1_000;
+        // Not below a hidden one either.
+        public.poll(vec![reply(53, 11), reply(52, 51), reply(51, 1)]);
+        let limits = ThreadLimits {
+            ancestors: 1,
+            descendants: 2,
+            depth: 5,
+        };
+        let below = |viewer| ids(&thread(&public, 1, viewer, limits).unwrap().descendants);
+        for viewer in [Viewer::Anonymous, Viewer::Account(LocalAccountId::new(2))] {
+            assert_eq!(below(viewer), [51, 52], "{viewer:?}");
+        }
+        assert_eq!(below(account(ann())), [11, 12]);
+        assert_eq!(below(Viewer::Operator), [21, 22]);
+    });
+}
+
+#[test]
+fn replies_that_the_operator_keeps_without_a_source_stay_in_threads() {
+    on_both(|store| {
+        let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
+        let mut other = World::owned(store, "other", Owner::Operator, Audience::Public);
+        public.poll(vec![reply(2, 1)]);
+        other.poll(vec![reply(3, 2), post(1, "text")]);
+        let key = public.source;
+        public.write(move |tx| source::remove(tx, key, LastPosts::Keep));
+        assert_eq!(shown(&other, 1, Viewer::Anonymous).1, [2, 3]);
+        // An account's private source changes nothing for others.
+        let mut home = World::owned(store, "home", Owner::Account(ann()), Audience::Private);
+        home.poll(vec![reply(2, 1)]);
+        assert_eq!(shown(&other, 1, Viewer::Anonymous).1, [2, 3]);
     });
 }
 

@@ -2,14 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 
-use driftline_core::post::Post;
+use driftline_core::{audience::Audience, post::Post};
 use driftline_mastodon::post_hashes;
 pub(crate) use driftline_store::testing::{
     EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
     posts, settings,
 };
 use driftline_store::{
-    SourceKey, Store, StoreError, Tx,
+    Owner, SourceKey, Store, StoreError, Tx, local_ids,
+    source::{self, NewSource},
     testing::Feed,
     timeline::{self, HomeRule, Range, Stretch, Viewer},
     viewer::ReadableSources,
@@ -43,6 +44,21 @@ impl World {
     /// [`Feed::readable`].
     pub(crate) fn readable(store: &Store, name: &str) -> World {
         World::with(Feed::readable(store, name, post_hashes))
+    }
+
+    /// A new source of an owner, for an audience.
+    pub(crate) fn owned(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
+        let name = match owner {
+            Owner::Operator => name.to_owned(),
+            Owner::Account(account) => format!("account{account}/{name}"),
+        };
+        let new = NewSource {
+            owner,
+            audience,
+            ..new_source(&name)
+        };
+        let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
+        World::of(store, added.expect("a write").expect("a free name"))
     }
 
     fn with(feed: Feed) -> World {

@@ -238,6 +238,6 @@ fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<&'s Stay> {
 }
 
 /// When an ID of the local clock was given, about, Unix ms.
-fn id_time_ms(id: i64) -> i64 {
+pub(super) fn id_time_ms(id: i64) -> i64 {
     Layout::PULSATE.time_ms(id.cast_unsigned().into())
 }

@@ -13,6 +13,7 @@ use super::{copies::Copies, first_places::FirstPlaces, rule::Rule, stored};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
+    posts::shown_condition::ShownCondition,
     viewer::ReadableSources,
 };
 
@@ -27,19 +28,20 @@ pub(super) fn through_copies(
     if upstream_ids.is_empty() || readable.instances().len() < 2 {
         return Ok(HashMap::new());
     }
-    // Replies in sources that the viewer may not read do not count.
-    let of_instance = readable.all().into_iter();
-    let of_instance = of_instance.filter(|of| of.key.instance == instance);
-    let sources = Column::i64(of_instance.map(|of| sql(of.key.id)));
+    // Replies that the viewer is not shown do not count.
+    let condition = ShownCondition::of(readable, instance);
+    let [id, world, members, own, scopes] = condition.params();
+    let shown = ShownCondition::of_post("r.post_id");
+    let text = format!(
+        "select r.reply_to_id, r.post_id from upstream_post r
+         where r.reply_to_id = $6 and r.instance_id = $1 and r.post_id > 0 and {shown}
+         order by r.post_id limit $7"
+    );
     let mut asked = Vec::new();
     for upstream_id in upstream_ids.iter().take(MAX_NAMES) {
         asked.push(tx.query_later(
-            "select r.reply_to_id, r.post_id from upstream_post r
-             where r.reply_to_id = $1 and r.instance_id = $2 and r.post_id > 0
-                 and exists (select 1 from entry e where e.post_id = r.post_id
-                     and e.instance_id = $2 and not e.gone and e.source_id {in $4})
-             order by r.post_id limit $3",
-            &[upstream_id, &sql(instance), &MAX_REPLIES, &sources],
+            &text,
+            &[id, world, members, own, scopes, upstream_id, &MAX_REPLIES],
             |row| Ok((row.text("reply_to_id")?, row.i64("post_id")?)),
         )?);
     }

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
-    viewer::Viewer,
+    posts::shown_condition::ShownCondition,
+    viewer::{ReadableSources, Viewer},
 };
 
 /// The posts of a thread around one of them.
@@ -39,7 +40,9 @@ pub fn thread(
     let ancestors = ancestors(tx, post, viewer, limits.ancestors, answered)?;
     let above: Vec<&str> = ancestors.iter().map(|post| &*post.upstream_id).collect();
     let descent = Descent::below(&post.upstream_id, &above, limits);
-    let descendants = descendants(tx, post, viewer, descent)?;
+    // Posts above may reply to posts below, and are not taken twice.
+    let most = limits.descendants.saturating_add(above.len());
+    let descendants = descendants(tx, post, viewer, (descent, most))?;
     Ok(Thread {
         ancestors,
         descendants,
@@ -123,20 +126,29 @@ fn descendants(
     tx: &mut Tx<'_>,
     post: &TimelinePost,
     viewer: Viewer,
-    mut descent: Descent,
+    (mut descent, most): (Descent, usize),
 ) -> Result<Vec<TimelinePost>, StoreError> {
     let instance = post.instance;
-    // In the order of their depth, whichever the viewer may see.
+    let readable = ReadableSources::load(tx, viewer)?;
+    let condition = ShownCondition::of(&readable, instance);
+    let [id, world, members, own, scopes] = condition.params();
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    // In the order of their depth. What the viewer is not shown is not walked and takes no room.
     let stored = tx.query(
-        "with recursive below(upstream_id, reply_to_id, post_id) as (
-             select upstream_id, reply_to_id, post_id from upstream_post
-             where reply_to_id = $1 and instance_id = $2 and post_id > 0
-             union
-             select u.upstream_id, u.reply_to_id, u.post_id from below
-             join upstream_post u on u.reply_to_id = below.upstream_id and u.instance_id = $2
-             where u.post_id > 0)
-         select upstream_id, reply_to_id, post_id from below limit $3",
-        &[&post.upstream_id, &sql(instance), &MAX_READ],
+        &format!(
+            "with recursive below(upstream_id, reply_to_id, post_id) as (
+                 select u.upstream_id, u.reply_to_id, u.post_id from upstream_post u
+                 where u.reply_to_id = $6 and u.instance_id = $1 and u.post_id > 0 and {first_shown}
+                 union
+                 select u.upstream_id, u.reply_to_id, u.post_id from below
+                 join upstream_post u on u.reply_to_id = below.upstream_id and u.instance_id = $1
+                 where u.post_id > 0 and {shown})
+             select upstream_id, reply_to_id, post_id from below limit $7",
+            first_shown = ShownCondition::of_post("u.post_id"),
+            // It names both tables, so that no plan asks it of replies before it knows that they are below.
+            shown = ShownCondition::of_post("case when below.post_id > 0 then u.post_id end")
+        ),
+        &[id, world, members, own, scopes, &post.upstream_id, &most],
         StoredReply::from_row,
     )?;
     let mut found: Vec<(String, TimelinePost)> = Vec::new();
@@ -177,5 +189,3 @@ fn descendants(
 
 /// How many posts are looked at together.
 const CHUNK: usize = 200;
-/// The most replies that are looked at.
-const MAX_READ: i64 = 10_000;

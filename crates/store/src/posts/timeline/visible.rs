@@ -4,13 +4,14 @@
 //! narrow as this one is, or ever was since it has the entry. Statements of timelines choose entries by the same
 //! columns, so that they read few in vain; what is shown is decided here.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use driftline_core::post::Visibility;
 use driftline_db::Tx;
 
 use super::{
     entries::{PostEntry, entries},
+    first_places::id_time_ms,
     stored::{self, StoredPost},
 };
 use crate::{
@@ -68,28 +69,64 @@ pub fn visible(
     if posts.is_empty() || viewer == Viewer::Operator && is_operators_alone(tx, instance)? {
         return Ok(posts.iter().copied().collect());
     }
+    Ok(seen_since_each(tx, instance, posts, viewer)?
+        .into_keys()
+        .collect())
+}
+
+/// The time since which a viewer may have seen a post, Unix ms: since the first source that the viewer may read has had
+/// it. Only sources that are hidden from the viewer can have shown it before. `None` if the viewer may not see it.
+pub fn seen_since(
+    tx: &mut Tx<'_>,
+    post: LocalId,
+    viewer: Viewer,
+) -> Result<Option<i64>, StoreError> {
+    let Some(instance) = find::instance_of(tx, post)? else {
+        return Ok(None);
+    };
+    Ok(seen_since_each(tx, instance, &[post], viewer)?.remove(&post))
+}
+
+/// [`seen_since`] of posts of an instance; those that the viewer may not see are missing. A post that the operator keeps
+/// without a source counts from its place in the world's public timeline.
+fn seen_since_each(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    posts: &[LocalId],
+    viewer: Viewer,
+) -> Result<HashMap<LocalId, i64>, StoreError> {
     let readable = ReadableSources::load(tx, viewer)?;
     let ids: Vec<i64> = posts.iter().map(|id| sql(*id)).collect();
     let stored = stored::by_ids(tx, &ids, Some(&[sql(instance)]), viewer)?;
-    let entries = entries(tx, &stored.values())?;
-    let has_entry: HashSet<i64> = entries.iter().map(|entry| entry.post_id).collect();
-    let is_readable = |entry: &&PostEntry| {
+    let (mut has_entry, mut is_in_world) = (HashSet::new(), HashSet::new());
+    let mut since: HashMap<LocalId, i64> = HashMap::new();
+    let mut see = |found: &StoredPost, at_ms: i64| {
+        let first = since.entry(found.post.post_id).or_insert(at_ms);
+        *first = at_ms.min(*first);
+    };
+    for entry in entries(tx, &stored.values())? {
+        has_entry.insert(entry.post_id);
+        let source = readable.of_raw(entry.source_id);
+        if source.is_some_and(|source| source.is_public) {
+            is_in_world.insert(entry.post_id);
+        }
         let found = stored.get(&entry.post_id);
-        found.is_some_and(|found| entry.is_readable(&readable, found))
+        if let Some(found) = found.filter(|found| entry.is_readable(&readable, found)) {
+            see(found, entry.arrived_at_ms);
+        }
+    }
+    let is_kept = |found: &StoredPost| match has_entry.contains(&found.id()) {
+        // Only the operator can keep posts, and an account's private source that reads one changes nothing for others.
+        false if viewer == Viewer::Operator => true,
+        _ => {
+            let is_public = found.in_public && found.post.visibility == Visibility::Public;
+            is_public && !is_in_world.contains(&found.id())
+        }
     };
-    let shown: HashSet<i64> = entries
-        .iter()
-        .filter(is_readable)
-        .map(|entry| entry.post_id)
-        .collect();
-    let is_kept = |found: &StoredPost| {
-        let is_public = found.in_public && found.post.visibility == Visibility::Public;
-        is_public && !has_entry.contains(&found.id())
-    };
-    let seen = stored
-        .values()
-        .filter(|found| shown.contains(&found.id()) || is_kept(found));
-    Ok(seen.map(|found| found.post.post_id).collect())
+    for found in stored.values().filter(|found| is_kept(found)) {
+        see(found, id_time_ms(sql(found.post.public_id)));
+    }
+    Ok(since)
 }
 
 /// Whether no account has anything of an instance, threads included.

@@ -1,13 +1,16 @@
 //! Pending look-ups, and the posts that they find.
 
 use driftline_core::{
+    audience::Audience,
     post::Post,
     refresh::{LookupOutcome, Policy},
     tracking::TrackOutcome::{self, Found, Gone, NotVisible, Unknown, Waiting},
 };
 use driftline_store::{
-    Store,
-    refresh::{AnsweredLookup, Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
+    LocalAccountId, Owner, Store, Viewer,
+    refresh::{
+        AnsweredLookup, Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue, pending_post,
+    },
     source,
     tracked::{
         AddedLookups, Forgotten, ForgottenCounts, TrackedCounts, add_lookups, forget, forgettable,
@@ -434,5 +437,20 @@ fn what_is_forgotten_while_it_is_looked_up_is_not_brought_back_by_the_answer() {
         assert_eq!(done.posts + done.in_work, 1);
         workers.save(&claim, &[found(8, 9)], later_ms);
         assert_eq!(check_schedule(store) as u64, done.in_work);
+    });
+}
+
+#[test]
+fn a_pending_look_up_is_shown_to_the_readers_of_its_source() {
+    on_both(|store| {
+        let world = World::owned(store, "tracked", Owner::Operator, Audience::Private);
+        assert_eq!(add(&world, &[5], false, START_MS).new, 1);
+        let is_shown = |viewer| {
+            let pending = world.read(move |tx| pending_post(tx, "sim.example/5", viewer));
+            pending.is_some()
+        };
+        let ann = Viewer::Account(LocalAccountId::new(1 << 50));
+        let shown = [Viewer::Operator, ann, Viewer::Anonymous].map(is_shown);
+        assert_eq!(shown, [true, false, false]);
     });
 }

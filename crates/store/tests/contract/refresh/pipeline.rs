@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use driftline_core::refresh::{LearnedState, LookupOutcome, RefreshPlan, ValueSettings};
 use driftline_store::{
-    StoreError, block_on,
+    StoreError, Viewer, block_on,
     refresh::{Claim, Claimed, LookupTarget, count_history},
     source,
 };
@@ -53,7 +53,7 @@ fn a_refreshed_post_holds_the_new_counts_and_is_due_again() {
         let raw = world.timeline()[1].raw.clone();
         assert!(raw.contains("\"favourites_count\":8"), "{raw}");
         let post = local(&world, 1);
-        let history = world.read(move |tx| count_history(tx, post));
+        let history = world.read(move |tx| count_history(tx, post, Viewer::Operator));
         let counts: Vec<_> = history
             .iter()
             .map(|row| (row.at_ms, row.counts.favourites))
