@@ -323,6 +323,8 @@ create table post_history (
     seq {i64} not null,
     kind text not null,
     at_ms {i64} not null,
+    -- When the version was made by an edit, as its server says: `post.edited_at_ms` while it was the current one.
+    edited_at_ms {i64},
     -- As `post.content_scope`.
     content_scope {i64} not null default 0,
     raw text not null,

@@ -11,7 +11,7 @@ use std::{
 
 use driftline_net::{Http, Options};
 use driftline_sim::{
-    WorldConfig,
+    SpanMs, WorldConfig,
     http::{Clock, SimServer},
 };
 use driftline_store::{Store, Target, source};
@@ -246,6 +246,59 @@ async fn accounts_are_notified_of_posts_of_those_whom_they_follow_with_notify() 
     let told = told.await.unwrap();
     assert_eq!(told[0]["type"], "status");
     assert_eq!(told[0]["status"]["account"]["id"], author);
+}
+
+/// Its first version is at its server alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn opening_a_thread_brings_the_versions_of_a_post_that_was_edited_before_it_was_seen() {
+    let world = WorldConfig {
+        edited_share: 1.0,
+        edited_after_ms: SpanMs::new(1, 1),
+        ..WorldConfig::punctual(5.0)
+    };
+    let upstream = SimServer::start(world, 1, Clock::Real).await.unwrap();
+    let data_dir = DataDir::new();
+    let (_server, url) = data_dir.serve(&["--allow-private"]);
+    let (source, every) = (upstream.url(), "200ms");
+    data_dir.json(&["source", "add", &source, "--name", "sim", "--every", every]);
+    let get = |path: &str| -> serde_json::Value {
+        let (status, body) = data_dir.get(&format!("{url}/api/v1/{path}"));
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    };
+    let versions = |id: &str| get(&format!("statuses/{id}/history"));
+    let mut edited = None;
+    wait_for("an edited post is there", || {
+        let page = get("timelines/public");
+        let found = page.as_array().unwrap().iter().find(|post| {
+            let id = post["id"].as_str().unwrap();
+            post["edited_at"].is_string() && versions(id).as_array().unwrap().len() == 1
+        });
+        edited = found.cloned();
+        edited.is_some()
+    });
+    let edited = edited.unwrap();
+    let id = edited["id"].as_str().unwrap();
+    get(&format!("statuses/{id}/context"));
+    wait_for("the first version is there", || {
+        versions(id).as_array().unwrap().len() == 2
+    });
+    let versions = versions(id);
+    assert_eq!(versions[0]["created_at"], edited["created_at"]);
+    assert_eq!(versions[1]["created_at"], edited["edited_at"]);
+    let is_edited = |n: usize| {
+        versions[n]["content"]
+            .as_str()
+            .unwrap()
+            .contains("(edited)")
+    };
+    assert_eq!((is_edited(0), is_edited(1)), (false, true), "{versions}");
+    let history = data_dir.json(&["history", id]);
+    assert_eq!(
+        history["versions"].as_array().unwrap().len(),
+        1,
+        "{history}"
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod answer;
 pub mod api;
 pub mod audience;
 pub mod clock;
+pub mod edit_history;
 pub mod feed;
 pub mod filter_matcher;
 pub mod object_uri;

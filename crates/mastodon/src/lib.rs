@@ -43,7 +43,8 @@ pub use overlay::ViewerOverlay;
 pub use post_hashes::post_hashes;
 pub use raw_object::{RawObject, id, text, whole};
 pub use read_status::{
-    StatusError, read_account, read_made_status, read_parsed, read_status, required_id,
+    StatusError, read_account, read_made_status, read_parsed, read_status, read_version,
+    required_id,
 };
 pub use references::references;
 pub use repeated_keys::TooDeep;

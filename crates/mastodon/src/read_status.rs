@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use driftline_core::{
     api::Api,
+    edit_history::ListedVersion,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
     upstream_id::{MAX_ID_BYTES, UpstreamId},
 };
@@ -142,6 +143,15 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
     };
     post.hashes = post_hashes::of_status(&post, Some(status));
     Ok(post)
+}
+
+/// Reads a version of a post as its edit history lists it (Mastodon's `StatusEdit`), without what concerns its reader;
+/// `None` if it is not an object that says when it was written, or is nested too deep.
+pub fn read_version(json: &RawValue) -> Option<ListedVersion> {
+    let whole = without_repeats(json.get()).ok()?;
+    let raw = viewer::without(whole.unwrap_or_else(|| json.get().to_owned()));
+    let created_at_ms = RawObject::parse(&raw).ok()?.time_ms("created_at")?;
+    Some(ListedVersion { created_at_ms, raw })
 }
 
 /// Reads an account alone, as a search or a look-up of its name shows it; `None` if it has no ID that can be kept,

@@ -1,8 +1,9 @@
-//! Fetches what the store lacks of threads, posts by their addresses and accounts by their names, for the requests
-//! that show them.
+//! Fetches what the store lacks of threads and their posts' edit histories, posts by their addresses and accounts by
+//! their names, for the requests that show them.
 
 mod account_names;
 mod addresses;
+mod histories;
 mod shares;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -10,6 +11,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use driftline_core::{
     answer::AnswerHeaders,
     api::Api,
+    edit_history::EarlierVersion,
     post::{Author, Post},
     quota::QuotaPurpose,
     thread::{Fetched, connected},
@@ -68,6 +70,8 @@ struct ThreadRequest {
 enum Wanted {
     /// The thread of the post of that ID.
     Thread(UpstreamId),
+    /// The edit history of the post of that ID.
+    History(UpstreamId),
     /// The post of an address, by a search.
     Search(String),
     /// The post of an address, by its ID.
@@ -83,7 +87,23 @@ enum Wanted {
 struct Answered {
     posts: Vec<Post>,
     account: Option<Author>,
+    /// The earlier versions of the one post whose history was requested.
+    versions: Vec<EarlierVersion>,
     headers: AnswerHeaders,
+}
+
+/// The end of a request.
+struct Outcome {
+    fetched: Fetched,
+    /// Posts of a thread whose edit histories the store may lack: the one that was requested, then edited ones.
+    edited: Vec<UpstreamId>,
+}
+
+impl From<Fetched> for Outcome {
+    fn from(fetched: Fetched) -> Outcome {
+        let edited = Vec::new();
+        Outcome { fetched, edited }
+    }
 }
 
 struct Shared {
@@ -194,18 +214,20 @@ impl Threads {
         let known = Known::Running(running.clone());
         tried.insert(request.clone(), Tried { client, known });
         drop(tried);
-        let shared = Arc::clone(&self.shared);
+        let threads = self.clone();
         tokio::spawn(async move {
             let mut end = End {
-                shared: Arc::clone(&shared),
+                shared: Arc::clone(&threads.shared),
                 client,
                 request: request.clone(),
                 fetched: Fetched::NotNow,
             };
-            end.fetched = shared.run(&request).await;
-            let fetched = end.fetched;
+            let Outcome { fetched, edited } = threads.shared.run(&request).await;
+            end.fetched = fetched;
             drop(end);
             ended.send_replace(Some(fetched));
+            // Nobody waits for these: the thread is shown without them.
+            threads.fetch_histories(client, &request, edited).await;
         });
         Known::Running(running)
     }
@@ -258,26 +280,26 @@ impl Shared {
         }))
     }
 
-    async fn run(&self, request: &ThreadRequest) -> Fetched {
+    async fn run(&self, request: &ThreadRequest) -> Outcome {
         // Waiting requests are bounded by the shares of upstreams.
         let Ok(_room) = self.room.acquire().await else {
-            return Fetched::NotNow;
+            return Fetched::NotNow.into();
         };
         if self.access.store_fault.lasts().await || self.access.store_disk.low().is_some() {
-            return Fetched::NotNow;
+            return Fetched::NotNow.into();
         }
         match self.fetch(request).await {
-            Ok(fetched) => fetched,
+            Ok(outcome) => outcome,
             Err(error) => {
                 tracing::warn!(%error, "a thread was not fetched: the store failed");
-                Fetched::NotNow
+                Fetched::NotNow.into()
             }
         }
     }
 
-    async fn fetch(&self, request: &ThreadRequest) -> Result<Fetched, StoreError> {
+    async fn fetch(&self, request: &ThreadRequest) -> Result<Outcome, StoreError> {
         let Some(asker) = self.asker(request).await? else {
-            return Ok(Fetched::Nothing);
+            return Ok(Fetched::Nothing.into());
         };
         let instance = &asker.anonymous.instance;
         let server = match &asker.own {
@@ -289,7 +311,7 @@ impl Shared {
             Ok(client) => client,
             Err(error) => {
                 tracing::debug!(%error, "a thread was not fetched: its server has no client");
-                return Ok(Fetched::NotNow);
+                return Ok(Fetched::NotNow.into());
             }
         };
         let credential = self.credential(&asker).await?;
@@ -299,29 +321,37 @@ impl Shared {
             .quotas
             .of(&credential, scope, QuotaPurpose::Refresh);
         let Permit::Sent(charge) = quota.take(1).await? else {
-            return Ok(Fetched::NotNow);
+            return Ok(Fetched::NotNow.into());
         };
         let asked_at_ms = now_ms();
         match request.wanted.ask(&client, &instance.origin).await {
             Ok(Some(answered)) => {
                 quota.answered(charge, 1, &answered.headers).await?;
+                if let Wanted::History(post) = &request.wanted {
+                    let readers = histories::readers(asker.own.as_ref(), request.owner);
+                    let of = (instance.id, post.clone());
+                    let new = self.keep_history(of, answered.versions, readers).await?;
+                    return Ok(Fetched::Stored(new).into());
+                }
                 let owner = asker.own.as_ref().map(|own| own.owner);
                 let whose = match owner.or(request.owner) {
                     Some(owner) => FetchedFor::Owner(owner),
                     None => FetchedFor::World,
                 };
+                let edited = request.wanted.may_be_edited(&answered.posts);
                 let instance = asker.anonymous.instance;
                 let new = self.keep(instance, whose, answered, asked_at_ms).await?;
-                Ok(Fetched::Stored(new))
+                let fetched = Fetched::Stored(new);
+                Ok(Outcome { fetched, edited })
             }
             Ok(None) => {
                 quota.settle(charge, 0).await?;
-                Ok(Fetched::Nothing)
+                Ok(Fetched::Nothing.into())
             }
             Err(failure) => {
-                tracing::debug!(kind = %failure.kind, "a thread, a post or an account was not fetched");
+                tracing::debug!(kind = %failure.kind, "a thread, a history, a post or an account was not fetched");
                 quota.failed(charge, &failure).await?;
-                Ok(Fetched::NotNow)
+                Ok(Fetched::NotNow.into())
             }
         }
     }

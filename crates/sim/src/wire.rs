@@ -39,6 +39,20 @@ pub(crate) fn status_json(status: &Status) -> Value {
     })
 }
 
+/// The entity `StatusEdit`.
+pub(crate) fn status_edit_json(version: &Status) -> Value {
+    let created_at_ms = version.edited_at_ms.unwrap_or(version.created_at_ms);
+    json!({
+        "content": version.content,
+        "spoiler_text": "",
+        "sensitive": false,
+        "created_at": iso_8601(created_at_ms, 3),
+        "account": account_json(&version.author),
+        "media_attachments": [],
+        "emojis": [],
+    })
+}
+
 /// The entity `Account`.
 pub(crate) fn account_json(author: &SimAuthor) -> Value {
     let host = author.host();

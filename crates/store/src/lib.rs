@@ -53,7 +53,7 @@ pub use mirror::{
 };
 pub use nodes::node_lease;
 pub use posts::{
-    account, author_hosts, export, find, history, instance,
+    account, author_hosts, export, fetched_history, find, history, instance,
     instance::Instance,
     instance_info, instance_removal, known_instances, reference, timeline,
     timeline::visible::{is_visible, seen_since, visible},

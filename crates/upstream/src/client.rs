@@ -5,6 +5,7 @@ use driftline_core::{
         Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest, Thread,
     },
     api::Api,
+    edit_history::EarlierVersion,
     post::{Author, Post},
     timeline::Streaming,
     upstream_id::UpstreamId,
@@ -137,6 +138,21 @@ impl Upstream {
         match &self.0 {
             Client::Mastodon(access) => mastodon::thread(access, id).await,
             Client::X(_) | Client::Twitter(_) => Ok(None),
+        }
+    }
+
+    /// The earlier versions of a post, the oldest first; none if the server does not show the post, or its API has no
+    /// histories.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything but a list of versions.
+    pub async fn history(
+        &self,
+        id: &UpstreamId,
+    ) -> Result<(Vec<EarlierVersion>, AnswerHeaders), Failure> {
+        match &self.0 {
+            Client::Mastodon(access) => mastodon::history(access, id).await,
+            Client::X(_) | Client::Twitter(_) => Ok(Default::default()),
         }
     }
 

@@ -4,6 +4,7 @@ use driftline_core::{
     answer::{
         AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest, Thread,
     },
+    edit_history::EarlierVersion,
     post::{Author, Post},
     upstream_id::UpstreamId,
 };
@@ -75,6 +76,23 @@ pub(crate) async fn thread(access: &Access, id: &UpstreamId) -> Result<Option<Th
     let mut thread = access.read(&answer, parse::thread)?;
     thread.headers = answer.metadata;
     Ok(Some(thread))
+}
+
+/// The earlier versions of a post; none if the server does not show the post, or has no histories.
+pub(crate) async fn history(
+    access: &Access,
+    id: &UpstreamId,
+) -> Result<(Vec<EarlierVersion>, AnswerHeaders), Failure> {
+    check(access, id)?;
+    let path = format!("/api/v1/statuses/{}/history", segment::encoded(id.as_str()));
+    let answer = access.fetch(access.url(&path)).await?;
+    match answer.status.as_u16() {
+        200 => {}
+        400 | 404 | 405 | 410 | 422 | 501 => return Ok((Vec::new(), answer.metadata)),
+        _ => return Err(access.look_up_failure(&answer)),
+    }
+    let versions = access.read(&answer, parse::history)?;
+    Ok((versions, answer.metadata))
 }
 
 /// The posts that the server finds by an address.

@@ -8,11 +8,13 @@ use std::{collections::HashMap, fmt};
 
 use driftline_core::{
     answer::{Failure, Finding, Thread},
+    edit_history::{EarlierVersion, earlier_versions},
     post::{Author, Post},
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::{
-    Notification, RawObject, StatusError, read_account, read_parsed, read_status, required_id,
+    Notification, RawObject, StatusError, read_account, read_parsed, read_status, read_version,
+    required_id,
 };
 use serde::{
     Deserializer as _,
@@ -133,6 +135,21 @@ pub fn thread(body: &[u8]) -> Result<Thread, Failure> {
 
 /// The most posts above one, and below it, that are taken. Mastodon shows as many to log-ins.
 pub const MAX_THREAD: usize = 4_096;
+
+/// Reads the earlier versions of a post from its edit history, without those that cannot be read.
+///
+/// # Errors
+/// A [`Failure`] without an address if the body is not a list.
+pub fn history(body: &[u8]) -> Result<Vec<EarlierVersion>, Failure> {
+    let json = body::json(body)?;
+    if !json.starts_with(b"[") {
+        return Err(body::not_what_was_asked(json, "the versions of a post"));
+    }
+    let items: Vec<&RawValue> =
+        serde_json::from_slice(json).map_err(|error| body::unreadable(json, &error))?;
+    let listed = items.into_iter().filter_map(read_version);
+    Ok(earlier_versions(listed.collect()))
+}
 
 /// Reads the posts that a search found, without those that cannot be read.
 ///

@@ -76,14 +76,16 @@ impl Shown {
         Self::edit_of(post, instance, &members)
     }
 
-    /// The entity `StatusEdit` of an earlier version; `None` if that was not public.
+    /// The entity `StatusEdit` of an earlier version; `None` if that was not public. One that the server's edit history
+    /// showed says nothing of that: it is shown to the readers that the history was fetched for.
     pub(super) fn version(
         post: &TimelinePost,
         instance: &Instance,
         version: &Version,
     ) -> Option<Self> {
         let members = RawObject::parse(&version.raw).ok()?;
-        let is_shown = version.ended_by == EndedBy::Edit && is_for_anyone(&members);
+        let is_shown =
+            version.ended_by == EndedBy::Edit && (version.is_fetched || is_for_anyone(&members));
         is_shown.then(|| Self::edit_of(post, instance, &members))
     }
 

@@ -64,9 +64,9 @@ impl Wanted {
         let is_it = |acct: &str| AcctKey::of(acct, origin) == wanted;
         let account = found.into_iter().find(|account| is_it(&account.acct));
         Ok(Answered {
-            posts: Vec::new(),
             account,
             headers,
+            ..Answered::default()
         })
     }
 }

@@ -120,8 +120,16 @@ impl Wanted {
                 let thread = client.thread(post).await?;
                 return Ok(thread.map(|thread| Answered {
                     posts: connected(post, thread.ancestors, thread.descendants),
-                    account: None,
                     headers: thread.headers,
+                    ..Answered::default()
+                }));
+            }
+            Wanted::History(post) => {
+                let (versions, headers) = client.history(post).await.map_err(of_one_address)?;
+                return Ok(Some(Answered {
+                    versions,
+                    headers,
+                    ..Answered::default()
                 }));
             }
             Wanted::SearchAccount(name) | Wanted::LookUpAccount(name) => {
@@ -143,13 +151,13 @@ impl Wanted {
         posts.truncate(1);
         Ok(Some(Answered {
             posts,
-            account: None,
             headers,
+            ..Answered::default()
         }))
     }
 }
 
-/// A refusal of an address, which anybody may ask for, proves nothing about the credential elsewhere.
+/// A refusal of one post or address, which anybody may ask for, proves nothing about the credential elsewhere.
 fn of_one_address(failure: Failure) -> Failure {
     match failure.kind {
         FailureKind::Unauthorized => Failure {

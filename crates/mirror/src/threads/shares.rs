@@ -39,7 +39,7 @@ impl ThreadRequest {
     }
 
     fn is_address(&self) -> bool {
-        !matches!(self.wanted, Wanted::Thread(_))
+        !matches!(self.wanted, Wanted::Thread(_) | Wanted::History(_))
     }
 }
 

@@ -38,6 +38,7 @@ mod stream;
 mod streaming;
 mod threads;
 mod threads_fetched;
+mod threads_histories;
 mod tokens;
 mod track;
 mod world;

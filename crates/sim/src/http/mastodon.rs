@@ -30,6 +30,8 @@ pub(crate) fn routes() -> Router<Arc<Sim>> {
         .route("/api/v1/accounts/{id}/statuses", get(statuses))
         .route("/api/v1/statuses", get(several))
         .route("/api/v1/statuses/{id}", get(one))
+        .route("/api/v1/statuses/{id}/context", get(context))
+        .route("/api/v1/statuses/{id}/history", get(history))
         .route("/api/v1/accounts/verify_credentials", get(account))
         .route("/api/v1/apps/verify_credentials", get(application))
         .route("/api/v1/instance", get(instance::first))
@@ -84,6 +86,28 @@ async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
         Found::Shown(status) => {
             let quirks = &request.sim.config.world.quirks;
             Ok(ok_bytes(quirks.look_up_body(&status)))
+        }
+        Found::Hidden | Found::Absent => Err(Refusal::NotFound),
+    };
+    request.answer_plain(Endpoint::LookUp, right).await
+}
+
+/// Nothing here replies to anything.
+async fn context(Path(id): Path<String>, request: ApiRequest) -> Response {
+    let right = || match request.sim.find_one(&request.token, &UpstreamId::new(id))? {
+        Found::Shown(_) => Ok(ok(&json!({ "ancestors": [], "descendants": [] }))),
+        Found::Hidden | Found::Absent => Err(Refusal::NotFound),
+    };
+    request.answer_plain(Endpoint::LookUp, right).await
+}
+
+async fn history(Path(id): Path<String>, request: ApiRequest) -> Response {
+    let right = || match request.sim.find_one(&request.token, &UpstreamId::new(id))? {
+        Found::Shown(status) => {
+            let first = request.sim.before_edit(&status.id);
+            let versions = first.into_iter().chain([*status]);
+            let versions: Vec<Value> = versions.map(|of| wire::status_edit_json(&of)).collect();
+            Ok(ok(&json!(versions)))
         }
         Found::Hidden | Found::Absent => Err(Refusal::NotFound),
     };

@@ -21,6 +21,7 @@ use crate::{
     faults_config::FaultsConfig,
     layout::IdLayout,
     rng::{hash_text, mix},
+    status::Status,
     upstream::Traffic,
     world::{Cut, Found, World, WorldEvent, answer_order},
 };
@@ -145,6 +146,13 @@ impl Sim {
         self.check_token(token)?;
         self.check_poison(std::slice::from_ref(id))?;
         Ok(self.find(token, id))
+    }
+
+    /// A post of any timeline that has been read as it was before its edit, if it was edited.
+    pub(crate) fn before_edit(&self, id: &UpstreamId) -> Option<Status> {
+        let now_ms = self.clock.now_ms();
+        let mut worlds = self.worlds().into_iter();
+        worlds.find_map(|world| lock(&world).before_edit(now_ms, id))
     }
 
     fn check_token(&self, token: &str) -> Result<(), Refusal> {

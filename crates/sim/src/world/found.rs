@@ -87,6 +87,13 @@ impl World {
         }
     }
 
+    /// A published post as it was before its edit; `None` if it was not edited by a time, Unix ms.
+    pub fn before_edit(&self, now_ms: i64, id: &UpstreamId) -> Option<Status> {
+        let index = self.index(id)?;
+        let edited_at_ms = self.record(index).edited_at_ms(now_ms)?;
+        Some(self.status(index, edited_at_ms - 1))
+    }
+
     /// The newest post but this one.
     fn any_other(&self, index: u32, now_ms: i64) -> Option<u32> {
         let mut others = self.by_key.values().rev().copied();

@@ -101,6 +101,46 @@ async fn a_batch_is_one_request() {
 }
 
 #[tokio::test]
+async fn the_history_of_a_post_has_its_versions_and_its_thread_is_empty() {
+    let mut world = WorldConfig::punctual(20.0);
+    world.edited_share = 1.0;
+    world.edited_after_ms = SpanMs::new(100_000, 100_000);
+    let (server, clock) = frozen_server(world.into()).await;
+    let id = home_ids(&server).await.remove(0);
+    let post = format!("/api/v1/statuses/{id}");
+    let versions = async || ask(&server, &format!("{post}/history"), "t").await.json();
+    let before = ask(&server, &post, "t").await.json();
+    let version = |of: &serde_json::Value, at: &str| (of["content"].clone(), of[at].clone());
+    let found = versions().await;
+    assert_eq!(found.as_array().expect("a list").len(), 1);
+    assert_eq!(
+        version(&found[0], "created_at"),
+        version(&before, "created_at")
+    );
+    clock.set(clock.now_ms() + 150_000);
+    let after = ask(&server, &post, "t").await.json();
+    assert_ne!(after["content"], before["content"]);
+    let found = versions().await;
+    assert_eq!(found.as_array().expect("a list").len(), 2);
+    assert_eq!(
+        version(&found[0], "created_at"),
+        version(&before, "created_at")
+    );
+    assert_eq!(
+        version(&found[1], "created_at"),
+        version(&after, "edited_at")
+    );
+    assert_eq!(found[0]["account"], before["account"]);
+    let thread = ask(&server, &format!("{post}/context"), "t").await;
+    assert_eq!(thread.body(), r#"{"ancestors":[],"descendants":[]}"#);
+    for path in ["history", "context"] {
+        let unknown = ask(&server, &format!("/api/v1/statuses/12/{path}"), "t").await;
+        assert_eq!(unknown.status(), "404", "{path}");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn look_ups_show_edits_and_deletions() {
     let mut world = WorldConfig::punctual(20.0);
     world.edited_share = 0.5;

@@ -427,17 +427,10 @@ impl<'a> Intake<'_, 'a> {
             return;
         }
         let is_public = post.visibility == Visibility::Public;
-        let listed = if returns {
+        // The world sees a post again that only a narrower scope saw again.
+        let is_back = !returns && is_widened && known.in_public && !known.listed && !is_published;
+        if returns {
             self.changes.revived_posts.push(known.id);
-            let public_id = match new_entry {
-                Some(id) => id,
-                None => *now.return_id.insert(self.new_ids.give()),
-            };
-            self.changes.returned_posts.push((known.id, public_id));
-            known.returns += 1;
-            known.from_history = false;
-            // A post that only a narrower scope sees again is not back for the world.
-            is_public && known.in_public && (scope == known.scope || scope == ContentScope::WORLD)
         } else {
             let other = known.other_raw.as_deref().unwrap_or_default();
             let is_alike = !known.differs_from(post) && shows_same_posts(other, &post.raw);
@@ -446,20 +439,23 @@ impl<'a> Intake<'_, 'a> {
                 (true, false) => self.changes.narrower_posts.push(known.id),
                 (true, true) => {}
             }
-            // The world sees a post again that only a narrower scope saw again.
-            let is_back = is_widened && known.in_public && !known.listed && !is_published;
-            if is_back && is_public {
-                let public_id = match new_entry {
-                    Some(id) => id,
-                    None => *now.return_id.insert(self.new_ids.give()),
-                };
-                self.changes.returned_posts.push((known.id, public_id));
-                known.returns += 1;
-                known.from_history = false;
-            }
-            // Readers have passed its ID, so a post that was not listed there stays unlisted.
-            is_public && (known.listed || is_back)
-        };
+        }
+        if returns || is_back && is_public {
+            let public_id = match new_entry {
+                Some(id) => id,
+                None => *now.return_id.insert(self.new_ids.give()),
+            };
+            self.changes.returned_posts.push((known.id, public_id));
+            known.returns += 1;
+            known.from_history = false;
+        }
+        let listed = is_public
+            && match returns {
+                // A post that only a narrower scope sees again is not back for the world.
+                true => known.in_public && [known.scope, ContentScope::WORLD].contains(&scope),
+                // Readers have passed its ID, so a post that was not listed there stays unlisted.
+                false => known.listed || is_back,
+            };
         now.settled = true;
         known.edited_at_ms = post.edited_at_ms;
         known.read_at_ms = asked_at_ms;

@@ -23,6 +23,9 @@ pub struct Version {
     pub ended_by: EndedBy,
     /// When that was noticed, Unix ms.
     pub at_ms: i64,
+    /// True if the server's edit history showed it ([`super::fetched_history`]), and no answer while it was current:
+    /// then `raw` is Mastodon's `StatusEdit`, which says nothing of visibility.
+    pub is_fetched: bool,
     /// The post as it was, JSON.
     pub raw: String,
 }
@@ -51,31 +54,69 @@ pub fn versions(
         return Ok(Vec::new());
     };
     let readable = ReadableScopes::of(viewer);
-    // A version that ends as the post arrives was replaced by what the arrival showed.
+    // A version that ends as the post arrives was replaced by what the arrival showed. Fetched ones were shown to
+    // their whole scope.
     let found = tx.query(
-        "select seq, kind, at_ms, content_scope, raw from post_history
-         where post_id = $1 and instance_id = $2 and at_ms > $3 order by seq",
+        "select seq, kind, at_ms, edited_at_ms, content_scope, raw from post_history
+         where post_id = $1 and instance_id = $2 and (at_ms > $3 or kind = 'fetched') order by seq",
         &[&sql(post), &sql(instance), &since_ms],
         |row| {
             let scope = ContentScope::from_sql(row.i64("content_scope")?);
+            let (ended_by, is_fetched) = match row.str("kind")? {
+                "edit" => (EndedBy::Edit, false),
+                "fetched" => (EndedBy::Edit, true),
+                "deletion" => (EndedBy::Deletion, false),
+                _ => return Err(DbError::invalid("a version of an unknown kind")),
+            };
             let version = Version {
                 seq: row.i64("seq")?,
-                ended_by: match row.str("kind")? {
-                    "edit" => EndedBy::Edit,
-                    "deletion" => EndedBy::Deletion,
-                    _ => return Err(DbError::invalid("a version of an unknown kind")),
-                },
+                ended_by,
                 at_ms: row.i64("at_ms")?,
+                is_fetched,
                 raw: row.text("raw")?,
             };
-            Ok(readable.has(scope).then_some(version))
+            let stored = StoredVersion {
+                version,
+                edited_at_ms: row.opt_i64("edited_at_ms")?,
+                scope,
+            };
+            Ok(readable.has(scope).then_some(stored))
         },
     )?;
-    let mut found: Vec<Version> = found.into_iter().flatten().collect();
+    let mut found = in_order(found.into_iter().flatten().collect());
     for (seq, version) in (1..).zip(&mut found) {
         version.seq = seq;
     }
     Ok(found)
+}
+
+/// A version with the columns that decide where it is shown.
+struct StoredVersion {
+    version: Version,
+    edited_at_ms: Option<i64>,
+    scope: ContentScope,
+}
+
+/// Puts fetched versions, which came later than their successors, at their own times among the others, which stay in the
+/// order of their ends. A fetched version is left out if it was noticed too, or fetched for the viewer's own scope.
+fn in_order(stored: Vec<StoredVersion>) -> Vec<Version> {
+    let (mut fetched, mut shown): (Vec<_>, Vec<_>) = stored
+        .into_iter()
+        .partition(|stored| stored.version.is_fetched);
+    fetched.sort_by_key(|stored| (stored.edited_at_ms, stored.scope == ContentScope::WORLD));
+    for new in fetched {
+        let is_same = |other: &StoredVersion| {
+            other.edited_at_ms == new.edited_at_ms
+                && other.version.ended_by == EndedBy::Edit
+                && (!other.version.is_fetched || other.scope != new.scope)
+        };
+        if !shown.iter().any(is_same) {
+            let later = |other: &StoredVersion| other.edited_at_ms > new.edited_at_ms;
+            let at = shown.iter().position(later).unwrap_or(shown.len());
+            shown.insert(at, new);
+        }
+    }
+    shown.into_iter().map(|stored| stored.version).collect()
 }
 
 /// Copies the present versions of posts into their history. The instance must be held.
@@ -91,9 +132,10 @@ pub(crate) fn keep(
         EndedBy::Deletion => "deletion",
     };
     tx.execute_many_later(
-        "insert into post_history (post_id, instance_id, seq, kind, at_ms, content_scope, raw)
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, edited_at_ms, content_scope, raw)
          select p.id, p.instance_id, coalesce((select max(h.seq) from post_history h
-             where h.post_id = p.id and h.instance_id = $3), 0) + 1, $1, $2, p.content_scope, p.raw
+             where h.post_id = p.id and h.instance_id = $3), 0) + 1, $1, $2, p.edited_at_ms,
+             p.content_scope, p.raw
          from {rows as r(id)} join post p on p.id = r.id
          where p.instance_id = $3 and p.raw is not null",
         &[&kind, &at_ms, &instance_id],

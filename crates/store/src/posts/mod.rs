@@ -6,6 +6,7 @@ pub(crate) mod alias;
 pub mod author_hosts;
 pub(crate) mod content_scope;
 pub mod export;
+pub mod fetched_history;
 pub mod find;
 pub mod history;
 pub mod instance;

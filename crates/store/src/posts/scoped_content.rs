@@ -78,9 +78,9 @@ pub(crate) fn store(
         .map(|version| without_nul(&version.post.raw));
     let raws: Vec<_> = raws.collect();
     tx.execute_many_later(
-        "insert into post_history (post_id, instance_id, seq, kind, at_ms, content_scope, raw)
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, edited_at_ms, content_scope, raw)
          select c.post_id, c.instance_id, coalesce((select max(h.seq) from post_history h
-             where h.post_id = c.post_id and h.instance_id = $1), 0) + 1, 'edit', $3, c.scope, c.raw
+             where h.post_id = c.post_id and h.instance_id = $1), 0) + 1, 'edit', $3, c.edited_at_ms, c.scope, c.raw
          from {rows as r(id)} join scoped_content c on c.post_id = r.id
          where c.instance_id = $1 and c.scope = $2",
         &[&instance_id, &scope.sql(), &now_ms],
@@ -305,11 +305,11 @@ fn keep_ended(
     now_ms: i64,
 ) -> Result<(), DbError> {
     tx.execute_later(
-        "insert into post_history (post_id, instance_id, seq, kind, at_ms, content_scope, raw)
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, edited_at_ms, content_scope, raw)
          select c.post_id, c.instance_id, coalesce((select max(h.seq) from post_history h
                  where h.post_id = c.post_id and h.instance_id = $2), 0)
              + (select count(*) from scoped_content o where o.post_id = c.post_id
-                 and o.instance_id = c.instance_id and o.scope <= c.scope), 'deletion', $3, c.scope, c.raw
+                 and o.instance_id = c.instance_id and o.scope <= c.scope), 'deletion', $3, c.edited_at_ms, c.scope, c.raw
          from scoped_content c
          where c.post_id {in $1} and c.instance_id = $2 and c.scope = coalesce($4, c.scope)",
         &[

@@ -13,6 +13,7 @@ mod departures;
 mod distribution;
 mod edits;
 mod fetched_accounts;
+mod fetched_history;
 mod find;
 mod gaps;
 mod history;

@@ -302,3 +302,44 @@ fn a_thread_is_read_without_what_is_no_post() {
         assert!(super::thread(no_thread.as_bytes()).is_err(), "{no_thread}");
     }
 }
+
+#[test]
+fn a_history_is_read_version_by_version() {
+    let body = r#"[
+        {"content":"a","created_at":"2026-01-01T00:00:01Z","poll":{"voted":true,"options":[]}}, null, 7,
+        {"content":"no time"}, {"content":"b","content":"c","created_at":"2026-01-01T00:00:02.500Z"},
+        {"content":"now","created_at":"2026-01-01T00:00:03Z"}]"#;
+    let versions = history(body.as_bytes()).expect("a list");
+    let read: Vec<_> = versions
+        .iter()
+        .map(|of| (&*of.raw, of.created_at_ms, of.ended_at_ms))
+        .collect();
+    let second = 1_767_225_600_000;
+    assert_eq!(
+        read,
+        [
+            (
+                r#"{"content":"a","created_at":"2026-01-01T00:00:01Z","poll":{"options":[]}}"#,
+                second + 1_000,
+                second + 2_500
+            ),
+            (
+                r#"{"content":"c","created_at":"2026-01-01T00:00:02.500Z"}"#,
+                second + 2_500,
+                second + 3_000
+            ),
+        ]
+    );
+    assert_eq!(history(b"[]").expect("a list"), []);
+    for (body, kind) in [
+        (r#"{"error":"no"}"#, FailureKind::ErrorBody),
+        ("<html>", FailureKind::NotJson),
+        ("[{", FailureKind::Truncated),
+    ] {
+        assert_eq!(
+            history(body.as_bytes()).expect_err(body).kind,
+            kind,
+            "{body}"
+        );
+    }
+}

@@ -58,6 +58,39 @@ async fn one_id_alone_is_asked_for_by_its_own_address() {
 }
 
 #[tokio::test]
+async fn a_post_without_a_history_has_no_earlier_versions() {
+    let server = Server::start(|request| {
+        Reply::Bytes(match request.split(' ').nth(1).unwrap_or_default() {
+            "/api/v1/statuses/a%26b/history" => {
+                let version = |at| format!(r#"{{"created_at":"2026-01-01T00:00:0{at}Z"}}"#);
+                let body = format!("[{},{}]", version(1), version(2));
+                answer("200 OK", &[], &body)
+            }
+            "/api/v1/statuses/1/history" => answer("404 Not Found", &[], "{}"),
+            "/api/v1/statuses/2/history" => answer("501 Not Implemented", &[], "{}"),
+            _ => answer("403 Forbidden", &[], "{}"),
+        })
+    })
+    .await;
+    let upstream = server.upstream(Api::Mastodon, "");
+    let (versions, headers) = upstream.history(&"a&b".into()).await.expect("versions");
+    assert_eq!(versions.len(), 1);
+    assert!(headers.received_at_ms > 0);
+    for id in ["1", "2"] {
+        let (versions, _) = upstream.history(&id.into()).await.expect("none");
+        assert_eq!(versions, [], "{id}");
+    }
+    let refused = upstream.history(&"3".into()).await.expect_err("a refusal");
+    assert_eq!(refused.kind, FailureKind::Forbidden);
+    let (versions, _) = server
+        .upstream(Api::X, "")
+        .history(&"1".into())
+        .await
+        .expect("none");
+    assert_eq!(versions, []);
+}
+
+#[tokio::test]
 async fn nothing_and_too_much_are_not_asked() {
     let server = Server::sending(answer("200 OK", &[], "[]")).await;
     for (api, limit) in [(Api::Mastodon, 20), (Api::X, 100), (Api::Twitter, 100)] {

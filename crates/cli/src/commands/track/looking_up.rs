@@ -177,22 +177,13 @@ const SILENCE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::api::Api;
-
-    use super::*;
+    use super::{super::plan::tests::single_look_ups, *};
 
     #[test]
     fn a_post_that_was_not_found_is_asked_for_again_at_its_due_time() {
         let mut plan = LookUpPlan {
-            origin: "https://a.example".into(),
-            api: Api::Mastodon,
-            batch: 1,
-            batch_is_known: true,
-            requests_per_s: None,
-            limits: Vec::new(),
-            until_ms: None,
-            reason: None,
             next_lookup_ms: Some(139_001),
+            ..single_look_ups()
         };
         assert_eq!(standing_still(&plan, 100_000), "asking again in 40s");
         assert!(standing_still(&plan, 139_001).contains("no answer yet"));

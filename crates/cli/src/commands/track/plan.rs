@@ -40,12 +40,12 @@ pub fn shown(plan: &LookUpPlan, posts: u64) -> String {
 const USUAL_PER_S: f64 = 1.0;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn a_million_single_look_ups_take_days() {
-        let mut plan = LookUpPlan {
+    /// Single look-ups at a server of which nothing else is known.
+    pub(in crate::commands::track) fn single_look_ups() -> LookUpPlan {
+        LookUpPlan {
             origin: "https://a.example".into(),
             api: Api::Mastodon,
             batch: 1,
@@ -55,7 +55,12 @@ mod tests {
             until_ms: None,
             reason: None,
             next_lookup_ms: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_million_single_look_ups_take_days() {
+        let mut plan = single_look_ups();
         let text = shown(&plan, 1_000_000);
         assert!(text.contains("1000000 requests"), "{text}");
         assert!(text.contains("11d"), "{text}");

@@ -1,0 +1,157 @@
+//! Earlier versions of posts that only their servers' edit histories have: the posts were edited before any source showed
+//! them.
+//!
+//! A history is requested as the content was that it belongs to, and is stored for the same readers.
+
+use std::collections::HashMap;
+
+use driftline_core::{audience::Audience, edit_history::EarlierVersion, upstream_id::UpstreamId};
+use driftline_db::{Column, Tx};
+
+use crate::{
+    error::StoreError,
+    id_types::{InstanceId, sql},
+    posts::{
+        content_scope::{ContentScope, ReadableScopes},
+        post,
+    },
+    text::without_nul,
+    viewer::Owner,
+};
+
+/// The people to whom a server shows a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryReaders {
+    /// The owner of the source with whose token it is requested, or for whom it is requested without one.
+    pub owner: Owner,
+    /// The audience of that source.
+    pub audience: Audience,
+}
+
+impl HistoryReaders {
+    /// Anybody: it is requested without a token.
+    pub const WORLD: HistoryReaders = HistoryReaders {
+        owner: Owner::Operator,
+        audience: Audience::Public,
+    };
+
+    fn scope(self) -> ContentScope {
+        ContentScope::of_source(self.owner, self.audience, true)
+    }
+}
+
+/// Returns those of these posts of an instance whose stored versions do not reach back to their creation, in the order
+/// given. Posts whose content was not shown to just these readers are left out.
+pub fn lacking(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    posts: &[UpstreamId],
+    readers: HistoryReaders,
+) -> Result<Vec<UpstreamId>, StoreError> {
+    let known = known(tx, instance, posts, readers.scope())?;
+    let lacking = posts.iter().filter(|id| known.contains_key(id.as_str()));
+    Ok(lacking.cloned().collect())
+}
+
+/// Stores the versions of a post that are older than all that its readers have of it, the first of which is the post as it
+/// was created. To be written below [`super::instance::root`]. Returns how many are new.
+pub fn store(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    (post, versions): (&UpstreamId, &[EarlierVersion]),
+    readers: HistoryReaders,
+    now_ms: i64,
+) -> Result<usize, StoreError> {
+    let scope = readers.scope();
+    let known = known(tx, instance, std::slice::from_ref(post), scope)?;
+    let Some(known) = known.get(post.as_str()) else {
+        return Ok(0);
+    };
+    let is_older = |version: &&EarlierVersion| version.created_at_ms < known.oldest_ms;
+    let older: Vec<&EarlierVersion> = versions.iter().take_while(is_older).collect();
+    let raws: Vec<_> = older.iter().map(|of| without_nul(&of.raw)).collect();
+    let created = older.iter().map(|of| Some(of.created_at_ms));
+    // The first one was made by no edit.
+    let edited = created
+        .enumerate()
+        .map(|(n, at_ms)| at_ms.filter(|_| n > 0));
+    tx.execute_many_later(
+        "insert into post_history (post_id, instance_id, seq, kind, at_ms, edited_at_ms, content_scope, raw)
+         select $1, $2, r.seq, 'fetched', r.at_ms, r.edited_at_ms, $3, r.raw
+         from {rows as r(seq, at_ms, edited_at_ms, raw)}",
+        &[&known.post_id, &sql(instance), &scope.sql()],
+        &[
+            Column::i64((known.last_seq + 1..).take(older.len())),
+            Column::i64(older.iter().map(|of| of.ended_at_ms.min(now_ms))),
+            Column::i64(edited),
+            Column::text(raws.iter().map(|raw| &**raw)),
+        ],
+    )?;
+    Ok(older.len())
+}
+
+/// A post whose stored versions do not reach back to its creation.
+struct KnownPost {
+    post_id: i64,
+    /// When the oldest version that its readers have was written, Unix ms.
+    oldest_ms: i64,
+    last_seq: i64,
+}
+
+/// Posts that are not stored back to their creation, by their upstream IDs.
+fn known(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    posts: &[UpstreamId],
+    scope: ContentScope,
+) -> Result<HashMap<String, KnownPost>, StoreError> {
+    let ids: Vec<&str> = posts.iter().map(UpstreamId::as_str).collect();
+    let mut stored = post::stored(tx, (sql(instance), scope), &ids)?.posts;
+    stored.retain(|_, post| !post.is_gone() && (post.has_scoped || post.scope == scope));
+    if stored.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let versions = tx.query(
+        "select post_id, seq, kind, edited_at_ms, content_scope from post_history
+         where post_id {in $1} and instance_id = $2",
+        &[
+            &Column::i64(stored.values().map(|post| post.id)),
+            &sql(instance),
+        ],
+        |row| {
+            Ok(VersionRow {
+                post_id: row.i64("post_id")?,
+                seq: row.i64("seq")?,
+                is_deleted: row.str("kind")? == "deletion",
+                edited_at_ms: row.opt_i64("edited_at_ms")?,
+                scope: ContentScope::from_sql(row.i64("content_scope")?),
+            })
+        },
+    )?;
+    let readable = ReadableScopes::of_scope(scope);
+    let mut known = HashMap::new();
+    for (upstream_id, post) in stored {
+        let of_post = || versions.iter().filter(|of| of.post_id == post.id);
+        let shown = of_post().filter(|of| !of.is_deleted && readable.has(of.scope));
+        let shown = shown.map(|of| of.edited_at_ms);
+        // `None` is the post as it was created, and the least.
+        if let Some(oldest_ms) = shown.chain([post.edited_at_ms]).min().flatten() {
+            let last_seq = of_post().map(|of| of.seq).max();
+            let known_post = KnownPost {
+                post_id: post.id,
+                oldest_ms,
+                last_seq: last_seq.unwrap_or_default(),
+            };
+            known.insert(upstream_id, known_post);
+        }
+    }
+    Ok(known)
+}
+
+struct VersionRow {
+    post_id: i64,
+    seq: i64,
+    is_deleted: bool,
+    edited_at_ms: Option<i64>,
+    scope: ContentScope,
+}
