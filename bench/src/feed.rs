@@ -19,13 +19,7 @@ use axum::{
     response::sse::{Event, Sse},
     routing::get,
 };
-use driftline_api::{
-    App, OwnInstance,
-    auth::TokenKeys,
-    feed::Feed,
-    people::People,
-    router,
-};
+use driftline_api::{App, OwnInstance, auth::TokenKeys, feed::Feed, people::People, router};
 use driftline_core::answer::{AnswerHeaders, Listed, Page};
 use driftline_mirror::{Policies, SourceHealth};
 use driftline_server::{LocalMirror, admin::Host, api_description};

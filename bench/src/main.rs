@@ -110,7 +110,7 @@ enum Name {
     Policy(policy::Options),
     /// IDs: the generator next to other generators, the service next to Redis
     Id(id::Options),
-    /// Due times, claims and saves, next to bare drivers and queue engines
+    /// Due times, claims and saves, next to bare drivers
     Refresh(refresh::Options),
     /// All of them
     All(AllOptions),

@@ -33,8 +33,6 @@ const PROMETHEUS: Server = server("prometheus", &["promtool"]);
 pub(crate) const REDIS: Server = server("redis-server", &["redis-server", "redis-benchmark"]);
 /// What nothing but a benchmark needs.
 pub(crate) const SQLITE3: Server = server("sqlite3", &["sqlite3"]);
-/// What nothing but a benchmark needs.
-pub(crate) const BEANSTALKD: Server = server("beanstalkd", &["beanstalkd"]);
 
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {

@@ -9,13 +9,7 @@ pub(crate) mod home;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
-use driftline_api::{
-    App, OwnInstance,
-    auth::TokenKeys,
-    feed::Feed,
-    people::People,
-    router,
-};
+use driftline_api::{App, OwnInstance, auth::TokenKeys, feed::Feed, people::People, router};
 use driftline_mirror::{Policies, SourceHealth};
 use driftline_server::{LocalMirror, admin::Host, api_description};
 use driftline_store::{Store, Target};

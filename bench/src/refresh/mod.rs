@@ -1,7 +1,6 @@
-//! `refresh`: due times, claims and saves, next to bare drivers and queue engines.
+//! `refresh`: due times, claims and saves, next to bare drivers.
 
 mod bare;
-mod beanstalkd;
 mod cycle;
 mod database;
 mod fill;
@@ -10,11 +9,10 @@ mod made;
 mod memory;
 mod ours;
 mod postgres_peer;
-mod queues;
 mod schedule;
 mod sqlite_peer;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
@@ -36,9 +34,6 @@ pub(crate) struct Options {
     /// Only one of the databases
     #[arg(long, value_enum)]
     database: Option<Database>,
-    /// The program of the workspace `bench/apalis`, built for release
-    #[arg(long, value_name = "PATH", default_value_os_t = queues::apalis_default())]
-    apalis: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,8 +42,6 @@ enum Part {
     Schedule,
     /// Due posts claimed and saved, next to bare drivers
     Cycle,
-    /// The same work in beanstalkd and in apalis-sqlite
-    Queues,
     /// Claims in small and in large schedules
     Latency,
     /// The memory of a process that works on a large schedule
@@ -91,9 +84,6 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     }
     if options.runs(Part::Cycle) {
         cycle::run(options, effort)?;
-    }
-    if options.runs(Part::Queues) {
-        queues::run(options, effort)?;
     }
     if options.runs(Part::Latency) {
         latency::run(options, effort)?;

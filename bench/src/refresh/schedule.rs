@@ -85,7 +85,7 @@ pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
 }
 
 /// Takes pages in; how many posts, and the time in commits alone.
-pub(super) fn sqlite(path: &Path, posts: u64) -> Result<(u64, Duration), Failure> {
+fn sqlite(path: &Path, posts: u64) -> Result<(u64, Duration), Failure> {
     let store = Store::open(Target::Sqlite {
         path: path.to_owned(),
     })?;
