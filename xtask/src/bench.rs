@@ -52,20 +52,16 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     let name = name.as_ref().map_or("all", |value| value.get_name());
     let shell = &workspace.shell;
     let mut options = args.args.clone();
-    use Benchmark::{All, Backup, Export, Id, Tail, Track};
+    use Benchmark::{All, Export, Id, Tail, Track};
     if matches!(args.name, Id | All) {
         setup::REDIS.install(workspace)?;
     }
-    if matches!(args.name, Backup | Export | All) {
+    if matches!(args.name, Export | All) {
         setup::SQLITE3.install(workspace)?;
     }
     if matches!(args.name, Id | Tail | Export | Track | All) {
         let driftline = build(workspace)?;
         options.extend(["--driftline".to_owned(), driftline]);
-    }
-    if matches!(args.name, Export) {
-        let python = setup::python::duckdb(workspace)?;
-        options.extend(["--duckdb".to_owned(), python.display().to_string()]);
     }
     run_program(cmd!(
         shell,
