@@ -1,6 +1,5 @@
-//! `backup`: a store that is written to, copied by us, by SQLite in one step and by the program
-//! `sqlite3`, and the longest wait of its writer meanwhile. Its `.backup` begins again after each commit
-//! of another process, so it may not end.
+//! `backup`: a store that is written to, copied by us and by SQLite in one step, and the longest wait of its
+//! writer meanwhile.
 
 use std::{
     fs::{self, File},
@@ -21,19 +20,11 @@ use rusqlite::{Connection, OpenFlags};
 use crate::{
     Effort,
     failure::Failure,
-    paths::disk,
-    program, read,
+    process::{self, disk},
+    read,
     rounds::Spread,
     table::{Table, met},
 };
-
-/// What `backup` takes.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(crate) struct Options {
-    /// Posts of the store
-    #[arg(long = "backup-posts", value_name = "N")]
-    posts: Option<usize>,
-}
 
 /// How a store is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +35,6 @@ enum Way {
     Proven,
     /// SQLite's backup in one step, by rusqlite: the peer.
     OneStep,
-    /// `sqlite3 FILE ".backup COPY"`, for at most so long.
-    Program { limit: Duration },
     /// Nothing, for the writer's own waits.
     Nothing,
 }
@@ -59,22 +48,14 @@ struct Figures {
 }
 
 /// Measures them, interleaved.
-pub(crate) fn run(options: Options, effort: Effort) -> Result<(), Failure> {
+pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     let posts = if effort.quick { 2_000 } else { 1_000_000 };
-    let posts = options.posts.unwrap_or(posts);
     let folder = tempfile::tempdir_in(disk())?;
     let path = folder.path().join("driftline.db");
     read::fill::timeline(&path, posts, read::fill::ACCOUNTS)?;
     let store = Store::open(Target::Sqlite { path: path.clone() })?;
-    let limit = Duration::from_secs(if effort.quick { 5 } else { 60 });
-    let mut ways = vec![Way::Copy, Way::Proven, Way::OneStep];
-    let program = Command::new("sqlite3").arg("--version").output();
-    match program.is_ok_and(|output| output.status.success()) {
-        true => ways.push(Way::Program { limit }),
-        false => println!("sqlite3 is not installed, so it is not measured"),
-    }
-    ways.push(Way::Nothing);
-    let mut figures: Vec<Figures> = ways.iter().map(|_| Figures::default()).collect();
+    let ways = [Way::Copy, Way::Proven, Way::OneStep, Way::Nothing];
+    let mut figures: [Figures; 4] = Default::default();
     for round in 0..effort.rounds(5) {
         for (way, figures) in ways.iter().zip(&mut figures) {
             let to = folder.path().join(format!("copy-{round}"));
@@ -130,13 +111,11 @@ impl Way {
             Self::Copy => "driftline, copied",
             Self::Proven => "driftline, copied and proven",
             Self::OneStep => "SQLite, one step",
-            Self::Program { .. } => "sqlite3 .backup",
             Self::Nothing => "no copy",
         }
     }
 
-    /// Whether it ended.
-    fn copy(self, from: &Path, to: &Path) -> Result<bool, Failure> {
+    fn copy(self, from: &Path, to: &Path) -> Result<(), Failure> {
         let target = Target::Sqlite {
             path: from.to_owned(),
         };
@@ -163,24 +142,6 @@ impl Way {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Self::Program { limit } => {
-                let backup = format!(".backup '{}'", to.display());
-                let mut program = Command::new("sqlite3").arg(from).arg(backup).spawn()?;
-                let started = Instant::now();
-                loop {
-                    match program.try_wait()? {
-                        Some(status) if status.success() => break,
-                        Some(_) => return Err(Failure::new("sqlite3 failed")),
-                        None if started.elapsed() < limit => sleep(Duration::from_millis(5)),
-                        None => {
-                            program.kill()?;
-                            program.wait()?;
-                            return Ok(false);
-                        }
-                    }
-                }
-                File::open(to)?.sync_all()?;
-            }
             Self::OneStep => {
                 let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
                 let mut target = Connection::open(to)?;
@@ -189,7 +150,7 @@ impl Way {
             }
             Self::Nothing => sleep(Duration::from_secs(2)),
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -213,11 +174,8 @@ fn measure(
     is_ended.store(true, Ordering::Relaxed);
     let written = writer.join();
     let (commits, longest) = written.map_err(|_| Failure::new("the writer panicked"))??;
-    // Infinite where it did not end.
-    figures.seconds.push(match copied? {
-        true => seconds,
-        false => f64::INFINITY,
-    });
+    copied?;
+    figures.seconds.push(seconds);
     figures.max_wait_ms.push(longest.as_secs_f64() * 1e3);
     figures.commits.push(commits as f64 / seconds);
     Ok(())
@@ -226,7 +184,7 @@ fn measure(
 /// Waits until the disk has done what was written and removed before, which it would do half a minute later,
 /// in the middle of a measurement: until no flush has taken long for a while.
 fn calm(beside: &Path) -> Result<(), Failure> {
-    program::run(&mut Command::new("sync"))?;
+    process::run(&mut Command::new("sync"))?;
     let path = beside.with_extension("calm");
     let mut file = File::create(&path)?;
     let begun = Instant::now();

@@ -19,29 +19,23 @@ use axum::{
     response::sse::{Event, Sse},
     routing::get,
 };
-use driftline_api::{
-    App, OwnInstance,
-    auth::TokenKeys,
-    feed::Feed,
-    people::People,
-    router,
-};
+use driftline_api::router;
 use driftline_core::answer::{AnswerHeaders, Listed, Page};
-use driftline_mirror::{Policies, SourceHealth};
-use driftline_server::{LocalMirror, admin::Host, api_description};
+use driftline_mirror::SourceHealth;
+use driftline_server::testing::{OPERATOR_TOKEN, app};
 use driftline_store::{Store, Target};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
-    sync::{broadcast, watch},
+    sync::broadcast,
 };
 
 use crate::{
     Effort, cpu,
     failure::Failure,
     ingest::{Intake, add_source, page},
-    operator, pages,
-    rounds::Spread,
+    pages,
+    rounds::{Pairs, Times},
     table::{Table, met},
 };
 
@@ -57,34 +51,29 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
             "figure",
             "Driftline",
             "bare broadcast",
+            "ratio",
             "target",
             "met",
         ],
     );
     for clients in [1, many] {
-        let (mut ours, mut peer) = (Vec::new(), Vec::new());
-        for round in 0..effort.rounds(3) {
-            let mut measure = |is_ours: bool| -> Result<(), Failure> {
-                let figures = measure(is_ours, clients, posts)?;
-                if is_ours { &mut ours } else { &mut peer }.push(figures);
-                Ok(())
-            };
-            measure(round % 2 == 0)?;
-            measure(round % 2 != 0)?;
-        }
+        let measure = |is_ours| measure(is_ours, clients, posts);
+        let pairs = Pairs::measure(effort.rounds(3), || measure(true), || measure(false))?;
         let mut row = |name: &str, figure: fn(&Figures) -> f64, target: Option<f64>| {
-            let of = |all: &[Figures]| Spread::of(all.iter().map(figure), 2);
+            let [ours, peer, ratio] = pairs.cells(figure, 2);
+            let median = pairs.ours(figure, 2).median;
             table.row([
                 clients.to_string(),
                 name.to_owned(),
-                of(&ours).to_string(),
-                of(&peer).to_string(),
+                ours,
+                peer,
+                ratio,
                 target.map_or_else(String::new, |most| format!("< {most}")),
-                target.map_or_else(String::new, |most| met(of(&ours).median < most)),
+                target.map_or_else(String::new, |most| met(median < most)),
             ]);
         };
-        row("p50, ms", |f| f.p50_ms, Some(20.0));
-        row("p99, ms", |f| f.p99_ms, None);
+        row("p50, ms", |f| f.times.p50, Some(20.0));
+        row("p99, ms", |f| f.times.p99, None);
         let most = (clients > 1).then_some(30.0);
         row(
             "CPU, % of one core, intake included",
@@ -99,8 +88,7 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
 /// Of one round.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
-    p50_ms: f64,
-    p99_ms: f64,
+    times: Times,
     cpu_percent: f64,
 }
 
@@ -124,11 +112,11 @@ fn measure(is_ours: bool, clients: usize, count: usize) -> Result<Figures, Failu
         }
         false => Publisher::Broadcast(broadcast::Sender::new(1_024)),
     };
-    let router = match &publisher {
-        Publisher::Store(_) => ours(&store)?,
+    let served = match &publisher {
+        Publisher::Store(_) => router(app(&store, SourceHealth::default())),
         Publisher::Broadcast(lines) => bare(lines.clone()),
     };
-    let address = serve(router)?;
+    let address = serve(served)?;
     let followers = Followers::start(address, clients, count)?;
     let (cpu_before, clients_before) = (cpu::of_process(process::id())?, followers.cpu()?);
     let begin = Instant::now();
@@ -150,16 +138,11 @@ fn measure(is_ours: bool, clients: usize, count: usize) -> Result<Figures, Failu
             committed.len()
         )));
     }
-    let mut ms: Vec<f64> = committed
-        .iter()
-        .zip(&seen)
-        .map(|(at, seen)| seen.saturating_duration_since(*at).as_secs_f64() * 1_000.0)
-        .collect();
-    ms.sort_by(f64::total_cmp);
+    let times = committed.iter().zip(&seen);
+    let times = times.map(|(at, seen)| seen.saturating_duration_since(*at));
     store.close_blocking();
     Ok(Figures {
-        p50_ms: ms[ms.len() / 2],
-        p99_ms: ms[ms.len() * 99 / 100],
+        times: Times::of(times.collect()),
         cpu_percent: (used.saturating_sub(by_clients)).as_secs_f64() / seconds * 100.0,
     })
 }
@@ -209,31 +192,6 @@ impl Publisher {
             }
         }
     }
-}
-
-fn ours(store: &Store) -> Result<Router, Failure> {
-    let (_, ready) = watch::channel(true);
-    Ok(router(App {
-        store: store.clone(),
-        store_fault: driftline_runtime::StoreFault::new(store.clone()),
-        feed: Feed::new(store.clone()),
-        mirror: Arc::new(LocalMirror {
-            store: store.clone(),
-            host: Host::of(store),
-            policies: Policies::default(),
-            sources: SourceHealth::default(),
-            store_disk: driftline_runtime::StoreDisk::default(),
-            threads: None,
-        }),
-        description: api_description(),
-        metrics: None,
-        public_base: None,
-        proxies: driftline_api::transport::TrustedProxies::default(),
-        own: OwnInstance::default(),
-        authorization: operator::authorization()?,
-        people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "bench"),
-        ready,
-    }))
 }
 
 /// The peer.
@@ -346,7 +304,7 @@ async fn follow(
     let mut stream = TcpStream::connect(address).await?;
     let request = format!(
         "GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
-        operator::TOKEN
+        OPERATOR_TOKEN
     );
     stream.write_all(request.as_bytes()).await?;
     let mut reader = BufReader::new(stream);

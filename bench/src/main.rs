@@ -16,12 +16,10 @@ mod fetched;
 mod id;
 mod ingest;
 mod load;
-mod operator;
 mod pages;
-mod paths;
 mod plan;
 mod policy;
-mod program;
+mod process;
 mod read;
 mod refresh;
 mod rounds;
@@ -39,6 +37,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     failure::Failure,
     load::{Load, Times},
+    process::Driftline,
 };
 
 /// As the server's binary.
@@ -60,7 +59,7 @@ struct Arguments {
 /// How much is measured.
 #[derive(Debug, Clone, Copy, Args)]
 struct Effort {
-    /// Interleaved rounds (seeds, for `fetched`); each benchmark has its own default
+    /// Interleaved rounds (seeds, in virtual time); each benchmark has its own default
     #[arg(long, global = true)]
     rounds: Option<usize>,
     /// A smoke run: sizes so small that the figures mean nothing
@@ -87,30 +86,30 @@ enum Name {
     /// How long commits take to be readable, and wait for a process that is killed or whose machine vanishes
     Stalls(stalls::Options),
     /// Pages of timelines over HTTP, next to a bare handler
-    Read(read::Options),
+    Read,
     /// Pages of home timelines over HTTP, next to a bare handler that finds the same posts
-    Home(read::home::Options),
+    Home,
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
     Feed,
     /// From an answer of an upstream to the lines of `driftline tail`, next to a client of the server's events
-    Tail(tail::Options),
-    /// A store's posts as files, next to the programs `sqlite3` and duckdb
-    Export(export::Options),
+    Tail(Driftline),
+    /// A store's posts as files, next to the program `sqlite3`
+    Export(Driftline),
     /// IDs that are looked up, next to a bare loop of the same requests and inserts
-    Track(track::Options),
-    /// Copies of a store that is written to, next to the program `sqlite3`
-    Backup(backup::Options),
+    Track(Driftline),
+    /// Copies of a store that is written to, next to SQLite's own in one step
+    Backup,
     /// What 200 sources cost, next to a bare loop that stores nothing
     Sources,
-    /// Posts fetched per post stored, in virtual time, next to the baseline pollers
-    Fetched(fetched::Options),
+    /// Posts fetched per post stored, in virtual time, next to the clamp of the seed
+    Fetched,
     /// What the timeline machine misses, fetches and delays over whole workloads, in virtual time
-    Plan(plan::Options),
-    /// Change that goes unseen under each refresh policy at equal requests, in virtual time
+    Plan,
+    /// Change that goes unseen under the value policy, next to the age table at equal requests, in virtual time
     Policy(policy::Options),
-    /// IDs: the generator next to other generators, the service next to Redis
-    Id(id::Options),
-    /// Due times, claims and saves, next to bare drivers and queue engines
+    /// IDs: the generator next to ferroid's, the service next to Redis
+    Id(Driftline),
+    /// Claims and saves of due posts, next to a bare driver
     Refresh(refresh::Options),
     /// All of them
     All(AllOptions),
@@ -132,7 +131,7 @@ enum Name {
 #[derive(Debug, Args)]
 struct AllOptions {
     #[command(flatten)]
-    id: id::Options,
+    driftline: Driftline,
     #[command(flatten)]
     refresh: refresh::Options,
 }
@@ -167,32 +166,32 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Commits => commits::run(effort)?,
         Name::Distributed(options) => distributed::run(options, effort)?,
         Name::Stalls(options) => stalls::run(options, effort)?,
-        Name::Read(options) => read::run(*options, effort)?,
-        Name::Home(options) => read::home::run(*options, effort)?,
+        Name::Read => read::run(effort)?,
+        Name::Home => read::home::run(effort)?,
         Name::Feed => feed::run(effort)?,
-        Name::Tail(options) => tail::run(options, effort)?,
-        Name::Export(options) => export::run(options, effort)?,
-        Name::Track(options) => track::run(options, effort)?,
-        Name::Backup(options) => backup::run(*options, effort)?,
+        Name::Tail(driftline) => tail::run(driftline, effort)?,
+        Name::Export(driftline) => export::run(driftline, effort)?,
+        Name::Track(driftline) => track::run(driftline, effort)?,
+        Name::Backup => backup::run(effort)?,
         Name::Sources => sources::run(effort)?,
-        Name::Fetched(options) => fetched::run(options, effort)?,
-        Name::Plan(options) => plan::run(options, effort)?,
+        Name::Fetched => fetched::run(effort)?,
+        Name::Plan => plan::run(effort),
         Name::Policy(options) => policy::run(options, effort)?,
-        Name::Id(options) => id::run(options, effort)?,
+        Name::Id(driftline) => id::run(driftline, effort)?,
         Name::Refresh(options) => refresh::run(options, effort)?,
         Name::All(options) => {
             ingest::run(effort)?;
             commits::run(effort)?;
-            read::run(read::Options::default(), effort)?;
+            read::run(effort)?;
             feed::run(effort)?;
-            tail::run(&tail::Options::of(options.id.driftline.clone()), effort)?;
-            export::run(&export::Options::of(options.id.driftline.clone()), effort)?;
-            track::run(&track::Options::of(options.id.driftline.clone()), effort)?;
-            backup::run(backup::Options::default(), effort)?;
+            tail::run(&options.driftline, effort)?;
+            export::run(&options.driftline, effort)?;
+            track::run(&options.driftline, effort)?;
+            backup::run(effort)?;
             sources::run(effort)?;
-            fetched::run(&fetched::Options::default(), effort)?;
+            fetched::run(effort)?;
             policy::run(&policy::Options::default(), effort)?;
-            id::run(&options.id, effort)?;
+            id::run(&options.driftline, effort)?;
             refresh::run(&options.refresh, effort)?;
         }
         Name::PollSources(_)

@@ -1,7 +1,6 @@
 //! `plan`: what the timeline machine misses, fetches and delays once its bound is proven, next to the
-//! baseline pollers; in virtual time, so the same on every machine.
+//! clamp of the seed; in virtual time, so the same on every machine.
 
-use clap::Args;
 use driftline_core::timeline::{
     Backfill, Settings,
     simulation::{
@@ -11,18 +10,9 @@ use driftline_core::timeline::{
 
 use crate::{
     Effort,
-    failure::Failure,
     rounds::Spread,
     table::{Table, met},
 };
-
-/// What `plan` takes.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Options {
-    /// Only workloads whose name contains this
-    #[arg(long, default_value = "")]
-    only: String,
-}
 
 /// A workload and what is asked of it.
 struct Scene {
@@ -38,7 +28,7 @@ struct Scene {
 }
 
 /// Runs every workload over its seeds.
-pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+pub(crate) fn run(effort: Effort) {
     let seeds: Vec<u64> = (1..=effort.rounds(5) as u64).collect();
     let mut table = Table::new(
         format!(
@@ -62,10 +52,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         ],
     );
     let scenes = scenes(effort.quick);
-    let chosen = scenes
-        .iter()
-        .filter(|scene| scene.name.contains(&options.only));
-    for scene in chosen {
+    for scene in &scenes {
         let settings = Settings {
             backfill: Backfill::None,
             refreshed: true,
@@ -78,23 +65,18 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         let mut row = scene.row("Driftline", &ours);
         (row[11], row[12]) = scene.judged(&ours);
         table.row(row);
-        for (name, baseline) in [
-            ("newest ID", Baseline::Newest),
-            ("clamp, k = 1 s", Baseline::Clamp(1_000)),
-        ] {
-            let length_ms = scene.length.unproven_ms.min(DAY_MS);
-            let peers = seeds.iter().map(|&seed| {
-                run_baseline(
-                    &scene.workload,
-                    baseline,
-                    settings.every_ms,
-                    length_ms,
-                    seed,
-                    &mut |_| (),
-                )
-            });
-            table.row(scene.row(name, &peers.collect::<Vec<_>>()));
-        }
+        let length_ms = scene.length.unproven_ms.min(DAY_MS);
+        let peers = seeds.iter().map(|&seed| {
+            run_baseline(
+                &scene.workload,
+                Baseline::Clamp(1_000),
+                settings.every_ms,
+                length_ms,
+                seed,
+                &mut |_| (),
+            )
+        });
+        table.row(scene.row("clamp, k = 1 s", &peers.collect::<Vec<_>>()));
         for (seed, outcome) in seeds.iter().zip(&ours) {
             println!("{}, seed {seed}: {} plans", scene.name, outcome.plans.len());
             for plan in outcome.plans.iter().rev().take(12).rev() {
@@ -113,13 +95,12 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         }
     }
     table.print();
-    first_minutes(&scenes, options, &seeds);
-    Ok(())
+    first_minutes(&scenes, &seeds);
 }
 
 /// The first ten minutes of a fresh source at 20 posts/s, of which the posts count that were visible
 /// within two minutes of the first poll.
-fn first_minutes(scenes: &[Scene], options: &Options, seeds: &[u64]) {
+fn first_minutes(scenes: &[Scene], seeds: &[u64]) {
     let mut table = Table::new(
         format!(
             "plan: the first ten minutes, posts visible in the first two; {} seeds",
@@ -131,9 +112,7 @@ fn first_minutes(scenes: &[Scene], options: &Options, seeds: &[u64]) {
         ],
     );
     let names = ["as measured on tweets", "2% late by 20 to 90 s"];
-    let chosen = scenes
-        .iter()
-        .filter(|scene| names.contains(&&*scene.name) && scene.name.contains(&options.only));
+    let chosen = scenes.iter().filter(|scene| names.contains(&&*scene.name));
     for scene in chosen {
         for (history, backfill) in [("none", Backfill::None), ("10 min", Backfill::All)] {
             for every_ms in [1_000, 3_000] {

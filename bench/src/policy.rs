@@ -1,4 +1,4 @@
-//! `policy`: how much change goes unseen for how long under each refresh policy, at equal
+//! `policy`: how much change goes unseen for how long under the value policy, next to the age table at equal
 //! requests; in virtual time, so the same on every machine.
 
 use clap::Args;
@@ -14,9 +14,6 @@ use crate::{
 /// What `policy` takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
-    /// Worlds of each scenario; 3 where it is not given
-    #[arg(long)]
-    seeds: Option<usize>,
     /// New posts an hour
     #[arg(long, default_value_t = POSTS_PER_HOUR)]
     posts_per_hour: f64,
@@ -26,24 +23,19 @@ pub(crate) struct Options {
     /// Refreshes a post that the quota carries, several with commas
     #[arg(long, value_delimiter = ',', default_values_t = BUDGETS)]
     budgets: Vec<f64>,
-    /// Only the age table and the value policy
-    #[arg(long)]
-    only: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            seeds: None,
             posts_per_hour: POSTS_PER_HOUR,
             batch: BATCH,
             budgets: BUDGETS.to_vec(),
-            only: false,
         }
     }
 }
 
-/// Runs every policy over the same worlds.
+/// Runs both policies over the same worlds.
 pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     let is_sound = |figure: f64| figure.is_finite() && (0.1..=10_000.0).contains(&figure);
     if !is_sound(options.posts_per_hour) || !options.budgets.iter().all(|it| is_sound(*it)) {
@@ -57,17 +49,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     } else {
         (options.posts_per_hour, options.batch.max(1))
     };
-    let seeds = options.seeds.unwrap_or_else(|| effort.rounds(3)).max(1);
-    let baselines: &[Baseline] = if options.only {
-        &[Baseline::Value]
-    } else {
-        &[
-            Baseline::Value,
-            Baseline::Unlearned,
-            Baseline::Oracle,
-            Baseline::Uniform,
-        ]
-    };
+    let seeds = effort.rounds(3);
     let scenarios = Scenario::all(posts_per_hour, batch);
     let mut table = Table::new(
         format!(
@@ -89,24 +71,18 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     );
     for scenario in &scenarios {
         // By budget, of each seed.
-        let mut results: Vec<Vec<(PolicyOutcome, Vec<PolicyOutcome>)>> =
-            vec![Vec::new(); options.budgets.len()];
+        let mut results = vec![Vec::new(); options.budgets.len()];
         for seed in 1..=seeds as u64 {
             let world = scenario.world_config.world(seed);
             for (results, &budget) in results.iter_mut().zip(&options.budgets) {
-                results.push(scenario.compare(&world, budget, baselines));
+                results.push(scenario.compare(&world, budget, &[Baseline::Value]));
             }
         }
         for (results, &budget) in results.iter().zip(&options.budgets) {
             let tables: Vec<&PolicyOutcome> = results.iter().map(|(table, _)| table).collect();
+            let values: Vec<&PolicyOutcome> = results.iter().flat_map(|(_, value)| value).collect();
             table.row(row(scenario, budget, Baseline::Table, &tables, &tables));
-            for (index, &baseline) in baselines.iter().enumerate() {
-                let others: Vec<&PolicyOutcome> = results
-                    .iter()
-                    .filter_map(|(_, others)| others.get(index))
-                    .collect();
-                table.row(row(scenario, budget, baseline, &others, &tables));
-            }
+            table.row(row(scenario, budget, Baseline::Value, &values, &tables));
         }
     }
     table.print();

@@ -3,8 +3,7 @@
 
 use std::{
     env,
-    io::{BufRead, BufReader},
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -25,6 +24,7 @@ use crate::{
     failure::Failure,
     ingest::{Intake, add_source_of, page},
     pages::{self, RawPage},
+    process::Process,
     rounds::Spread,
     table::Table,
 };
@@ -253,9 +253,9 @@ fn stall(
     };
     let mut intakes = intakes(store, "parent", host, pages)?;
     let mut other = match (end, namespace) {
-        (End::Killed, _) => Other::start(url, schema, None)?,
-        (End::Vanished, None) => Other::start(link.url(), schema, None)?,
-        (End::Vanished, Some(namespace)) => Other::start(url, schema, Some(namespace))?,
+        (End::Killed, _) => start_other(url, schema, None)?,
+        (End::Vanished, None) => start_other(link.url(), schema, None)?,
+        (End::Vanished, Some(namespace)) => start_other(url, schema, Some(namespace))?,
     };
     let is_over = AtomicBool::new(false);
     let commits = Mutex::new(Vec::new());
@@ -330,46 +330,18 @@ fn interface_is(interface: &str, state: &str) -> Result<(), Failure> {
 }
 
 /// The process that ends.
-struct Other(Child);
-
-impl Other {
-    fn start(url: &str, schema: &str, namespace: Option<&[String]>) -> Result<Self, Failure> {
-        let mut url = url.to_owned();
-        let mut command = Command::new(env::current_exe()?);
-        if let Some([name, address, _]) = namespace {
-            url = url.replace("127.0.0.1", address);
-            command = Command::new("ip");
-            command
-                .args(["netns", "exec", name])
-                .arg(env::current_exe()?);
-        }
-        let mut child = command
-            .args(["commit-until-killed", &url, schema])
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let output = child.stdout.take();
-        let other = Self(child);
-        let mut line = String::new();
-        if let Some(output) = output {
-            BufReader::new(output).read_line(&mut line)?;
-        }
-        match line.trim() {
-            "ready" => Ok(other),
-            _ => Err(Failure::new("the other process did not begin")),
-        }
+fn start_other(url: &str, schema: &str, namespace: Option<&[String]>) -> Result<Process, Failure> {
+    let mut url = url.to_owned();
+    let mut command = Command::new(env::current_exe()?);
+    if let Some([name, address, _]) = namespace {
+        url = url.replace("127.0.0.1", address);
+        command = Command::new("ip");
+        command
+            .args(["netns", "exec", name])
+            .arg(env::current_exe()?);
     }
-
-    fn kill(&mut self) -> Result<(), Failure> {
-        self.0.kill()?;
-        self.0.wait()?;
-        Ok(())
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.kill();
-    }
+    command.args(["commit-until-killed", &url, schema]);
+    Process::start(&mut command)?.until_ready()
 }
 
 /// Of each process.

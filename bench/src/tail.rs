@@ -4,14 +4,12 @@
 use std::{
     io::{BufRead, BufReader, Write as _},
     net::TcpStream,
-    path::PathBuf,
-    process::{Child, ChildStdout, Command, Stdio},
+    process::Stdio,
     sync::mpsc,
     thread,
     time::Duration,
 };
 
-use clap::Args;
 use driftline_sim::{
     WorldConfig,
     http::{Clock, ServerConfig, SimServer},
@@ -22,36 +20,20 @@ use serde::Deserialize;
 use crate::{
     Effort,
     failure::Failure,
-    paths::{DRIFTLINE, disk},
-    program,
-    rounds::Spread,
+    process::{self, Driftline, Process, disk},
+    rounds::{Spread, Times},
     table::{Table, met},
 };
 
-/// What `tail` takes.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Options {
-    /// The driftline binary, built for release
-    #[arg(long, value_name = "PATH", default_value = DRIFTLINE)]
-    driftline: PathBuf,
-}
-
-impl Options {
-    /// With that binary.
-    pub(crate) fn of(driftline: PathBuf) -> Self {
-        Self { driftline }
-    }
-}
-
 /// Measures both ways in the same rounds.
-pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+pub(crate) fn run(driftline: &Driftline, effort: Effort) -> Result<(), Failure> {
     let posts = if effort.quick { 20 } else { 400 };
     let mut ways = [Way::new("driftline --json tail"), Way::new(PATH)];
     for seed in 0..effort.rounds(5) {
-        for (way, mut ms) in ways.iter_mut().zip(measure(options, seed as u64, posts)?) {
-            ms.sort_by(f64::total_cmp);
-            way.p50_ms.push(ms[ms.len() / 2]);
-            way.p99_ms.push(ms[ms.len() * 99 / 100]);
+        for (way, times) in ways.iter_mut().zip(measure(driftline, seed as u64, posts)?) {
+            let times = Times::of(times);
+            way.p50_ms.push(times.p50);
+            way.p99_ms.push(times.p99);
         }
     }
     let mut table = Table::new(
@@ -89,7 +71,7 @@ impl Way {
 }
 
 /// Of each post, for the program and for the client.
-fn measure(options: &Options, seed: u64, posts: usize) -> Result<[Vec<f64>; 2], Failure> {
+fn measure(program: &Driftline, seed: u64, posts: usize) -> Result<[Vec<Duration>; 2], Failure> {
     let runtime = tokio::runtime::Runtime::new()?;
     let config = ServerConfig {
         world: WorldConfig::punctual(POSTS_PER_S),
@@ -98,20 +80,16 @@ fn measure(options: &Options, seed: u64, posts: usize) -> Result<[Vec<f64>; 2], 
     let upstream = runtime.block_on(SimServer::start(config, seed, Clock::Real))?;
     let folder = tempfile::tempdir_in(disk())?;
     let driftline = |arguments: &[&str]| {
-        let mut command = Command::new(&options.driftline);
-        command.args(["--quiet", "--json", "--data"]);
-        command.arg(folder.path()).args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut command = program.command(folder.path(), &["--json"]);
+        command.args(arguments);
         command
     };
     let serve = ["serve", "--listen", "127.0.0.1:0", "--allow-private"];
-    let mut server = Running::start(&mut driftline(&serve))?;
-    let mut line = String::new();
-    server.output.read_line(&mut line)?;
-    let Listening { listening } = serde_json::from_str(&line)?;
+    let mut server = Process::start(&mut driftline(&serve))?;
+    let Listening { listening } = serde_json::from_str(&server.line()?)?;
     let url = upstream.url();
     let add = ["source", "add", &url, "--name", "sim", "--every", "100ms"];
-    program::run(driftline(&add).stdout(Stdio::null()))?;
+    process::run(driftline(&add).stdout(Stdio::null()))?;
     let address = listening
         .trim_start_matches("http://")
         .trim_end_matches('/');
@@ -123,7 +101,7 @@ fn measure(options: &Options, seed: u64, posts: usize) -> Result<[Vec<f64>; 2], 
         "GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
     )?;
     events.set_read_timeout(Some(LIMIT))?;
-    let mut tail = Running::start(&mut driftline(&["tail"]))?;
+    let mut tail = Process::start(&mut driftline(&["tail"]))?;
     // Reads of a pipe have no time limit: its end is waited for here.
     let (told, of_tail) = mpsc::channel();
     thread::spawn(move || {
@@ -136,8 +114,8 @@ fn measure(options: &Options, seed: u64, posts: usize) -> Result<[Vec<f64>; 2], 
     Ok([of_tail, of_events])
 }
 
-/// How long ago the posts of so many lines were answered when they came, in milliseconds.
-fn delays(lines: impl BufRead, posts: usize) -> Result<Vec<f64>, Failure> {
+/// How long ago the posts of so many lines were answered when they came.
+fn delays(lines: impl BufRead, posts: usize) -> Result<Vec<Duration>, Failure> {
     let mut delays = Vec::with_capacity(posts);
     for line in lines.lines() {
         let line = line?;
@@ -147,37 +125,13 @@ fn delays(lines: impl BufRead, posts: usize) -> Result<Vec<f64>, Failure> {
             continue;
         };
         let arrived = Timestamp::from_millisecond(told.post.arrived_at_ms)?;
-        delays.push((now - arrived).total(jiff::Unit::Millisecond)?);
+        let delay = now.duration_since(arrived);
+        delays.push(Duration::try_from(delay).unwrap_or_default());
         if delays.len() == posts {
             return Ok(delays);
         }
     }
     Err(Failure::new("the posts end early"))
-}
-
-/// A process that is killed when it is dropped.
-struct Running {
-    process: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn start(command: &mut Command) -> Result<Self, Failure> {
-        let mut process = command.spawn()?;
-        let output = process.stdout.take();
-        let output = output.ok_or_else(|| Failure::new("a process has no output"))?;
-        Ok(Self {
-            process,
-            output: BufReader::new(output),
-        })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 #[derive(Deserialize)]

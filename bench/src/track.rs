@@ -4,45 +4,24 @@
 use std::{
     fs::{self, File},
     io::{BufWriter, Write as _},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::Path,
+    process::Stdio,
     sync::{Arc, Mutex, mpsc},
     thread,
     time::Instant,
 };
 
-use clap::Args;
 use driftline_id::Layout;
 use rusqlite::Connection;
 
 use crate::{
     Effort,
     failure::Failure,
-    paths::{DRIFTLINE, disk},
-    program,
+    process::{self, Driftline, disk},
     rounds::Spread,
     table::{Table, met},
     upstream::{Kind, Upstream},
 };
-
-/// What `track` takes.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Options {
-    /// IDs to look up; where a request takes one, a tenth of them
-    #[arg(long = "track-ids", value_name = "N")]
-    ids: Option<usize>,
-    /// The driftline binary, built for release
-    #[arg(long, value_name = "PATH", default_value = DRIFTLINE)]
-    driftline: PathBuf,
-}
-
-impl Options {
-    /// With that binary.
-    pub(crate) fn of(driftline: PathBuf) -> Self {
-        let ids = None;
-        Self { ids, driftline }
-    }
-}
 
 /// What a round took.
 struct Round {
@@ -54,9 +33,8 @@ struct Round {
 }
 
 /// Measures each kind of server, both in turns.
-pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+pub(crate) fn run(program: &Driftline, effort: Effort) -> Result<(), Failure> {
     let ids = if effort.quick { 2_000 } else { 1_000_000 };
-    let ids = options.ids.unwrap_or(ids);
     let mut table = Table::new(
         "track: IDs looked up at a server on this machine and stored in a file",
         [
@@ -77,7 +55,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         };
         let mut rounds = Vec::new();
         for _ in 0..effort.rounds(3) {
-            rounds.push(measure(options, kind, ids)?);
+            rounds.push(measure(program, kind, ids)?);
         }
         let of = |figure: fn(&Round) -> f64| rounds.iter().map(figure);
         let per_s = |seconds: f64| ids as f64 / seconds;
@@ -97,7 +75,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure(options: &Options, kind: Kind, count: usize) -> Result<Round, Failure> {
+fn measure(program: &Driftline, kind: Kind, count: usize) -> Result<Round, Failure> {
     let folder = tempfile::tempdir_in(disk())?;
     let first = u64::try_from(Layout::MASTODON.smallest_at(FIRST_MS))?;
     let ids: Vec<u64> = (0..count as u64)
@@ -110,7 +88,7 @@ fn measure(options: &Options, kind: Kind, count: usize) -> Result<Round, Failure
     }
     writer.flush()?;
     let upstream = Upstream::start(kind)?;
-    let ran = track(options, &upstream, folder.path(), &file)?;
+    let ran = track(program, &upstream, folder.path(), &file)?;
     let requests = upstream.requests() as f64 / count as f64;
     let stored = stored(&folder.path().join("data/driftline.db"))?;
     if stored != count {
@@ -129,28 +107,23 @@ fn measure(options: &Options, kind: Kind, count: usize) -> Result<Round, Failure
 }
 
 fn track(
-    options: &Options,
+    program: &Driftline,
     upstream: &Upstream,
     folder: &Path,
     ids: &Path,
-) -> Result<program::Ran, Failure> {
+) -> Result<process::Ran, Failure> {
     let data = folder.join("data");
     let driftline = |arguments: &[&str]| {
-        let mut command = Command::new(&options.driftline);
-        command
-            .arg("--quiet")
-            .arg("--data")
-            .arg(&data)
-            .args(arguments);
+        let mut command = program.command(&data, arguments);
         command.env("BENCH_TOKEN", "bench").stdout(Stdio::null());
         command
     };
     let url = upstream.url();
     let kind = upstream.kind().api();
     let mut add = driftline(&["credential", "add", url, "--kind", kind]);
-    program::run(add.args(["--token-env", "BENCH_TOKEN"]))?;
+    process::run(add.args(["--token-env", "BENCH_TOKEN"]))?;
     let mut track = driftline(&["track", url, "--once", "--allow-private"]);
-    program::run(track.arg("--ids").arg(ids))
+    process::run(track.arg("--ids").arg(ids))
 }
 
 fn stored(database: &Path) -> Result<usize, Failure> {

@@ -52,26 +52,16 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     let name = name.as_ref().map_or("all", |value| value.get_name());
     let shell = &workspace.shell;
     let mut options = args.args.clone();
-    use Benchmark::{All, Backup, Export, Id, Tail, Track};
+    use Benchmark::{All, Export, Id, Tail, Track};
     if matches!(args.name, Id | All) {
         setup::REDIS.install(workspace)?;
     }
-    if matches!(args.name, Backup | Export | All) {
+    if matches!(args.name, Export | All) {
         setup::SQLITE3.install(workspace)?;
     }
     if matches!(args.name, Id | Tail | Export | Track | All) {
-        let driftline = build(workspace, "Cargo.toml", "driftline")?;
+        let driftline = build(workspace)?;
         options.extend(["--driftline".to_owned(), driftline]);
-    }
-    if matches!(args.name, Export) {
-        let python = setup::python::duckdb(workspace)?;
-        options.extend(["--duckdb".to_owned(), python.display().to_string()]);
-    }
-    if matches!(args.name, Benchmark::Refresh | Benchmark::All) {
-        setup::BEANSTALKD.install(workspace)?;
-        // The peer whose driver cannot share a binary with ours.
-        let apalis = build(workspace, APALIS, "driftline-bench-apalis")?;
-        options.extend(["--apalis".to_owned(), apalis]);
     }
     run_program(cmd!(
         shell,
@@ -91,18 +81,18 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     outcome
 }
 
-/// Builds a program and says where it is.
-fn build(workspace: &Workspace, manifest: &str, package: &str) -> Result<String, TaskError> {
+/// Builds `driftline` and returns its path.
+fn build(workspace: &Workspace) -> Result<String, TaskError> {
     let shell = &workspace.shell;
     run_program(cmd!(
         shell,
-        "cargo build --release --locked --manifest-path {manifest} --package {package}"
+        "cargo build --release --locked --package driftline"
     ))?;
     let metadata = MetadataCommand::new()
-        .manifest_path(workspace.root.join(manifest))
+        .manifest_path(workspace.root.join("Cargo.toml"))
         .no_deps()
         .exec()?;
-    let binary = metadata.target_directory.join("release").join(package);
+    let binary = metadata.target_directory.join("release").join("driftline");
     Ok(binary.into_string())
 }
 
@@ -114,5 +104,4 @@ fn print_load(when: &str) -> Option<f64> {
 }
 
 const MANIFEST: &str = "bench/Cargo.toml";
-const APALIS: &str = "bench/apalis/Cargo.toml";
 const QUIET_LOAD: f64 = 0.5;

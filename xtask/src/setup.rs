@@ -30,11 +30,9 @@ const FAKETIME: Server = server("faketime", &["faketime"]);
 /// What checks alerts, dashboard and metrics; the tests start no server of it.
 const PROMETHEUS: Server = server("prometheus", &["promtool"]);
 /// What nothing but a benchmark needs.
-pub(crate) const REDIS: Server = server("redis-server", &["redis-server", "redis-benchmark"]);
+pub(crate) const REDIS: Server = server("redis-server", &["redis-server"]);
 /// What nothing but a benchmark needs.
 pub(crate) const SQLITE3: Server = server("sqlite3", &["sqlite3"]);
-/// What nothing but a benchmark needs.
-pub(crate) const BEANSTALKD: Server = server("beanstalkd", &["beanstalkd"]);
 
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {

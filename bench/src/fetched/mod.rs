@@ -1,11 +1,10 @@
-//! `fetched`: posts fetched per post stored, and what is missed, next to the baseline pollers; in
+//! `fetched`: posts fetched per post stored, and what is missed, next to the clamp of the seed; in
 //! virtual time, so the same on every machine.
 
 mod copy;
 
 use std::collections::{BTreeMap, HashSet};
 
-use clap::Args;
 use driftline_core::{
     timeline::{Backfill, RungStats, Settings},
     upstream_id::UpstreamId,
@@ -23,29 +22,9 @@ use crate::{
     table::{Table, met},
 };
 
-/// What `fetched` takes.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Options {
-    /// Minutes of timeline; the ladder's highest rungs weigh less in longer ones
-    #[arg(long, default_value_t = HOUR_MINUTES)]
-    minutes: i64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            minutes: HOUR_MINUTES,
-        }
-    }
-}
-
-/// Runs every policy over the same worlds.
-pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
-    let minutes = if effort.quick {
-        5
-    } else {
-        options.minutes.max(1)
-    };
+/// Runs both pollers over the same worlds.
+pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
+    let minutes = if effort.quick { 5 } else { 60 };
     let seeds: Vec<u64> = (1..=effort.rounds(5) as u64).collect();
     let measured = Scene {
         name: "lateness as measured, 11.6 posts/s, no faults",
@@ -145,13 +124,9 @@ impl Scene {
             &ours,
             Outcome::per_post_below_rungs,
         ));
-        for (name, poller) in PEERS {
-            let outcomes: Vec<Outcome> = seeds
-                .iter()
-                .map(|&seed| self.peer(seed, minutes, poller()))
-                .collect();
-            table.row(row(name, &outcomes, Outcome::per_post));
-        }
+        let peers = seeds.iter().map(|&seed| self.peer(seed, minutes));
+        let peers: Vec<Outcome> = peers.collect();
+        table.row(row("clamp, k = 1 s", &peers, Outcome::per_post));
         table.print();
         print_purposes(&ours);
         for (seed, outcome) in seeds.iter().zip(&ours) {
@@ -225,7 +200,8 @@ impl Scene {
         }
     }
 
-    fn peer(&self, seed: u64, minutes: i64, mut poller: Poller) -> Outcome {
+    fn peer(&self, seed: u64, minutes: i64) -> Outcome {
+        let mut poller = Poller::clamp(1_000);
         let (mut upstream, start_ms, end_ms) = self.world(seed, minutes);
         let schedule = Schedule {
             from_ms: start_ms,
@@ -335,15 +311,6 @@ fn ranges(outcomes: &[Outcome], reason: Reason, count: fn(&RungStats) -> u64) ->
     rung_stats.map(count).sum::<u64>().to_string()
 }
 
-/// A peer's name and its poller.
-type Peer = (&'static str, fn() -> Poller);
-
-const PEERS: [Peer; 3] = [
-    ("newest ID", Poller::naive),
-    ("clamp, k = 1 s", || Poller::clamp(1_000)),
-    ("clamp, k = 14 s", || Poller::clamp(14_000)),
-];
-const HOUR_MINUTES: i64 = 60;
 const EVERY_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;

@@ -25,39 +25,39 @@ pub(super) fn ingest(
 }
 
 /// A post's columns.
-pub(crate) struct Row<'j> {
-    pub(crate) upstream_id: &'j str,
+pub(super) struct Row<'j> {
+    pub(super) upstream_id: &'j str,
     /// The ID as it sorts.
-    pub(crate) position: String,
-    pub(crate) uri: Option<&'j str>,
-    pub(crate) url: Option<&'j str>,
-    pub(crate) created_at_ms: Option<i64>,
-    pub(crate) edited_at_ms: Option<i64>,
-    pub(crate) visibility: &'j str,
-    pub(crate) boost_of: Option<&'j str>,
-    pub(crate) content_hash: i64,
-    pub(crate) replies: i64,
-    pub(crate) boosts: i64,
-    pub(crate) favourites: i64,
-    pub(crate) account: Account<'j>,
-    pub(crate) account_raw: &'j str,
-    pub(crate) raw: &'j str,
+    pub(super) position: String,
+    pub(super) uri: Option<&'j str>,
+    pub(super) url: Option<&'j str>,
+    pub(super) created_at_ms: Option<i64>,
+    pub(super) edited_at_ms: Option<i64>,
+    pub(super) visibility: &'j str,
+    pub(super) boost_of: Option<&'j str>,
+    pub(super) content_hash: i64,
+    pub(super) replies: i64,
+    pub(super) boosts: i64,
+    pub(super) favourites: i64,
+    pub(super) account: Account<'j>,
+    pub(super) account_raw: &'j str,
+    pub(super) raw: &'j str,
 }
 
 impl Row<'_> {
     /// What growth is measured by.
-    pub(crate) fn total(&self) -> i64 {
+    pub(super) fn total(&self) -> i64 {
         self.replies + self.boosts + self.favourites
     }
 }
 
 /// An author's columns.
 #[derive(Deserialize)]
-pub(crate) struct Account<'j> {
-    pub(crate) id: &'j str,
-    pub(crate) acct: &'j str,
-    pub(crate) display_name: &'j str,
-    pub(crate) url: Option<&'j str>,
+pub(super) struct Account<'j> {
+    pub(super) id: &'j str,
+    pub(super) acct: &'j str,
+    pub(super) display_name: &'j str,
+    pub(super) url: Option<&'j str>,
 }
 
 #[derive(Deserialize)]
@@ -84,7 +84,7 @@ struct Reblog<'j> {
 }
 
 /// The rows of a page, the oldest first.
-pub(crate) fn rows(page: &RawPage) -> Result<Vec<Row<'_>>, Failure> {
+pub(super) fn rows(page: &RawPage) -> Result<Vec<Row<'_>>, Failure> {
     let posts: Vec<&RawValue> = serde_json::from_slice(&page.body)?;
     posts.into_iter().rev().map(row).collect()
 }
@@ -117,11 +117,11 @@ fn row(post: &RawValue) -> Result<Row<'_>, Failure> {
 }
 
 /// A machine's JSON as a source keeps it; a bare loop has no state of its own to write.
-pub(crate) fn machine_json() -> Result<String, Failure> {
+pub(super) fn machine_json() -> Result<String, Failure> {
     Ok(serde_json::to_string(
         &driftline_core::timeline::Machine::default(),
     )?)
 }
 
 /// After how long new posts are due.
-pub(crate) const EVERY_MS: i64 = 180_000;
+pub(super) const EVERY_MS: i64 = 180_000;

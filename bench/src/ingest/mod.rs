@@ -1,21 +1,24 @@
 //! `ingest`: pages as JSON to committed posts, next to a bare driver that writes the same rows.
 
-pub(crate) mod bare;
+mod bare;
 mod ours;
-pub(crate) mod postgres_peer;
+mod postgres_peer;
 pub(crate) mod sqlite_peer;
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use driftline_db::testing::Cluster;
 use driftline_store::{SecretUrl, Target};
 
-pub(crate) use self::ours::{Intake, add_source, add_source_named, add_source_of, page};
+pub(crate) use self::ours::{Intake, add_source, add_source_of, page};
 use crate::{
     Effort,
     failure::Failure,
     pages::{self, RawPage},
-    rounds::Spread,
+    rounds::Pairs,
     table::{Table, met},
 };
 
@@ -51,12 +54,12 @@ fn sqlite(pages: &[RawPage], rounds: usize) -> Result<[String; 6], Failure> {
     measure(
         "SQLite, synchronous = full",
         rounds,
-        |_| {
+        || {
             let folder = tempfile::tempdir()?;
             let path = folder.path().join("ours.db");
             ours::ingest(Target::Sqlite { path }, pages)
         },
-        |_| {
+        || {
             let folder = tempfile::tempdir()?;
             sqlite_peer::ingest(&folder.path().join("bare.db"), pages)
         },
@@ -72,7 +75,11 @@ fn postgres(pages: &[RawPage], rounds: usize) -> Result<[String; 6], Failure> {
             (cluster.url().to_owned(), Some(cluster))
         }
     };
-    let name = |who: &str, round: usize| format!("bench_{}_{who}_{round}", std::process::id());
+    let made = Cell::new(0);
+    let name = || {
+        made.set(made.get() + 1);
+        format!("bench_{}_{}", std::process::id(), made.get())
+    };
     let target = |schema: &str| Target::Postgres {
         url: SecretUrl::new(url.as_str()),
         schema: Some(schema.to_owned()),
@@ -80,41 +87,27 @@ fn postgres(pages: &[RawPage], rounds: usize) -> Result<[String; 6], Failure> {
     measure(
         "PostgreSQL, on this machine",
         rounds,
-        |round| ours::ingest(target(&name("ours", round)), pages),
-        |round| {
-            let schema = name("bare", round);
+        || ours::ingest(target(&name()), pages),
+        || {
+            let schema = name();
             postgres_peer::ingest(target(&schema), &url, &schema, pages)
         },
     )
 }
 
-/// Interleaves rounds of both, each in a fresh database, and takes turns in who comes first.
+/// The row of a database, fresh for each round.
 fn measure(
     database: &str,
     rounds: usize,
-    ours: impl Fn(usize) -> Result<Speed, Failure>,
-    peer: impl Fn(usize) -> Result<Speed, Failure>,
+    ours: impl Fn() -> Result<Speed, Failure>,
+    peer: impl Fn() -> Result<Speed, Failure>,
 ) -> Result<[String; 6], Failure> {
-    let (mut of_ours, mut of_peer) = (Vec::new(), Vec::new());
-    for round in 0..rounds {
-        if round % 2 == 0 {
-            of_ours.push(ours(round)?.posts_per_s());
-            of_peer.push(peer(round)?.posts_per_s());
-        } else {
-            of_peer.push(peer(round)?.posts_per_s());
-            of_ours.push(ours(round)?.posts_per_s());
-        }
-    }
-    let ratios = of_ours.iter().zip(&of_peer).map(|(ours, peer)| ours / peer);
-    let ratio = Spread::of(ratios, 2);
-    Ok([
-        database.to_owned(),
-        Spread::of(of_ours.iter().copied(), 0).to_string(),
-        Spread::of(of_peer.iter().copied(), 0).to_string(),
-        ratio.to_string(),
-        format!(">= {TARGET}"),
-        met(ratio.median >= TARGET),
-    ])
+    let pairs = Pairs::measure(rounds, ours, peer)?;
+    let speed = |speed: &Speed| speed.posts_per_s();
+    let [ours, peer, ratio] = pairs.cells(speed, 0);
+    let is_met = pairs.ratio(speed).median >= TARGET;
+    let target = format!(">= {TARGET}");
+    Ok([database.to_owned(), ours, peer, ratio, target, met(is_met)])
 }
 
 /// Posts that were committed in a time.

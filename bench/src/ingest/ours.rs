@@ -94,12 +94,7 @@ pub(crate) fn page(raw: &RawPage) -> Result<Page, Failure> {
 
 /// Adds the source that the posts belong to; the peers need it too.
 pub(crate) fn add_source(store: &Store) -> Result<SourceKey, Failure> {
-    add_source_named(store, "bench")
-}
-
-/// Adds one of several sources.
-pub(crate) fn add_source_named(store: &Store, name: &str) -> Result<SourceKey, Failure> {
-    add_source_of(store, name, "https://sim.example")
+    add_source_of(store, "bench", "https://sim.example")
 }
 
 /// Adds one of several sources, of that instance.

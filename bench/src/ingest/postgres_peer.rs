@@ -23,73 +23,45 @@ pub(super) fn ingest(
     let store = Store::open(target)?;
     ours::add_source(&store)?;
     store.close_blocking();
-    let mut writer = Writer::connect(url, schema, 1, Clock::Held)?;
+    let mut writer = Writer::connect(url, schema)?;
     let speed = bare::ingest(pages, |rows, at_ms| writer.commit(rows, at_ms))?;
     speed.of_all_stored(writer.stored()?)
 }
 
-/// A connection that commits pages of a source.
-pub(crate) struct Writer {
+/// A connection that commits pages.
+struct Writer {
     client: Client,
     statements: Statements,
     machine: String,
-    source: i64,
-    last_id: i64,
     usn: i64,
     accounts: i64,
     pages: usize,
-    clock: Clock,
-}
-
-/// When a peer takes its IDs.
-#[derive(Clone, Copy)]
-pub(crate) enum Clock {
-    /// While it holds the local clock until its commit, so that the order of commits is that of
-    /// IDs whatever other sources do: as Driftline does.
-    Held,
-    /// On its own; the clock's row is only brought up to date. Readers can pass an ID that another
-    /// source commits later.
-    Free,
 }
 
 impl Writer {
     /// Connects to a store that has the source.
-    pub(crate) fn connect(
-        url: &str,
-        schema: &str,
-        source: i64,
-        clock: Clock,
-    ) -> Result<Self, Failure> {
+    fn connect(url: &str, schema: &str) -> Result<Self, Failure> {
         let mut client = Client::connect(url, NoTls)?;
         client.batch_execute(&format!("set search_path to {schema}"))?;
         Ok(Self {
-            statements: Statements::prepare(&mut client, source)?,
+            statements: Statements::prepare(&mut client)?,
             client,
             machine: bare::machine_json()?,
-            source,
-            last_id: 0,
             usn: 0,
-            // Each source's numbers are its own.
-            accounts: source << 40,
+            accounts: 0,
             pages: 0,
-            clock,
         })
     }
 
     /// Commits a page.
-    pub(crate) fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
+    fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
         let statements = &self.statements;
         let mut tx = self.client.transaction()?;
-        let first = match self.clock {
-            Clock::Held => {
-                let count = i64::try_from(rows.len())?;
-                let last: i64 = tx
-                    .query_one(&statements.hold, &[&(at_ms << 22), &count])?
-                    .get(0);
-                last - count + 1
-            }
-            Clock::Free => (self.last_id + 1).max((at_ms << 22) + (self.source << 16)),
-        };
+        let count = i64::try_from(rows.len())?;
+        let last: i64 = tx
+            .query_one(&statements.hold, &[&(at_ms << 22), &count])?
+            .get(0);
+        let first = last - count + 1;
         let ids: Vec<i64> = (first..).take(rows.len()).collect();
         let upstream_ids: Vec<&str> = rows.iter().map(|row| row.upstream_id).collect();
         let new = tx.query(&statements.seen, &[&upstream_ids, &ids])?;
@@ -103,11 +75,7 @@ impl Writer {
         store_posts(&mut tx, statements, &found, &accounts, at_ms)?;
         store_entries(&mut tx, statements, &found, &accounts, at_ms, self.usn)?;
         schedule(&mut tx, statements, &found, at_ms)?;
-        self.last_id = found.last().map_or(self.last_id, |(_, id)| *id);
         self.usn += i64::try_from(found.len())?;
-        if let Clock::Free = self.clock {
-            tx.execute(&statements.clock, &[&self.last_id])?;
-        }
         tx.execute(&statements.source, &[&self.machine])?;
         tx.execute(&statements.library, &[&self.usn])?;
         let high = rows.last().map_or("", |row| &row.position);
@@ -119,7 +87,7 @@ impl Writer {
     }
 
     /// How many posts are stored.
-    pub(crate) fn stored(&mut self) -> Result<u64, Failure> {
+    fn stored(&mut self) -> Result<u64, Failure> {
         let sql = "select count(*) from schedule";
         let stored: i64 = self.client.query_one(sql, &[])?.get(0);
         Ok(u64::try_from(stored)?)
@@ -133,7 +101,6 @@ struct Statements {
     posts: Statement,
     entries: Statement,
     hold: Statement,
-    clock: Statement,
     source: Statement,
     library: Statement,
     gap: Statement,
@@ -142,8 +109,8 @@ struct Statements {
 }
 
 impl Statements {
-    fn prepare(client: &mut Client, source: i64) -> Result<Self, postgres::Error> {
-        let mut prepare = |sql: &str| client.prepare(&sql.replace("{source}", &source.to_string()));
+    fn prepare(client: &mut Client) -> Result<Self, postgres::Error> {
+        let mut prepare = |sql: &str| client.prepare(sql);
         Ok(Self {
             seen: prepare(
                 "insert into upstream_post (upstream_id, instance_id, post_id)
@@ -164,7 +131,7 @@ impl Statements {
                 "insert into post (id, instance_id, upstream_id, uri, url, account_id,
                      first_source_id, created_at_ms, edited_at_ms, read_at_ms, visibility,
                      boost_of_upstream_id, content_hash, listed, in_public, raw)
-                 select i, 1, u, ri, rl, a, {source}, c, e, $11, v, b, h, v = 'public', true, r
+                 select i, 1, u, ri, rl, a, 1, c, e, $11, v, b, h, v = 'public', true, r
                  from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[],
                      $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $12::text[])
                      as r(i, u, ri, rl, a, c, e, v, b, h, r)",
@@ -172,7 +139,7 @@ impl Statements {
             entries: prepare(
                 "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
                      arrived_at_ms, content_hash, gone, visibility, account_id)
-                 select {source}, 1, i, i, p, u, u, $6, h, false, case when l then 0 else 1 end, a
+                 select 1, 1, i, i, p, u, u, $6, h, false, case when l then 0 else 1 end, a
                  from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[], $7::bigint[])
                      as r(i, p, u, h, l, a)",
             )?,
@@ -180,15 +147,12 @@ impl Statements {
                 "update local_clock set last_id = greatest($1, last_id + 1) + $2 - 1 where one = 1
                  returning last_id",
             )?,
-            clock: prepare(
-                "update local_clock set last_id = $1 where one = 1",
-            )?,
-            source: prepare("update source set machine = $1 where id = {source}")?,
-            library: prepare("update library set update_count = $1 where owner_id = {source}")?,
+            source: prepare("update source set machine = $1 where id = 1")?,
+            library: prepare("update library set update_count = $1 where owner_id = 1")?,
             gap: prepare(
                 "insert into gap (source_id, instance_id, low, high, kind, history, fill_requested,
                      tries, read_age_ms, from_ms, until_ms)
-                 values ({source}, 1, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
+                 values (1, 1, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
                  on conflict (source_id, low, instance_id) do update set high = excluded.high",
             )?,
             fresh: prepare(

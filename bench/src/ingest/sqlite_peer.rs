@@ -37,7 +37,7 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
 }
 
 /// A connection that commits pages.
-pub(crate) struct Writer {
+struct Writer {
     connection: Connection,
     machine: String,
     next: Next,
@@ -46,7 +46,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Opens a new store.
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+    fn open(path: &Path) -> Result<Self, Failure> {
         let store = Store::open(Target::Sqlite {
             path: path.to_owned(),
         })?;
@@ -61,7 +61,7 @@ impl Writer {
     }
 
     /// Commits a page.
-    pub(crate) fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
+    fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
         let tx = self.connection.transaction()?;
         self.next.id = self.next.id.max(at_ms << 22);
         for row in rows {
@@ -74,7 +74,7 @@ impl Writer {
     }
 
     /// How many posts it has stored.
-    pub(crate) fn stored(&self) -> Result<u64, Failure> {
+    fn stored(&self) -> Result<u64, Failure> {
         let stored: i64 =
             self.connection
                 .query_row("select count(*) from schedule", [], |row| row.get(0))?;

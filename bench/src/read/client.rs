@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{failure::Failure, operator};
+use driftline_server::testing::OPERATOR_TOKEN;
+
+use crate::{failure::Failure, rounds::Times};
 
 /// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl From<Endpoint> for Asked {
             target: Endpoint::target,
             endpoint,
             token: match endpoint {
-                Endpoint::ListSince | Endpoint::ListMin => Some(operator::TOKEN.into()),
+                Endpoint::ListSince | Endpoint::ListMin => Some(OPERATOR_TOKEN.into()),
                 Endpoint::PublicSince | Endpoint::PublicMin => None,
             },
             min_bytes: MIN_BODY_BYTES,
@@ -84,6 +86,22 @@ impl From<Endpoint> for Asked {
 pub(super) struct Load {
     pub(super) connections: usize,
     pub(super) requests: usize,
+}
+
+/// The quantiles of requests, after a tenth as many that warm the server up.
+pub(super) fn times(
+    address: SocketAddr,
+    asked: &Asked,
+    ids: &Arc<Vec<i64>>,
+    load: Load,
+    round: u64,
+) -> Result<Times, Failure> {
+    let warm = Load {
+        requests: (load.requests / 10).max(load.connections),
+        ..load
+    };
+    read(address, asked, ids, warm, round + 1_000)?;
+    Ok(Times::of(read(address, asked, ids, load, round)?))
 }
 
 /// Sends requests over several connections and answers how long each took.

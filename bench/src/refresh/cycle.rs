@@ -1,32 +1,90 @@
 //! `cycle`: claim, save and reschedule all due posts in batches of 100.
 
+use std::time::Duration;
+
 use driftline_core::refresh::Policy;
 
 use super::{
-    Database, Options, compare,
     database::{Postgres, SqliteFile},
     fill::Width,
     made,
     ours::Worker,
-    postgres_peer,
     sqlite_peer::Peer,
 };
-use crate::{Effort, failure::Failure, table::Table};
+use crate::{
+    Effort, cpu,
+    failure::Failure,
+    rounds::Pairs,
+    table::{Table, met},
+};
 
-/// Measures both databases.
-pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
-    let posts = options.posts(effort);
+/// Measures SQLite next to a bare driver, and four workers of PostgreSQL next to one alone.
+pub(super) fn run(posts: u64, effort: Effort) -> Result<(), Failure> {
     let rounds = effort.rounds(3);
     let mut table = Table::new(
         format!("refresh cycle: {posts} due posts, claimed and saved in batches of 100"),
-        super::COLUMNS,
+        [
+            "what",
+            "posts/s",
+            "next to",
+            "posts/s",
+            "ratio",
+            "target",
+            "met",
+            "CPU of this process, us/post",
+        ],
     );
-    if options.has(Database::Sqlite) {
-        table.row(sqlite(posts, rounds)?);
-    }
-    if options.has(Database::Postgres) {
-        table.row(postgres(posts, rounds)?);
-    }
+    let mut row = |what: String, next_to: &str, pairs: &Pairs<Figures>, target: Option<f64>| {
+        let [ours, peer, ratio] = pairs.cells(|f| f.per_s, 0);
+        let [cpu, peer_cpu, _] = pairs.cells(|f| f.cpu_us, 1);
+        let is_met = |least| met(pairs.ratio(|f| f.per_s).median >= least);
+        table.row([
+            what,
+            ours,
+            next_to.to_owned(),
+            peer,
+            ratio,
+            target.map_or_else(String::new, |least| format!(">= {least}")),
+            target.map_or_else(String::new, is_met),
+            format!("{cpu} / {peer_cpu}"),
+        ]);
+    };
+    let file = SqliteFile::fill(posts, Width::Full)?;
+    let ours = || {
+        let copy = file.copy()?;
+        let store = copy.store()?;
+        let done = Worker::new(&store, file.instance, Policy::default()).work_off();
+        store.close_blocking();
+        done
+    };
+    let bare = || {
+        let copy = file.copy()?;
+        Peer::open(copy.path())?.work_off()
+    };
+    let pairs = Pairs::measure(rounds, || figures(posts, ours), || figures(posts, bare))?;
+    let name = format!(
+        "SQLite, {} MB, synchronous = full, 1 worker",
+        file.megabytes()?
+    );
+    row(name, "bare rusqlite", &pairs, Some(TARGET));
+    let cluster = Postgres::start()?;
+    let filled = cluster.fill("filled", posts, Width::Full)?;
+    let with = |workers| {
+        cluster.copy(&filled, "copied")?;
+        let store = cluster.store("copied")?;
+        let worker = Worker::new(&store, filled.instance, Policy::default());
+        let done = worker.work_off_with(workers);
+        store.close_blocking();
+        cluster.drop("copied")?;
+        done
+    };
+    let several = || figures(posts, || with(WORKERS));
+    let pairs = Pairs::measure(rounds, several, || figures(posts, || with(1)))?;
+    let name = format!(
+        "PostgreSQL, {} MB, {WORKERS} workers",
+        cluster.megabytes(&filled)?
+    );
+    row(name, "1 worker alone", &pairs, None);
     table.print();
     println!(
         "{}; the bare driver compares counts alone, where Driftline hashes what an author can edit; \
@@ -36,54 +94,27 @@ pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-fn sqlite(posts: u64, rounds: usize) -> Result<[String; 7], Failure> {
-    let file = SqliteFile::fill(posts, Width::Full)?;
-    let name = format!(
-        "SQLite, {} MB, synchronous = full, 1 worker",
-        file.megabytes()?
-    );
-    compare(
-        name,
-        posts,
-        rounds,
-        || {
-            let copy = file.copy()?;
-            let store = copy.store()?;
-            let done = Worker::new(&store, file.instance, Policy::default()).work_off();
-            store.close_blocking();
-            done
-        },
-        || {
-            let copy = file.copy()?;
-            Peer::open(copy.path())?.work_off()
-        },
-    )
+/// Of one round.
+struct Figures {
+    per_s: f64,
+    cpu_us: f64,
 }
 
-fn postgres(posts: u64, rounds: usize) -> Result<[String; 7], Failure> {
-    let cluster = Postgres::start()?;
-    let filled = cluster.fill("filled", posts, Width::Full)?;
-    let size = cluster.megabytes(&filled)?;
-    compare(
-        format!("PostgreSQL, {size} MB, {WORKERS} workers"),
-        posts,
-        rounds,
-        || {
-            cluster.copy(&filled, "ours")?;
-            let store = cluster.store("ours")?;
-            let worker = Worker::new(&store, filled.instance, Policy::default());
-            let done = worker.work_off_with(WORKERS);
-            store.close_blocking();
-            cluster.drop("ours")?;
-            done
-        },
-        || {
-            cluster.copy(&filled, "bare")?;
-            let done = postgres_peer::work_off_with(&cluster.url("bare"), WORKERS);
-            cluster.drop("bare")?;
-            done
-        },
-    )
+fn figures(
+    posts: u64,
+    work: impl FnOnce() -> Result<(u64, Duration), Failure>,
+) -> Result<Figures, Failure> {
+    let before = cpu::of_process(std::process::id())?;
+    let (done, spent) = work()?;
+    let used = cpu::of_process(std::process::id())? - before;
+    match done == posts {
+        true => Ok(Figures {
+            per_s: done as f64 / spent.as_secs_f64(),
+            cpu_us: used.as_secs_f64() * 1e6 / done as f64,
+        }),
+        false => Err(Failure::new(format!("{done} posts came of {posts}"))),
+    }
 }
 
 const WORKERS: u64 = 4;
+const TARGET: f64 = 0.8;

@@ -2,7 +2,7 @@
 
 use driftline_store::{InstanceId, Root, Store, StoreError, Tx, local_ids};
 
-use super::made::{self, FIRST_PAGE_MS, NOW_MS, Pages, REFRESHED_MS, TEMPLATES};
+use super::made::{self, FIRST_PAGE_MS, NOW_MS, REFRESHED_MS, TEMPLATES};
 use crate::{
     failure::Failure,
     ingest::{Intake, add_source, page},
@@ -24,8 +24,7 @@ pub(super) enum Width {
 pub(super) fn due_posts(store: &Store, posts: u64, width: Width) -> Result<InstanceId, Failure> {
     let source = add_source(store)?;
     let mut intake = Intake::start(store, source, FIRST_PAGE_MS)?;
-    let mut pages = Pages::new(0, TEMPLATES);
-    while let Some(raw) = pages.next()? {
+    for raw in made::pages()? {
         intake.commit(page(&raw)?)?;
     }
     let (last, templates) = store.read_blocking(|tx| {

@@ -3,27 +3,23 @@
 use std::time::{Duration, Instant};
 
 use driftline_core::refresh::{AgeBand, AgeTable, Policy};
-use driftline_store::{InstanceId, Store};
-use hdrhistogram::Histogram;
-use tokio::runtime::Runtime;
 
 use super::{
-    Database, Options,
     database::{Postgres, SqliteFile},
     fill::Width,
     made::NOW_MS,
-    ours::Worker,
-    postgres_peer, sqlite_peer,
+    ours::{BATCH, Worker},
+    sqlite_peer::Peer,
 };
 use crate::{
     Effort,
     failure::Failure,
-    rounds::Spread,
+    rounds::{Pairs, Spread, Times},
     table::{Table, met},
 };
 
-/// Measures both databases at every size.
-pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+/// Measures both databases at every size, SQLite next to a bare driver.
+pub(super) fn run(sizes: &[u64], effort: Effort) -> Result<(), Failure> {
     let claims = if effort.quick { 50 } else { CLAIMS };
     let mut table = Table::new(
         format!(
@@ -41,40 +37,60 @@ pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         ],
     );
     let rounds = effort.rounds(3);
-    let mut flat = Vec::new();
-    for database in [Database::Sqlite, Database::Postgres] {
-        if !options.has(database) {
-            continue;
-        }
-        let mut p99s = Vec::new();
-        for posts in options.sizes(effort) {
-            let rounds = measure(database, posts, claims, rounds)?;
-            let of = |figure: &dyn Fn(&[Times; 2]) -> f64, digits| {
-                Spread::of(rounds.iter().map(figure), digits)
-            };
-            let p99 = of(&|[ours, _]| ours.p99, 2);
-            p99s.push(p99.median);
-            table.row([
-                format!("{database:?}"),
-                posts.to_string(),
-                of(&|[ours, _]| ours.p50, 2).to_string(),
-                p99.to_string(),
-                of(&|[_, bare]| bare.p50, 2).to_string(),
-                of(&|[_, bare]| bare.p99, 2).to_string(),
-                of(&|[ours, bare]| ours.p99 / bare.p99, 2).to_string(),
-            ]);
-        }
-        if let [first, .., last] = p99s.as_slice() {
-            flat.push((database, last / first));
-        }
+    let (mut of_sqlite, mut of_postgres) = (Vec::new(), Vec::new());
+    for posts in sizes {
+        let file = SqliteFile::fill(*posts, Width::Narrow)?;
+        let store = file.store()?;
+        let mut ours = Worker::new(&store, file.instance, policy()?);
+        let mut bare = Bare {
+            peer: Peer::open(&file.path())?,
+            now_ms: NOW_MS,
+        };
+        // The first claims read from the disk and prepare statements.
+        ours.round(claims.min(WARM_UP))?;
+        bare.round(claims.min(WARM_UP))?;
+        let pairs = Pairs::measure(rounds, || ours.round(claims), || bare.round(claims))?;
+        let [p50, bare_p50, _] = pairs.cells(|times| times.p50, 2);
+        let [p99, bare_p99, ratio] = pairs.cells(|times| times.p99, 2);
+        of_sqlite.push(pairs.ours(|times| times.p99, 2).median);
+        let scheduled = posts.to_string();
+        let name = "SQLite".to_owned();
+        table.row([name, scheduled, p50, p99, bare_p50, bare_p99, ratio]);
+        store.close_blocking();
+    }
+    for posts in sizes {
+        let cluster = Postgres::start()?;
+        let filled = cluster.fill("filled", *posts, Width::Narrow)?;
+        let store = cluster.store(filled.name())?;
+        let mut ours = Worker::new(&store, filled.instance, policy()?);
+        ours.round(claims.min(WARM_UP))?;
+        let times = (0..rounds).map(|_| ours.round(claims));
+        let times: Vec<Times> = times.collect::<Result<_, _>>()?;
+        let of = |figure: fn(&Times) -> f64| Spread::of(times.iter().map(figure), 2);
+        of_postgres.push(of(|times| times.p99).median);
+        let (p50, p99) = (of(|times| times.p50), of(|times| times.p99));
+        let figures = [
+            "PostgreSQL".to_owned(),
+            posts.to_string(),
+            p50.to_string(),
+            p99.to_string(),
+            "-".to_owned(),
+            "-".to_owned(),
+            "-".to_owned(),
+        ];
+        table.row(figures);
+        store.close_blocking();
     }
     table.print();
-    for (database, growth) in flat {
-        println!(
-            "{database:?}: p99 grows by a factor of {growth:.2} from the smallest to the largest \
-             (target <= {GROWTH}, met: {})",
-            met(growth <= GROWTH)
-        );
+    for (database, p99s) in [("SQLite", of_sqlite), ("PostgreSQL", of_postgres)] {
+        if let [first, .., last] = p99s.as_slice() {
+            let growth = last / first;
+            println!(
+                "{database}: p99 grows by a factor of {growth:.2} from the smallest to the largest \
+                 (target <= {GROWTH}, met: {})",
+                met(growth <= GROWTH)
+            );
+        }
     }
     println!(
         "post rows are narrow (no JSON); more posts are due than are claimed, and a save puts each \
@@ -83,171 +99,57 @@ pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Latencies of a round, ms.
-struct Times {
-    p50: f64,
-    p99: f64,
-}
-
-impl Times {
-    fn of(histogram: &Histogram<u64>) -> Self {
-        let ms = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e6;
-        Self {
-            p50: ms(0.5),
-            p99: ms(0.99),
-        }
-    }
-}
-
-/// Rounds of ours and of the bare driver, in turns on the same database.
-fn measure(
-    database: Database,
-    posts: u64,
-    claims: usize,
-    rounds: usize,
-) -> Result<Vec<[Times; 2]>, Failure> {
-    match database {
-        Database::Sqlite => {
-            let file = SqliteFile::fill(posts, Width::Narrow)?;
-            let mut ours = Ours::new(file.store()?, file.instance)?;
-            let mut bare = BareSqlite {
-                peer: sqlite_peer::Peer::open(&file.path())?,
-                now_ms: NOW_MS,
-            };
-            in_turns(&mut ours, &mut bare, claims, rounds)
-        }
-        Database::Postgres => {
-            let cluster = Postgres::start()?;
-            let filled = cluster.fill("filled", posts, Width::Narrow)?;
-            let mut ours = Ours::new(cluster.store(filled.name())?, filled.instance)?;
-            let runtime = Runtime::new()?;
-            let url = cluster.url(filled.name());
-            let mut bare = BarePostgres {
-                peer: runtime.block_on(postgres_peer::Peer::connect(&url, 0))?,
-                runtime,
-                now_ms: NOW_MS,
-            };
-            in_turns(&mut ours, &mut bare, claims, rounds)
-        }
-    }
-}
-
-fn in_turns(
-    ours: &mut Ours,
-    bare: &mut dyn Claimer,
-    claims: usize,
-    rounds: usize,
-) -> Result<Vec<[Times; 2]>, Failure> {
-    let mut found = Vec::new();
-    // The first claims read from the disk and prepare statements.
-    round(ours, claims.min(WARM_UP))?;
-    round(bare, claims.min(WARM_UP))?;
-    for _ in 0..rounds {
-        found.push([round(ours, claims)?, round(bare, claims)?]);
-    }
-    ours.store.close_blocking();
-    Ok(found)
-}
-
-fn round(claimer: &mut dyn Claimer, claims: usize) -> Result<Times, Failure> {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, MAX_NS, 3)?;
-    let mut number = 0;
-    while number < claims {
-        match claimer.claim()? {
-            Some(spent) => {
-                histogram.saturating_record(u64::try_from(spent.as_nanos())?);
-                number += 1;
-            }
-            None => claimer.sleep_a_day(),
-        }
-    }
-    Ok(Times::of(&histogram))
-}
-
-/// Whoever claims.
+/// What claims.
 trait Claimer {
     /// Claims a batch and puts it off; the time that the claim took, `None` if nothing was due.
-    fn claim(&mut self) -> Result<Option<Duration>, Failure>;
+    fn time_claim(&mut self) -> Result<Option<Duration>, Failure>;
     /// Lets a day pass.
     fn sleep_a_day(&mut self);
-}
 
-struct Ours {
-    store: Store,
-    worker: Worker,
-}
-
-impl Ours {
-    fn new(store: Store, instance: InstanceId) -> Result<Self, Failure> {
-        let worker = Worker::new(&store, instance, long_lease_policy()?);
-        Ok(Self { store, worker })
+    /// One round of claims.
+    fn round(&mut self, claims: usize) -> Result<Times, Failure> {
+        let mut times = Vec::with_capacity(claims);
+        while times.len() < claims {
+            match self.time_claim()? {
+                Some(spent) => times.push(spent),
+                None => self.sleep_a_day(),
+            }
+        }
+        Ok(Times::of(times))
     }
 }
 
-impl Claimer for Ours {
-    fn claim(&mut self) -> Result<Option<Duration>, Failure> {
+impl Claimer for Worker {
+    fn time_claim(&mut self) -> Result<Option<Duration>, Failure> {
         let start = Instant::now();
-        let claim = self.worker.claim()?;
+        let claim = self.claim()?;
         let spent = start.elapsed();
         let Some(claim) = claim else {
             return Ok(None);
         };
-        let answers = self.worker.silence(&claim);
-        if answers.len() != super::ours::BATCH {
-            self.worker.save(claim, answers)?;
-            return Ok(None);
-        }
-        self.worker.save(claim, answers)?;
-        Ok(Some(spent))
+        let answers = self.silence(&claim);
+        let is_full = answers.len() == BATCH;
+        self.save(claim, answers)?;
+        Ok(is_full.then_some(spent))
     }
 
     fn sleep_a_day(&mut self) {
-        self.worker.sleep_a_day();
+        Self::sleep_a_day(self);
     }
 }
 
-struct BareSqlite {
-    peer: sqlite_peer::Peer,
+struct Bare {
+    peer: Peer,
     now_ms: i64,
 }
 
-impl Claimer for BareSqlite {
-    fn claim(&mut self) -> Result<Option<Duration>, Failure> {
+impl Claimer for Bare {
+    fn time_claim(&mut self) -> Result<Option<Duration>, Failure> {
         let start = Instant::now();
         let due = self.peer.claim(self.now_ms)?;
         let spent = start.elapsed();
         self.peer.put_off(&due, self.now_ms)?;
-        Ok((due.len() == super::ours::BATCH).then_some(spent))
-    }
-
-    fn sleep_a_day(&mut self) {
-        self.now_ms += DAY_MS;
-    }
-}
-
-struct BarePostgres {
-    peer: postgres_peer::Peer,
-    runtime: Runtime,
-    now_ms: i64,
-}
-
-impl Claimer for BarePostgres {
-    fn claim(&mut self) -> Result<Option<Duration>, Failure> {
-        let Self {
-            peer,
-            runtime,
-            now_ms,
-        } = self;
-        runtime.block_on(async {
-            let start = Instant::now();
-            let lease = peer.claim(*now_ms).await?;
-            let spent = start.elapsed();
-            let Some(lease) = lease else {
-                return Ok(None);
-            };
-            peer.put_off(&lease, *now_ms).await?;
-            Ok((lease.due.len() == super::ours::BATCH).then_some(spent))
-        })
+        Ok((due.len() == BATCH).then_some(spent))
     }
 
     fn sleep_a_day(&mut self) {
@@ -256,7 +158,7 @@ impl Claimer for BarePostgres {
 }
 
 /// A policy by which no post retires while days pass.
-pub(super) fn long_lease_policy() -> Result<Policy, Failure> {
+fn policy() -> Result<Policy, Failure> {
     let band = AgeBand {
         below_ms: 3_650 * DAY_MS,
         every_ms: 60_000,
@@ -264,8 +166,6 @@ pub(super) fn long_lease_policy() -> Result<Policy, Failure> {
     Ok(Policy::of_ages(AgeTable::new(vec![band], 0)?))
 }
 
-/// What takes longer counts as this.
-const MAX_NS: u64 = 60_000_000_000;
 const CLAIMS: usize = 2_000;
 const WARM_UP: usize = 50;
 const GROWTH: f64 = 2.0;

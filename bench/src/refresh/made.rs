@@ -53,55 +53,29 @@ pub(super) fn is_changed(answer: &LookupAnswer) -> bool {
 /// The share of answers with new counts, as [`answer`] gives them.
 pub(super) const CHANGED: &str = "of the answers 70 % are unchanged, 20 % have new counts, 10 % have counts that libraries are notified";
 
-/// Pages that go forward and meet, as one source lists them.
-pub(super) struct Pages {
-    source: u64,
-    first: u64,
-    above: u64,
-    end: u64,
-    made: i64,
-}
-
-impl Pages {
-    /// Of this many posts, which no other source lists.
-    pub(super) fn new(source: u64, posts: u64) -> Self {
-        let first = source << 32;
-        Self {
-            source,
-            first,
-            above: first,
-            end: first + posts,
-            made: 0,
-        }
-    }
-
-    /// The next one.
-    pub(super) fn next(&mut self) -> Result<Option<RawPage>, Failure> {
-        if self.above >= self.end {
-            return Ok(None);
-        }
+/// The templates, in pages that go forward and meet.
+pub(super) fn pages() -> Result<Vec<RawPage>, Failure> {
+    let (mut pages, mut above) = (Vec::new(), 0);
+    while above < TEMPLATES {
         // The newest of the page before is listed again.
-        let from = self.above - u64::from(self.above > self.first);
-        let until = self.end.min(from + u64::from(crate::pages::LIMIT));
+        let from = above - u64::from(above > 0);
+        let until = TEMPLATES.min(from + u64::from(crate::pages::LIMIT));
         let mut body = Vec::new();
         for number in (from..until).rev() {
             body.push(if body.is_empty() { b'[' } else { b',' });
-            let mut status = template(number % TEMPLATES);
+            let mut status = template(number);
             status.id = UpstreamId::new(upstream_id(number)?.to_string());
-            // Its authors are its own too.
-            status.author.id += self.source * 1_000;
             body.extend_from_slice(status.to_json().as_bytes());
         }
         body.push(b']');
-        self.made += 1;
-        let new = until - self.above;
-        self.above = until;
-        Ok(Some(RawPage {
+        pages.push(RawPage {
             body,
-            at_ms: FIRST_PAGE_MS + self.made * 1_000,
-            new,
-        }))
+            at_ms: FIRST_PAGE_MS + (pages.len() as i64 + 1) * 1_000,
+            new: until - above,
+        });
+        above = until;
     }
+    Ok(pages)
 }
 
 /// When the page before the first was read, Unix ms.
@@ -139,28 +113,3 @@ fn template(number: u64) -> Status {
 const FAVOURITES: i64 = 40;
 const TEXT: &str =
     "The drift line lies where the water was at its highest, and what it brought lies there. ";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_post_has_its_number_and_a_realistic_size() {
-        for number in [0, 399, 1_000_003] {
-            let id = upstream_id(number).expect("an ID").to_string();
-            assert_eq!(number_of(&id).ok(), Some(number));
-            let bytes = answer(number, &id).expect("a post").raw.len();
-            assert!((1_000..2_100).contains(&bytes), "{bytes}");
-        }
-    }
-
-    #[test]
-    fn pages_meet_and_list_each_post() {
-        let mut pages = Pages::new(1, 100);
-        let mut new = 0;
-        while let Some(page) = pages.next().expect("a page") {
-            new += page.new;
-        }
-        assert_eq!(new, 100);
-    }
-}

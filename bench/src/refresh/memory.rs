@@ -1,9 +1,8 @@
 //! `memory`: what a process needs that works on a large schedule.
 
 use std::{
-    env, fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use clap::{Args, ValueEnum};
@@ -11,12 +10,13 @@ use driftline_core::refresh::Policy;
 use driftline_store::{InstanceId, Store, Target};
 
 use super::{
-    Options, bare, database::SqliteFile, fill::Width, made::NOW_MS, ours::Worker, sqlite_peer::Peer,
+    bare, database::SqliteFile, fill::Width, made::NOW_MS, ours::Worker, sqlite_peer::Peer,
 };
 use crate::{
     Effort,
     failure::Failure,
-    rounds::Spread,
+    process::Process,
+    rounds::Pairs,
     table::{Table, met},
 };
 
@@ -35,40 +35,43 @@ enum Kind {
 }
 
 /// Measures processes that work on copies of a large file.
-pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
-    let posts = options.sizes(effort).last().copied().unwrap_or(0);
+pub(super) fn run(sizes: &[u64], effort: Effort) -> Result<(), Failure> {
+    let posts = sizes.last().copied().unwrap_or(0);
     let cycles = if effort.quick { 10 } else { CYCLES };
     let file = SqliteFile::fill(posts, Width::Narrow)?;
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    for _ in 0..effort.rounds(3) {
-        for (kind, figures) in [("driftline", &mut ours), ("bare", &mut bare)] {
-            let copy = file.copy()?;
-            let path = copy.path().display().to_string();
-            let output = Command::new(env::current_exe()?)
-                .args(["refresh-memory", kind, &path, &cycles.to_string()])
-                .output()?;
-            let said = String::from_utf8(output.stdout)?;
-            let kb: f64 = said.trim().parse().map_err(|_| {
-                let said = String::from_utf8_lossy(&output.stderr);
-                Failure::new(format!("the measured process says {said:?}"))
-            })?;
-            figures.push(kb / 1_000.0);
-        }
-    }
-    let ours = Spread::of(ours, 1);
+    let peak_mb = |kind: &str| -> Result<f64, Failure> {
+        let copy = file.copy()?;
+        let path = copy.path().display().to_string();
+        let arguments = ["refresh-memory", kind, &path, &cycles.to_string()];
+        let process = Process::start_own(&arguments)?.until_ready()?;
+        let peak_mb = process.memory()?.peak_mb;
+        process.end()?;
+        Ok(peak_mb)
+    };
+    let rounds = effort.rounds(3);
+    let pairs = Pairs::measure(rounds, || peak_mb("driftline"), || peak_mb("bare"))?;
     let mut table = Table::new(
         format!(
             "refresh memory: SQLite, {posts} scheduled posts, {cycles} claims and saves of 100; \
              the most that was resident"
         ),
-        ["figure", "Driftline", "bare driver", "target", "met"],
+        [
+            "figure",
+            "Driftline",
+            "bare driver",
+            "ratio",
+            "target",
+            "met",
+        ],
     );
+    let [ours, bare, ratio] = pairs.cells(|mb| *mb, 1);
     table.row([
         "resident at most, MB".to_owned(),
-        ours.to_string(),
-        Spread::of(bare, 1).to_string(),
+        ours,
+        bare,
+        ratio,
         format!("< {TARGET_MB}"),
-        met(ours.median < TARGET_MB),
+        met(pairs.ours(|mb| *mb, 1).median < TARGET_MB),
     ]);
     table.print();
     println!(
@@ -78,7 +81,7 @@ pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Works, and says how much was resident at most, kB.
+/// Works, and waits until its standard input ends.
 pub(crate) fn run_child(options: &ChildOptions) -> Result<(), Failure> {
     match options.kind {
         Kind::Driftline => work(&options.file, options.cycles)?,
@@ -90,10 +93,8 @@ pub(crate) fn run_child(options: &ChildOptions) -> Result<(), Failure> {
             }
         }
     }
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kb = line.and_then(|line| line.split_whitespace().next());
-    println!("{}", kb.unwrap_or("unknown"));
+    println!("ready");
+    io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
 

@@ -2,7 +2,6 @@
 
 mod child;
 mod polling;
-mod process;
 
 use std::{thread::sleep, time::Duration};
 
@@ -11,9 +10,10 @@ pub(crate) use self::{
     polling::Polling,
 };
 use crate::{
-    Effort,
+    Effort, cpu,
     failure::Failure,
-    rounds::Spread,
+    process::Memory,
+    rounds::Pairs,
     table::{Table, met},
 };
 
@@ -32,16 +32,11 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
             measured: Duration::from_secs(60),
         }
     };
-    let (mut ours, mut peer) = (Vec::new(), Vec::new());
-    for round in 0..effort.rounds(2) {
-        if round % 2 == 0 {
-            ours.push(plan.measure(Kind::Driftline)?);
-            peer.push(plan.measure(Kind::Bare)?);
-        } else {
-            peer.push(plan.measure(Kind::Bare)?);
-            ours.push(plan.measure(Kind::Driftline)?);
-        }
-    }
+    let pairs = Pairs::measure(
+        effort.rounds(2),
+        || plan.measure(Kind::Driftline),
+        || plan.measure(Kind::Bare),
+    )?;
     let mut table = Table::new(
         format!(
             "sources: {} sources, {POSTS_PER_S} posts/s in all, each polled once a second, {} s",
@@ -51,15 +46,15 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
         ["figure", "Driftline", "bare loop", "ratio", "target", "met"],
     );
     let mut row = |name: &str, figure: fn(&Usage) -> f64, digits, target: Option<(f64, &str)>| {
-        let of = |usages: &[Usage]| Spread::of(usages.iter().map(figure), digits);
-        let ratios = ours.iter().zip(&peer).map(|(o, p)| figure(o) / figure(p));
+        let [ours, peer, ratio] = pairs.cells(figure, digits);
+        let median = pairs.ours(figure, digits).median;
         table.row([
             name.to_owned(),
-            of(&ours).to_string(),
-            of(&peer).to_string(),
-            Spread::of(ratios, 2).to_string(),
+            ours,
+            peer,
+            ratio,
             target.map_or_else(String::new, |(most, unit)| format!("< {most}{unit}")),
-            target.map_or_else(String::new, |(most, _)| met(of(&ours).median < most)),
+            target.map_or_else(String::new, |(most, _)| met(median < most)),
         ]);
     };
     row(
@@ -68,8 +63,13 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
         1,
         Some((30.0, " %")),
     );
-    row("resident, MB", |u| u.resident_mb, 1, Some((150.0, " MB")));
-    row("resident at most, MB", |u| u.peak_mb, 1, None);
+    row(
+        "resident, MB",
+        |u| u.memory.resident_mb,
+        1,
+        Some((150.0, " MB")),
+    );
+    row("resident at most, MB", |u| u.memory.peak_mb, 1, None);
     row("requests/s", |u| u.requests_per_s, 1, None);
     row("posts taken", |u| u.posts, 0, None);
     table.print();
@@ -88,8 +88,7 @@ struct Plan {
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     cpu_percent: f64,
-    resident_mb: f64,
-    peak_mb: f64,
+    memory: Memory,
     requests_per_s: f64,
     posts: f64,
 }
@@ -99,16 +98,16 @@ impl Plan {
     fn measure(self, kind: Kind) -> Result<Usage, Failure> {
         let polling = Polling::start(kind, self.sources)?;
         sleep(self.warm_up);
-        let (cpu_before, requests_before) = (polling.cpu()?, polling.requests());
+        let used = || cpu::of_process(polling.process().id());
+        let (cpu_before, requests_before) = (used()?, polling.requests());
         sleep(self.measured);
-        let (cpu_after, requests_after) = (polling.cpu()?, polling.requests());
-        let memory = polling.memory()?;
+        let (cpu_after, requests_after) = (used()?, polling.requests());
+        let memory = polling.process().memory()?;
         let posts = polling.stop()?;
         let seconds = self.measured.as_secs_f64();
         Ok(Usage {
             cpu_percent: (cpu_after - cpu_before).as_secs_f64() / seconds * 100.0,
-            resident_mb: memory.resident_kb / 1024.0,
-            peak_mb: memory.peak_kb / 1024.0,
+            memory,
             requests_per_s: (requests_after - requests_before) as f64 / seconds,
             posts: posts as f64,
         })

@@ -1,6 +1,9 @@
 //! A process that polls a simulated upstream.
 
-use std::time::Duration;
+use std::{
+    env,
+    process::{Command, Stdio},
+};
 
 use driftline_sim::{
     WorldConfig,
@@ -8,17 +11,14 @@ use driftline_sim::{
 };
 use tokio::runtime::Runtime;
 
-use super::{
-    child::Kind,
-    process::{Child, Memory},
-};
-use crate::failure::Failure;
+use super::child::{Kind, TOKEN_VARIABLE};
+use crate::{failure::Failure, process::Process};
 
 /// A fresh upstream, in this process, and a fresh process that polls it.
 pub(crate) struct Polling {
     runtime: Runtime,
     upstream: SimServer,
-    child: Child,
+    process: Process,
 }
 
 impl Polling {
@@ -31,22 +31,27 @@ impl Polling {
             ..ServerConfig::default()
         };
         let upstream = runtime.block_on(SimServer::start(config, 1, Clock::Real))?;
-        let child = Child::start(kind, &upstream.url(), sources)?;
+        let mut command = Command::new(env::current_exe()?);
+        command
+            .args([
+                "poll-sources",
+                kind.name(),
+                &upstream.url(),
+                &sources.to_string(),
+            ])
+            .env(TOKEN_VARIABLE, "bench")
+            .stdin(Stdio::piped());
+        let process = Process::start(&mut command)?.until_ready()?;
         Ok(Self {
             runtime,
             upstream,
-            child,
+            process,
         })
     }
 
-    /// The processor time that the process has used.
-    pub(super) fn cpu(&self) -> Result<Duration, Failure> {
-        self.child.cpu()
-    }
-
-    /// The memory of the process.
-    pub(super) fn memory(&self) -> Result<Memory, Failure> {
-        self.child.memory()
+    /// The process.
+    pub(super) fn process(&self) -> &Process {
+        &self.process
     }
 
     /// How many pages the upstream was asked for.
@@ -56,7 +61,7 @@ impl Polling {
 
     /// Ends both; how many posts were taken.
     pub(crate) fn stop(self) -> Result<u64, Failure> {
-        let posts = self.child.stop()?;
+        let posts = self.process.end()?.parse()?;
         self.runtime.block_on(self.upstream.shutdown());
         Ok(posts)
     }

@@ -29,12 +29,6 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
     make(workspace, FOLDER, &REQUIREMENTS)
 }
 
-/// Makes one with the duckdb that a benchmark measures, and returns its interpreter.
-pub(crate) fn duckdb(workspace: &Workspace) -> Result<PathBuf, TaskError> {
-    make(workspace, DUCKDB_FOLDER, &DUCKDB)?;
-    Ok(interpreter_in(workspace, DUCKDB_FOLDER))
-}
-
 /// Makes one with what toot's own tests need, and returns its interpreter.
 pub(crate) fn toot(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     make(
@@ -86,6 +80,3 @@ const REQUIREMENTS: [&str; 9] = [
     "aiosmtpd==1.4.6",
 ];
 const TOOT_FOLDER: &str = "target/toot";
-const DUCKDB_FOLDER: &str = "target/duckdb";
-/// The extension that reads SQLite is packaged for this version at most.
-const DUCKDB: [&str; 2] = ["duckdb==1.5.5", "duckdb-extension-sqlite-scanner==1.5.5"];

@@ -4,15 +4,12 @@ use std::{convert::Infallible, hint::spin_loop, thread, time::Duration};
 
 use ferroid::{
     define_snowflake_id,
-    generator::{AtomicSnowflakeGenerator, BasicSnowflakeGenerator, LockSnowflakeGenerator},
+    generator::{AtomicSnowflakeGenerator, BasicSnowflakeGenerator},
     id::SnowflakeTwitterId,
     time::{MonotonicClock, TWITTER_EPOCH},
 };
 
-use super::{
-    contestant::{Column, Contestant},
-    timing,
-};
+use super::{BATCH, Condition, Contestant, timing};
 
 define_snowflake_id!(
     /// Four million IDs a ms.
@@ -23,73 +20,42 @@ define_snowflake_id!(
     sequence: 22
 );
 
-/// Every form.
-pub(super) fn all() -> [Contestant; 3] {
-    [basic(), atomic(), lock()]
-}
-
-fn basic() -> Contestant {
-    peer("ferroid Basic")
-        .runs(Column::Exclusive, |extent| {
-            let ids = BasicSnowflakeGenerator::<Wide, _>::new(0, clock(WIDE_EPOCH));
+/// The form that is fastest under a condition.
+pub(super) fn of(condition: Condition) -> Contestant {
+    let basic = || BasicSnowflakeGenerator::<Wide, _>::new(0, clock(WIDE_EPOCH));
+    let atomic = || AtomicSnowflakeGenerator::<Wide, _>::new(0, clock(WIDE_EPOCH));
+    match condition {
+        Condition::Exclusive => Contestant::new(BASIC, move |extent| {
+            let ids = basic();
             timing::alone(extent, || sure(ids.next_id(wait)))
-        })
-        .runs(Column::Twitter, |extent| {
+        }),
+        Condition::Batch => Contestant::new(BASIC, move |extent| {
+            let ids = basic();
+            timing::batches(extent, BATCH, |taken| {
+                taken.extend((0..BATCH).map(|_| ids.next_id(wait)));
+                Ok(())
+            })
+        }),
+        Condition::Shared => Contestant::new(ATOMIC, move |extent| {
+            let ids = atomic();
+            timing::alone(extent, || sure(ids.next_id(wait)))
+        }),
+        Condition::SharedByTwo => Contestant::new(ATOMIC, move |extent| {
+            let ids = atomic();
+            timing::together(extent, || (), |()| sure(ids.next_id(wait)))
+        }),
+        Condition::Twitter => Contestant::new(BASIC, |extent| {
             let ids = BasicSnowflakeGenerator::<Twitter, _>::new(0, clock(TWITTER_EPOCH));
             timing::sustained(extent, || sure(ids.next_id(wait)))
-        })
-}
-
-fn atomic() -> Contestant {
-    let wide = || AtomicSnowflakeGenerator::<Wide, _>::new(0, clock(WIDE_EPOCH));
-    let twitter = || AtomicSnowflakeGenerator::<Twitter, _>::new(0, clock(TWITTER_EPOCH));
-    peer("ferroid Atomic")
-        .runs(Column::Shared, move |extent| {
-            let ids = wide();
-            timing::alone(extent, || sure(ids.next_id(wait)))
-        })
-        .runs(Column::SharedByTwo, move |extent| {
-            let ids = wide();
-            timing::together(extent, 2, || (), |()| sure(ids.next_id(wait)))
-        })
-        .runs(Column::Twitter, move |extent| {
-            let ids = twitter();
-            timing::sustained(extent, || sure(ids.next_id(wait)))
-        })
-        .runs(Column::TwitterByTwo, move |extent| {
-            let ids = twitter();
-            timing::sustained_together(extent, 2, || (), |()| sure(ids.next_id(wait)))
-        })
-}
-
-fn lock() -> Contestant {
-    let wide = || LockSnowflakeGenerator::<Wide, _>::new(0, clock(WIDE_EPOCH));
-    let twitter = || LockSnowflakeGenerator::<Twitter, _>::new(0, clock(TWITTER_EPOCH));
-    peer("ferroid Lock")
-        .runs(Column::Shared, move |extent| {
-            let ids = wide();
-            timing::alone(extent, || ids.try_next_id(wait))
-        })
-        .runs(Column::SharedByTwo, move |extent| {
-            let ids = wide();
-            timing::together(extent, 2, || (), |()| ids.try_next_id(wait))
-        })
-        .runs(Column::Twitter, move |extent| {
-            let ids = twitter();
-            timing::sustained(extent, || ids.try_next_id(wait))
-        })
-        .runs(Column::TwitterByTwo, move |extent| {
-            let ids = twitter();
-            timing::sustained_together(extent, 2, || (), |()| ids.try_next_id(wait))
-        })
+        }),
+        Condition::TwitterByTwo => Contestant::new(ATOMIC, |extent| {
+            let ids = AtomicSnowflakeGenerator::<Twitter, _>::new(0, clock(TWITTER_EPOCH));
+            timing::sustained_together(extent, || (), |()| sure(ids.next_id(wait)))
+        }),
+    }
 }
 
 type Twitter = SnowflakeTwitterId;
-
-fn peer(name: &'static str) -> Contestant {
-    let clock = "no: wall time read once, then a ticker of monotonic time";
-    Contestant::peer(name, "ferroid", "sequence of 22 bits", clock)
-}
 
 fn clock(epoch: Duration) -> MonotonicClock {
     MonotonicClock::with_epoch(epoch)
@@ -108,4 +74,6 @@ fn sure<I>(id: I) -> Result<I, Infallible> {
     Ok(id)
 }
 
+const BASIC: &str = "ferroid Basic";
+const ATOMIC: &str = "ferroid Atomic";
 const WIDE_EPOCH: Duration = Duration::from_millis(1_700_000_000_000);

@@ -1,170 +1,164 @@
-//! The generators as libraries: ns an ID, without I/O.
+//! The generators as libraries: ns an ID, without I/O, next to ferroid's.
 
-mod contestant;
 mod ferroid;
 mod ours;
-mod random;
-mod snowflakes;
 mod timing;
 
 use std::time::Duration;
 
 use driftline_id::clock::{Clock as _, TickedClock};
 
-use self::contestant::{Column, Contestant};
+use self::timing::Extent;
 use crate::{
     Effort,
     failure::Failure,
-    rounds::Spread,
+    rounds::Pairs,
     table::{Table, met},
 };
 
-/// Measures every generator in every column that it has.
+/// A generator in one of its forms, and the measurement of it.
+struct Contestant {
+    name: &'static str,
+    measure: Box<dyn Fn(Extent) -> Result<f64, Failure>>,
+}
+
+impl Contestant {
+    fn new(name: &'static str, measure: impl Fn(Extent) -> Result<f64, Failure> + 'static) -> Self {
+        Self {
+            name,
+            measure: Box::new(measure),
+        }
+    }
+
+    fn figure(&self, extent: Extent) -> Result<f64, Failure> {
+        (self.measure)(extent).map_err(|failure| Failure::new(format!("{}: {failure}", self.name)))
+    }
+}
+
+/// A condition under which IDs are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    /// Nothing but the generator's own cost, by its one owner.
+    Exclusive,
+    /// The same, in the form that threads can share.
+    Shared,
+    /// The same, while two threads share it. A lane gives up the order between threads, and is compared with
+    /// the peer next to the form that keeps it.
+    SharedByTwo,
+    /// Twitter's layout, whose sequence caps a node.
+    Twitter,
+    /// The same, while two threads share it.
+    TwitterByTwo,
+    /// Batches of a thousand IDs, with nothing to hold them back; ferroid makes them one by one.
+    Batch,
+}
+
+impl Condition {
+    const ALL: [Self; 6] = [
+        Self::Exclusive,
+        Self::Shared,
+        Self::SharedByTwo,
+        Self::Twitter,
+        Self::TwitterByTwo,
+        Self::Batch,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+            Self::SharedByTwo => "shared, 2 threads",
+            Self::Twitter => "Twitter",
+            Self::TwitterByTwo => "Twitter, 2 threads",
+            Self::Batch => "batch of 1000",
+        }
+    }
+
+    /// The most of the peer's time, and the most ns.
+    const fn target(self) -> (f64, f64) {
+        match self {
+            Self::Exclusive | Self::Shared | Self::SharedByTwo => (1.0, f64::INFINITY),
+            Self::Twitter | Self::TwitterByTwo => (TIE, CAP_NS * CAP_TARGET),
+            Self::Batch => (1.0, BATCH_TARGET_NS),
+        }
+    }
+}
+
+/// Measures each form of ours next to the form of the peer, in turns.
 pub(super) fn run(effort: Effort) -> Result<(), Failure> {
     let extent = if effort.quick {
-        timing::Extent {
+        Extent {
             unthrottled: Duration::from_millis(5),
             sustained_ms: 20,
-            bursts: 10,
         }
     } else {
-        timing::Extent {
+        Extent {
             unthrottled: Duration::from_millis(60),
             sustained_ms: 250,
-            bursts: 150,
         }
     };
     let clock = TickedClock::start();
-    let mut contestants = Vec::from(ours::all(&clock));
-    contestants.extend(ferroid::all());
-    contestants.extend(snowflakes::all());
-    contestants.extend(random::all());
-    let rounds = effort.rounds(11);
-    for _ in 0..rounds {
-        for contestant in &mut contestants {
-            // The clock rests a second after its last use; ferroid's never does.
-            contestant.measure(extent, || {
-                clock.fresh_us();
-            })?;
+    let mut pairs = Vec::new();
+    for condition in Condition::ALL {
+        for ours in ours::all(condition, &clock) {
+            pairs.push((condition, ours, ferroid::of(condition), Pairs::new()));
         }
     }
-    figures(&contestants, rounds).print();
-    conditions(&contestants).print();
-    targets(&contestants).print();
-    Ok(())
-}
-
-fn figures(contestants: &[Contestant], rounds: usize) -> Table {
-    let columns = Column::ALL.map(Column::name);
-    let mut table = Table::new(
-        format!("id: ns/ID, {rounds} interleaved rounds; un-throttled but for Twitter's layout"),
-        ["generator", "version"].into_iter().chain(columns),
-    );
-    for contestant in contestants {
-        let name = [contestant.name.to_owned(), contestant.version().to_owned()];
-        let figures = Column::ALL.map(|column| {
-            let spread = contestant.spread(column);
-            spread.map_or_else(|| "-".to_owned(), |spread| spread.to_string())
-        });
-        table.row(name.into_iter().chain(figures));
+    let rounds = effort.rounds(11);
+    for _ in 0..rounds {
+        for (_, ours, peer, figures) in &mut pairs {
+            let of_ours = || {
+                // The clock rests a second after its last use; ferroid's never does.
+                clock.fresh_us();
+                ours.figure(extent)
+            };
+            figures.round(of_ours, || peer.figure(extent))?;
+        }
     }
-    table
-}
-
-fn conditions(contestants: &[Contestant]) -> Table {
-    let mut table = Table::new(
-        "id: what stands in for the layout's cap, and whether the time follows the system's",
-        ["generator", "un-throttled by", "wall-correct"],
-    );
-    for contestant in contestants {
-        table.row([
-            contestant.name.to_owned(),
-            contestant.unthrottled_by.to_owned(),
-            contestant.clock.to_owned(),
-        ]);
-    }
-    table
-}
-
-fn targets(contestants: &[Contestant]) -> Table {
     let mut table = Table::new(
         format!(
-            "id: targets; at the cap of {CAP_NS:.2} ns, figures within {:.0} % of each other are equal",
-            (TIE - 1.0) * 100.0
+            "id: ns/ID next to ferroid 2, {rounds} interleaved rounds; un-throttled by a sequence of 22 bits but for \
+             Twitter's layout, whose cap is {CAP_NS:.2} ns"
         ),
         [
-            "column",
+            "condition",
             "Driftline",
             "ns/ID",
-            "best peer",
+            "peer",
             "ns/ID",
             "ratio",
             "target",
             "met",
         ],
     );
-    for (column, name) in TARGETS {
-        let Some(ours) = contestants.iter().find(|c| c.name == name) else {
-            continue;
+    for (condition, ours, peer, figures) in &pairs {
+        let [ns, peer_ns, ratio] = figures.cells(|ns| *ns, 2);
+        let median = figures.ours(|ns| *ns, 2).median;
+        let peer_median = figures.peer(|ns| *ns, 2).median;
+        let (of_peer, most_ns) = condition.target();
+        let is_met = median < peer_median * of_peer && median <= most_ns;
+        let or_less = match most_ns.is_finite() {
+            true => format!(", <= {most_ns:.1} ns"),
+            false => String::new(),
         };
-        let Some(figure) = ours.spread(column) else {
-            continue;
-        };
-        let Some((peer, best)) = best_peer(contestants, column) else {
-            continue;
-        };
-        let rounds = ours.figures(column).into_iter().flatten();
-        let peers = peer.figures(column).into_iter().flatten();
-        let ratio = Spread::of(rounds.zip(peers).map(|(ours, peer)| ours / peer), 2);
-        let most = if column.is_capped() { TIE } else { 1.0 };
-        let mut target = if column.is_capped() {
-            format!("not behind, <= {:.1} ns", CAP_NS * CAP_TARGET)
-        } else {
-            "ahead".to_owned()
-        };
-        let mut is_met = figure.median < best.median * most;
-        if column.is_capped() {
-            is_met &= figure.median <= CAP_NS * CAP_TARGET;
-        }
-        if column == Column::Batch {
-            target.push_str(&format!(", <= {BATCH_TARGET_NS} ns"));
-            is_met &= figure.median <= BATCH_TARGET_NS;
-        }
         table.row([
-            column.name().to_owned(),
-            name.to_owned(),
-            figure.to_string(),
+            condition.name().to_owned(),
+            ours.name.to_owned(),
+            ns,
             peer.name.to_owned(),
-            best.to_string(),
-            ratio.to_string(),
-            target,
+            peer_ns,
+            ratio,
+            format!("< {of_peer} of it{or_less}"),
             met(is_met),
         ]);
     }
-    table
+    table.print();
+    println!(
+        "Driftline reads the system's time each ms; ferroid read it once, then counts a ticker of monotonic time"
+    );
+    Ok(())
 }
 
-fn best_peer(contestants: &[Contestant], column: Column) -> Option<(&Contestant, Spread)> {
-    let peers = contestants
-        .iter()
-        .filter(|c| c.package.is_some() && c.counts);
-    let spreads = peers.filter_map(|peer| Some((peer, peer.spread(column)?)));
-    spreads.min_by(|(_, a), (_, b)| a.median.total_cmp(&b.median))
-}
-
-/// Which of ours is held against the best peer of a column. A lane gives up the order between
-/// threads, and is compared with the peers next to the form that keeps it.
-const TARGETS: [(Column, &str); 9] = [
-    (Column::Exclusive, ours::EXCLUSIVE),
-    (Column::Shared, ours::SHARED),
-    (Column::SharedByTwo, ours::SHARED),
-    (Column::SharedByTwo, ours::LANE),
-    (Column::Twitter, ours::EXCLUSIVE),
-    (Column::TwitterByTwo, ours::SHARED),
-    (Column::TwitterByTwo, ours::LANE),
-    (Column::Batch, ours::EXCLUSIVE),
-    (Column::Batch, ours::FILL),
-];
 const BATCH: usize = 1_000;
 const BATCH_TARGET_NS: f64 = 1.1;
 /// A ms of 4096 IDs.

@@ -5,106 +5,76 @@ use driftline_id::{
     Window, clock::TickedClock,
 };
 
-use super::{
-    BATCH,
-    contestant::{Column, Contestant},
-    timing,
-};
+use super::{BATCH, Condition, Contestant, timing};
 use crate::failure::Failure;
 
-/// Every form.
-pub(super) fn all(clock: &TickedClock) -> [Contestant; 4] {
-    [exclusive(clock), filled(clock), shared(clock), lane(clock)]
-}
-
-fn exclusive(clock: &TickedClock) -> Contestant {
-    let (clock, twitter, batch) = (clock.clone(), clock.clone(), clock.clone());
-    Contestant::ours(EXCLUSIVE)
-        .runs(Column::Exclusive, move |extent| {
-            let mut ids = generator(WIDE, &clock)?;
+/// The forms that are measured under a condition.
+pub(super) fn all(condition: Condition, clock: &TickedClock) -> Vec<Contestant> {
+    let (one, two) = (clock.clone(), clock.clone());
+    match condition {
+        Condition::Exclusive => vec![Contestant::new(EXCLUSIVE, move |extent| {
+            let mut ids = generator(WIDE, &one)?;
             timing::alone(extent, || ids.next_id())
-        })
-        .runs(Column::Twitter, move |extent| {
-            let mut ids = generator(Layout::TWITTER, &twitter)?;
+        })],
+        Condition::Shared => vec![
+            Contestant::new(SHARED, move |extent| {
+                let ids = shared_generator(WIDE, &one)?;
+                timing::alone(extent, || ids.next_id())
+            }),
+            Contestant::new(LANE, move |extent| {
+                let ids = shared_generator(WIDE, &two)?;
+                let mut lane = Lane::new(&ids);
+                timing::alone(extent, || lane.next_id())
+            }),
+        ],
+        Condition::SharedByTwo => vec![
+            Contestant::new(SHARED, move |extent| {
+                let ids = shared_generator(WIDE, &one)?;
+                timing::together(extent, || (), |()| ids.next_id())
+            }),
+            Contestant::new(LANE, move |extent| {
+                let ids = shared_generator(WIDE, &two)?;
+                timing::together(extent, || Lane::new(&ids), Lane::next_id)
+            }),
+        ],
+        Condition::Twitter => vec![Contestant::new(EXCLUSIVE, move |extent| {
+            let mut ids = generator(Layout::TWITTER, &one)?;
             timing::sustained(extent, || ids.next_id())
-        })
-        .runs(Column::Batch, move |extent| {
-            let mut ids = generator(WIDE, &batch)?;
-            timing::batches(extent, BATCH, |taken| {
-                collect(taken, |length| ids.reserve_waiting(length))
-            })
-        })
-}
-
-fn filled(clock: &TickedClock) -> Contestant {
-    let clock = clock.clone();
-    Contestant::ours(FILL).runs(Column::Batch, move |extent| {
-        let mut ids = generator(WIDE, &clock)?;
-        timing::batches(extent, BATCH, |taken| {
-            taken.resize(BATCH, 0);
-            let mut done = 0;
-            while done < BATCH {
-                done += match ids.fill(&mut taken[done..]) {
-                    Ok(filled) => filled,
-                    Err(NotNow::Wait(_)) => 0,
-                    Err(NotNow::Refused(refusal)) => return Err(refusal.into()),
-                };
-            }
-            Ok(())
-        })
-    })
-}
-
-fn shared(clock: &TickedClock) -> Contestant {
-    let clocks = [(); 5].map(|()| clock.clone());
-    let [alone, two, twitter, twitter_two, batch] = clocks;
-    Contestant::ours(SHARED)
-        .runs(Column::Shared, move |extent| {
-            let ids = shared_generator(WIDE, &alone)?;
-            timing::alone(extent, || ids.next_id())
-        })
-        .runs(Column::SharedByTwo, move |extent| {
-            let ids = shared_generator(WIDE, &two)?;
-            timing::together(extent, 2, || (), |()| ids.next_id())
-        })
-        .runs(Column::Twitter, move |extent| {
-            let ids = shared_generator(Layout::TWITTER, &twitter)?;
-            timing::sustained(extent, || ids.next_id())
-        })
-        .runs(Column::TwitterByTwo, move |extent| {
-            let ids = shared_generator(Layout::TWITTER, &twitter_two)?;
-            timing::sustained_together(extent, 2, || (), |()| ids.next_id())
-        })
-        .runs(Column::Batch, move |extent| {
-            let ids = shared_generator(WIDE, &batch)?;
-            timing::batches(extent, BATCH, |taken| {
-                collect(taken, |length| ids.reserve_waiting(length))
-            })
-        })
-}
-
-fn lane(clock: &TickedClock) -> Contestant {
-    let clocks = [(); 4].map(|()| clock.clone());
-    let [alone, two, twitter, twitter_two] = clocks;
-    Contestant::ours(LANE)
-        .runs(Column::Shared, move |extent| {
-            let ids = shared_generator(WIDE, &alone)?;
-            let mut lane = Lane::new(&ids);
-            timing::alone(extent, || lane.next_id())
-        })
-        .runs(Column::SharedByTwo, move |extent| {
-            let ids = shared_generator(WIDE, &two)?;
-            timing::together(extent, 2, || Lane::new(&ids), Lane::next_id)
-        })
-        .runs(Column::Twitter, move |extent| {
-            let ids = shared_generator(Layout::TWITTER, &twitter)?;
-            let mut lane = Lane::new(&ids);
-            timing::sustained(extent, || lane.next_id())
-        })
-        .runs(Column::TwitterByTwo, move |extent| {
-            let ids = shared_generator(Layout::TWITTER, &twitter_two)?;
-            timing::sustained_together(extent, 2, || Lane::new(&ids), Lane::next_id)
-        })
+        })],
+        Condition::TwitterByTwo => vec![
+            Contestant::new(SHARED, move |extent| {
+                let ids = shared_generator(Layout::TWITTER, &one)?;
+                timing::sustained_together(extent, || (), |()| ids.next_id())
+            }),
+            Contestant::new(LANE, move |extent| {
+                let ids = shared_generator(Layout::TWITTER, &two)?;
+                timing::sustained_together(extent, || Lane::new(&ids), Lane::next_id)
+            }),
+        ],
+        Condition::Batch => vec![
+            Contestant::new(EXCLUSIVE, move |extent| {
+                let mut ids = generator(WIDE, &one)?;
+                timing::batches(extent, BATCH, |taken| {
+                    collect(taken, |length| ids.reserve_waiting(length))
+                })
+            }),
+            Contestant::new(FILL, move |extent| {
+                let mut ids = generator(WIDE, &two)?;
+                timing::batches(extent, BATCH, |taken| {
+                    taken.resize(BATCH, 0);
+                    let mut done = 0;
+                    while done < BATCH {
+                        done += match ids.fill(&mut taken[done..]) {
+                            Ok(filled) => filled,
+                            Err(NotNow::Wait(_)) => 0,
+                            Err(NotNow::Refused(refusal)) => return Err(refusal.into()),
+                        };
+                    }
+                    Ok(())
+                })
+            }),
+        ],
+    }
 }
 
 /// A whole batch, of two reservations where a tick ends within it.
@@ -151,7 +121,7 @@ const WIDE: Layout = match Layout::custom(
     Ok(layout) => layout,
     Err(_) => panic!("the fields must fill 63 bits"),
 };
-pub(super) const EXCLUSIVE: &str = "Generator";
-pub(super) const FILL: &str = "Generator, fill";
-pub(super) const SHARED: &str = "SharedGenerator";
-pub(super) const LANE: &str = "Lane (a thread each)";
+const EXCLUSIVE: &str = "Generator";
+const FILL: &str = "Generator, fill";
+const SHARED: &str = "SharedGenerator";
+const LANE: &str = "Lane (a thread each)";

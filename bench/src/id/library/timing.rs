@@ -6,10 +6,7 @@
 use std::{
     fmt::Debug,
     hint::black_box,
-    sync::{
-        Barrier,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Barrier,
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -23,8 +20,6 @@ pub(super) struct Extent {
     pub(super) unthrottled: Duration,
     /// Of one that the layout holds back, in ms.
     pub(super) sustained_ms: u64,
-    /// Bursts, for a generator that can't do without the layout's cap.
-    pub(super) bursts: usize,
 }
 
 /// ns/ID of one thread that makes as many IDs as it can.
@@ -41,10 +36,9 @@ where
     Ok(timed(ids, next)?.ns_an_id(ids))
 }
 
-/// ns/ID of several threads in one generator; each has a state of its own.
+/// ns/ID of two threads in one generator; each has a state of its own.
 pub(super) fn together<S, I, E>(
     extent: Extent,
-    threads: usize,
     state: impl Fn() -> S + Sync,
     next: impl Fn(&mut S) -> Result<I, E> + Sync,
 ) -> Result<f64, Failure>
@@ -53,10 +47,10 @@ where
     E: Debug,
 {
     let begun = Instant::now();
-    for_sample(threads, &state, &next)?;
+    for_sample(&state, &next)?;
     // The threads of the sample wait for each other, and are started: a low estimate will do.
     let ids = ids_in(extent.unthrottled, begun.elapsed()).max(1_000_000);
-    in_threads(threads, ids, &state, &next, || {})
+    in_threads(ids, &state, &next, || {})
 }
 
 /// ns/ID of one thread whose layout has 4096 IDs a ms, over whole ms.
@@ -73,10 +67,9 @@ where
     Ok(timed(ids + 1, next)?.ns_an_id(ids))
 }
 
-/// The same of several threads.
+/// The same of two threads.
 pub(super) fn sustained_together<S, I, E>(
     extent: Extent,
-    threads: usize,
     state: impl Fn() -> S + Sync,
     next: impl Fn(&mut S) -> Result<I, E> + Sync,
 ) -> Result<f64, Failure>
@@ -84,9 +77,9 @@ where
     I: Ord + Send,
     E: Debug,
 {
-    for_sample(threads, &state, &next)?;
+    for_sample(&state, &next)?;
     let ids = extent.sustained_ms * PER_MS;
-    in_threads(threads, ids, &state, &next, wait_for_ms)
+    in_threads(ids, &state, &next, wait_for_ms)
 }
 
 /// ns/ID of batches that append their IDs to a buffer; the time for a whole batch by its length.
@@ -119,60 +112,7 @@ where
     Ok(begun.elapsed().ns_an_id(ids))
 }
 
-/// ns/ID of one thread whose generator has a fixed cap of 4096 IDs a ms: bursts of fewer, each
-/// in a fresh ms; the wait for that ms is not timed.
-pub(super) fn bursts<I, E, F>(extent: Extent, mut next: F) -> Result<f64, Failure>
-where
-    I: Ord,
-    E: Debug,
-    F: FnMut() -> Result<I, E>,
-{
-    all_distinct(sample(&mut next)?)?;
-    let mut busy = Duration::ZERO;
-    for _ in 0..extent.bursts {
-        wait_for_ms();
-        busy += timed(BURST, &mut next)?;
-    }
-    Ok(busy.ns_an_id(BURST * extent.bursts as u64))
-}
-
-/// The same of several threads, which begin each burst together; a burst ends with the last of
-/// them.
-pub(super) fn bursts_together<I, E>(
-    extent: Extent,
-    threads: usize,
-    next: impl Fn() -> Result<I, E> + Sync,
-) -> Result<f64, Failure>
-where
-    I: Ord + Send,
-    E: Debug,
-{
-    for_sample(threads, &|| (), &|(): &mut ()| next())?;
-    let (arrived, begun) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let bursts = each_thread(threads, |thread| {
-        let mut spans = Vec::with_capacity(extent.bursts);
-        for number in 1..=extent.bursts {
-            arrived.fetch_add(1, Ordering::SeqCst);
-            if thread == 0 {
-                spin_until(|| arrived.load(Ordering::SeqCst) == number * threads);
-                wait_for_ms();
-                begun.store(number, Ordering::SeqCst);
-            }
-            spin_until(|| begun.load(Ordering::SeqCst) == number);
-            let start = Instant::now();
-            timed(BURST / threads as u64, &next)?;
-            spans.push((start, Instant::now()));
-        }
-        Ok(spans)
-    })?;
-    let busy: Duration = (0..extent.bursts)
-        .map(|number| span(bursts.iter().map(|spans| spans[number])))
-        .sum();
-    Ok(busy.ns_an_id(BURST * extent.bursts as u64))
-}
-
 fn in_threads<S, I, E>(
-    threads: usize,
     ids: u64,
     state: &(impl Fn() -> S + Sync),
     next: &(impl Fn(&mut S) -> Result<I, E> + Sync),
@@ -181,9 +121,9 @@ fn in_threads<S, I, E>(
 where
     E: Debug,
 {
-    let barrier = Barrier::new(threads);
-    let each = ids / threads as u64;
-    let spans = each_thread(threads, |_| {
+    let barrier = Barrier::new(THREADS);
+    let each = ids / THREADS as u64;
+    let spans = each_thread(|| {
         let mut state = state();
         barrier.wait();
         before();
@@ -191,12 +131,11 @@ where
         timed(each, || next(&mut state))?;
         Ok((start, Instant::now()))
     })?;
-    Ok(span(spans.into_iter()).ns_an_id(each * threads as u64))
+    Ok(span(spans.into_iter()).ns_an_id(each * THREADS as u64))
 }
 
 /// IDs of all threads at once, none of which may be another's.
 fn for_sample<S, I, E>(
-    threads: usize,
     state: &(impl Fn() -> S + Sync),
     next: &(impl Fn(&mut S) -> Result<I, E> + Sync),
 ) -> Result<(), Failure>
@@ -204,24 +143,19 @@ where
     I: Ord + Send,
     E: Debug,
 {
-    let taken = each_thread(threads, |_| {
+    let taken = each_thread(|| {
         let mut state = state();
         sample(|| next(&mut state))
     })?;
     all_distinct(taken.into_iter().flatten().collect())
 }
 
-/// What each of some threads answers.
-fn each_thread<T: Send>(
-    threads: usize,
-    work: impl Fn(usize) -> Result<T, Failure> + Sync,
-) -> Result<Vec<T>, Failure> {
+/// What each of the threads returns.
+fn each_thread<T: Send>(work: impl Fn() -> Result<T, Failure> + Sync) -> Result<Vec<T>, Failure> {
     let work = &work;
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || work(thread)))
-            .collect();
-        let mut answers = Vec::with_capacity(threads);
+        let workers = [(); THREADS].map(|()| scope.spawn(work));
+        let mut answers = Vec::with_capacity(THREADS);
         for worker in workers {
             let joined = worker.join();
             answers.push(joined.map_err(|_| Failure::new("a thread panicked"))??);
@@ -290,12 +224,7 @@ fn wait_for_ms() {
         since.map_or(0, |since| since.as_millis())
     };
     let now = ms();
-    spin_until(|| ms() != now);
-}
-
-/// Without keeping another thread from its processor.
-fn spin_until(is_so: impl Fn() -> bool) {
-    while !is_so() {
+    while ms() == now {
         thread::yield_now();
     }
 }
@@ -312,6 +241,6 @@ impl PerId for Duration {
 
 /// The cap of a sequence of 12 bits.
 const PER_MS: u64 = 4_096;
-/// Less than the cap, in case a thread was in the ms before.
-const BURST: u64 = 4_000;
+/// The threads that share a generator.
+const THREADS: usize = 2;
 const SAMPLE: usize = 10_000;

@@ -3,11 +3,9 @@
 mod client;
 mod connection;
 mod exchange;
-#[cfg(test)]
-mod fake;
 mod server;
 
-use std::{path::Path, thread::sleep, time::Duration};
+use std::{thread::sleep, time::Duration};
 
 use self::{
     client::{Outcome, Time, closed, paced},
@@ -17,17 +15,18 @@ use self::{
 use crate::{
     Effort,
     failure::Failure,
-    rounds::Spread,
+    process::Driftline,
+    rounds::Pairs,
     sources::{Kind, Polling},
     table::{Table, met},
 };
 
 /// Measures every load on both.
-pub(super) fn run(driftline: &Path, effort: Effort) -> Result<(), Failure> {
-    let (ms, sources, own_requests) = if effort.quick {
-        ([100, 300], 20, 20_000)
+pub(super) fn run(driftline: &Driftline, effort: Effort) -> Result<(), Failure> {
+    let (ms, sources) = if effort.quick {
+        ([100, 300], 20)
     } else {
-        ([500, 3_000], 200, 200_000)
+        ([500, 3_000], 200)
     };
     let [warm_up, measured] = ms.map(Duration::from_millis);
     let time = Time { warm_up, measured };
@@ -37,16 +36,16 @@ pub(super) fn run(driftline: &Path, effort: Effort) -> Result<(), Failure> {
     };
     let rounds = effort.rounds(5);
     let mut cases = Load::ALL.map(Case::new);
-    for round in 0..rounds {
+    for _ in 0..rounds {
         for case in cases.iter_mut().filter(|case| case.load != Load::Paced) {
-            case.measure(&servers, time, round)?;
+            case.measure(&servers, time)?;
         }
     }
     let polling = Polling::start(Kind::Driftline, sources)?;
     sleep(time.measured);
-    for round in 0..rounds {
+    for _ in 0..rounds {
         for case in cases.iter_mut().filter(|case| case.load == Load::Paced) {
-            case.measure(&servers, time, round)?;
+            case.measure(&servers, time)?;
         }
     }
     polling.stop()?;
@@ -58,10 +57,6 @@ pub(super) fn run(driftline: &Path, effort: Effort) -> Result<(), Failure> {
     let seconds = time.measured.as_secs_f64();
     figures(&cases, sources, seconds).print();
     shares(&cases).print();
-    for depth in [1, PIPELINED] {
-        let own = servers.redis.own_figure(depth, own_requests)?;
-        println!("redis-benchmark -t incr -c 50 -P {depth}: {own}");
-    }
     println!("{} IDs sampled, all distinct", distinct(&mut cases)?);
     Ok(())
 }
@@ -127,41 +122,22 @@ impl Load {
 /// A load, and what came of it on both in each round.
 struct Case {
     load: Load,
-    ours: Vec<Outcome>,
-    redis: Vec<Outcome>,
+    pairs: Pairs<Outcome>,
 }
 
 impl Case {
     fn new(load: Load) -> Self {
         Self {
             load,
-            ours: Vec::new(),
-            redis: Vec::new(),
+            pairs: Pairs::new(),
         }
     }
 
-    fn measure(&mut self, servers: &Servers, time: Time, round: usize) -> Result<(), Failure> {
-        if round % 2 == 1 {
-            self.redis.push(self.load.redis(&servers.redis, time)?);
-        }
-        self.ours.push(self.load.ours(&servers.ours, time)?);
-        if round.is_multiple_of(2) {
-            self.redis.push(self.load.redis(&servers.redis, time)?);
-        }
-        Ok(())
-    }
-
-    fn ours(&self, figure: impl Fn(&Outcome) -> f64, digits: usize) -> Spread {
-        Spread::of(self.ours.iter().map(figure), digits)
-    }
-
-    fn redis(&self, figure: impl Fn(&Outcome) -> f64, digits: usize) -> Spread {
-        Spread::of(self.redis.iter().map(figure), digits)
-    }
-
-    fn ratio(&self, figure: impl Fn(&Outcome) -> f64) -> Spread {
-        let rounds = self.ours.iter().zip(&self.redis);
-        Spread::of(rounds.map(|(ours, redis)| figure(ours) / figure(redis)), 2)
+    fn measure(&mut self, servers: &Servers, time: Time) -> Result<(), Failure> {
+        self.pairs.round(
+            || self.load.ours(&servers.ours, time),
+            || self.load.redis(&servers.redis, time),
+        )
     }
 }
 
@@ -196,22 +172,24 @@ fn figures(cases: &[Case], sources: u16, seconds: f64) -> Table {
     );
     for case in cases {
         let mut row = |name: &str, figure: fn(&Outcome) -> f64, digits, target: Option<Target>| {
-            let (ours, ratio) = (case.ours(figure, digits), case.ratio(figure));
+            let [ours, redis, ratio] = case.pairs.cells(figure, digits);
+            let ours_median = case.pairs.ours(figure, digits).median;
+            let ratio_median = case.pairs.ratio(figure).median;
             let (shown, is_met) = match target {
                 None => (String::new(), None),
-                Some(Target::Redis) => (">= Redis".to_owned(), Some(ratio.median >= 1.0)),
-                Some(Target::LessThan(most)) => (format!("< {most}"), Some(ours.median < most)),
+                Some(Target::Redis) => (">= Redis".to_owned(), Some(ratio_median >= 1.0)),
+                Some(Target::LessThan(most)) => (format!("< {most}"), Some(ours_median < most)),
                 Some(Target::Cap) => {
                     let least = CAP_PER_S * CAP_TARGET;
-                    (format!(">= {least:.0}"), Some(ours.median >= least))
+                    (format!(">= {least:.0}"), Some(ours_median >= least))
                 }
             };
             table.row([
                 case.load.name(),
                 name.to_owned(),
-                ours.to_string(),
-                case.redis(figure, digits).to_string(),
-                ratio.to_string(),
+                ours,
+                redis,
+                ratio,
                 shown,
                 is_met.map_or_else(String::new, met),
             ]);
@@ -240,20 +218,16 @@ fn shares(cases: &[Case]) -> Table {
         ["load", "client", "Driftline", "client of Redis", "Redis"],
     );
     for case in cases {
-        table.row([
-            case.load.name(),
-            case.ours(|o| o.client_cpu, 2).to_string(),
-            case.ours(|o| o.server_cpu, 2).to_string(),
-            case.redis(|o| o.client_cpu, 2).to_string(),
-            case.redis(|o| o.server_cpu, 2).to_string(),
-        ]);
+        let [client, redis_client, _] = case.pairs.cells(|o| o.client_cpu, 2);
+        let [server, redis_server, _] = case.pairs.cells(|o| o.server_cpu, 2);
+        table.row([case.load.name(), client, server, redis_client, redis_server]);
     }
     table
 }
 
 /// How many IDs of the service were kept, none of which repeats.
 fn distinct(cases: &mut [Case]) -> Result<usize, Failure> {
-    let outcomes = cases.iter_mut().flat_map(|case| &mut case.ours);
+    let outcomes = cases.iter_mut().flat_map(|case| case.pairs.all_ours());
     let mut ids: Vec<u64> = outcomes.flat_map(|outcome| outcome.ids.drain(..)).collect();
     ids.sort_unstable();
     match ids.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -1,10 +1,8 @@
 //! What a process that serves home timelines needs.
 
 use std::{
-    env, fs,
-    io::{self, BufRead, BufReader, Read},
+    io::{self, Read as _},
     net::SocketAddr,
-    process::{Command, Stdio},
     sync::Arc,
     thread,
 };
@@ -21,7 +19,8 @@ use super::{
 use crate::{
     Effort,
     failure::Failure,
-    rounds::Spread,
+    process::{Memory, Process},
+    rounds::Pairs,
     table::{Table, met},
 };
 
@@ -39,13 +38,6 @@ enum Kind {
     Bare,
 }
 
-/// Resident memory, MB: at the end, and at most.
-#[derive(Debug, Clone, Copy)]
-struct Memory {
-    resident: f64,
-    peak: f64,
-}
-
 /// Measures new processes, which clients ask for pages: half of them each reader's, all logged in.
 pub(super) fn measure(
     runtime: &Runtime,
@@ -54,21 +46,20 @@ pub(super) fn measure(
     effort: Effort,
     table: &mut Table,
 ) -> Result<(), Failure> {
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    for _ in 0..effort.rounds(3) {
-        ours.push(of_process(runtime, Kind::Driftline, database, size)?);
-        bare.push(of_process(runtime, Kind::Bare, database, size)?);
-    }
-    let of = |all: &[Memory], figure: fn(&Memory) -> f64| Spread::of(all.iter().map(figure), 1);
-    let peak = of(&ours, |memory| memory.peak);
+    let of = |kind| of_process(runtime, kind, database, size);
+    let rounds = effort.rounds(3);
+    let pairs = Pairs::measure(rounds, || of(Kind::Driftline), || of(Kind::Bare))?;
+    let [resident, bare_resident, _] = pairs.cells(|memory| memory.resident_mb, 1);
+    let [peak, bare_peak, _] = pairs.cells(|memory| memory.peak_mb, 1);
+    let median = pairs.ours(|memory| memory.peak_mb, 1).median;
     table.row([
         database.name.name().to_owned(),
-        of(&ours, |memory| memory.resident).to_string(),
-        peak.to_string(),
-        of(&bare, |memory| memory.resident).to_string(),
-        of(&bare, |memory| memory.peak).to_string(),
+        resident,
+        peak,
+        bare_resident,
+        bare_peak,
         format!("< {TARGET_MB}"),
-        met(peak.median < TARGET_MB),
+        met(median < TARGET_MB),
     ]);
     Ok(())
 }
@@ -83,39 +74,16 @@ fn of_process(
         Kind::Driftline => "driftline",
         Kind::Bare => "bare",
     };
-    let mut process = Command::new(env::current_exe()?)
-        .args(["home-serve", kind_name, &database.place.text()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let says = process.stdout.take();
-    let mut line = String::new();
-    BufReader::new(says.ok_or_else(|| Failure::new("the process says nothing"))?)
-        .read_line(&mut line)?;
-    let asked = || -> Result<Memory, Failure> {
-        let address: SocketAddr = line
-            .trim()
-            .parse()
-            .map_err(|_| Failure::new(format!("the process says {line:?}, not its address")))?;
-        page_through(runtime, kind, address, database, size)?;
-        let status = fs::read_to_string(format!("/proc/{}/status", process.id()))?;
-        let mb = |name: &str| -> Result<f64, Failure> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let kib = line.and_then(|line| line.split_whitespace().next());
-            let kib: Option<f64> = kib.and_then(|kib| kib.parse().ok());
-            let kib = kib.ok_or_else(|| Failure::new(format!("/proc/PID/status has no {name}")))?;
-            Ok(kib * 1_024.0 / 1e6)
-        };
-        Ok(Memory {
-            resident: mb("VmRSS:")?,
-            peak: mb("VmHWM:")?,
-        })
-    };
-    let memory = asked();
-    // It serves until its standard input ends.
-    drop(process.stdin.take());
-    process.wait()?;
-    memory
+    let place = database.place.text();
+    let mut process = Process::start_own(&["home-serve", kind_name, &place])?;
+    let line = process.line()?;
+    let address: SocketAddr = line
+        .parse()
+        .map_err(|_| Failure::new(format!("the process prints {line:?}, not its address")))?;
+    page_through(runtime, kind, address, database, size)?;
+    let memory = process.memory()?;
+    process.end()?;
+    Ok(memory)
 }
 
 /// As many clients as are told, each over a connection of its own that is kept alive.

@@ -8,7 +8,6 @@ mod reader;
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Instant};
 
-use clap::{Args, ValueEnum};
 use driftline_store::Store;
 use tokio::runtime::Runtime;
 
@@ -23,21 +22,13 @@ use super::{
 use crate::{
     Effort,
     failure::Failure,
-    rounds::Spread,
+    rounds::{Pairs, Times},
     table::{Table, met},
 };
 
 pub(crate) use memory::{ChildOptions, run_child};
 
-/// What `home` takes.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Options {
-    /// One of the databases alone
-    #[arg(long)]
-    database: Option<DatabaseName>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DatabaseName {
     Sqlite,
     Postgres,
@@ -77,14 +68,11 @@ const QUICK: Size = Size {
 };
 
 /// Measures pages of two readers in a small and a large store.
-pub(crate) fn run(options: Options, effort: Effort) -> Result<(), Failure> {
+pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     let size = if effort.quick { QUICK } else { FULL };
     let runtime = Runtime::new()?;
     let mut tables = Tables::new(size);
     for name in [DatabaseName::Sqlite, DatabaseName::Postgres] {
-        if options.database.is_some_and(|only| only != name) {
-            continue;
-        }
         let server = Server::start(name)?;
         let mut homes = Vec::new();
         for posts in [size.small, size.large] {
@@ -195,7 +183,7 @@ fn measure(
     tables: &mut Tables,
 ) -> Result<(), Failure> {
     let rounds = effort.rounds(3) as u64;
-    let mut figures: BTreeMap<(usize, usize), Vec<[Times; 2]>> = BTreeMap::new();
+    let mut figures: BTreeMap<(usize, usize), Pairs<Times>> = BTreeMap::new();
     for round in 0..rounds {
         for (number, case) in CASES.iter().enumerate() {
             for home in homes {
@@ -203,49 +191,47 @@ fn measure(
                     connections: case.connections,
                     requests: size.requests,
                 };
-                let times = home.measure(case.reader, load, size.min_bytes, round)?;
-                figures.entry((number, home.posts)).or_default().push(times);
+                let pairs = figures.entry((number, home.posts));
+                let pairs = pairs.or_insert_with(Pairs::new);
+                home.measure(case.reader, load, size.min_bytes, round, pairs)?;
             }
         }
     }
     for (number, case) in CASES.iter().enumerate() {
-        let of = |posts: usize, figure: fn(&[Times; 2]) -> f64| {
-            let figures = figures.get(&(number, posts)).into_iter().flatten();
-            Spread::of(figures.map(figure), 2)
-        };
+        let none = Pairs::new();
+        let of = |posts: usize| figures.get(&(number, posts)).unwrap_or(&none);
+        let p99 = |times: &Times| times.p99;
         for Home { posts, .. } in homes {
-            let p99 = of(*posts, |[ours, _]| ours.p99);
+            let [ours_p50, bare_p50, ratio] = of(*posts).cells(|times| times.p50, 2);
+            let [ours_p99, bare_p99, _] = of(*posts).cells(p99, 2);
             tables.pages.row([
                 database.name().to_owned(),
                 case.name.to_owned(),
                 case.connections.to_string(),
                 posts.to_string(),
-                of(*posts, |[ours, _]| ours.p50).to_string(),
-                p99.to_string(),
-                of(*posts, |[_, peer]| peer.p50).to_string(),
-                of(*posts, |[_, peer]| peer.p99).to_string(),
-                of(*posts, |[ours, peer]| ours.p50 / peer.p50).to_string(),
+                ours_p50,
+                ours_p99,
+                bare_p50,
+                bare_p99,
+                ratio,
                 format!("p99 < {} ms", case.target_ms),
-                met(p99.median < case.target_ms),
+                met(of(*posts).ours(p99, 2).median < case.target_ms),
             ]);
         }
-        let times = |figure: fn(&[Times; 2]) -> f64| {
-            of(size.large, figure).median / of(size.small, figure).median
-        };
-        let ours = times(|[ours, _]| ours.p99);
+        let (large, small) = (of(size.large), of(size.small));
+        let ours = large.ours(p99, 2).median / small.ours(p99, 2).median;
+        let bare = large.peer(p99, 2).median / small.peer(p99, 2).median;
         tables.growth.row([
             database.name().to_owned(),
             format!("{}, {} connections", case.name, case.connections),
             format!("{ours:.2}"),
-            format!("{:.2}", times(|[_, peer]| peer.p99)),
+            format!("{bare:.2}"),
             format!("<= {GROWTH_TARGET}"),
             met(ours <= GROWTH_TARGET),
         ]);
     }
     for home in homes {
-        let ratios = (0..rounds).map(|round| home.token_ratio(size.requests, round));
-        let ratios: Vec<f64> = ratios.collect::<Result<_, _>>()?;
-        let ratio = Spread::of(ratios, 2);
+        let ratio = home.token_rates(size.requests, rounds)?.ratio(|rate| *rate);
         tables.tokens.row([
             database.name().to_owned(),
             home.posts.to_string(),
@@ -273,13 +259,6 @@ impl Case {
             target_ms,
         }
     }
-}
-
-/// Quantiles of one round, ms.
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    p50: f64,
-    p99: f64,
 }
 
 /// A store with two readers, served by Driftline and by the bare handler.
@@ -314,39 +293,20 @@ impl Home {
         load: Load,
         min_bytes: usize,
         round: u64,
-    ) -> Result<[Times; 2], Failure> {
+        pairs: &mut Pairs<Times>,
+    ) -> Result<(), Failure> {
         let token = Arc::clone(&self.tokens[reader as usize]);
+        let upper = self.database.upper_ids();
         let ours = reader.asks_driftline(token, min_bytes);
         let theirs = reader.asks_bare(min_bytes);
-        Ok([
-            self.times(self.ours, &ours, load, round)?,
-            self.times(self.bare, &theirs, load, round)?,
-        ])
+        pairs.round(
+            || client::times(self.ours, &ours, &upper, load, round),
+            || client::times(self.bare, &theirs, &upper, load, round),
+        )
     }
 
-    fn times(
-        &self,
-        address: SocketAddr,
-        asked: &Asked,
-        load: Load,
-        round: u64,
-    ) -> Result<Times, Failure> {
-        let upper = self.database.upper_ids();
-        let warm = Load {
-            requests: (load.requests / 10).max(load.connections),
-            ..load
-        };
-        client::read(address, asked, &upper, warm, round + 1_000)?;
-        let mut times = client::read(address, asked, &upper, load, round)?;
-        times.sort_unstable();
-        let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e3;
-        Ok(Times {
-            p50: at(50),
-            p99: at(99),
-        })
-    }
-
-    fn token_ratio(&self, requests: usize, round: u64) -> Result<f64, Failure> {
+    /// Requests a second with a token and without.
+    fn token_rates(&self, requests: usize, rounds: u64) -> Result<Pairs<f64>, Failure> {
         let without = Asked::from(Endpoint::PublicSince);
         let with = Asked {
             token: Some(Arc::clone(&self.tokens[0])),
@@ -356,25 +316,18 @@ impl Home {
             connections: CONNECTIONS,
             requests,
         };
-        let rate = |asked: &Asked| -> Result<f64, Failure> {
-            let start = Instant::now();
-            client::read(self.ours, asked, &self.database.ids, load, round)?;
-            Ok(requests as f64 / start.elapsed().as_secs_f64())
-        };
-        rate(&without)?;
-        rate(&with)?;
-        // Each goes first in half of the rounds.
-        let (with, without) = match round % 2 {
-            0 => {
-                let with = rate(&with)?;
-                (with, rate(&without)?)
-            }
-            _ => {
-                let without = rate(&without)?;
-                (rate(&with)?, without)
-            }
-        };
-        Ok(with / without)
+        let mut pairs = Pairs::new();
+        for round in 0..rounds {
+            let rate = |asked: &Asked| -> Result<f64, Failure> {
+                let start = Instant::now();
+                client::read(self.ours, asked, &self.database.ids, load, round)?;
+                Ok(requests as f64 / start.elapsed().as_secs_f64())
+            };
+            rate(&without)?;
+            rate(&with)?;
+            pairs.round(|| rate(&with), || rate(&without))?;
+        }
+        Ok(pairs)
     }
 }
 
