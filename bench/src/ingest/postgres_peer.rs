@@ -122,10 +122,13 @@ impl Statements {
                  where upstream_id = any($1::text[]) and instance_id = 1",
             )?,
             accounts: prepare(
-                "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
-                 select i, 1, u, a, d, l, r
-                 from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-                     as r(i, u, a, d, l, r)",
+                "with shown as (select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[],
+                     $6::text[]) as r(i, u, a, d, l, r)),
+                 known as (insert into account (id, instance_id, upstream_id, acct, acct_id)
+                     select i, 1, u, a, i from shown)
+                 insert into account_profile (source_id, instance_id, account_id, acct_id, acct, acct_key, display_name,
+                     url, raw, seen_at_ms)
+                 select 1, 1, i, i, a, lower(a), d, l, r, 0 from shown",
             )?,
             posts: prepare(
                 "insert into post (id, instance_id, upstream_id, uri, url, account_id,

@@ -186,12 +186,16 @@ fn account(tx: &Transaction<'_>, row: &Row<'_>, next: &mut Next) -> rusqlite::Re
     }
     next.account += 1;
     tx.prepare_cached(
-        "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
-         values (?1, 1, ?2, ?3, ?4, ?5, ?6)",
+        "insert into account (id, instance_id, upstream_id, acct, acct_id) values (?1, 1, ?2, ?3, ?1)",
+    )?
+    .execute(params![next.account, row.account.id, row.account.acct])?;
+    tx.prepare_cached(
+        "insert into account_profile (source_id, instance_id, account_id, acct_id, acct, acct_key, display_name,
+             url, raw, seen_at_ms)
+         values (1, 1, ?1, ?1, ?2, lower(?2), ?3, ?4, ?5, 0)",
     )?
     .execute(params![
         next.account,
-        row.account.id,
         row.account.acct,
         row.account.display_name,
         row.account.url,

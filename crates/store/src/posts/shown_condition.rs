@@ -57,10 +57,15 @@ impl ShownCondition {
 
     /// The text for the post of an ID: a subquery of one value, so that each post is looked up by its keys.
     pub(crate) fn of_post(id: &str) -> String {
-        let entry = "e.instance_id = $1 and not e.gone and e.returns = p.returns
-            and (e.source_id {in $4}
-                or e.visibility <= 1 and p.visibility in ('public', 'unlisted') and e.source_id {in $3}
-                or e.visibility = 0 and p.visibility = 'public' and e.source_id {in $2})";
+        let published =
+            "exists (select 1 from source s where s.id = e.source_id and s.instance_id = $1
+            and s.owner_id <> 0 and s.audience = 'public')";
+        let entry = format!(
+            "e.instance_id = $1 and not e.gone and e.returns = p.returns
+            and (e.source_id {{in $4}} or not (p.claimed and {published})
+                and (e.visibility <= 1 and p.visibility in ('public', 'unlisted') and e.source_id {{in $3}}
+                    or e.visibility = 0 and p.visibility = 'public' and e.source_id {{in $2}}))"
+        );
         format!(
             "coalesce((select 1 from post p where p.id = {id} and p.instance_id = $1 and p.deleted_at_ms is null
                  and (p.content_scope {{in $5}} or exists (select 1 from scoped_content c

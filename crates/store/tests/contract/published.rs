@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use driftline_core::{
     audience::Audience,
     post::{Author, Post},
+    thread::ThreadLimits,
 };
 use driftline_store::{
     AccountId, Owner, account, change_feed,
@@ -14,6 +15,7 @@ use driftline_store::{
 
 use crate::{
     audiences::{ORIGINS, add_of, ann, bob, found, listed, public, set_audience},
+    threads::{reply, thread},
     world::{World, on_both, post},
 };
 
@@ -135,6 +137,33 @@ fn a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it() {
         remove(&operators);
         assert_eq!(worlds(&home), [1]);
         assert_eq!(ids(&public(&home, Viewer::Account(ann()))), [1, 3]);
+    });
+}
+
+#[test]
+fn claimed_replies_take_no_room_in_threads_for_others() {
+    on_both(|store| {
+        let owner = Owner::Account(ann());
+        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+        let own_reply = Post {
+            uri: own(9).uri,
+            ..reply(9, 1)
+        };
+        let claimed: Vec<Post> = (2..9).rev().map(|id| reply(id, 1)).collect();
+        home.poll([vec![own_reply], claimed, vec![own(1)]].concat());
+        let limits = ThreadLimits {
+            descendants: 2,
+            ..ThreadLimits::ACCOUNT
+        };
+        let below =
+            |viewer| thread(&home, 1, viewer, limits).map(|thread| ids(&thread.descendants));
+        for viewer in [Viewer::Anonymous, Viewer::Account(bob())] {
+            assert_eq!(below(viewer), Some(vec![9]), "{viewer:?}");
+        }
+        assert_eq!(
+            below(Viewer::Account(ann())).map(|below| below.len()),
+            Some(2)
+        );
     });
 }
 

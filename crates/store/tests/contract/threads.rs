@@ -26,7 +26,7 @@ fn ann() -> LocalAccountId {
 }
 
 /// A post that replies to another one.
-fn reply(id: u64, to: u64) -> Post {
+pub(crate) fn reply(id: u64, to: u64) -> Post {
     Post {
         reply_to: Some(UpstreamId::new(to.to_string())),
         created_at_ms: Some(START_MS + id.cast_signed()),
@@ -41,7 +41,12 @@ fn answered(post: &TimelinePost) -> Option<String> {
 }
 
 /// The thread around the post of that ID at the upstream.
-fn thread(world: &World, id: u64, viewer: Viewer, limits: ThreadLimits) -> Option<Thread> {
+pub(crate) fn thread(
+    world: &World,
+    id: u64,
+    viewer: Viewer,
+    limits: ThreadLimits,
+) -> Option<Thread> {
     let instance = world.source.instance;
     world.read(move |tx| {
         let name = id.to_string();
