@@ -252,7 +252,7 @@ create table post (
     -- Whether the public timeline lists it, and at which ID if not at its own.
     listed {bool} not null,
     public_id {i64},
-    -- Whether its server only claims to know it (`Post::is_claimed`).
+    -- Its server only claims to know it (`Post::is_claimed`).
     claimed {bool} not null default false,
     -- Whether it has that ID as history, which nothing announced.
     from_history {bool} not null default false,

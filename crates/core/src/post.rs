@@ -92,13 +92,17 @@ pub struct Post {
 }
 
 impl Post {
-    /// Returns whether the server at an origin only claims to know it: its URI, or that of the post that it boosts,
-    /// is of another server, which may have written it otherwise or not at all.
+    /// Returns true if the server at an origin only claims to know it: the URI or the author of it, or of the post that
+    /// it boosts, is of another server, which may have written it otherwise or not at all.
     pub fn is_claimed(&self, origin: &str) -> bool {
+        let host = origin.split_once("://").map_or(origin, |(_, host)| host);
         let boosted = self.boost_of.as_deref();
-        let uris = [Some(self), boosted].into_iter().flatten();
-        uris.filter_map(|post| post.uri.as_deref())
-            .any(|uri| UriEvidence::of(uri, origin) == UriEvidence::Claimed)
+        [Some(self), boosted].into_iter().flatten().any(|post| {
+            let of_uri = post.uri.as_deref().map(|uri| UriEvidence::of(uri, origin));
+            let of_author = post.author.acct.rsplit_once('@').map(|(_, of)| of);
+            of_uri == Some(UriEvidence::Claimed)
+                || of_author.is_some_and(|of| !of.eq_ignore_ascii_case(host))
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! The pollers: a session for each source that this process has a lease on.
 //!
 //! Three loops run next to the sessions. The keeper renews the membership of this process and the
-//! leases of running sessions, identified by their fences, and looks at what others change; the scanner claims this process's share of the sources, several at a
-//! time, and ends the sessions of those that are to be given back or are removed; the third exports the
+//! leases of running sessions, identified by their fences, and looks at what others change; the scanner claims this
+//! process's share of the sources, several at a time, and ends the sessions of those that are to be given back or are removed; the third exports the
 //! health of sources. None of them waits for a source that others hold. A session ends with the first error of the
 //! store, and the scanner releases a lease that the session could not: there is one way to recover from
 //! any failure.

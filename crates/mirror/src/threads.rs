@@ -267,7 +267,10 @@ impl Shared {
         let found = self.store.read(move |tx| {
             let known = instance::by_id(tx, id)?;
             let public = source::readable(tx, Viewer::Anonymous)?;
-            let is_public = public.iter().any(|source| source.instance.id == id);
+            // Of what an account has published, its server's word counts for its own posts alone.
+            let is_public = public
+                .iter()
+                .any(|source| source.instance.id == id && source.owner == Owner::Operator);
             Ok::<_, StoreError>((known, own_source(tx, viewer, id)?, is_public))
         });
         let (instance, own, is_public) = found.await?;

@@ -56,7 +56,7 @@ pub use posts::{
     account, author_hosts, export, fetched_history, find, history, instance,
     instance::Instance,
     instance_info, instance_removal, known_instances, reference, timeline,
-    timeline::visible::{is_visible, seen_since, visible},
+    timeline::visible::{is_visible, seen_since, seen_since_each, visible},
 };
 pub use quota::{credential, look_up_ability};
 pub use schema::MIGRATIONS;

@@ -117,28 +117,28 @@ pub enum SourceOwner {
 }
 
 impl ReadableSource {
-    /// Whether the viewer sees all its posts.
+    /// True if the viewer sees all its posts.
     pub(crate) fn shows_all(&self) -> bool {
         self.shows == Visibility::Direct
     }
 
-    /// Whether the world may read a post in it. Of a source that an account has published, it may not read posts that
+    /// True if the world may read a post in it. Of a source that an account has published, it may not read posts that
     /// their server only claims to know ([`driftline_core::post::Post::is_claimed`]).
     pub(crate) fn shows_world(&self, is_claimed: bool) -> bool {
         self.is_public && (self.is_of == SourceOwner::Operator || !is_claimed)
     }
 
-    /// Whether the viewer may read a post in it that is as narrow.
+    /// True if the viewer may read a post in it that is as narrow.
     pub(crate) fn shows_post(&self, narrowness: i64, is_claimed: bool) -> bool {
         narrowness <= self.shows.narrowness() && !(is_claimed && self.is_published())
     }
 
-    /// Whether another account has published it: its server's word counts for its own posts and authors alone.
+    /// True if another account has published it: its server's word counts for its own posts and authors alone.
     pub fn is_published(&self) -> bool {
         self.is_public && self.is_of == SourceOwner::Account
     }
 
-    /// Whether timelines are made of it that show the viewer posts which the world may not read in it.
+    /// True if the viewer may read posts in it that the world may not, and timelines show them.
     pub(crate) fn is_hidden(&self) -> bool {
         let is_worlds = self.is_public && self.is_of != SourceOwner::Viewer;
         !is_worlds && !self.is_of_threads

@@ -54,7 +54,7 @@ impl SourceReaders {
         self.audience.shows(viewer.reader(self.owner)).is_some()
     }
 
-    /// Whether a viewer sees a post in it. Others see none in what an account published that its server only claims
+    /// True if a viewer sees a post in it. Others see none in what an account published that its server only claims
     /// to know.
     pub(super) fn show(self, viewer: Viewer, post: &ExportPost) -> bool {
         let reader = viewer.reader(self.owner);

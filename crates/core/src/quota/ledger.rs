@@ -355,6 +355,7 @@ impl QuotaLedger {
             window.error_ms = throttle.error_ms;
             window.remaining = window.remaining.min(throttle.remaining);
             window.assumed = false;
+            window.earlier = 0;
         } else if !window.is_of(throttle) {
             // It was begun here with a guessed length: the answer corrects it.
             window.report(throttle.remaining);

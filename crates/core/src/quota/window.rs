@@ -42,8 +42,8 @@ pub struct Window {
     /// How much was taken so late that it may count against the next window.
     #[serde(default)]
     pub late: u32,
-    /// How much was taken in windows that were begun here and ended here, with no answer in between. Their
-    /// ends are guesses, so the window of the next answer may hold it too.
+    /// Requests of windows that were begun here and ended here, with no answer in between. Their ends are guesses,
+    /// so the window of the next answer may hold these too; at most a whole window.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub earlier: u32,
 }
@@ -80,9 +80,10 @@ impl Window {
         let late = if passed == 1 { self.late } else { 0 };
         let is_used = self.remaining < self.limit;
         self.earlier = match self.assumed {
-            true => self
-                .earlier
-                .saturating_add(self.limit.saturating_sub(self.remaining)),
+            true => {
+                let taken = self.limit.saturating_sub(self.remaining);
+                self.earlier.saturating_add(taken).min(self.limit)
+            }
             false => 0,
         };
         self.remaining = self.limit.saturating_sub(late);
@@ -113,7 +114,7 @@ impl Window {
         self.assumed && self.counts_as(throttle) && self.agrees(before_ms, throttle)
     }
 
-    /// Whether it may have ended by now, as far as the clocks of its reports and of this one can tell.
+    /// Returns true if it may have ended by now, as far as the clocks of its reports and of this one can tell.
     pub(super) fn may_have_ended(&self, throttle: &Throttle, now_ms: i64) -> bool {
         self.reset_at_ms <= now_ms.saturating_add(self.tolerance_ms(throttle))
     }

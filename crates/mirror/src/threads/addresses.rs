@@ -92,9 +92,10 @@ impl Threads {
             source: Some(source.id),
             owner: None,
         });
-        let mut public = sources
-            .iter()
-            .filter(|source| source.audience == Audience::Public && is_there(source));
+        let mut public = sources.iter().filter(|source| {
+            let is_operators = source.owner == Owner::Operator;
+            is_operators && source.audience == Audience::Public && is_there(source)
+        });
         let looked_up = public
             .next()
             .zip(looked_up)

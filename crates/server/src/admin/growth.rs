@@ -1,7 +1,9 @@
 //! The command that lists how the counts of posts grew.
 
 use driftline_runtime::CommandError;
-use driftline_store::{LocalId, StoreError, known_instances, refresh::growth_histories, visible};
+use driftline_store::{
+    LocalId, StoreError, known_instances, refresh::growth_histories, seen_since_each,
+};
 
 use super::{GrowthPage, Host, ListGrowth};
 
@@ -46,8 +48,14 @@ pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage,
         let mut rows = growth_histories(tx, id, since_ms, after, limit)?;
         let next = rows.last().map(|grown| grown.post);
         let posts: Vec<LocalId> = rows.iter().map(|grown| grown.post).collect();
-        let seen = visible(tx, id, &posts, viewer)?;
-        rows.retain(|grown| seen.contains(&grown.post));
+        let seen = seen_since_each(tx, id, &posts, viewer)?;
+        rows.retain_mut(|grown| {
+            let Some(since_ms) = seen.get(&grown.post) else {
+                return false;
+            };
+            grown.cut(*since_ms);
+            true
+        });
         Ok::<_, StoreError>((rows, next))
     });
     let (rows, next) = read.await?;

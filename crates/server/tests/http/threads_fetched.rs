@@ -370,6 +370,31 @@ async fn what_a_token_shows_is_its_owners_alone() {
     scene.close().await;
 }
 
+/// Its server could show posts of others in threads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_of_a_source_that_an_account_published_is_the_accounts_alone() {
+    let scene = Scene::new(MANY).await;
+    let ann = Person::new(&scene, "ann").await;
+    let owner = Owner::Account(ann.id);
+    let key = scene.source(owner, Audience::Public, None).await;
+    let mut feed = scene.feed_of(key);
+    feed.poll(&[]).await;
+    feed.poll_posts(vec![reply(3, 2)]).await;
+    let page = ann.page(&scene, "/api/v1/timelines/public").await;
+    scene.answers(None, 3, thread(&[json_of(2, None)], &[json_of(4, Some(3))]));
+    let context = ann.get(&scene, &context_of(id(&page[0]))).await;
+    assert_eq!(shape(&context), (vec![2], vec![4]));
+    for fetched in [&context["ancestors"][0], &context["descendants"][0]] {
+        let path = format!("/api/v1/statuses/{}", id(fetched));
+        assert_eq!(id(&ann.get(&scene, &path).await), id(fetched));
+        let to_others = scene.get_with(&path, &scene.reader.token).await;
+        assert_eq!(to_others.status(), StatusCode::NOT_FOUND);
+        let to_strangers = scene.answer(&path).await;
+        assert_eq!(to_strangers.status(), StatusCode::NOT_FOUND);
+    }
+    scene.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_server_is_not_waited_for_and_its_answer_is_stored() {
     let scene = Scene::new(0).await;

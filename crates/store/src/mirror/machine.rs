@@ -100,7 +100,7 @@ pub(crate) struct LockedSource {
     pub(crate) added_at_ms: i64,
     /// Who may read it besides its owner.
     pub(crate) audience: Audience,
-    /// Whether it is an account's of this server.
+    /// True of an account's of this server.
     pub(crate) is_accounts: bool,
     /// The origin of its server.
     pub(crate) origin: String,
@@ -168,7 +168,7 @@ impl LockedSource {
         self.audience == Audience::Public
     }
 
-    /// Whether the world may read a post in it: an account's source shows it none that its server only claims to know.
+    /// True if the world may read a post in it: an account's source shows it none that its server only claims to know.
     pub(crate) fn shows_world(&self, is_claimed: bool) -> bool {
         self.is_public() && !(self.is_accounts && is_claimed)
     }

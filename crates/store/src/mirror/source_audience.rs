@@ -11,7 +11,7 @@ use crate::{
     mirror::{
         machine::{LockedSource, source_scope},
         source::set,
-        source_removal::{next_posts, without_public_source},
+        source_removal::{next_posts, no_longer_public},
     },
     posts::{instance, post, scoped_content, timeline::came},
 };
@@ -45,7 +45,7 @@ pub fn set_audience(
         }
         match (was_public, is_public) {
             (false, true) => publish(tx, &held, (above, after))?,
-            (true, false) => hide(tx, source, &ids)?,
+            (true, false) => hide(tx, &held, &ids)?,
             _ => {}
         }
     }
@@ -92,8 +92,9 @@ fn publish(tx: &mut Tx<'_>, held: &LockedSource, (above, last): (i64, i64)) -> R
 /// Takes posts out of the world's public timeline that it has from this source alone. Those that another
 /// public source has are listed where that one has them, if they stood at this one's place: no answer to the world
 /// names the ID of an entry that it may not see.
-fn hide(tx: &mut Tx<'_>, source: SourceKey, post_ids: &[i64]) -> Result<(), DbError> {
-    let hidden = without_public_source(tx, source, post_ids)?;
+fn hide(tx: &mut Tx<'_>, held: &LockedSource, post_ids: &[i64]) -> Result<(), DbError> {
+    let source = held.key;
+    let hidden = no_longer_public(tx, held, post_ids)?;
     post::withdraw(tx, source.instance_id(), &hidden)?;
     let hidden: HashSet<i64> = hidden.into_iter().collect();
     let stay = post_ids.iter().copied().filter(|id| !hidden.contains(id));

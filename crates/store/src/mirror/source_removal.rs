@@ -78,7 +78,7 @@ pub fn remove(
         let stay: Vec<i64> = new_owners.keys().copied().collect();
         scoped_content::release(tx, held.instance_id, &stay, (held.scope, Some(held.id)))?;
         if held.is_public() {
-            let hidden = without_public_source(tx, source, &stay)?;
+            let hidden = no_longer_public(tx, &held, &stay)?;
             post::withdraw(tx, held.instance_id, &hidden)?;
         }
         let last = ids.into_iter().filter(|id| !new_owners.contains_key(id));
@@ -187,8 +187,22 @@ fn new_owners(
     Ok(new_owners)
 }
 
+/// The posts among these that a public source alone shows the world.
+pub(super) fn no_longer_public(
+    tx: &mut Tx<'_>,
+    held: &LockedSource,
+    post_ids: &[i64],
+) -> Result<Vec<i64>, DbError> {
+    let mut hidden = without_public_source(tx, held.key, post_ids)?;
+    if held.is_accounts {
+        let claimed = post::claimed(tx, held.instance_id, hidden.iter().copied())?;
+        hidden.retain(|id| !claimed.contains(id));
+    }
+    Ok(hidden)
+}
+
 /// The posts among these that no other source of its instance shows the world.
-pub(super) fn without_public_source(
+fn without_public_source(
     tx: &mut Tx<'_>,
     source: SourceKey,
     post_ids: &[i64],

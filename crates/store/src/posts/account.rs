@@ -14,6 +14,7 @@ use crate::{
     new_ids::TakenIds,
     posts::object_uri::{self, NamedKind},
     text::without_nul,
+    viewer::ReadableSources,
 };
 
 /// An account as a source has shown it with a post that was new or edited.
@@ -228,22 +229,26 @@ impl Known {
     }
 }
 
-/// Those of these accounts that the sources have shown.
+/// Those of these accounts that the sources have shown; sources that others have published, those of their servers.
 pub fn shown(
     tx: &mut Tx<'_>,
     ids: &[AccountId],
-    sources: &[SourceKey],
+    readable: &ReadableSources,
 ) -> Result<HashSet<AccountId>, StoreError> {
+    let sources = readable.all();
+    let vouching = sources.iter().filter(|source| !source.is_published());
     if ids.is_empty() || sources.is_empty() {
         return Ok(HashSet::new());
     }
     let found = tx.query(
         "select distinct acct_id from account_profile
-         where acct_id {in $1} and source_id {in $2} and instance_id {in $3}",
+         where acct_id {in $1} and source_id {in $2} and instance_id {in $3}
+             and (source_id {in $4} or acct not like '%@%')",
         &[
             &Column::i64(ids.iter().map(|id| sql(*id))),
-            &Column::i64(sources.iter().map(|source| source.id())),
-            &Column::i64(sources.iter().map(|source| source.instance_id())),
+            &Column::i64(sources.iter().map(|source| source.key.id())),
+            &Column::i64(sources.iter().map(|source| source.key.instance_id())),
+            &Column::i64(vouching.map(|source| source.key.id())),
         ],
         |row| from_sql(row.i64("acct_id")?),
     )?;

@@ -54,7 +54,7 @@ pub struct ExportPost {
     pub fetched_at_ms: i64,
     /// Who may see it at the upstream.
     pub visibility: Visibility,
-    /// Whether its server only claims to know it ([`driftline_core::post::Post::is_claimed`]).
+    /// Its server only claims to know it ([`driftline_core::post::Post::is_claimed`]).
     pub claimed: bool,
     /// The post as it came, JSON; `None` for a tombstone.
     pub raw: Option<String>,

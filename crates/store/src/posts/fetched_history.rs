@@ -10,13 +10,14 @@ use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{InstanceId, sql},
+    id_types::{InstanceId, LocalId, from_sql, sql},
     posts::{
         content_scope::{ContentScope, ReadableScopes},
         post,
+        timeline::visible::seen_since_each,
     },
     text::without_nul,
-    viewer::Owner,
+    viewer::{Owner, Viewer},
 };
 
 /// The people to whom a server shows a history.
@@ -38,6 +39,15 @@ impl HistoryReaders {
     fn scope(self) -> ContentScope {
         ContentScope::of_source(self.owner, self.audience, true)
     }
+
+    /// One of them.
+    fn viewer(self) -> Viewer {
+        match (self.audience, self.owner) {
+            (Audience::Public, _) => Viewer::Anonymous,
+            (Audience::Private, Owner::Account(id)) => Viewer::Account(id),
+            (Audience::Private | Audience::Members, _) => Viewer::Operator,
+        }
+    }
 }
 
 /// Returns those of these posts of an instance whose stored versions do not reach back to their creation, in the order
@@ -48,7 +58,7 @@ pub fn lacking(
     posts: &[UpstreamId],
     readers: HistoryReaders,
 ) -> Result<Vec<UpstreamId>, StoreError> {
-    let known = known(tx, instance, posts, readers.scope())?;
+    let known = known(tx, instance, posts, readers)?;
     let lacking = posts.iter().filter(|id| known.contains_key(id.as_str()));
     Ok(lacking.cloned().collect())
 }
@@ -63,7 +73,7 @@ pub fn store(
     now_ms: i64,
 ) -> Result<usize, StoreError> {
     let scope = readers.scope();
-    let known = known(tx, instance, std::slice::from_ref(post), scope)?;
+    let known = known(tx, instance, std::slice::from_ref(post), readers)?;
     let Some(known) = known.get(post.as_str()) else {
         return Ok(0);
     };
@@ -103,8 +113,9 @@ fn known(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     posts: &[UpstreamId],
-    scope: ContentScope,
+    readers: HistoryReaders,
 ) -> Result<HashMap<String, KnownPost>, StoreError> {
+    let scope = readers.scope();
     let ids: Vec<&str> = posts.iter().map(UpstreamId::as_str).collect();
     let mut stored = post::stored(tx, (sql(instance), scope), &ids)?.posts;
     stored.retain(|_, post| !post.is_gone() && (post.has_scoped || post.scope == scope));
@@ -112,7 +123,7 @@ fn known(
         return Ok(HashMap::new());
     }
     let versions = tx.query(
-        "select post_id, seq, kind, edited_at_ms, content_scope from post_history
+        "select post_id, seq, kind, at_ms, edited_at_ms, content_scope from post_history
          where post_id {in $1} and instance_id = $2",
         &[
             &Column::i64(stored.values().map(|post| post.id)),
@@ -123,16 +134,29 @@ fn known(
                 post_id: row.i64("post_id")?,
                 seq: row.i64("seq")?,
                 is_deleted: row.str("kind")? == "deletion",
+                noticed_at_ms: match row.str("kind")? {
+                    "fetched" => None,
+                    _ => Some(row.i64("at_ms")?),
+                },
                 edited_at_ms: row.opt_i64("edited_at_ms")?,
                 scope: ContentScope::from_sql(row.i64("content_scope")?),
             })
         },
     )?;
     let readable = ReadableScopes::of_scope(scope);
+    let ids: Vec<LocalId> = stored
+        .values()
+        .map(|post| from_sql(post.id))
+        .collect::<Result<_, _>>()?;
+    let seen_since = seen_since_each(tx, instance, &ids, readers.viewer())?;
     let mut known = HashMap::new();
     for (upstream_id, post) in stored {
         let of_post = || versions.iter().filter(|of| of.post_id == post.id);
-        let shown = of_post().filter(|of| !of.is_deleted && readable.has(of.scope));
+        let since_ms = seen_since.get(&from_sql(post.id)?).copied();
+        let shown = of_post().filter(|of| {
+            let is_seen = of.noticed_at_ms.is_none_or(|at_ms| Some(at_ms) > since_ms);
+            !of.is_deleted && readable.has(of.scope) && is_seen
+        });
         let shown = shown.map(|of| of.edited_at_ms);
         // `None` is the post as it was created, and the least.
         if let Some(oldest_ms) = shown.chain([post.edited_at_ms]).min().flatten() {
@@ -152,6 +176,8 @@ struct VersionRow {
     post_id: i64,
     seq: i64,
     is_deleted: bool,
+    /// When its end was noticed; `None` of a fetched one, Unix ms.
+    noticed_at_ms: Option<i64>,
     edited_at_ms: Option<i64>,
     scope: ContentScope,
 }

@@ -83,6 +83,7 @@ fn hidden_posts(
     }
     let condition = ShownCondition::of(readable, instance);
     let [id, world, members, own] = condition.entry_params();
+    let shown = ShownCondition::entry("h.post_id");
     let hidden = tx.query_one(
         &format!(
             "select count(distinct h.post_id) as posts from entry h
@@ -93,7 +94,6 @@ fn hidden_posts(
                      and e.post_id = h.post_id and e.id <> e.post_id and {shown})
                  and not exists (select 1 from post p
                      where p.id = h.post_id and p.instance_id = $1 and p.in_public)",
-            shown = ShownCondition::ENTRY
         ),
         &[id, world, members, own, &Column::i64(limited)],
         |row| row.i64("posts"),

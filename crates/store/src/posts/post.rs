@@ -32,7 +32,7 @@ pub(crate) struct Known {
     pub(crate) listed: bool,
     /// Whether a source that the world may read has it.
     pub(crate) in_public: bool,
-    /// Whether its server only claims to know it ([`Post::is_claimed`]).
+    /// Its server only claims to know it ([`Post::is_claimed`]).
     pub(crate) claimed: bool,
     /// Whether it has its ID in the public timeline as history.
     pub(crate) from_history: bool,

@@ -46,7 +46,7 @@ impl LocalIds {
         let named = self.nameless_accounts.keys();
         let named = named.filter_map(|upstream_id| self.accounts.get(upstream_id));
         let named: Vec<AccountId> = named.copied().collect();
-        let shown = account::shown(tx, &named, &readable.keys())?;
+        let shown = account::shown(tx, &named, readable)?;
         for (upstream_id, nameless) in &self.nameless_accounts {
             if let Some(id) = self.accounts.get_mut(upstream_id)
                 && !shown.contains(id)

@@ -39,7 +39,7 @@ impl ShownCondition {
         }
     }
 
-    /// The parameters `$1` to `$4` of [`ShownCondition::ENTRY`]: the instance and the sources.
+    /// The parameters `$1` to `$4` of [`ShownCondition::entry`]: the instance and the sources.
     pub(crate) fn entry_params(&self) -> [&dyn ToValue; 4] {
         let [world, members, own] = &self.sources;
         [&self.instance_id, world, members, own]
@@ -51,18 +51,21 @@ impl ShownCondition {
         [instance, world, members, own, &self.scopes]
     }
 
-    /// The text for an `entry e` alone: it is readable, as narrow as its post was while its source had it.
-    pub(crate) const ENTRY: &'static str = "(e.source_id {in $4}
-        or e.visibility <= 1 and e.source_id {in $3} or e.visibility = 0 and e.source_id {in $2})";
+    /// The text for an `entry e` of the post of an ID: it is readable, as narrow as its post was while its source had it.
+    pub(crate) fn entry(post_id: &str) -> String {
+        format!(
+            "(e.source_id {{in $4}} or (e.visibility <= 1 and e.source_id {{in $3}}
+                 or e.visibility = 0 and e.source_id {{in $2}})
+                 and not ({PUBLISHED} and exists (select 1 from post c
+                     where c.id = {post_id} and c.instance_id = $1 and c.claimed)))"
+        )
+    }
 
     /// The text for the post of an ID: a subquery of one value, so that each post is looked up by its keys.
     pub(crate) fn of_post(id: &str) -> String {
-        let published =
-            "exists (select 1 from source s where s.id = e.source_id and s.instance_id = $1
-            and s.owner_id <> 0 and s.audience = 'public')";
         let entry = format!(
             "e.instance_id = $1 and not e.gone and e.returns = p.returns
-            and (e.source_id {{in $4}} or not (p.claimed and {published})
+            and (e.source_id {{in $4}} or not (p.claimed and {PUBLISHED})
                 and (e.visibility <= 1 and p.visibility in ('public', 'unlisted') and e.source_id {{in $3}}
                     or e.visibility = 0 and p.visibility = 'public' and e.source_id {{in $2}}))"
         );
@@ -78,3 +81,8 @@ impl ShownCondition {
         )
     }
 }
+
+/// The source of `entry e` is one that an account has published.
+const PUBLISHED: &str =
+    "exists (select 1 from source s where s.id = e.source_id and s.instance_id = $1
+    and s.owner_id <> 0 and s.audience = 'public')";

@@ -25,6 +25,23 @@ pub struct GrowthHistory {
     pub totals: Vec<(i64, i64)>,
 }
 
+impl GrowthHistory {
+    /// Cuts off what was seen before a time; the first total is what the post had then.
+    pub fn cut(&mut self, since_ms: i64) {
+        self.first_ms = self.first_ms.max(since_ms);
+        let before = self.totals.partition_point(|(at_ms, _)| *at_ms <= since_ms);
+        match before.checked_sub(1) {
+            // It never changed since.
+            Some(_) if before == self.totals.len() => self.totals.clear(),
+            Some(last) => {
+                self.totals.drain(..last);
+                self.totals[0].0 = since_ms;
+            }
+            None => {}
+        }
+    }
+}
+
 /// The growth of an instance's posts that were created since then, in order of their IDs, from the
 /// first one above `after` on.
 pub fn growth_histories(

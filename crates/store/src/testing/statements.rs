@@ -82,7 +82,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const PACKAGE: &str = "crates/store";
 /// Where a write locks its root.
 const ROOTS: &str = "db/src/job.rs";
-/// What changes tables, while a store is distributed.
+/// Code that changes tables, while a store is distributed.
 const LEFT_OUT: [&str; 1] = ["distribution.rs"];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the world reads of the sources that accounts publish.
+//! Sources that accounts publish, as others read them.
 
 use std::collections::HashSet;
 
@@ -11,6 +11,7 @@ use driftline_store::{
     AccountId, Owner, account, change_feed,
     source::{self, LastPosts},
     timeline::{self, TimelinePost, Viewer},
+    visible,
 };
 
 use crate::{
@@ -140,6 +141,55 @@ fn a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it() {
     });
 }
 
+/// Another account's source changes nothing of where a reader finds what an own source has.
+#[test]
+fn a_claimed_post_stands_where_the_readers_own_source_has_it() {
+    on_both(|store| {
+        let owner = Owner::Account(ann());
+        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+        home.poll(vec![claimed(3)]);
+        let owner = Owner::Account(bob());
+        let mut bobs = add_of(store, "bobs", owner, Audience::Private, ORIGINS[1]);
+        bobs.poll(vec![claimed(3)]);
+        let bob = Viewer::Account(bob());
+        let own = listed(&bobs, bob);
+        assert_eq!(ids(&own), [3]);
+        let found = public(&bobs, bob);
+        assert_eq!(ids(&found), [3]);
+        assert_eq!(found[0].id, own[0].id);
+    });
+}
+
+#[test]
+fn what_the_operator_keeps_stays_the_worlds_whatever_an_account_publishes() {
+    on_both(|store| {
+        let mut operators = add_of(store, "all", Owner::Operator, Audience::Public, ORIGINS[1]);
+        operators.poll(vec![claimed(3)]);
+        let key = operators.source;
+        let removed = store.write_blocking(source::root(key), move |tx| {
+            source::remove(tx, key, LastPosts::Keep)
+        });
+        removed.expect("a write");
+        let owner = Owner::Account(ann());
+        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+        home.poll(vec![claimed(3)]);
+        let is_there = |step: &str| {
+            for viewer in [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator] {
+                let shown = public(&home, viewer);
+                assert_eq!(ids(&shown), [3], "{step}: {viewer:?}");
+                let (id, instance) = (shown[0].post_id, shown[0].instance);
+                let seen = home.read(move |tx| visible(tx, instance, &[id], viewer));
+                assert!(seen.contains(&id), "{step}: {viewer:?}");
+            }
+        };
+        is_there("published");
+        set_audience(&home, Audience::Private);
+        is_there("private");
+        remove(&home);
+        is_there("removed");
+    });
+}
+
 #[test]
 fn claimed_replies_take_no_room_in_threads_for_others() {
     on_both(|store| {
@@ -189,6 +239,7 @@ fn others_learn_of_no_author_whom_a_published_source_only_claims_to_know() {
             authors_of(&home, known)
         };
         assert_eq!(known(anns), ["cat@sim.example", "eve@sim.example", "local"]);
+        assert_eq!(ids(&public(&home, Viewer::Anonymous)), [2]);
         for viewer in [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator] {
             assert_eq!(known(viewer), ["local"], "{viewer:?}");
         }

@@ -8,11 +8,11 @@ use super::{copies::Copies, first_places::FirstPlaces, replied_to, rule::Rule, s
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
-    viewer::ReadableSources,
+    viewer::{ReadableSources, SourceOwner},
 };
 
 /// The IDs at which a viewer first found posts of an instance, by their IDs there: as far as sources have them that
-/// this viewer may read and the world may not, or the viewer may read copies of theirs, or of replies to them. All
+/// show this viewer posts and the world not, or the viewer may read copies of theirs, or of replies to them. All
 /// others go by the IDs by which posts name them ([`crate::reference`]).
 pub fn named(
     tx: &mut Tx<'_>,
@@ -23,10 +23,10 @@ pub fn named(
     if upstream_ids.is_empty() {
         return Ok(HashMap::new());
     }
-    let has_hidden = readable
-        .all()
-        .iter()
-        .any(|source| !source.is_public && source.key.instance == instance);
+    let has_hidden = readable.all().iter().any(|source| {
+        let is_worlds = source.is_public && source.is_of != SourceOwner::Viewer;
+        !is_worlds && source.key.instance == instance
+    });
     if !has_hidden && readable.instances().len() < 2 {
         return Ok(HashMap::new());
     }

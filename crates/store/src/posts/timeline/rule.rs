@@ -57,7 +57,7 @@ impl Rule<'_> {
         match self {
             Rule::Public(_) => {
                 let is_worlds = source.is_of_threads || source.shows_world(found.claimed);
-                !is_worlds && narrowness == Visibility::Public.narrowness()
+                is_readable && !is_worlds && narrowness == Visibility::Public.narrowness()
             }
             Rule::Home(takes, _) => {
                 let is_by = |author| takes.authors.iter().any(|id| sql(*id) == author);

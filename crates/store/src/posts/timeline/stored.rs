@@ -21,7 +21,7 @@ pub(super) struct StoredPost {
     pub(super) listed: bool,
     /// Whether a source that the world may read has it.
     pub(super) in_public: bool,
-    /// Whether its server only claims to know it.
+    /// Its server only claims to know it.
     pub(super) claimed: bool,
     /// Whether its ID there is one of history.
     pub(super) from_history: bool,

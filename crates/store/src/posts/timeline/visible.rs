@@ -89,7 +89,7 @@ pub fn seen_since(
 
 /// [`seen_since`] of posts of an instance; those that the viewer may not see are missing. A post that the operator keeps
 /// without a source counts from its place in the world's public timeline.
-fn seen_since_each(
+pub fn seen_since_each(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     posts: &[LocalId],
@@ -107,16 +107,18 @@ fn seen_since_each(
     for entry in entries(tx, &stored.values())? {
         has_entry.insert(entry.post_id);
         let source = readable.of_raw(entry.source_id);
-        if source.is_some_and(|source| source.is_public) {
+        let found = stored.get(&entry.post_id);
+        if let (Some(source), Some(found)) = (source, found)
+            && source.shows_world(found.claimed)
+        {
             is_in_world.insert(entry.post_id);
         }
-        let found = stored.get(&entry.post_id);
         if let Some(found) = found.filter(|found| entry.is_readable(&readable, found)) {
             see(found, entry.arrived_at_ms);
         }
     }
     let is_kept = |found: &StoredPost| match has_entry.contains(&found.id()) {
-        // Only the operator can keep posts, and an account's private source that reads one changes nothing for others.
+        // Only the operator can keep posts. One that was never the world's is known by having no entry.
         false if viewer == Viewer::Operator => true,
         _ => {
             let is_public = found.in_public && found.post.visibility == Visibility::Public;
