@@ -84,7 +84,9 @@ pub fn remove(
         let last = ids.into_iter().filter(|id| !new_owners.contains_key(id));
         match last_posts {
             LastPosts::Remove => {
-                let last: Vec<i64> = last.collect();
+                let mut last: Vec<i64> = last.collect();
+                let others = kept_by_operator(tx, &held, &last)?;
+                last.retain(|id| !others.contains(id));
                 removed.posts += remove_posts(tx, &held, &last)?;
             }
             LastPosts::Keep => kept.extend(last),
@@ -185,6 +187,26 @@ fn new_owners(
         }
     }
     Ok(new_owners)
+}
+
+/// The posts among these that the world reads although no source shows it them: the operator keeps them. No other source
+/// has any of these.
+fn kept_by_operator(
+    tx: &mut Tx<'_>,
+    held: &LockedSource,
+    post_ids: &[i64],
+) -> Result<HashSet<i64>, DbError> {
+    let found = tx.query(
+        "select id from post where id {in $1} and instance_id = $2 and in_public and (claimed and $3 or not $4)",
+        &[
+            &Column::i64(post_ids.iter().copied()),
+            &held.instance_id,
+            &held.is_accounts,
+            &held.is_public(),
+        ],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.into_iter().collect())
 }
 
 /// The posts among these that a public source alone shows the world.
