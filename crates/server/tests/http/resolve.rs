@@ -245,17 +245,21 @@ async fn servers_that_nobody_reads_in_public_are_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_accounts_source_lets_nobody_reach_private_networks() {
+async fn an_accounts_source_reaches_no_private_networks_and_serves_no_others() {
     for reaches in [true, false] {
         let scene = Scene::reaching(MANY, reaches).await;
         let ann = Person::new(&scene, "ann").await;
         let bob = Person::new(&scene, "bob").await;
         let owner = Owner::Account(bob.id);
-        let source = scene.source(owner, Audience::Public, None).await;
+        let source = scene
+            .source(owner, Audience::Public, Some("bob-token"))
+            .await;
         scene.feed_of(source).poll(&[status(1)]).await;
         let address = format!("{}/@drifter/5", scene.origin);
         scene.addresses(Some(&ann), &resolve(&address)).await;
-        assert_eq!(scene.paths().len(), usize::from(reaches));
+        assert!(scene.paths().is_empty());
+        scene.addresses(Some(&bob), &resolve(&address)).await;
+        assert_eq!(!scene.paths().is_empty(), reaches);
         scene.close().await;
     }
 }
