@@ -122,8 +122,32 @@ pub(super) async fn look(shared: Arc<Shared>) {
 /// Corrects due times that a wrong clock set, of this process or another one.
 struct TimesAhead {
     clocks: ClockWatch,
-    /// When to look for what other processes have set, ms by the process's monotonic clock.
-    look_ms: i64,
+    looks: Looks,
+}
+
+/// When to look for times ahead, ms by the process's monotonic clock. Claims that were under way at a step are saved after
+/// it, with times of the clock as it was, so looks follow each other soon at first, and hourly in the end.
+struct Looks {
+    next_ms: i64,
+    pause_ms: i64,
+}
+
+impl Looks {
+    const fn from(steady_ms: i64) -> Self {
+        Self {
+            next_ms: steady_ms,
+            pause_ms: TIMES_RETRY_MS,
+        }
+    }
+
+    fn succeeded(&mut self, steady_ms: i64) {
+        self.next_ms = steady_ms.saturating_add(self.pause_ms);
+        self.pause_ms = self.pause_ms.saturating_mul(2).min(TIMES_EVERY_MS);
+    }
+
+    fn failed(&mut self, steady_ms: i64) {
+        self.next_ms = steady_ms.saturating_add(TIMES_RETRY_MS);
+    }
 }
 
 impl TimesAhead {
@@ -131,22 +155,24 @@ impl TimesAhead {
         let reading = read_clocks();
         Self {
             clocks: ClockWatch::new(reading),
-            look_ms: reading.steady_ms,
+            looks: Looks::from(reading.steady_ms),
         }
     }
 
-    /// Corrects them if the clock was set since the last call, and about hourly if another process's was ahead.
+    /// Corrects them if the clock was set since the last call, and at each look if some process's was ahead.
     async fn correct(&mut self, shared: &Shared) {
         let reading = read_clocks();
         let has_step = self.clocks.step_ms(reading).saturating_abs() > MAX_SKEW_MS;
-        if !has_step && reading.steady_ms < self.look_ms {
+        if has_step {
+            self.looks = Looks::from(reading.steady_ms);
+        } else if reading.steady_ms < self.looks.next_ms {
             return;
         }
         match correct_times_ahead_of_all(shared, has_step).await {
-            Ok(()) => self.look_ms = reading.steady_ms.saturating_add(TIMES_EVERY_MS),
+            Ok(()) => self.looks.succeeded(reading.steady_ms),
             Err(error) => {
                 shared.access.store_fault.failed(&error);
-                self.look_ms = reading.steady_ms.saturating_add(TIMES_RETRY_MS);
+                self.looks.failed(reading.steady_ms);
             }
         }
     }
@@ -183,6 +209,18 @@ mod tests {
     use tokio::time::timeout;
 
     use super::{super::testing::World, *};
+
+    #[test]
+    fn looks_follow_a_step_soon_and_come_hourly_in_the_end() {
+        let mut looks = Looks::from(0);
+        let mut at_s = Vec::new();
+        for _ in 0..16 {
+            at_s.push(looks.next_ms / 1_000);
+            looks.succeeded(looks.next_ms);
+        }
+        assert_eq!(at_s[..6], [0, 10, 30, 70, 150, 310]);
+        assert_eq!(at_s[15] - at_s[14], 3_600);
+    }
 
     /// Sooner than the lease ends.
     const SOON: Duration = Duration::from_secs(20);
