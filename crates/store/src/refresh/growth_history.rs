@@ -85,3 +85,26 @@ pub fn growth_histories(
     }
     Ok(posts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_before_is_cut_off() {
+        let cut = |since_ms| {
+            let mut grown = GrowthHistory {
+                post: LocalId::new(1),
+                created_at_ms: 0,
+                first_ms: 10,
+                totals: vec![(20, 1), (30, 2), (40, 3)],
+            };
+            grown.cut(since_ms);
+            (grown.first_ms, grown.totals)
+        };
+        assert_eq!(cut(5), (10, vec![(20, 1), (30, 2), (40, 3)]));
+        assert_eq!(cut(20), (20, vec![(20, 1), (30, 2), (40, 3)]));
+        assert_eq!(cut(35), (35, vec![(35, 2), (40, 3)]));
+        assert_eq!(cut(40), (40, vec![]));
+    }
+}
