@@ -127,7 +127,7 @@ fn size(of: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// What an export has of each post.
+/// The fields of each post that an export has.
 const ROWS: &str = "select e.id, e.first_usn, e.usn, e.arrived_at_ms, p.id as post_id, p.upstream_id, p.uri, p.url,
          p.created_at_ms, p.edited_at_ms, p.deleted_at_ms, e.left_at_ms, p.read_at_ms, p.visibility, p.raw
      from entry e join post p on p.id = e.post_id order by e.first_usn";

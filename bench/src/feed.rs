@@ -85,7 +85,7 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of one round.
+/// The figures of one round.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     times: Times,

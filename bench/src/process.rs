@@ -31,7 +31,7 @@ impl Driftline {
     }
 }
 
-/// Where the main workspace builds the binary, unless configured otherwise.
+/// The main workspace builds the binary there, unless it is configured otherwise.
 const DRIFTLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/driftline");
 
 /// A process that ends with this value.
@@ -140,7 +140,7 @@ impl Memory {
     }
 }
 
-/// What a run took.
+/// The time and memory that a run took.
 pub(crate) struct Ran {
     pub(crate) seconds: f64,
     /// Resident memory at most, MiB.

@@ -84,7 +84,7 @@ impl<T> Pairs<T> {
         Ok(())
     }
 
-    /// What came of Driftline in each round.
+    /// Driftline's figure of each round.
     pub(crate) fn all_ours(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().map(|[ours, _]| ours)
     }
@@ -126,7 +126,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Of at least one time.
+    /// Sorts at least one time.
     pub(crate) fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |share: usize| {

@@ -114,7 +114,7 @@ fn measure(program: &Driftline, seed: u64, posts: usize) -> Result<[Vec<Duration
     Ok([of_tail, of_events])
 }
 
-/// How long ago the posts of so many lines were answered when they came.
+/// The times between the answers with the posts of so many lines and the arrival of these lines.
 fn delays(lines: impl BufRead, posts: usize) -> Result<Vec<Duration>, Failure> {
     let mut delays = Vec::with_capacity(posts);
     for line in lines.lines() {

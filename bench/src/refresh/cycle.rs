@@ -94,7 +94,7 @@ pub(super) fn run(posts: u64, effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of one round.
+/// The figures of one round.
 struct Figures {
     per_s: f64,
     cpu_us: f64,

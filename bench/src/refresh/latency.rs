@@ -99,7 +99,7 @@ pub(super) fn run(sizes: &[u64], effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What claims.
+/// The program that claims.
 trait Claimer {
     /// Claims a batch and puts it off; the time that the claim took, `None` if nothing was due.
     fn time_claim(&mut self) -> Result<Option<Duration>, Failure>;

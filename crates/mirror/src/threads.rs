@@ -267,7 +267,7 @@ impl Shared {
         let found = self.store.read(move |tx| {
             let known = instance::by_id(tx, id)?;
             let public = source::readable(tx, Viewer::Anonymous)?;
-            // Of what an account has published, its server's word counts for its own posts alone.
+            // An account's published source counts for the posts of its own server alone.
             let is_public = public
                 .iter()
                 .any(|source| source.instance.id == id && source.owner == Owner::Operator);

@@ -150,7 +150,7 @@ where
     all_distinct(taken.into_iter().flatten().collect())
 }
 
-/// What each of the threads returns.
+/// The result of each thread.
 fn each_thread<T: Send>(work: impl Fn() -> Result<T, Failure> + Sync) -> Result<Vec<T>, Failure> {
     let work = &work;
     thread::scope(|scope| {

@@ -125,7 +125,7 @@ struct TimesAhead {
     looks: Looks,
 }
 
-/// When to look for times ahead, ms by the process's monotonic clock. Claims that were under way at a step are saved after
+/// The next look for times ahead, ms by the process's monotonic clock. Claims that were under way at a step are saved after
 /// it, with times of the clock as it was, so looks follow each other soon at first, and hourly in the end.
 struct Looks {
     next_ms: i64,

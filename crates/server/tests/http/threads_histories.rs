@@ -148,7 +148,7 @@ async fn a_history_that_a_token_shows_is_its_owners_alone() {
         ann.page(&scene, &history).await.len() == 3
     })
     .await;
-    // Where the world was shown the post, its history is requested without her token, for all.
+    // The world was shown the post, so its history is requested without her token, for all.
     let first = scene.local_id(1).await;
     ann.get(&scene, &context_of(first)).await;
     wait("the history", async || {

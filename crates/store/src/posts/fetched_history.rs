@@ -103,7 +103,7 @@ pub fn store(
 /// A post whose stored versions do not reach back to its creation.
 struct KnownPost {
     post_id: i64,
-    /// When the oldest version that its readers have was written, Unix ms.
+    /// The time at which the oldest version that its readers have was written, Unix ms.
     oldest_ms: i64,
     last_seq: i64,
 }
@@ -176,7 +176,7 @@ struct VersionRow {
     post_id: i64,
     seq: i64,
     is_deleted: bool,
-    /// When its end was noticed; `None` of a fetched one, Unix ms.
+    /// The time at which its end was noticed, Unix ms; `None` for a fetched one.
     noticed_at_ms: Option<i64>,
     edited_at_ms: Option<i64>,
     scope: ContentScope,

@@ -48,7 +48,7 @@ fn with_token(store: &Store, owner: Owner, audience: Audience) -> World {
     World::of(store, added.expect("a write").expect("a free name"))
 }
 
-/// What a server lists that shows versions of these times after the creation, ms.
+/// A server's list of versions that were written so long after the creation, ms.
 fn listed(times: &[i64]) -> Vec<EarlierVersion> {
     let pairs = times.windows(2).map(|pair| EarlierVersion {
         created_at_ms: START_MS + pair[0],

@@ -80,7 +80,7 @@ fn the_world_reads_of_what_an_account_publishes_what_its_server_can_vouch_for() 
         let others = [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator];
         let before = [public(&home, anns), listed(&home, anns)];
         set_audience(&home, Audience::Public);
-        // What comes while it is public is as what came before.
+        // Posts that come while it is public are shown to the same readers.
         home.poll(vec![
             claimed(6),
             own(5),

@@ -205,7 +205,7 @@ fn replies_that_a_viewer_may_not_read_take_no_room_in_a_thread() {
     on_both(|store| {
         let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
         let mut home = World::owned(store, "home", Owner::Account(ann()), Audience::Private);
-        // Of private sources, too narrow, and deleted: all of them come before the others.
+        // Hidden replies come before the others: of private sources, too narrow, and deleted.
         home.poll((11..=19).rev().map(|id| reply(id, 1)).collect());
         let narrow = (21..=29).rev();
         let narrow = narrow.map(|id| with(Visibility::Private, reply(id, 1)));

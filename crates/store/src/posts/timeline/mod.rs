@@ -172,7 +172,7 @@ pub fn home(
         streams.push(PlaceStream::Authors(&takes.authors, &all));
     }
     let rule = Rule::Home(takes, readable);
-    // Of a published source, few entries may be shown.
+    // A published source may show few of its entries.
     let is_sparse = all.iter().any(ReadableSource::is_published);
     let all_posts: Picks<'_> = &|_| true;
     let picks = picks.or(is_sparse.then_some(all_posts));
