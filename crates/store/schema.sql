@@ -152,6 +152,8 @@ create table source (
     instance_id {i64} not null,
     name text {collate_c} not null,
     timeline text not null,
+    -- How its posts come: `core::source_kind`.
+    kind text {collate_c} not null,
     upstream text not null,
     settings text not null,
     token text,

@@ -19,6 +19,7 @@ pub mod refresh;
 pub mod rng;
 pub mod sharing;
 pub mod social;
+pub mod source_kind;
 pub mod text;
 pub mod thread;
 pub mod timeline;

@@ -7,10 +7,7 @@ use driftline_core::{
     },
     upstream_id::Key,
 };
-use driftline_store::{
-    completeness::StoredCounts,
-    source::{self, Source},
-};
+use driftline_store::{completeness::StoredCounts, source::Source};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -179,7 +176,7 @@ pub fn source_facts(
     SourceFacts {
         is_paused: source.paused,
         is_out_of_room: reader.is_out_of_room,
-        is_tracked: source.timeline == source::TRACKED,
+        is_tracked: !source.kind.is_polled(),
         is_read: reader.is_read,
         fault: reader.fault.clone(),
         wait: machine.waiting(now_ms).map(|waiting| SourceWait {

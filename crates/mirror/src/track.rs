@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use driftline_core::{
     api::Api,
     audience::Audience,
+    source_kind::SourceKind,
     timeline::Settings,
     tracking::{ForgottenPosts, Track, TrackOutcome, TrackResult, TrackedPosts},
     upstream_id::{IdOrder, UpstreamId},
@@ -208,7 +209,8 @@ pub async fn tracked_source(
         name: format!("{host}-tracked"),
         origin,
         api: api.unwrap_or_default(),
-        timeline: source::TRACKED.to_owned(),
+        timeline: SourceKind::Tracked.name().to_owned(),
+        kind: SourceKind::Tracked,
         upstream: address.to_string(),
         settings: Settings::default(),
         token: None,
@@ -264,7 +266,7 @@ fn find_or_add(
 
 fn tracked_at(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Source>, StoreError> {
     let is_it =
-        |source: &Source| source.instance.origin == origin && source.timeline == source::TRACKED;
+        |source: &Source| source.instance.origin == origin && source.kind == SourceKind::Tracked;
     Ok(source::list(tx)?.into_iter().find(is_it))
 }
 

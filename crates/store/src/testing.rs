@@ -14,6 +14,7 @@ use driftline_core::{
     audience::Audience,
     post::{Author, Counts, Post, PostHashes, References, Visibility},
     refresh::Policy,
+    source_kind::SourceKind,
     timeline::{
         AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step,
         session::PageCommit,
@@ -144,6 +145,7 @@ pub fn new_source(name: &str) -> NewSource {
         origin: "https://sim.example".to_owned(),
         api: Api::Mastodon,
         timeline: "public".to_owned(),
+        kind: SourceKind::Polled,
         upstream: "https://sim.example".to_owned(),
         settings: settings(),
         token: None,

@@ -8,7 +8,10 @@ use driftline_core::{
 };
 use driftline_db::{DbError, PendingRows, Tx};
 
-use crate::id_types::{InstanceId, LocalAccountId, SourceId, SourceKey, from_sql, sql};
+use crate::{
+    id_types::{InstanceId, LocalAccountId, SourceId, SourceKey, from_sql, sql},
+    mirror::source_kind::{IS_LISTED, IS_OF_THREADS},
+};
 
 /// Who views a timeline or a post.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -155,8 +158,10 @@ impl ReadableSources {
     pub fn ask(tx: &mut Tx<'_>, viewer: Viewer) -> Result<PendingReadableSources, DbError> {
         let owner_id = viewer.owner().map(Owner::id);
         let rows = tx.query_later(
-            "select id, instance_id, owner_id, audience, timeline = 'threads' as is_of_threads
-             from source where audience = 'public' or owner_id = $1 or audience = 'members' and $2",
+            &format!(
+                "select id, instance_id, owner_id, audience, {IS_OF_THREADS} as is_of_threads
+                 from source where audience = 'public' or owner_id = $1 or audience = 'members' and $2"
+            ),
             &[&owner_id, &owner_id.is_some()],
             move |row| {
                 let audience = Audience::named_or_narrowest(row.str("audience")?);
@@ -244,8 +249,10 @@ impl PendingReadableSources {
 /// The owners of an instance's sources, each with whether all that it reads there is read with tokens.
 pub fn owners(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<(Owner, bool)>, DbError> {
     let found = tx.query(
-        "select owner_id, min(case when token is null then 0 else 1 end) as has_tokens from source
-         where instance_id = $1 and timeline <> 'threads' group by owner_id order by owner_id",
+        &format!(
+            "select owner_id, min(case when token is null then 0 else 1 end) as has_tokens
+             from source where instance_id = $1 and {IS_LISTED} group by owner_id order by owner_id"
+        ),
         &[&sql(instance)],
         |row| Ok((Owner::of(row.i64("owner_id")?)?, row.i64("has_tokens")? > 0)),
     )?;

@@ -125,7 +125,7 @@ impl View {
         let mut work = Vec::new();
         let mut ending = HashSet::new();
         for source in &seen.sources {
-            if source.paused || source.timeline == source::TRACKED {
+            if source.paused || !source.kind.is_polled() {
                 continue;
             }
             let id = source.id;

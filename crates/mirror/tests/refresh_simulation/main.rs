@@ -29,6 +29,7 @@ use std::{
 use driftline_core::{
     api::Api,
     refresh::{AgeBand, AgeTable, LearnedState, Policy, RefreshPlan, ValuePolicy, ValueSettings},
+    source_kind::SourceKind,
     timeline::Settings,
     upstream_id::UpstreamId,
 };
@@ -229,7 +230,8 @@ impl Simulation {
             name: "tracked".to_owned(),
             origin: "https://sim.example".to_owned(),
             api: Api::Mastodon,
-            timeline: source::TRACKED.to_owned(),
+            timeline: SourceKind::Tracked.name().to_owned(),
+            kind: SourceKind::Tracked,
             upstream: "https://sim.example".to_owned(),
             settings: Settings::default(),
             token: None,

@@ -304,7 +304,7 @@ pub(super) async fn remove(
             let user = sources.find(|source| {
                 source.instance.id == credential.instance
                     && source.token == credential.token
-                    && source.timeline != source::TRACKED
+                    && source.kind.is_polled()
             });
             if user.is_none() {
                 credential::remove(tx, key)?;

@@ -29,7 +29,7 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
     if account.is_some() && request.allow_private == Some(true) {
         return Err(CommandError::usage(SourceRefused::PrivateNetwork));
     }
-    let is_tracked = source.timeline == source::TRACKED;
+    let is_tracked = !source.kind.is_polled();
     if is_tracked && (request.token.is_some() || request.settings != source.settings) {
         return Err(CommandError::usage(format!(
             "{} holds posts that were named one by one and is not polled: only --rename, --refresh, --audience and --allow-private can be set; `driftline credential add` adds a token to look posts up with",
@@ -48,6 +48,7 @@ pub(super) async fn set(host: &Host, request: SetSource) -> Result<ChangedSource
             origin: source.instance.origin.clone(),
             api: source.instance.api,
             timeline: source.timeline.clone(),
+            kind: source.kind,
             upstream: source.upstream.clone(),
             settings: request.settings.clone(),
             token: request.token.clone(),

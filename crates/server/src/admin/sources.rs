@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
     audience::Audience,
+    source_kind::SourceKind,
     timeline::{Machine, Proof, Settings},
     upstream_id::UpstreamId,
 };
@@ -148,6 +149,7 @@ async fn row_of(host: &Host, new: AddSource, owner: Owner) -> Result<NewSource, 
         origin: address.to_string(),
         api: new.api,
         timeline: timeline.to_string(),
+        kind: SourceKind::Polled,
         upstream: address.to_string(),
         settings: new.settings,
         token: new.token,
@@ -346,7 +348,7 @@ pub(super) fn reader(
 }
 
 fn is_read(source: &Source) -> bool {
-    !source.paused && source.timeline != source::TRACKED
+    !source.paused && source.kind.is_polled()
 }
 
 /// A name that people recognise: the host, and the timeline unless it is the

@@ -15,6 +15,7 @@ use crate::{
     error::StoreError,
     id_types::{SourceKey, from_sql},
     library,
+    mirror::source_kind::IS_LISTED,
     posts::export::{self, ExportEntry, ExportRow},
     viewer::{Owner, Viewer},
 };
@@ -68,10 +69,11 @@ impl FeedSource {
 /// The sources, by their IDs, with their last USNs.
 pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
-        "select s.id, s.instance_id, s.name, s.owner_id, s.audience, l.update_count from source s
-         join library l on l.owner_id = s.id and l.owner_kind = 'source'
-             and l.instance_id = s.instance_id
-         where s.timeline <> 'threads'",
+        &format!(
+            "select s.id, s.instance_id, s.name, s.owner_id, s.audience, l.update_count
+             from source s {} where s.{IS_LISTED}",
+            library::OF_SOURCES
+        ),
         &[],
         |row| {
             Ok(FeedSource {

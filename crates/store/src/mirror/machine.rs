@@ -159,8 +159,7 @@ pub(crate) fn scope_from_row(row: &Row<'_>) -> Result<ContentScope, DbError> {
 }
 
 /// True if the content of `source s` may have come with a token of its owner's.
-pub(crate) const IS_WITH_TOKEN: &str =
-    "s.token is not null or s.timeline in ('threads', 'tracked') as is_with_token";
+pub(crate) const IS_WITH_TOKEN: &str = "s.token is not null or s.kind <> 'polled' as is_with_token";
 
 impl LockedSource {
     /// Whether the world may read it.

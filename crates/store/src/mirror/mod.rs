@@ -12,6 +12,7 @@ pub mod post_delay;
 mod sources;
 
 use intake::{deletion, locked_instance, observation, past_ids, post_intake};
+pub(crate) use sources::source_kind;
 use sources::{source_audience, source_change, source_removal};
 
 pub use driftline_core::timeline::session::GoneProof;

@@ -10,7 +10,10 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::pending_lookup::PendingLookup;
 use crate::{
-    mirror::machine::{IS_WITH_TOKEN, scope_from_row},
+    mirror::{
+        machine::{IS_WITH_TOKEN, scope_from_row},
+        source_kind::IS_LISTED,
+    },
     posts::content_scope::ContentScope,
     quota::credential::Credential,
     viewer::Owner,
@@ -89,7 +92,7 @@ impl PendingHolders {
         let holders = tx.query_later(
             &format!(
                 "select id, token is not null as has_token, audience, owner_id, {IS_WITH_TOKEN} from source s
-                 where instance_id = $1 and timeline <> 'threads'"
+                 where instance_id = $1 and {IS_LISTED}"
             ),
             &[&instance_id],
             |row| {

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use driftline_core::upstream_id::{Key, UpstreamId};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
-use crate::mirror::{entry, machine::LockedSource, source::TokenLocation};
+use crate::mirror::{entry, machine::LockedSource, source::TokenLocation, source_kind::IS_LISTED};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
@@ -199,7 +199,7 @@ fn is_listed(
     post_id: i64,
 ) -> Result<bool, StoreError> {
     let sources = tx.query(
-        "select id, token from source where instance_id = $1 and timeline <> 'threads'",
+        &format!("select id, token from source where instance_id = $1 and {IS_LISTED}"),
         &[&sql(instance)],
         |row| Ok((from_sql(row.i64("id")?)?, row.opt_text("token")?)),
     )?;

@@ -5,7 +5,7 @@ use driftline_db::Tx;
 
 use crate::mirror::{
     machine::LockedSource,
-    source::{self, TRACKED},
+    source,
     source_removal::{lookups_of, next_posts},
 };
 use crate::{
@@ -105,7 +105,7 @@ impl Chosen {
         let all = post_ids.len();
         for other in source::list(tx)? {
             let is_of_it = other.instance.id == source.instance && other.id != source.id;
-            if is_of_it && other.refreshing && other.timeline != TRACKED {
+            if is_of_it && other.refreshing && other.kind.is_polled() {
                 let other = other.key();
                 let other = (other.id(), other.instance_id());
                 let theirs = refresh::held_by(tx, other, &post_ids)?;

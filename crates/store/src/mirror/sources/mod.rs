@@ -4,6 +4,7 @@ mod forget_tracked;
 pub mod source;
 pub(crate) mod source_audience;
 pub(crate) mod source_change;
+pub(crate) mod source_kind;
 pub mod source_lease;
 pub(crate) mod source_removal;
 pub mod thread_source;

@@ -1,6 +1,8 @@
 //! Sources: upstream timelines that are mirrored.
 
-use driftline_core::{api::Api, audience::Audience, social::AccountName, timeline::Settings};
+use driftline_core::{
+    api::Api, audience::Audience, social::AccountName, source_kind::SourceKind, timeline::Settings,
+};
 use driftline_db::{Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +11,7 @@ use crate::{
     error::StoreError,
     id_types::{InstanceId, SourceId, SourceKey, from_sql, sql},
     library, local_ids,
-    mirror::source_lease::SourceHolder,
+    mirror::{source_kind::IS_LISTED, source_lease::SourceHolder},
     posts::instance::{self, Instance},
     sharing::change,
     text::{from_json, to_json, without_nul},
@@ -42,8 +44,10 @@ pub struct Source {
     pub audience: Audience,
     /// The server that it comes from.
     pub instance: Instance,
-    /// Which timeline of the server, as the upstream crate writes it.
+    /// Which timeline of the server, as the upstream crate writes it; the name of its kind if it is not polled.
     pub timeline: String,
+    /// How its posts come.
+    pub kind: SourceKind,
     /// The address of the server's API, as the upstream crate writes it.
     pub upstream: String,
     /// What its operator decided.
@@ -97,11 +101,6 @@ pub enum TokenLocation {
     Sealed(String),
 }
 
-/// The timeline of a source without polls: its posts are requested one by one, and looked up.
-pub const TRACKED: &str = "tracked";
-/// The timeline of the hidden sources of [`crate::thread_source`]: no function here finds or lists them.
-pub const THREADS: &str = "threads";
-
 /// A source to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSource {
@@ -115,8 +114,10 @@ pub struct NewSource {
     pub origin: String,
     /// The API that it speaks.
     pub api: Api,
-    /// Which timeline of the server.
+    /// Which timeline of the server; the name of its kind if it is not polled.
     pub timeline: String,
+    /// How its posts come.
+    pub kind: SourceKind,
     /// The address of the server's API.
     pub upstream: String,
     /// What its operator decided.
@@ -163,10 +164,10 @@ pub(crate) fn insert(
 ) -> Result<SourceKey, StoreError> {
     let id = local_ids::take_source_id(tx)?;
     tx.execute(
-        "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
+        "insert into source (id, instance_id, name, timeline, kind, upstream, settings, token, paused,
              readable, created_at_ms, lease_holder, lease_fence, lease_until_ms,
              machine, allow_private, owner_id, audience)
-         values ($1, $2, $3, $4, $5, $6, $7, false, $9, $8, null, 0, 0, '{}', $10, $11, $12)",
+         values ($1, $2, $3, $4, $13, $5, $6, $7, false, $9, $8, null, 0, 0, '{}', $10, $11, $12)",
         &[
             &id,
             &instance,
@@ -176,10 +177,11 @@ pub(crate) fn insert(
             &to_json(SETTINGS, &new.settings)?,
             &new.token.as_ref().map(TokenLocation::to_text),
             &now_ms,
-            &[TRACKED, THREADS].contains(&&*new.timeline),
+            &!new.kind.is_polled(),
             &new.allow_private,
             &new.owner.id(),
             &new.audience.name(),
+            &new.kind.name(),
         ],
     )?;
     let key = SourceKey {
@@ -194,7 +196,7 @@ pub(crate) fn insert(
 
 /// Every source, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
-    select(tx, "", "s.timeline <> 'threads' order by s.id", &[])
+    select(tx, "", &format!("s.{IS_LISTED} order by s.id"), &[])
 }
 
 /// The sources that a viewer may read, and for the operator and accounts their own, in order of their IDs.
@@ -203,8 +205,10 @@ pub fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Source>, StoreErr
     select(
         tx,
         "",
-        "(s.audience = 'public' or s.owner_id = $1 or s.audience = 'members' and $2)
-             and s.timeline <> 'threads' order by s.id",
+        &format!(
+            "(s.audience = 'public' or s.owner_id = $1 or s.audience = 'members' and $2)
+                 and s.{IS_LISTED} order by s.id"
+        ),
         &[&owner_id, &owner_id.is_some()],
     )
 }
@@ -214,7 +218,7 @@ pub fn owned(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<Source>, StoreError> {
     select(
         tx,
         "",
-        "s.owner_id = $1 and s.timeline <> 'threads' order by s.id",
+        &format!("s.owner_id = $1 and s.{IS_LISTED} order by s.id"),
         &[&owner.id()],
     )
 }
@@ -229,7 +233,7 @@ pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError
     Ok(select(
         tx,
         &join(),
-        "d.name = $1 and s.timeline <> 'threads'",
+        &format!("d.name = $1 and s.{IS_LISTED}"),
         &[&&*name],
     )?
     .pop())
@@ -240,7 +244,7 @@ pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError
     Ok(select(
         tx,
         &join(),
-        "d.id = $1 and s.timeline <> 'threads'",
+        &format!("d.id = $1 and s.{IS_LISTED}"),
         &[&sql(id)],
     )?
     .pop())
@@ -406,7 +410,7 @@ fn select(
 }
 
 /// The columns that [`from_row`] reads.
-const COLUMNS: &str = "s.id, s.name, s.owner_id, s.audience, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
+const COLUMNS: &str = "s.id, s.name, s.owner_id, s.audience, s.instance_id, i.origin, i.api, s.timeline, s.kind, s.upstream,
     s.settings, s.token, s.allow_private, s.refreshing, s.paused, s.suspended, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
     s.lease_fence, s.lease_until_ms";
 
@@ -423,6 +427,10 @@ fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
             api: instance::api(row.str("api")?)?,
         },
         timeline: row.text("timeline")?,
+        kind: row
+            .str("kind")?
+            .parse()
+            .map_err(|error| StoreError::unreadable("a source's kind", &error))?,
         upstream: row.text("upstream")?,
         settings: from_json(SETTINGS, row.str("settings")?)?,
         token: TokenLocation::of_row(row, "token")?,

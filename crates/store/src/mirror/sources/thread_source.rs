@@ -11,6 +11,7 @@ use driftline_core::{
     audience::Audience,
     post::{Author, Post, Visibility},
     refresh::Policy,
+    source_kind::SourceKind,
     timeline::Settings,
 };
 use driftline_db::{DbError, Row, Tx};
@@ -20,7 +21,8 @@ use crate::mirror::{
     machine::LockedSource,
     observation::{IntakeContext, PostObservation},
     post_intake,
-    source::{self, NewSource, THREADS},
+    source::{self, NewSource},
+    source_kind::IS_OF_THREADS,
 };
 use crate::{
     error::StoreError,
@@ -71,8 +73,10 @@ impl FetchedFor {
     /// No person's source has such a name.
     fn name(self, instance: InstanceId) -> String {
         match self {
-            FetchedFor::World => format!("{THREADS}:{instance}:world"),
-            FetchedFor::Owner(owner) => format!("{THREADS}:{instance}:{}", owner.id()),
+            FetchedFor::World => format!("{}:{instance}:world", SourceKind::Threads.name()),
+            FetchedFor::Owner(owner) => {
+                format!("{}:{instance}:{}", SourceKind::Threads.name(), owner.id())
+            }
         }
     }
 
@@ -92,8 +96,10 @@ pub fn find_or_add(
 ) -> Result<SourceKey, StoreError> {
     let (owner, audience) = (whose.owner(), whose.audience());
     let known = tx.query_opt(
-        "select id from source
-         where instance_id = $1 and timeline = 'threads' and owner_id = $2 and audience = $3",
+        &format!(
+            "select id from source
+             where instance_id = $1 and {IS_OF_THREADS} and owner_id = $2 and audience = $3"
+        ),
         &[&sql(instance.id), &owner.id(), &audience.name()],
         |row| from_sql(row.i64("id")?),
     )?;
@@ -107,7 +113,8 @@ pub fn find_or_add(
         audience,
         origin: instance.origin.clone(),
         api: instance.api,
-        timeline: THREADS.to_owned(),
+        timeline: SourceKind::Threads.name().to_owned(),
+        kind: SourceKind::Threads,
         upstream: instance.origin.clone(),
         settings: Settings::default(),
         token: None,
@@ -121,8 +128,10 @@ pub fn find_or_add(
 /// The hidden sources of an instance.
 pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKey>, StoreError> {
     Ok(tx.query(
-        "select id, instance_id from source
-         where timeline = 'threads' and instance_id = $1 order by id",
+        &format!(
+            "select id, instance_id from source
+             where {IS_OF_THREADS} and instance_id = $1 order by id"
+        ),
         &[&sql(instance)],
         key_from_row,
     )?)
@@ -131,8 +140,10 @@ pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKe
 /// The hidden sources of an owner.
 pub fn of_owner(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<SourceKey>, StoreError> {
     Ok(tx.query(
-        "select id, instance_id from source
-         where timeline = 'threads' and owner_id = $1 order by id",
+        &format!(
+            "select id, instance_id from source
+             where {IS_OF_THREADS} and owner_id = $1 order by id"
+        ),
         &[&owner.id()],
         key_from_row,
     )?)

@@ -211,7 +211,7 @@ const OF_ALL_INSTANCES: [(&str, &str); 14] = [
     ("from entry_alias where id ", "as of a post"),
     ("from post where substr(", "a post by its address"),
     (
-        "from source where timeline = 'threads'",
+        "from source where kind = 'threads'",
         "an account's hidden sources",
     ),
     (
