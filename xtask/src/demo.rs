@@ -12,12 +12,10 @@ pub(crate) struct DemoArgs {
     pub(crate) args: Vec<String>,
 }
 
-/// Builds Driftline for release and runs its demo.
+/// Builds Driftline as the tests do, so that both share one build, and runs its demo.
 pub(crate) fn run(workspace: &Workspace, args: &DemoArgs) -> Result<(), TaskError> {
+    let folder = workspace.build(&["--bin", "driftline"])?;
+    let driftline = folder.join("driftline");
     let args = &args.args;
-    let shell = &workspace.shell;
-    run_program(cmd!(
-        shell,
-        "cargo run --release --locked --package driftline -- demo {args...}"
-    ))
+    run_program(cmd!(workspace.shell, "{driftline} demo {args...}"))
 }

@@ -63,7 +63,7 @@ enum Command {
     Setup,
     /// Runs every test, after `setup`
     Test(test::TestArgs),
-    /// Runs Driftline's demo, built for release
+    /// Runs Driftline's demo
     #[command(disable_help_flag = true)]
     Demo(demo::DemoArgs),
     /// Runs every check that a change must pass
