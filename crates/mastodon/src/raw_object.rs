@@ -89,7 +89,9 @@ impl<'j> RawObject<'j> {
 
     /// An object. It has no members if the member is missing.
     pub fn object(&self, name: &str) -> Self {
-        self.get(name).and_then(Self::from_value).unwrap_or_default()
+        self.get(name)
+            .and_then(Self::from_value)
+            .unwrap_or_default()
     }
 
     /// The items of a list. Empty if the member is missing.

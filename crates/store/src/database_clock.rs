@@ -22,7 +22,7 @@ pub(crate) fn now_sql(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Whether a lease that ends at that time is in force, both Unix ms by the database's clock.
+/// True if a lease that ends at that time is in force, both Unix ms by the database's clock.
 pub fn is_live(until_ms: i64, now_ms: i64) -> bool {
     until_ms > now_ms && until_ms <= now_ms.saturating_add(MAX_LEASE_MS)
 }

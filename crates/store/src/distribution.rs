@@ -79,7 +79,7 @@ pub const PLACEMENTS: [(&str, Placement); 56] = [
     ("web_session", Coordinator),
 ];
 
-/// Whether the rows of a store lie on several nodes.
+/// True if the rows of a store lie on several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// One server has all of them.

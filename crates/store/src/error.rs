@@ -48,23 +48,23 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the store as a whole may fail, because it is unreachable, full or read-only: a retry
+    /// True if the store as a whole may fail, because it is unreachable, full or read-only: a retry
     /// may help. Other errors concern the data of one source.
     pub fn is_outage(&self) -> bool {
         matches!(self, StoreError::Db(error) if !is_about_data(error))
     }
 
-    /// Whether the database refused the log-in, or the system access to its file.
+    /// True if the database refused the log-in, or the system access to its file.
     pub fn is_denied(&self) -> bool {
         matches!(self, StoreError::Db(DbError::Denied(_)))
     }
 
-    /// Whether a backup was to be restored where something is already.
+    /// True if a backup was to be restored where something is already.
     pub fn is_not_empty(&self) -> bool {
         matches!(self, StoreError::Db(DbError::NotEmpty(_)))
     }
 
-    /// Whether a text held U+0000, which neither database stores. Texts of servers are cleaned of it, so it came
+    /// True if a text held U+0000, which neither database stores. Texts of servers are cleaned of it, so it came
     /// with a request.
     pub fn is_nul_in_text(&self) -> bool {
         let StoreError::Db(error) = self else {
@@ -77,7 +77,7 @@ impl StoreError {
         matches!(error, DbError::NulInText)
     }
 
-    /// Whether it was ended on purpose.
+    /// True if it was ended on purpose.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, StoreError::Db(DbError::Interrupted))
     }

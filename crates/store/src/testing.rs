@@ -234,7 +234,7 @@ pub struct Feed {
     pub fence: Option<i64>,
     /// What a look-up's [`LookUp::Gone`] proves.
     pub proof: GoneProof,
-    /// Whether look-ups keep the text of deleted posts.
+    /// True if look-ups keep the text of deleted posts.
     pub keep_deleted: bool,
     /// Of the process.
     pub claims: Claims,

@@ -97,11 +97,11 @@ pub struct ReadableSource {
     pub key: SourceKey,
     /// The viewer sees its posts up to this visibility.
     pub shows: Visibility,
-    /// Whether the world may read it.
+    /// True if the world may read it.
     pub is_public: bool,
     /// Whose it is, as the viewer knows it.
     pub is_of: SourceOwner,
-    /// Whether it is one of [`crate::thread_source`], of which nothing is in a timeline.
+    /// True if it is one of [`crate::thread_source`], of which nothing is in a timeline.
     pub is_of_threads: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct Change {
     pub usn: i64,
     /// What happened.
     pub kind: ChangeKind,
-    /// Whether the entry is history: its post was there before the source was added, or was requested.
+    /// True if the entry is history: its post was there before the source was added, or was requested.
     pub is_history: bool,
     /// The entry with its post as they are now.
     pub row: ExportRow,
@@ -39,7 +39,7 @@ pub struct ChangePage {
     pub changes: Vec<Change>,
     /// The USN up to which there are no others.
     pub end: i64,
-    /// Whether more is stored.
+    /// True if more is stored.
     pub has_more: bool,
 }
 

@@ -167,7 +167,7 @@ fn of_others(
             let access = holders.access(id, is_open, row.bool("in_public")?, scope);
             let is_control = is_open
                 && access.admits(reader.0, reader.1)
-                && PostKind::of(row.bool("is_boost")?) == subject.kind;
+                && PostKind::from_is_boost(row.bool("is_boost")?) == subject.kind;
             let upstream_id = UpstreamId::new(row.str("upstream_id")?);
             let control = (upstream_id, row.opt_i64("account_id")?);
             Ok((id, is_control.then_some(control)))

@@ -23,7 +23,7 @@ pub(crate) struct Gone<'a> {
     pub(crate) asked_at_ms: i64,
     /// When it was received, likewise.
     pub(crate) received_at_ms: i64,
-    /// Whether the post's content is kept in its history.
+    /// True if the post's content is kept in its history.
     pub(crate) keep: bool,
     pub(crate) now_ms: i64,
 }

@@ -162,7 +162,7 @@ pub(crate) fn end(
     )
 }
 
-/// Whether another source of the instance lists a post, read with another token: then what this
+/// True if another source of the instance lists a post, read with another token: then what this
 /// source's token may not see is not deleted.
 pub(crate) fn is_listed_for_others(
     tx: &mut Tx<'_>,
@@ -177,7 +177,7 @@ pub(crate) fn is_listed_for_others(
     is_listed(tx, source.key.instance, &[own], post_id)
 }
 
-/// Whether a source of the instance lists a post that is read with none of these tokens, which do not
+/// True if a source of the instance lists a post that is read with none of these tokens, which do not
 /// find it.
 pub fn is_listed_beyond(
     tx: &mut Tx<'_>,

@@ -339,17 +339,17 @@ fn add_aliases<'a>(
 pub(crate) struct Change {
     pub(crate) id: i64,
     pub(crate) new: EntryState,
-    /// Whether only counts differ, which is no event of the feed.
+    /// True if only counts differ, which is no event of the feed.
     pub(crate) is_of_counts: bool,
 }
 
 impl Known {
-    /// Whether its post has returned, so that it moves to a new ID: readers have passed its own.
+    /// True if its post has returned, so that it moves to a new ID: readers have passed its own.
     pub(crate) fn moves(&self, post: &post::Known) -> bool {
         !post.is_gone() && (self.gone || self.returns != post.returns)
     }
 
-    /// Whether the source lists its post no more, although that is not known to be deleted.
+    /// True if the source lists its post no more, although that is not known to be deleted.
     pub(crate) fn is_left(&self) -> bool {
         self.left_at_ms.is_some()
     }
@@ -359,7 +359,7 @@ impl Known {
         self.left_at_ms.or(self.left_before_ms)
     }
 
-    /// Whether its post has a state that its library was not notified of.
+    /// True if its post has a state that its library was not notified of.
     pub(crate) fn differs(&self, post: &post::Known) -> bool {
         !post.is_version(self.content_hash)
             || self.gone != post.is_gone()

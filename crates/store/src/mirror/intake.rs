@@ -38,7 +38,7 @@ pub(crate) struct PostObservation<'a> {
     pub(crate) position: &'a str,
     /// The time in its position, where there is one, Unix ms.
     pub(crate) position_ms: Option<i64>,
-    /// Whether it is history: a new entry's ID then comes from its own time, and nothing announces it.
+    /// True if it is history: a new entry's ID then comes from its own time, and nothing announces it.
     pub(crate) is_history: bool,
     /// The entry that the source has at this position.
     pub(crate) entry: Option<entry::Known>,
@@ -50,7 +50,7 @@ pub(crate) struct IntakeContext<'p> {
     /// When the answer was requested, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
-    /// Whether a stream and no page showed them: then they revive no post, because events may come
+    /// True if a stream and no page showed them: then they revive no post, because events may come
     /// out of order.
     pub(crate) streamed: bool,
     /// How posts are scheduled.
@@ -86,7 +86,7 @@ impl<'a> PostObservation<'a> {
         }
     }
 
-    /// Whether it may hold news for the source's library.
+    /// True if it may hold news for the source's library.
     pub(crate) fn may_be_news(&self) -> bool {
         self.entry.as_ref().is_none_or(|entry| {
             entry.gone || entry.stale || entry.content_hash != self.post.hashes.content
@@ -191,7 +191,7 @@ struct IntakeChanges<'a> {
 /// A post with the changes gathered so far.
 struct CurrentPost {
     known: post::Known,
-    /// Whether this commit has written it already; a second observation in one answer is no edit.
+    /// True if this commit has written it already; a second observation in one answer is no edit.
     settled: bool,
     /// The ID that it has taken because it returned, until an entry of the source takes it over.
     return_id: Option<i64>,

@@ -40,7 +40,7 @@ pub struct CommitLookUp<'a> {
     pub headers: &'a AnswerHeaders,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Whether a deleted post's content is kept in its history; else it is erased.
+    /// True if a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
@@ -87,7 +87,7 @@ pub fn commit_look_up(
     Ok((machine, summary))
 }
 
-/// Whether a post that the upstream says does not exist is deleted for everyone.
+/// True if a post that the upstream says does not exist is deleted for everyone.
 fn is_deleted(
     tx: &mut Tx<'_>,
     source: &LockedSource,

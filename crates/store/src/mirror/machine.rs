@@ -106,9 +106,9 @@ pub(crate) struct LockedSource {
     pub(crate) origin: String,
     /// The scope of what it shows.
     pub(crate) scope: ContentScope,
-    /// Whether its posts are kept fresh.
+    /// True if its posts are kept fresh.
     pub(crate) refreshing: bool,
-    /// Whether those of another source of its instance are not.
+    /// True if those of another source of its instance are not.
     pub(crate) has_unrefreshed: bool,
     /// Its library, from which its changes take their USNs.
     pub(crate) library: Library,
@@ -163,7 +163,7 @@ pub(crate) const IS_WITH_TOKEN: &str =
     "s.token is not null or s.timeline in ('threads', 'tracked') as is_with_token";
 
 impl LockedSource {
-    /// Whether the world may read it.
+    /// True if the world may read it.
     pub(crate) fn is_public(&self) -> bool {
         self.audience == Audience::Public
     }

@@ -205,7 +205,7 @@ struct Listing<'a> {
 
 /// The entries that a source has of a page, which are asked for along with what is asked next.
 struct PendingEntries {
-    /// Whether the page lists each of its positions for the first time.
+    /// True if the page lists each of its positions for the first time.
     is_once: Vec<bool>,
     entries: PendingRows<'static, entry::Known>,
     /// The highest position of the source, where a first page of history asks for it.

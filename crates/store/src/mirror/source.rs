@@ -50,16 +50,16 @@ pub struct Source {
     pub settings: Settings,
     /// Where its token is.
     pub token: Option<TokenLocation>,
-    /// Whether its server may be in a private network, and be sent tokens over plain `http`, also
+    /// True if its server may be in a private network, and be sent tokens over plain `http`, also
     /// where that is allowed of no other.
     pub allow_private: bool,
-    /// Whether its posts are kept fresh, also those that no other source keeps so.
+    /// True if its posts are kept fresh, also those that no other source keeps so.
     pub refreshing: bool,
-    /// Whether fetching is paused, by whoever owns it or since their account is frozen.
+    /// True if fetching is paused, by whoever owns it or since their account is frozen.
     pub paused: bool,
-    /// Whether the account that owns it is frozen.
+    /// True if the account that owns it is frozen.
     pub suspended: bool,
-    /// Whether a first page of it is stored, so that others may read its entries. Its history may
+    /// True if a first page of it is stored, so that others may read its entries. Its history may
     /// still be on its way.
     pub readable: bool,
     /// The last USN of its library.
@@ -123,7 +123,7 @@ pub struct NewSource {
     pub settings: Settings,
     /// Where its token is.
     pub token: Option<TokenLocation>,
-    /// Whether its server may be in a private network.
+    /// True if its server may be in a private network.
     pub allow_private: bool,
 }
 
@@ -296,7 +296,7 @@ pub fn set_allow_private(
     set(tx, source, "allow_private", &allow_private)
 }
 
-/// Whether a source of this instance allows its server to be in a private network, which only the operator
+/// True if a source of this instance allows its server to be in a private network, which only the operator
 /// may say.
 pub fn allows_private(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let found = tx.query_opt(
@@ -333,7 +333,7 @@ pub fn parts_of_name(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Whether a source of that owner may have that name.
+/// True if a source of that owner may have that name.
 pub(super) fn is_name_for(owner: Owner, name: &str) -> bool {
     let (account, own) = parts_of_name(name);
     let is_prefixed = account.is_some_and(|account| {
@@ -347,7 +347,7 @@ pub(super) fn is_name_for(owner: Owner, name: &str) -> bool {
         }
 }
 
-/// Whether a text is a valid name of a source of the operator's.
+/// True if a text is a valid name of a source of the operator's.
 pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len())
         && text

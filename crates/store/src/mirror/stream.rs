@@ -44,7 +44,7 @@ pub struct CommitEvents<'a> {
     pub events: &'a [ReceivedEvent],
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Whether a deleted post's content is kept in its history; else it is erased.
+    /// True if a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,

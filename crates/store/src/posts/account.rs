@@ -40,7 +40,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether the instance that showed it is its own.
+    /// True if the instance that showed it is its own.
     pub fn is_of_instance(&self) -> bool {
         !self.acct.is_empty() && !self.acct.contains('@')
     }
@@ -369,7 +369,7 @@ impl<'a> Fields<'a> {
 
     /// The ID that people know it by: that of its row while its name is not known.
     fn acct_id(&self, origin: &str, id: i64) -> i64 {
-        let key = AcctKey::of(&self.acct, origin);
+        let key = AcctKey::new(&self.acct, origin);
         key.map_or(id, |key| key.account_id().cast_signed())
     }
 }

@@ -98,7 +98,7 @@ pub(crate) fn store<'a>(
         let profile = Profile {
             account_id: stored.id,
             acct_id: stored.acct_id,
-            acct_key: AcctKey::of(&without_nul(&author.acct), &accounts.origin),
+            acct_key: AcctKey::new(&without_nul(&author.acct), &accounts.origin),
             acct: without_nul(&author.acct),
             display_name: without_nul(&author.display_name),
             url: author.url.as_deref().map(without_nul),

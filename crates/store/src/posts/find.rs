@@ -125,7 +125,7 @@ pub(crate) fn instances_of(tx: &mut Tx<'_>, instance: &str) -> Result<Vec<Instan
     Ok(all)
 }
 
-/// Whether `instance`, an origin or a host with an optional path, is at that origin.
+/// True if `instance`, an origin or a host with an optional path, is at that origin.
 fn is_of(instance: &str, origin: &str) -> bool {
     let host = origin.split_once("://").map_or(origin, |(_, host)| host);
     let without_scheme = instance

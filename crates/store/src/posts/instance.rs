@@ -76,7 +76,7 @@ fn from_row(row: &Row<'_>) -> Result<Instance, DbError> {
     })
 }
 
-/// Whether the upstream looks several posts up at once; `None` while that is unknown.
+/// True if the upstream looks several posts up at once; `None` while that is unknown.
 pub fn has_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,

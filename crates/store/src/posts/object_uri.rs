@@ -45,8 +45,8 @@ pub(crate) fn add<'u>(
     let mut rows: HashMap<UriKey, (i64, UriEvidence)> = HashMap::new();
     for (id, uri) in named {
         let uri = without_nul(uri);
-        if let Some(key) = UriKey::of(&uri) {
-            let evidence = UriEvidence::of(&uri, origin);
+        if let Some(key) = UriKey::new(&uri) {
+            let evidence = UriEvidence::for_uri(&uri, origin);
             rows.entry(key).or_insert((id, evidence));
         }
     }
@@ -107,7 +107,7 @@ pub(crate) fn forget_posts(
         &[&ids, &instance_id],
         |row| row.text("uri"),
     )?;
-    let keys: Vec<UriKey> = names.iter().filter_map(|uri| UriKey::of(uri)).collect();
+    let keys: Vec<UriKey> = names.iter().filter_map(|uri| UriKey::new(uri)).collect();
     let keys = Column::text(keys.iter().map(UriKey::as_str));
     tx.execute_later(
         "delete from object_uri

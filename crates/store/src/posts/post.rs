@@ -30,11 +30,11 @@ pub(crate) struct Known {
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
-    /// Whether a source that the world may read has it.
+    /// True if a source that the world may read has it.
     pub(crate) in_public: bool,
     /// Its server only claims to know it ([`Post::is_claimed`]).
     pub(crate) claimed: bool,
-    /// Whether it has its ID in the public timeline as history.
+    /// True if it has its ID in the public timeline as history.
     pub(crate) from_history: bool,
     /// How often it has returned after a deletion.
     pub(crate) returns: i64,
@@ -48,17 +48,17 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Whether it is deleted.
+    /// True if it is deleted.
     pub(crate) fn is_gone(&self) -> bool {
         self.deleted_at_ms.is_some()
     }
 
-    /// Whether an answer shows another version.
+    /// True if an answer shows another version.
     pub(crate) fn differs_from(&self, post: &Post) -> bool {
         self.content_hash != post.hashes.content
     }
 
-    /// Whether it is the version that an entry's library was notified of.
+    /// True if it is the version that an entry's library was notified of.
     pub(crate) fn is_version(&self, content_hash: i64) -> bool {
         self.content_hash == content_hash
     }
@@ -180,7 +180,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         claimed: row.bool("claimed")?,
         from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
-        kind: PostKind::of(row.bool("is_boost")?),
+        kind: PostKind::from_is_boost(row.bool("is_boost")?),
         scope: ContentScope::from_sql(row.i64("content_scope")?),
         has_scoped: row.bool("has_scoped")?,
         other_raw: row.opt_text("other_raw")?,
@@ -214,9 +214,9 @@ pub(crate) struct PostVersion<'a> {
     pub(crate) id: i64,
     pub(crate) post: &'a Post,
     pub(crate) listed: bool,
-    /// Whether a source that the world may read has it.
+    /// True if a source that the world may read has it.
     pub(crate) in_public: bool,
-    /// Whether a new post came as history.
+    /// True if a new post came as history.
     pub(crate) from_history: bool,
     /// When the answer was requested, Unix ms.
     pub(crate) read_at_ms: i64,
@@ -463,7 +463,7 @@ pub(crate) struct PublishedPost {
     pub(crate) id: i64,
     /// Where it is listed, if it is: at the ID of an entry of a source that the world may read.
     pub(crate) public_id: Option<i64>,
-    /// Whether that entry is history.
+    /// True if that entry is history.
     pub(crate) from_history: bool,
 }
 

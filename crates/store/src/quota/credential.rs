@@ -30,7 +30,7 @@ pub struct Credential {
     /// The audience of what its token shows: that of the widest source that is read with it. One that the operator has
     /// added serves for everybody, and so does one without a token.
     pub audience: Audience,
-    /// Whether the operator has added it for look-ups; else it came with a source.
+    /// True if the operator has added it for look-ups; else it came with a source.
     pub is_added: bool,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
@@ -63,7 +63,7 @@ impl Quarantine {
     /// The longest quarantine, ms.
     pub const MAX_MS: i64 = 3_600_000;
 
-    /// Whether the credential is not used at this time, Unix ms. A quarantine that ends later than it can last was
+    /// True if the credential is not used at this time, Unix ms. A quarantine that ends later than it can last was
     /// begun by a clock that was ahead, and is over.
     pub fn lasts(&self, now_ms: i64) -> bool {
         (now_ms..now_ms.saturating_add(Self::MAX_MS)).contains(&(self.until_ms.saturating_sub(1)))

@@ -15,7 +15,7 @@ pub struct LookUpAbility {
     pub credential: CredentialKey,
     /// The kind.
     pub kind: PostKind,
-    /// Whether they find live posts of the kind; else they answered 404 for posts that a page had
+    /// True if they find live posts of the kind; else they answered 404 for posts that a page had
     /// just shown.
     pub finds: bool,
     /// When that was seen last, Unix ms.

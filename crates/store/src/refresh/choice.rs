@@ -98,7 +98,7 @@ pub(crate) fn planned(policy: &Policy, freshness: &Freshness) -> Option<Due> {
     is_calm(freshness).then(|| policy.due(&freshness.refresh_history()))
 }
 
-/// Whether the last look-up was a success. Otherwise the due time is that of a retry, which the
+/// True if the last look-up was a success. Otherwise the due time is that of a retry, which the
 /// policy must not move.
 fn is_calm(freshness: &Freshness) -> bool {
     freshness.failures == 0 && !freshness.missing

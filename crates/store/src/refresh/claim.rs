@@ -87,7 +87,7 @@ pub struct DuePost {
     pub freshness: Freshness,
     /// The outcome of its last look-up; `None` for a pending one.
     pub last_outcome: Option<LookupOutcome>,
-    /// Whether anyone may see it at the upstream.
+    /// True if anyone may see it at the upstream.
     pub is_open: bool,
     /// What it is to look-ups.
     pub kind: PostKind,

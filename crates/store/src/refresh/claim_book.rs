@@ -22,14 +22,14 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether the claim has not ended: neither by its end, nor because the clock was set back since.
+    /// True if the claim has not ended: neither by its end, nor because the clock was set back since.
     fn lasts(self, now_ms: i64) -> bool {
         self.until_ms > now_ms && !is_ahead(self.from_ms, now_ms)
     }
 }
 
 impl ClaimBook {
-    /// Whether a claim that has not ended holds the post.
+    /// True if a claim that has not ended holds the post.
     pub(crate) fn holds(&self, post_id: i64, now_ms: i64) -> bool {
         self.held
             .get(&post_id)
@@ -63,7 +63,7 @@ impl ClaimBook {
         claim
     }
 
-    /// Whether the claim still holds all of these posts.
+    /// True if the claim still holds all of these posts.
     pub(crate) fn is_whole(
         &self,
         claim: i64,
@@ -86,7 +86,7 @@ impl ClaimBook {
         }
     }
 
-    /// Whether it is time to look for ended leases of a bucket. Counts as a look if it is.
+    /// True if it is time to look for ended leases of a bucket. Counts as a look if it is.
     pub(crate) fn is_time_for_ended(&mut self, bucket: i64, now_ms: i64) -> bool {
         let looked_ms = self.looked_ms.entry(bucket).or_insert(i64::MIN);
         // A clock that was set back does not stop it.

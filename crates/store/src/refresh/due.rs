@@ -121,7 +121,7 @@ fn due_by_later(
 pub struct Waiting {
     /// Stored posts and pending look-ups that the schedule has as due, as far as they were counted.
     pub due: u64,
-    /// Whether a bucket has more than were counted.
+    /// True if a bucket has more than were counted.
     pub has_more: bool,
     /// The earliest due time of those, Unix ms.
     pub first_due_ms: Option<i64>,

@@ -24,7 +24,7 @@ pub struct LookupAccess {
     is_shared: bool,
     /// The audience of its content: what narrower tokens show may be more.
     audience: Audience,
-    /// Whether it may be asked for without a token.
+    /// True if it may be asked for without a token.
     without_token: bool,
 }
 
@@ -43,7 +43,7 @@ impl LookupAccess {
         }
     }
 
-    /// Whether the world may see it here and there: no account's quota is spent on it then.
+    /// True if the world may see it here and there: no account's quota is spent on it then.
     pub fn is_shared(&self) -> bool {
         self.is_shared
     }

@@ -17,7 +17,7 @@ use crate::{
 pub struct OutboxItem {
     /// The post.
     pub post: LocalId,
-    /// Whether its counts changed, and not only its content.
+    /// True if its counts changed, and not only its content.
     pub counts: bool,
     /// When it was last added, Unix ms.
     pub since_ms: i64,

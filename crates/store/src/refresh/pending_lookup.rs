@@ -30,7 +30,7 @@ pub struct PendingPost {
     pub origin: String,
     /// Its ID there.
     pub upstream_id: String,
-    /// Whether its look-up is pending; else it has failed.
+    /// True if its look-up is pending; else it has failed.
     pub waits: bool,
     /// The state of its look-up; its creation is that of the request.
     pub refresh_state: RefreshState,

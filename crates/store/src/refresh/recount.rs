@@ -31,7 +31,7 @@ pub(crate) struct Look {
     /// When the answer was requested, Unix ms.
     pub(crate) at_ms: i64,
     pub(crate) state_hash: Option<i64>,
-    /// Whether look-ups since then did not find the post.
+    /// True if look-ups since then did not find the post.
     pub(crate) in_doubt: bool,
 }
 
@@ -66,7 +66,7 @@ impl Look {
         }))
     }
 
-    /// Whether a page requested at that time shows something new of the post. Not if the look-up was
+    /// True if a page requested at that time shows something new of the post. Not if the look-up was
     /// a moment ago: a poll every second must not cause a write every second.
     pub(crate) fn is_outdated_by(&self, post: &Post, asked_at_ms: i64) -> bool {
         let is_due = asked_at_ms >= self.at_ms.saturating_add(RECOUNT_PAUSE_MS);

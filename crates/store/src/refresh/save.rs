@@ -43,7 +43,7 @@ pub struct Save {
     pub put_off: Vec<(LookupTarget, i64)>,
     /// How posts are scheduled.
     pub policy: Arc<Policy>,
-    /// Whether a deleted post's content is kept in its history; else it is erased.
+    /// True if a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
@@ -84,7 +84,7 @@ pub enum LookupAnswer {
 }
 
 impl LookupAnswer {
-    /// Whether it says anything of the post.
+    /// True if it says anything of the post.
     pub fn is_usable(&self) -> bool {
         !matches!(
             self,
@@ -203,7 +203,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     changes.write(tx, instance_id, save)
 }
 
-/// Whether the save may change more of a post than its counts.
+/// True if the save may change more of a post than its counts.
 fn may_change_content(save: &Save, known: &States) -> bool {
     let stored = |id| known.get(&id).and_then(|(_, stored)| stored.as_ref());
     let is_deleted = |id| stored(id).is_some_and(|stored| stored.is_gone());

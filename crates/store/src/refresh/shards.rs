@@ -22,7 +22,7 @@ impl Shards {
         (0..SHARDS as u8).filter(move |shard| self.0 & (1 << shard) != 0)
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

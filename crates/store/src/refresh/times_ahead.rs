@@ -13,7 +13,7 @@ use crate::{
     posts::instance,
 };
 
-/// Whether the newest local ID is of a time to come: then some process had a clock that was ahead, and other times
+/// True if the newest local ID is of a time to come: then some process had a clock that was ahead, and other times
 /// may be of it, too.
 pub fn has_times_ahead(tx: &mut Tx<'_>, now_ms: i64) -> Result<bool, StoreError> {
     let last = local_ids::last_given(tx)?;

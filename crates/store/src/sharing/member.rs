@@ -39,7 +39,7 @@ pub struct MemberRow {
     pub version: String,
     /// Its weight.
     pub share: u32,
-    /// Whether it is to give up all work.
+    /// True if it is to give up all work.
     pub is_draining: bool,
     /// What it cannot do.
     pub refusals: Refusals,
@@ -68,7 +68,7 @@ pub struct Beat {
     pub version: String,
     /// Its weight.
     pub share: u32,
-    /// Whether it was draining when it last looked: should its row be gone, the wish is not.
+    /// True if it was draining when it last looked: should its row be gone, the wish is not.
     pub was_draining: bool,
     /// What it cannot do.
     pub refusals: Refusals,
@@ -85,14 +85,14 @@ pub struct Beat {
 pub enum Beaten {
     /// Its lease is renewed.
     Renewed {
-        /// Whether it is to give up all work.
+        /// True if it is to give up all work.
         is_draining: bool,
         /// What [`change::current`] would have said just before.
         change: Change,
     },
     /// It has joined, or has joined again since its row was swept.
     Joined {
-        /// Whether it is to give up all work.
+        /// True if it is to give up all work.
         is_draining: bool,
     },
     /// Another run of a process has the name, and its lease has not ended.

@@ -34,7 +34,7 @@ pub struct AccountContents {
 pub struct Removed {
     /// What it removed.
     pub contents: AccountContents,
-    /// Whether the account itself is gone.
+    /// True if the account itself is gone.
     pub is_done: bool,
 }
 

@@ -81,7 +81,7 @@ pub fn add(
     Ok(added.map_err(SourceRefused::Name))
 }
 
-/// Whether sources of an owner may have an audience: those of an account the world only if the account may publish.
+/// True if sources of an owner may have an audience: those of an account the world only if the account may publish.
 ///
 /// To be read below [`source::root`] of the source. Whoever withdraws the permission visits each source below that root
 /// after it is stored, so no source becomes public unnoticed.

@@ -32,7 +32,7 @@ pub fn accounts(tx: &mut Tx<'_>) -> Result<Vec<LocalAccountId>, StoreError> {
     )?)
 }
 
-/// Whether [`ring`] has something to do for an account.
+/// True if [`ring`] has something to do for an account.
 pub fn is_due(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreError> {
     Ok(Arrivals::load(tx, account, 1)?.is_some())
 }

@@ -30,7 +30,7 @@ pub struct LocalAccount {
     pub nickname: Nickname,
     /// Its state.
     pub state: AccountState,
-    /// Whether somebody has to approve it before its first log-in.
+    /// True if somebody has to approve it before its first log-in.
     pub awaits_approval: bool,
     /// Its role.
     pub role: Role,
@@ -59,7 +59,7 @@ pub struct NewAccount {
     pub passphrase: PassphraseHash,
     /// Its role.
     pub role: Role,
-    /// Whether somebody has to approve it.
+    /// True if somebody has to approve it.
     pub awaits_approval: bool,
     /// Why it wants to be here.
     pub reason: String,
@@ -176,7 +176,7 @@ fn insert(
     by_id(tx, id)?.ok_or(StoreError::NoAccount)
 }
 
-/// Whether an account, or a pending one that is not void, has the name.
+/// True if an account, or a pending one that is not void, has the name.
 pub fn is_name_taken(tx: &mut Tx<'_>, name: &AccountName, now_ms: i64) -> Result<bool, StoreError> {
     let key = name.key();
     let found = tx.query_opt(

@@ -18,7 +18,7 @@ pub struct Mute {
     pub other: AccountId,
     /// When it began, as an ID: pages go by it.
     pub id: LocalId,
-    /// Whether notifications of it are muted, too.
+    /// True if notifications of it are muted, too.
     pub notifications: bool,
     /// When it ends by itself, Unix ms.
     pub until_ms: Option<i64>,

@@ -318,7 +318,7 @@ pub fn remove_void(tx: &mut Tx<'_>, now_ms: i64) -> Result<usize, StoreError> {
     Ok(removed.len())
 }
 
-/// Whether a pending account that is not void holds a name.
+/// True if a pending account that is not void holds a name.
 pub(super) fn holds_name(tx: &mut Tx<'_>, key: &str, now_ms: i64) -> Result<bool, DbError> {
     let found = tx.query_opt(
         "select id from pending_account

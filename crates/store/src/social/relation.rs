@@ -40,7 +40,7 @@ pub struct RelationRow {
     pub outgoing_id: LocalId,
     /// When the incoming relation last changed, as an ID.
     pub incoming_id: LocalId,
-    /// Whether boosts of the other one are shown, if it is followed.
+    /// True if boosts of the other one are shown, if it is followed.
     pub show_boosts: bool,
     /// Up to which local ID posts of the other one were notified; `None` if they are not: see
     /// [`bell`](super::bell).
@@ -62,9 +62,9 @@ pub enum ChangeRefused {
 /// nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowOptions {
-    /// Whether boosts are shown.
+    /// True if boosts are shown.
     pub show_boosts: Option<bool>,
-    /// Whether each post is notified.
+    /// True if each post is notified.
     pub notify: Option<bool>,
 }
 
@@ -311,7 +311,7 @@ pub fn page(
 pub struct Followed {
     /// The one that is followed.
     pub other: AccountId,
-    /// Whether its boosts are shown.
+    /// True if its boosts are shown.
     pub show_boosts: bool,
 }
 

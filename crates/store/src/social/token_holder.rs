@@ -18,7 +18,7 @@ pub struct TokenHolder {
     pub name: AccountName,
     /// Its state.
     pub state: AccountState,
-    /// Whether it waits for approval.
+    /// True if it waits for approval.
     pub awaits_approval: bool,
     /// Its role.
     pub role: Role,

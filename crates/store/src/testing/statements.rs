@@ -62,7 +62,7 @@ impl Drop for StatementWatch {
     }
 }
 
-/// Whether a file's statements are watched: those of this crate, and the locks of roots.
+/// True if a file's statements are watched: those of this crate, and the locks of roots.
 fn is_of_store(file: &str) -> bool {
     let file = file.replace('\\', "/");
     let in_crate = file.split_once("crates/").map_or(&*file, |(_, rest)| rest);

@@ -263,7 +263,7 @@ fn entries_of(authors: &str) -> String {
     )
 }
 
-/// Whether a source shows an entry.
+/// True if a source shows an entry.
 const SHOWN: &str = "(visibility = 0 and source_id {in $3} or visibility = 1 and source_id {in $4}
              or visibility > 1 and source_id {in $5})";
 /// From how many authors on the entries of all sources are read first: fewer look-ups cost less than that.

@@ -70,7 +70,7 @@ impl Copies {
         self.first.get(&post_id).copied().unwrap_or(post_id)
     }
 
-    /// Whether a post has other copies.
+    /// True if a post has other copies.
     pub(super) fn has(&self, post_id: i64) -> bool {
         self.first.contains_key(&post_id)
     }

@@ -122,7 +122,7 @@ impl FirstPlaces {
         self.places.get(&post_id).copied()
     }
 
-    /// Whether a source shows the viewer this very copy now.
+    /// True if a source shows the viewer this very copy now.
     pub(super) fn shows(&self, post_id: i64) -> bool {
         self.shown.contains(&post_id)
     }

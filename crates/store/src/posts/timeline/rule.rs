@@ -41,12 +41,12 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it is the world's public timeline: viewers without hidden sources are shown that one.
+    /// True if it is the world's public timeline: viewers without hidden sources are shown that one.
     pub(super) fn is_of_world(&self) -> bool {
         matches!(self, Rule::Public(readable) if readable.hidden().is_empty())
     }
 
-    /// Whether a post may stand at one of its entries, as narrow as it ever was since it has that, or is now; also
+    /// True if a post may stand at one of its entries, as narrow as it ever was since it has that, or is now; also
     /// at one that has ended.
     pub(super) fn takes(&self, entry: &PostEntry, found: &StoredPost) -> bool {
         let Some(source) = self.readable().and_then(|all| all.of_raw(entry.source_id)) else {
@@ -70,7 +70,7 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it is the entry at which the public timeline of the world lists its post, or did until that was deleted:
+    /// True if it is the entry at which the public timeline of the world lists its post, or did until that was deleted:
     /// then it is not stored whether it was listed, which follows from the entry.
     pub(super) fn has_public_place(&self, entry: &PostEntry, found: &StoredPost) -> bool {
         let Rule::Public(readable) = self else {

@@ -17,13 +17,13 @@ pub(super) struct StoredPost {
     pub(super) post: TimelinePost,
     /// When it was found to be deleted, Unix ms: its content is gone then.
     pub(super) deleted_at_ms: Option<i64>,
-    /// Whether the world's public timeline lists it.
+    /// True if the world's public timeline lists it.
     pub(super) listed: bool,
-    /// Whether a source that the world may read has it.
+    /// True if a source that the world may read has it.
     pub(super) in_public: bool,
     /// Its server only claims to know it.
     pub(super) claimed: bool,
-    /// Whether its ID there is one of history.
+    /// True if its ID there is one of history.
     pub(super) from_history: bool,
     pub(super) returns: i64,
     /// A source that has it; the one that had it first, unless that was removed.
@@ -36,12 +36,12 @@ impl StoredPost {
         sql(self.post.post_id)
     }
 
-    /// Whether it is not deleted.
+    /// True if it is not deleted.
     pub(super) fn is_alive(&self) -> bool {
         self.deleted_at_ms.is_none()
     }
 
-    /// Whether the world's public timeline lists it, or may have until it was deleted.
+    /// True if the world's public timeline lists it, or may have until it was deleted.
     pub(super) fn has_public_place(&self) -> bool {
         let is_public = self.in_public && self.post.visibility == Visibility::Public;
         self.listed || !self.is_alive() && is_public
@@ -49,7 +49,7 @@ impl StoredPost {
 
     /// Its name, as it is looked up.
     pub(super) fn uri_key(&self) -> Option<UriKey> {
-        UriKey::of(self.post.uri.as_deref()?)
+        UriKey::new(self.post.uri.as_deref()?)
     }
 }
 

@@ -27,19 +27,19 @@ impl PostEntry {
         self.visibility.max(found.post.visibility.narrowness())
     }
 
-    /// Whether a viewer may read its source, as far as that showed it; also of one that has ended.
+    /// True if a viewer may read its source, as far as that showed it; also of one that has ended.
     pub(super) fn is_readable(&self, readable: &ReadableSources, found: &StoredPost) -> bool {
         let source = readable.of_raw(self.source_id);
         source.is_some_and(|source| source.shows_post(self.narrowness(found), found.claimed))
     }
 
-    /// Whether its source shows it to a viewer.
+    /// True if its source shows it to a viewer.
     pub(super) fn is_shown(&self, readable: &ReadableSources, found: &StoredPost) -> bool {
         !self.gone && found.is_alive() && self.is_readable(readable, found)
     }
 }
 
-/// Whether a viewer who may see a post may know that ID of it, which may be one that an entry of a source had.
+/// True if a viewer who may see a post may know that ID of it, which may be one that an entry of a source had.
 pub(super) fn may_know(
     id: i64,
     alias_source: Option<i64>,
@@ -131,7 +131,7 @@ pub fn seen_since_each(
     Ok(since)
 }
 
-/// Whether no account has anything of an instance, threads included.
+/// True if no account has anything of an instance, threads included.
 fn is_operators_alone(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let of_account = tx.query_opt(
         "select id from source where instance_id = $1 and owner_id <> 0 limit 1",
@@ -141,7 +141,7 @@ fn is_operators_alone(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, Sto
     Ok(of_account.is_none())
 }
 
-/// Whether a viewer may see a stored post.
+/// True if a viewer may see a stored post.
 pub fn is_visible(tx: &mut Tx<'_>, post: LocalId, viewer: Viewer) -> Result<bool, StoreError> {
     let Some(instance) = find::instance_of(tx, post)? else {
         return Ok(false);
