@@ -14,44 +14,45 @@
 //! accounts, references and aliases, and their history) is read to be changed, and changed, only while
 //! the instance is held, but for counts; the clock comes last, so that it is held shortly.
 
-pub mod backup;
-pub mod database_clock;
-mod directory;
-pub mod distribution;
 mod error;
-mod id_types;
+mod ids;
 mod library;
-pub mod local_ids;
 pub mod mirror;
-mod new_ids;
 pub mod nodes;
+mod open;
 pub mod posts;
 pub mod quota;
 pub mod refresh;
-pub mod reservation;
-mod schema;
 pub mod server_keys;
 pub mod sharing;
 pub mod social;
-mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
 pub mod viewer;
 
+use ids::{id_types, new_ids};
+use open::directory;
+
 pub use driftline_db::{Options, PendingRows, Root, SecretUrl, Stats, Target, Tx, block_on, space};
 pub use error::StoreError;
-pub use id_types::{
+pub use ids::id_types::{
     AccountId, CredentialId, CredentialKey, InstanceId, Local, LocalAccountId, LocalId, SourceId,
     SourceKey, account_id, local_account_id,
 };
+pub use ids::{local_ids, reservation};
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
-    ReceivedEvent, StorePosts, arrival, change_feed, commit_events, commit_look_up, commit_machine,
-    commit_page, commit_retried, completeness, control_posts, departure, entry, listed_in, machine,
-    notify, quarantine, source, source_lease, store_posts, thread_source, tracked,
+    ReceivedEvent, StorePosts, absence, change_feed, commit_events, commit_look_up, commit_machine,
+    commit_page, commit_retried, completeness, control_posts, entry, listed_in, machine, notify,
+    post_delay, quarantine, source, source_lease, store_posts, thread_source, tracked,
 };
 pub use nodes::node_lease;
+pub use open::{
+    backup, database_clock, distribution,
+    schema::MIGRATIONS,
+    store::{Store, nonce, touch},
+};
 pub use posts::{
     account, author_hosts, export, fetched_history, find, history, instance,
     instance::Instance,
@@ -59,6 +60,4 @@ pub use posts::{
     timeline::visible::{is_visible, seen_since, seen_since_each, visible},
 };
 pub use quota::{credential, look_up_ability};
-pub use schema::MIGRATIONS;
-pub use store::{Store, nonce, touch};
 pub use viewer::{Owner, Viewer};

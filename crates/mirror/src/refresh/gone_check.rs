@@ -3,7 +3,7 @@
 use driftline_core::{api::Api, post::PostKind, upstream_id::UpstreamId};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    GoneProof, LocalId, SourceId, SourceKey, StoreError, Tx, departure,
+    GoneProof, LocalId, SourceId, SourceKey, StoreError, Tx, absence,
     refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget},
     source::TokenLocation,
 };
@@ -117,7 +117,7 @@ async fn is_listed_beyond(
     post: LocalId,
 ) -> Result<bool, StoreError> {
     let (instance, asked) = (lookup_client.credential().instance, asked.to_vec());
-    let read = move |tx: &mut Tx<'_>| departure::is_listed_beyond(tx, instance, &asked, post);
+    let read = move |tx: &mut Tx<'_>| absence::is_listed_beyond(tx, instance, &asked, post);
     shared.store.read(read).await
 }
 

@@ -6,7 +6,7 @@ use driftline_store::{
     LocalAccountId, Owner, Store, StoreError, Tx, account_id, credential, local_ids,
     social::{
         account_removal::{self, AccountContents, CHUNK},
-        account_source, list_member,
+        account_source, list, list_member,
         local_account::{self, AccountTaken, LocalAccount, NewAccount},
         log_ins, mute, profile, relation,
     },
@@ -389,7 +389,7 @@ async fn leave_lists(store: &Store, id: LocalAccountId) -> Result<(), StoreError
         let owners = owners.await?;
         for owner in &owners {
             let owner = *owner;
-            let forget = move |tx: &mut Tx<'_>| list_member::forget(tx, owner, account_id(id));
+            let forget = move |tx: &mut Tx<'_>| list::forget_member(tx, owner, account_id(id));
             store.write(local_account::root(owner), forget).await?;
         }
         if owners.is_empty() {

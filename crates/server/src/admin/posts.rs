@@ -5,9 +5,9 @@ use std::sync::Arc;
 use driftline_core::refresh::Policy;
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    LocalId, StoreError, Tx, Viewer, departure,
+    LocalId, StoreError, Tx, Viewer, absence,
     export::{ExportPost, post},
-    find, history,
+    find, history, instance,
     refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
     seen_since, source,
 };
@@ -67,12 +67,12 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
 
 /// The sources that list a post no more, of those that a viewer may read.
 fn left(tx: &mut Tx<'_>, post: LocalId, viewer: Viewer) -> Result<Vec<LeftSource>, StoreError> {
-    let Some(instance) = find::instance_of(tx, post)? else {
+    let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(Vec::new());
     };
     let mut left = Vec::new();
     let readable = source::readable(tx, viewer)?;
-    for (id, at_ms) in departure::left(tx, instance, post)? {
+    for (id, at_ms) in absence::left(tx, instance, post)? {
         if let Some(source) = readable.iter().find(|source| source.id == id) {
             let source = source.name.clone();
             left.push(LeftSource { source, at_ms });
@@ -147,7 +147,7 @@ pub(super) async fn history(
 }
 
 async fn policy_of(host: &Host, post: LocalId) -> Result<Arc<Policy>, CommandError> {
-    let instance = host.store.read(move |tx| find::instance_of(tx, post));
+    let instance = host.store.read(move |tx| instance::of_post(tx, post));
     let (Some(access), Some(instance)) = (&host.access, instance.await?) else {
         return Ok(Arc::default());
     };

@@ -4,9 +4,9 @@ use driftline_mirror::refresh::{ConfiguredCredentials, RefreshStats};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     Store, StoreError,
-    arrival::{self, Arrival},
     instance::{self, Instance},
     known_instances,
+    post_delay::{self, PostTimes},
     refresh::{Waiting, waiting},
     source::{self, Source},
     space,
@@ -73,11 +73,11 @@ fn source_status(readings: &Readings, source: Source, delay_ms: Option<i64>) -> 
 /// The median delay of each source's last posts.
 async fn delays(store: &Store, sources: &[Source]) -> Result<Vec<Option<i64>>, CommandError> {
     let keys: Vec<_> = sources.iter().map(Source::key).collect();
-    let read = store.read(move |tx| arrival::recent(tx, &keys, ARRIVALS));
+    let read = store.read(move |tx| post_delay::recent(tx, &keys, ARRIVALS));
     Ok(read.await?.iter().map(|of| median_delay_ms(of)).collect())
 }
 
-fn median_delay_ms(arrivals: &[Arrival]) -> Option<i64> {
+fn median_delay_ms(arrivals: &[PostTimes]) -> Option<i64> {
     let delays = arrivals.iter();
     let mut delays: Vec<i64> = delays
         .map(|of| of.arrived_at_ms.saturating_sub(of.created_at_ms))
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_delay_is_that_of_the_middle_post() {
-        let arrival = |created_at_ms| Arrival {
+        let arrival = |created_at_ms| PostTimes {
             created_at_ms,
             arrived_at_ms: 1_000,
         };

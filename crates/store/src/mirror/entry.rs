@@ -164,7 +164,7 @@ pub(crate) struct Known {
     pub(crate) content_hash: i64,
     /// The source no longer shows its post.
     pub(crate) gone: bool,
-    /// Since when, if the post is not known to be deleted, Unix ms: see [`super::departure`].
+    /// Since when, if the post is not known to be deleted, Unix ms: see [`super::absence`].
     pub(crate) left_at_ms: Option<i64>,
     /// What that was before the post was deleted.
     pub(crate) left_before_ms: Option<i64>,

@@ -1,37 +1,25 @@
 //! Mirrored timelines: their sources, the entries of their posts, and the commits of answers.
 
-pub mod arrival;
-mod backdate;
 pub mod change_feed;
-mod commit_summary;
 pub mod completeness;
 pub mod control_posts;
-mod deletion;
-pub mod departure;
 pub mod entry;
-mod forget_tracked;
 mod gap;
-mod held_instance;
 mod intake;
-mod library_news;
-mod look_up;
+mod library_notification;
 pub mod machine;
-mod page;
-pub mod quarantine;
-pub mod source;
-mod source_audience;
-mod source_change;
-pub mod source_lease;
-mod source_removal;
-mod stream;
-pub mod thread_source;
-pub mod tracked;
+pub mod post_delay;
+mod sources;
 
-pub use commit_summary::CommitSummary;
+use intake::{deletion, locked_instance, observation, past_ids, post_intake};
+use sources::{source_audience, source_change, source_removal};
+
 pub use driftline_core::timeline::session::GoneProof;
-pub use library_news::{listed_in, notify};
-pub use look_up::{CommitLookUp, commit_look_up};
+pub use intake::{
+    CommitEvents, CommitLookUp, CommitPage, CommitRetried, CommitSummary, ReceivedEvent,
+    StorePosts, absence, commit_events, commit_look_up, commit_page, commit_retried, quarantine,
+    store_posts,
+};
+pub use library_notification::{listed_in, notify};
 pub use machine::{CommitMachine, commit_machine};
-pub use page::{CommitPage, commit_page};
-pub use quarantine::{CommitRetried, commit_retried};
-pub use stream::{CommitEvents, ReceivedEvent, StorePosts, commit_events, store_posts};
+pub use sources::{source, source_lease, thread_source, tracked};

@@ -55,6 +55,7 @@
 //! - Two copies of one store know nothing of each other: processes on both must not make IDs of
 //!   one layout. Deleting a row frees its node and forgets its windows.
 
+mod claim;
 mod error;
 mod table;
 
@@ -65,13 +66,10 @@ pub use error::NodeLeaseError;
 pub use table::{NodeHolding, list};
 
 use crate::{Root, Store, text};
+use claim::{Claim, life_ms};
 use table::Key;
 
-/// How much longer than its window a lease lasts, in ms.
-///
-/// A holder begins to renew well before its window's end, and has this much more before another
-/// may take its node: for a database that is away, and for a clock that stepped back.
-pub const LEASE_MARGIN_MS: i64 = 10_000;
+pub use claim::LEASE_MARGIN_MS;
 
 /// The nodes of a layout, leased from a store. [`acquire`](LeaseStore::acquire) takes the lowest
 /// that is free.
@@ -100,14 +98,6 @@ pub struct NodeLease {
     window_config: WindowConfig,
     /// The error with which the lease was lost.
     lost: Option<NodeLeaseError>,
-}
-
-/// The layout, the holder and the windows of the nodes to lease.
-#[derive(Clone, Debug)]
-struct Claim {
-    layout: Layout,
-    window_config: WindowConfig,
-    holder: String,
 }
 
 impl NodeLeases {
@@ -233,37 +223,3 @@ impl Lease for NodeLease {
             .write_blocking(Root::none(), move |tx| table::release(tx, &key, &text))
     }
 }
-
-impl Claim {
-    /// The record of the node's next window, after the one in that text.
-    fn next_record(
-        &self,
-        node: &Node,
-        previous: Option<&str>,
-        now_us: i64,
-    ) -> Result<Record, NodeLeaseError> {
-        let (layout, number) = (self.layout.name(), node.number());
-        let previous = previous.map(Record::parse).transpose();
-        let previous = previous.map_err(|error| NodeLeaseError::Record {
-            layout,
-            node: number,
-            error,
-        })?;
-        Record::begin(previous.as_ref(), node, PLACE, now_us, &self.window_config).map_err(
-            |error| NodeLeaseError::Begin {
-                layout,
-                node: number,
-                error,
-            },
-        )
-    }
-}
-
-/// How long a lease lasts from a commit on: to its window's end and the margin more. The window
-/// of one who took over from a crashed holder ends later than a length from now.
-fn life_ms(record: &Record, now_us: i64) -> i64 {
-    let left_us = record.until_us().saturating_sub(now_us).max(0);
-    left_us / 1_000 + LEASE_MARGIN_MS
-}
-
-const PLACE: &str = "node_lease";

@@ -11,7 +11,7 @@ use crate::{
     mirror::machine::source_scope,
     posts::{
         content_scope::{ContentScope, ReadableScopes},
-        find,
+        instance,
     },
     viewer::Viewer,
 };
@@ -66,7 +66,7 @@ pub fn post(
     id: LocalId,
     viewer: Viewer,
 ) -> Result<Option<ExportPost>, StoreError> {
-    let Some(instance) = find::instance_of(tx, id)? else {
+    let Some(instance) = instance::of_post(tx, id)? else {
         return Ok(None);
     };
     let readable = ReadableScopes::of(viewer);

@@ -4,7 +4,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    id_types::{InstanceId, LocalId, from_sql, sql},
+    id_types::{LocalId, from_sql, sql},
     posts::{
         instance::{self, Instance},
         timeline::visible::is_visible,
@@ -97,15 +97,6 @@ pub const BY_ADDRESS: [&str; 2] = [
      where substr(url, length(url) - 17) = substr($1, length($1) - 17) and url = $1
          and substr(url, length(url) - 17) is distinct from substr(uri, length(uri) - 17)",
 ];
-
-/// The instance that a post was seen through.
-pub fn instance_of(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<InstanceId>, StoreError> {
-    Ok(tx.query_opt(
-        "select instance_id from post where id = $1",
-        &[&sql(post)],
-        |row| from_sql(row.i64("instance_id")?),
-    )?)
-}
 
 fn by_local_id(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<LocalId>, StoreError> {
     // An ID outlives its post.

@@ -8,7 +8,7 @@ use crate::{
     id_types::{LocalId, sql},
     posts::{
         content_scope::{ContentScope, ReadableScopes},
-        find,
+        instance,
         timeline::visible::seen_since,
     },
     viewer::Viewer,
@@ -47,7 +47,7 @@ pub fn versions(
     post: LocalId,
     viewer: Viewer,
 ) -> Result<Vec<Version>, StoreError> {
-    let Some(instance) = find::instance_of(tx, post)? else {
+    let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(Vec::new());
     };
     let Some(since_ms) = seen_since(tx, post, viewer)? else {

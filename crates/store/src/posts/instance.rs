@@ -6,7 +6,7 @@ use driftline_db::{DbError, Root, Row, Tx};
 use crate::{
     directory::{self, Kind},
     error::StoreError,
-    id_types::{InstanceId, from_sql, sql},
+    id_types::{InstanceId, LocalId, from_sql, sql},
     local_ids,
 };
 
@@ -111,4 +111,16 @@ pub(crate) fn set_keeps_posts(tx: &mut Tx<'_>, instance_id: i64) -> Result<(), D
 pub(crate) fn api(name: &str) -> Result<Api, DbError> {
     name.parse()
         .map_err(|_| DbError::invalid("an instance of an unknown API"))
+}
+
+/// Returns the instance that a post was seen through; `None` if it is not stored.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database failed.
+pub fn of_post(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<InstanceId>, StoreError> {
+    Ok(tx.query_opt(
+        "select instance_id from post where id = $1",
+        &[&sql(post)],
+        |row| from_sql(row.i64("instance_id")?),
+    )?)
 }

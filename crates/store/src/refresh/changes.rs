@@ -5,8 +5,8 @@ use driftline_db::{DbError, Tx};
 
 use super::{
     count_history::{self, CountsAt},
-    freshness::{self, RefreshState},
-    outbox,
+    freshness, outbox,
+    refresh_state::{self, RefreshState},
     schedule::{self, Slot},
     stored,
 };
@@ -41,7 +41,7 @@ impl RefreshChanges<'_> {
             state_hash: state_hash.or(known.state_hash),
             ..*known
         };
-        self.schedule(slot, &decided, freshness::time_of(decision.due));
+        self.schedule(slot, &decided, refresh_state::time_of(decision.due));
     }
 
     /// Schedules the post of a slot again, or no longer.

@@ -3,7 +3,7 @@
 use driftline_core::refresh::{Due, Freshness, Policy};
 
 use super::{
-    claim::{DuePost, LookupTarget},
+    due_post::{DuePost, LookupTarget},
     schedule::Slot,
 };
 

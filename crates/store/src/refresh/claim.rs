@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driftline_core::{
     post::PostKind,
-    refresh::{BatchRule, Fill, Freshness, LookupOutcome, Policy},
+    refresh::{BatchRule, Fill, Policy},
 };
 use driftline_db::{DbError, Dialect, Root, Tx};
 
@@ -13,7 +13,8 @@ use super::{
     choice::{self, Choice},
     claim_book::ClaimBook,
     claim_lease::{self, ClaimLock},
-    lookup_access::{LookupAccess, PendingHolders, is_open},
+    due_post::{DuePost, LookupTarget},
+    lookup_access::{PendingHolders, is_open},
     pending_lookup,
     schedule::{self, Slot},
     stored,
@@ -21,9 +22,9 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::{InstanceId, LocalId, SourceKey, from_sql, sql},
+    id_types::{InstanceId, SourceKey, from_sql, sql},
+    open::store::Store,
     posts::content_scope::ContentScope,
-    store::Store,
 };
 
 /// The claims of this process. Clones are handles to the same ones; all workers of a process
@@ -72,44 +73,6 @@ pub struct Claim {
     pub(crate) later: Vec<Slot>,
     /// Slots whose post was not to be kept fresh by any of its sources.
     pub(crate) unrefreshed: Vec<Slot>,
-}
-
-/// A post that is due.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DuePost {
-    /// What to look up.
-    pub what: LookupTarget,
-    /// Its ID at the upstream.
-    pub upstream_id: String,
-    /// When it was due, Unix ms.
-    pub due_at_ms: i64,
-    /// What its answers said.
-    pub freshness: Freshness,
-    /// The outcome of its last look-up; `None` for a pending one.
-    pub last_outcome: Option<LookupOutcome>,
-    /// True if anyone may see it at the upstream.
-    pub is_open: bool,
-    /// What it is to look-ups.
-    pub kind: PostKind,
-    /// With whose credentials it may be looked up.
-    pub access: LookupAccess,
-    /// The scope of its content when it was claimed: answers are of the same.
-    pub(crate) scope: ContentScope,
-    pub(crate) slot: Slot,
-}
-
-/// What a look-up is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LookupTarget {
-    /// A stored post.
-    Stored(LocalId),
-    /// A post that was requested by its upstream ID and is not stored yet.
-    Pending {
-        /// The pending look-up's ID.
-        lookup_id: i64,
-        /// The source to store it in.
-        source: SourceKey,
-    },
 }
 
 /// The outcome of a [`ClaimRequest`].
@@ -417,7 +380,7 @@ fn posts(tx: &mut Tx<'_>, instance: InstanceId, slots: &[Slot]) -> Result<Slots,
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
     let pending = PendingUnrefreshed::ask(tx, sql(instance))?;
     let holders = PendingHolders::ask(tx, sql(instance))?;
-    let mut known = stored::by_ids(tx, sql(instance), &ids)?;
+    let mut known = stored::with_posts(tx, sql(instance), &ids)?;
     let mut lookups = pending_lookup::by_ids(tx, sql(instance), &ids)?;
     let off = pending.among(tx, &ids)?;
     let holders = holders.of_posts(tx, &ids)?;

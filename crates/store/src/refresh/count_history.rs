@@ -4,11 +4,11 @@ use driftline_core::{post::Counts, refresh::Freshness};
 use driftline_db::{Column, DbError, Row, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::freshness;
+use super::refresh_state;
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
-    posts::{find, timeline::visible::seen_since},
+    posts::{instance, timeline::visible::seen_since},
     viewer::Viewer,
 };
 
@@ -29,7 +29,7 @@ pub fn count_history(
     post: LocalId,
     viewer: Viewer,
 ) -> Result<Vec<CountsAt>, StoreError> {
-    let Some(instance) = find::instance_of(tx, post)? else {
+    let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(Vec::new());
     };
     let Some(since_ms) = seen_since(tx, post, viewer)? else {
@@ -118,7 +118,7 @@ const COLUMNS: &str = "post_id, at_ms, replies, boosts, favourites, quotes, view
 fn from_row(row: &Row<'_>) -> Result<(i64, CountsAt), DbError> {
     let counts = CountsAt {
         at_ms: row.i64("at_ms")?,
-        counts: freshness::counts_of(row)?,
+        counts: refresh_state::counts_of(row)?,
     };
     Ok((row.i64("post_id")?, counts))
 }

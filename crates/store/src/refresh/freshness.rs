@@ -1,104 +1,14 @@
 //! The table `freshness`: the state of each post's refreshes.
 
-use std::collections::HashMap;
-
-use driftline_core::{
-    post::Counts,
-    refresh::{CountSample, Decision, Due, Freshness, LookupOutcome, Policy},
-};
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_core::refresh::{Freshness, LookupOutcome, Policy};
+use driftline_db::{Column, DbError, Tx};
 
 use super::{
+    refresh_state::{COLUMNS, RefreshState, time_of},
     schedule::{self, Slot},
     stored,
 };
-use crate::{
-    error::StoreError,
-    id_types::{LocalId, sql},
-    new_ids::TakenIds,
-    posts::find,
-};
-
-/// The state of a post in the refresh pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefreshState {
-    /// What its answers have shown.
-    pub freshness: Freshness,
-    /// When it is due, Unix ms; `None` if it no longer is.
-    pub due_at_ms: Option<i64>,
-    /// What its last look-up led to.
-    pub outcome: Option<LookupOutcome>,
-    pub(crate) post_id: i64,
-    pub(crate) bucket: i64,
-    pub(crate) state_hash: Option<i64>,
-}
-
-impl RefreshState {
-    /// That of a post that is new, or of a look-up.
-    pub(crate) fn first(
-        (bucket, post_id): (i64, i64),
-        freshness: Freshness,
-        due: Due,
-        state_hash: Option<i64>,
-    ) -> RefreshState {
-        RefreshState {
-            freshness,
-            due_at_ms: time_of(due),
-            outcome: None,
-            post_id,
-            bucket,
-            state_hash,
-        }
-    }
-
-    /// Its place in the schedule, if it is due some time.
-    pub(crate) fn slot(&self) -> Option<Slot> {
-        Some(Slot {
-            bucket: self.bucket,
-            due_at_ms: self.due_at_ms?,
-            post_id: self.post_id,
-        })
-    }
-
-    /// A decision on an answer. Where the post's counts were never known, the first ones are no
-    /// growth, and libraries are not notified of them.
-    pub(crate) fn without_first_growth(&self, mut decision: Decision, now_ms: i64) -> Decision {
-        if self.state_hash.is_none() {
-            decision.notify = false;
-            decision.freshness.notified = CountSample {
-                at_ms: now_ms,
-                total: decision.freshness.counts.total(),
-            };
-        }
-        decision
-    }
-}
-
-/// When a post is due, Unix ms; `None` if it no longer is.
-pub(crate) fn time_of(due: Due) -> Option<i64> {
-    match due {
-        Due::At(due_at_ms) => Some(due_at_ms),
-        Due::Retired | Due::Never => None,
-    }
-}
-
-/// The state of a post; `None` if it is not stored or was never scheduled.
-pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
-    let Some(instance) = find::instance_of(tx, post)? else {
-        return Ok(None);
-    };
-    Ok(by_ids(tx, sql(instance), &[sql(post)])?.remove(&sql(post)))
-}
-
-/// The states of an instance's posts and pending look-ups.
-pub(crate) fn by_ids(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    post_ids: &[i64],
-) -> Result<HashMap<i64, RefreshState>, DbError> {
-    let found = stored::by_ids(tx, instance_id, post_ids)?.into_iter();
-    Ok(found.map(|(id, (state, _))| (id, state)).collect())
-}
+use crate::new_ids::TakenIds;
 
 /// Stores rows that are new, whose IDs may be of `ids`, and schedules them.
 pub(crate) fn insert(
@@ -128,7 +38,7 @@ pub(crate) fn revive(
         return Ok(());
     }
     let mut slots = Vec::new();
-    for state in by_ids(tx, instance_id, post_ids)?.into_values() {
+    for state in stored::by_ids(tx, instance_id, post_ids)?.into_values() {
         let freshness = Freshness {
             refreshed_ms: asked_at_ms.max(state.freshness.refreshed_ms),
             missing: false,
@@ -165,7 +75,7 @@ pub(crate) fn retire(
     // A due time that is locked holds the post: its state is read after it.
     let free = schedule::lock_free_later(tx, instance_id, post_ids.iter().copied())?;
     let free = tx.rows(free)?;
-    let states = by_ids(tx, instance_id, post_ids)?;
+    let states = stored::by_ids(tx, instance_id, post_ids)?;
     let due = states.values().filter(|state| state.due_at_ms.is_some());
     let in_claims = due.count().saturating_sub(free.len());
     schedule::remove_later(tx, &free)?;
@@ -226,10 +136,6 @@ pub(crate) fn update(
     tx.execute_many_later(&sql, &[&instance_id], &columns)
 }
 
-/// All columns, in the order of [`columns`].
-pub(crate) const COLUMNS: &str = "post_id, bucket, post_created_at_ms, first_at_ms,
-    refreshed_at_ms, due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts,
-    favourites, quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
 /// How many of them, at their beginning, a look-up never changes.
 const FIXED: usize = 4;
 
@@ -259,50 +165,4 @@ fn columns(states: &[RefreshState]) -> [Column<'static>; 20] {
         Column::i64(freshness().map(|f| f.notified.at_ms)),
         Column::i64(freshness().map(|f| f.notified.total)),
     ]
-}
-
-/// The counts in a row of posts' freshness or history.
-pub(crate) fn counts_of(row: &Row<'_>) -> Result<Counts, DbError> {
-    Ok(Counts {
-        replies: row.opt_i64("replies")?,
-        boosts: row.opt_i64("boosts")?,
-        favourites: row.opt_i64("favourites")?,
-        quotes: row.opt_i64("quotes")?,
-        views: row.opt_i64("views")?,
-    })
-}
-
-/// Reads the [`COLUMNS`]: all but the source, which is the post's.
-pub(crate) fn from_row(row: &Row<'_>) -> Result<RefreshState, DbError> {
-    let small = |column| {
-        row.i64(column)
-            .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-    };
-    let before_total = row.i64("before_total")?;
-    let freshness = Freshness {
-        created_at_ms: row.opt_i64("post_created_at_ms")?,
-        first_ms: row.i64("first_at_ms")?,
-        refreshed_ms: row.i64("refreshed_at_ms")?,
-        refreshes: small("refreshes")?,
-        failures: small("failures")?,
-        missing: row.bool("missing")?,
-        counts: counts_of(row)?,
-        before: row.opt_i64("before_at_ms")?.map(|at_ms| CountSample {
-            at_ms,
-            total: before_total,
-        }),
-        notified: CountSample {
-            at_ms: row.i64("notified_at_ms")?,
-            total: row.i64("notified_total")?,
-        },
-        source: None,
-    };
-    Ok(RefreshState {
-        freshness,
-        post_id: row.i64("post_id")?,
-        due_at_ms: row.opt_i64("due_at_ms")?,
-        outcome: row.opt_str("outcome")?.and_then(|name| name.parse().ok()),
-        bucket: row.i64("bucket")?,
-        state_hash: row.opt_i64("state_hash")?,
-    })
 }

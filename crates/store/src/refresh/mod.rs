@@ -19,6 +19,7 @@ mod claim_book;
 mod claim_lease;
 mod count_history;
 mod due;
+mod due_post;
 mod freshness;
 mod growth_history;
 mod learned_state;
@@ -27,6 +28,7 @@ mod outbox;
 pub(crate) mod pending_lookup;
 mod recheck;
 mod recount;
+mod refresh_state;
 mod save;
 mod schedule;
 mod shards;
@@ -34,26 +36,29 @@ mod stored;
 mod times_ahead;
 mod unrefreshed;
 
-pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
+pub use claim::{Claim, ClaimRequest, Claimed, Claims};
 #[doc(hidden)] // Tests count them.
 pub use claim_lease::claimed_slots;
 pub use count_history::{CountsAt, count_history};
 pub use due::{BandState, Overdue, Waiting, bands, due_by, next_due_ms, overdue, waiting};
-pub use freshness::{RefreshState, refresh_state};
+pub use due_post::{DuePost, LookupTarget};
 pub use growth_history::{GrowthHistory, growth_histories};
 pub use learned_state::{ObservationReport, learn, learned_state, root as learned_state_root};
 pub use lookup_access::LookupAccess;
 pub use outbox::{OutboxItem, forget_relayed, outbox, outbox_of, with_outbox};
 pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
+pub use refresh_state::RefreshState;
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
 pub use shards::Shards;
+pub use stored::refresh_state;
 pub use times_ahead::{correct_times_ahead, has_times_ahead};
 
-pub(crate) use freshness::{by_ids as states, insert, retire, revive, unschedule};
+pub(crate) use freshness::{insert, retire, revive, unschedule};
 pub(crate) use lookup_access::{PendingHolders, is_open};
 pub(crate) use outbox::add_to_outbox;
 pub(crate) use recount::{Look, RecountContext};
+pub(crate) use stored::by_ids as states;
 pub(crate) use unrefreshed::{PendingUnrefreshed, held_by};
 
 /// How many buckets an instance has. Claims in different buckets need not wait for each other.

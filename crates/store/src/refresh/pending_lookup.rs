@@ -12,7 +12,7 @@ use driftline_core::{
 };
 use driftline_db::{Column, DbError, Tx};
 
-use super::{RefreshState, bucket, freshness};
+use super::{RefreshState, bucket, freshness, stored};
 use crate::{
     error::StoreError,
     id_types::sql,
@@ -62,8 +62,7 @@ pub fn pending_post(
         let Some((lookup_id, _, waits)) = found else {
             continue;
         };
-        let refresh_state =
-            freshness::by_ids(tx, sql(instance.id), &[lookup_id])?.remove(&lookup_id);
+        let refresh_state = stored::by_ids(tx, sql(instance.id), &[lookup_id])?.remove(&lookup_id);
         return Ok(refresh_state.map(|refresh_state| PendingPost {
             origin: instance.origin,
             upstream_id: upstream_id.to_owned(),
@@ -195,7 +194,7 @@ pub(crate) fn states(
     let found = of_upstream_ids(tx, instance_id, ids)?;
     let given_up = found.iter().filter(|(.., waits)| !waits);
     let given_up: Vec<i64> = given_up.map(|(_, lookup_id, _)| *lookup_id).collect();
-    let last = freshness::by_ids(tx, instance_id, &given_up)?;
+    let last = stored::by_ids(tx, instance_id, &given_up)?;
     let state = |(upstream_id, lookup_id, waits): (String, i64, bool)| {
         let last = last.get(&lookup_id).and_then(|state| state.outcome);
         let state = match waits {

@@ -12,7 +12,7 @@ use driftline_db::{DbError, PendingRows, Row, Tx};
 use super::{
     changes::RefreshChanges,
     claim::Claims,
-    freshness::RefreshState,
+    refresh_state::RefreshState,
     schedule::{self, Slot},
     stored::{self, PendingStates, States},
 };
@@ -95,7 +95,7 @@ impl<'p> RecountContext<'p> {
         let free = schedule::lock_free_later(tx, self.instance_id, ids.iter().copied())?;
         let states = match ids.is_empty() {
             true => None,
-            false => Some(stored::by_ids_later(tx, self.instance_id, &ids)?),
+            false => Some(stored::with_posts_later(tx, self.instance_id, &ids)?),
         };
         Ok(PendingRecounts {
             named: PendingLocalIds::ask(tx, self.instance_id, &named, false)?,

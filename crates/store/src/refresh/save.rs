@@ -11,9 +11,10 @@ use driftline_db::{Column, Root, Tx};
 use super::{
     changes::RefreshChanges,
     choice,
-    claim::{Claim, Claims, DuePost, LookupTarget},
-    freshness::RefreshState,
+    claim::{Claim, Claims},
+    due_post::{DuePost, LookupTarget},
     pending_lookup,
+    refresh_state::RefreshState,
     schedule::Slot,
     stored::{self, States},
     unrefreshed::PendingUnrefreshed,
@@ -22,13 +23,13 @@ use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
     new_ids::NewIds,
+    open::store::Store,
     posts::{
         history::{self, EndedBy},
         instance,
         post::{self, PostVersion},
         reference, scoped_content,
     },
-    store::Store,
 };
 
 /// The answers to a claim's look-ups, to save.
@@ -131,12 +132,12 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     }
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
-    let mut known = stored::by_ids(tx, instance_id, &ids)?;
+    let mut known = stored::with_posts(tx, instance_id, &ids)?;
     if may_change_content(save, &known) {
         // What sources share is decided while the instance is held, so that no poll changes it
         // meanwhile: neither a post's content nor whether it exists.
         instance::hold(tx, instance_id)?;
-        known = stored::by_ids(tx, instance_id, &ids)?;
+        known = stored::with_posts(tx, instance_id, &ids)?;
     }
     let mut changes = Changes::default();
     if !save.claim.unrefreshed.is_empty() {

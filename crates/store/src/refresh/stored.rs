@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use driftline_core::clock::MAX_SKEW_MS;
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
-use super::freshness::{self, RefreshState};
+use super::refresh_state::{self, RefreshState};
 use crate::{
+    error::StoreError,
+    id_types::{LocalId, sql},
     posts::{
         content_scope::ContentScope,
+        instance,
         post::{self, PostVersion},
     },
     text::without_nul,
@@ -17,21 +20,21 @@ use crate::{
 /// The refresh states of posts and pending look-ups, with the posts, which look-ups do not have.
 pub(crate) type States = HashMap<i64, (RefreshState, Option<post::Known>)>;
 
-/// The states of those IDs.
-pub(crate) fn by_ids(
+/// The states of those IDs, with their posts.
+pub(crate) fn with_posts(
     tx: &mut Tx<'_>,
     instance_id: i64,
     post_ids: &[i64],
 ) -> Result<States, DbError> {
-    let states = by_ids_later(tx, instance_id, post_ids)?;
+    let states = with_posts_later(tx, instance_id, post_ids)?;
     Ok(tx.rows(states)?.into_iter().collect())
 }
 
 /// A state that was asked for.
 pub(crate) type PendingStates = PendingRows<'static, (i64, (RefreshState, Option<post::Known>))>;
 
-/// [`by_ids`], along with what is asked next.
-pub(crate) fn by_ids_later(
+/// [`with_posts`], along with what is asked next.
+pub(crate) fn with_posts_later(
     tx: &mut Tx<'_>,
     instance_id: i64,
     post_ids: &[i64],
@@ -42,12 +45,12 @@ pub(crate) fn by_ids_later(
              from freshness f
              left join post p on p.id = f.post_id and p.instance_id = f.instance_id
              where f.post_id {{in $1}} and f.instance_id = $2",
-            freshness::COLUMNS,
+            refresh_state::COLUMNS,
             post::COLUMNS
         ),
         &[&Column::i64(post_ids.iter().copied()), &instance_id],
         |row| {
-            let mut state = freshness::from_row(row)?;
+            let mut state = refresh_state::from_row(row)?;
             let source = row.opt_i64("first_source_id")?;
             state.freshness.source = source.map(i64::cast_unsigned);
             let post = match source {
@@ -105,4 +108,22 @@ pub(crate) fn recount(
         &[&instance_id, &last_ms],
         &columns,
     )
+}
+
+/// The state of a post; `None` if it is not stored or was never scheduled.
+pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
+    let Some(instance) = instance::of_post(tx, post)? else {
+        return Ok(None);
+    };
+    Ok(by_ids(tx, sql(instance), &[sql(post)])?.remove(&sql(post)))
+}
+
+/// The states of an instance's posts and pending look-ups.
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    post_ids: &[i64],
+) -> Result<HashMap<i64, RefreshState>, DbError> {
+    let found = with_posts(tx, instance_id, post_ids)?.into_iter();
+    Ok(found.map(|(id, (state, _))| (id, state)).collect())
 }

@@ -4,12 +4,15 @@
 use std::collections::HashMap;
 
 use driftline_core::social::{
-    FilterContext, FilterError, FilterKeyword, FilterSettings, MAX_FILTERS,
-    MAX_KEYWORDS_PER_FILTER, MAX_POSTS_PER_FILTER, TextError,
+    FilterError, FilterKeyword, FilterSettings, MAX_FILTERS, MAX_KEYWORDS_PER_FILTER,
+    MAX_POSTS_PER_FILTER, TextError,
 };
 use driftline_db::{Column, Tx};
 
-use super::{filter_rows, local_account};
+use super::{
+    filter_rows::{self},
+    local_account,
+};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
@@ -18,36 +21,7 @@ use crate::{
     posts::timeline::PostKey,
 };
 
-/// A filter with its parts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
-    /// Its ID.
-    pub id: LocalId,
-    /// What somebody says of it.
-    pub settings: FilterSettings,
-    /// What it looks for, by their IDs.
-    pub keywords: Vec<Keyword>,
-    /// Posts that it matches, whatever their texts, by their IDs.
-    pub posts: Vec<FilteredPost>,
-}
-
-/// A keyword of a filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keyword {
-    /// Its ID.
-    pub id: LocalId,
-    /// What is looked for.
-    pub rule: FilterKeyword,
-}
-
-/// A post of a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilteredPost {
-    /// The ID of this part of the filter.
-    pub id: LocalId,
-    /// The post. It may be gone, or hidden from whoever named it.
-    pub key: PostKey,
-}
+pub use super::filter_rows::{Filter, FilteredPost, Keyword};
 
 /// A change of a filter's keywords.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -297,10 +271,4 @@ pub fn by_id(
     id: LocalId,
 ) -> Result<Option<Filter>, StoreError> {
     Ok(filter_rows::load(tx, account, Some(id))?.pop())
-}
-
-/// The contexts as one text.
-pub(super) fn contexts_text(contexts: &[FilterContext]) -> String {
-    let names: Vec<&str> = contexts.iter().map(|context| context.name()).collect();
-    names.join(" ")
 }

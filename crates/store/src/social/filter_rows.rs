@@ -1,17 +1,51 @@
 //! Filters and their parts as rows.
 
-use driftline_core::social::{FilterKeyword, FilterSettings};
+use driftline_core::social::{FilterContext, FilterKeyword, FilterSettings};
 use driftline_db::{Column, DbError, Row, Tx};
 
-use super::{
-    filter::{Filter, FilteredPost, Keyword, contexts_text},
-    parsed,
-};
+use super::parsed;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
     posts::timeline::PostKey,
 };
+
+/// A filter with its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Its ID.
+    pub id: LocalId,
+    /// What somebody says of it.
+    pub settings: FilterSettings,
+    /// What it looks for, by their IDs.
+    pub keywords: Vec<Keyword>,
+    /// Posts that it matches, whatever their texts, by their IDs.
+    pub posts: Vec<FilteredPost>,
+}
+
+/// A keyword of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyword {
+    /// Its ID.
+    pub id: LocalId,
+    /// What is looked for.
+    pub rule: FilterKeyword,
+}
+
+/// A post of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilteredPost {
+    /// The ID of this part of the filter.
+    pub id: LocalId,
+    /// The post. It may be gone, or hidden from whoever named it.
+    pub key: PostKey,
+}
+
+/// The contexts as one text.
+pub(super) fn contexts_text(contexts: &[FilterContext]) -> String {
+    let names: Vec<&str> = contexts.iter().map(|context| context.name()).collect();
+    names.join(" ")
+}
 
 /// The filters of an account, or one of them, in the order of their creation.
 pub(super) fn load(

@@ -3,10 +3,10 @@
 use driftline_core::social::{ListSettings, MAX_LISTS, TextError};
 use driftline_db::{Row, Tx};
 
-use super::{list_member, local_account, parsed};
+use super::{local_account, parsed};
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, LocalId, from_sql, sql},
+    id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
     library::object::{self, ObjectKind},
 };
 
@@ -97,7 +97,7 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result
     if by_id(tx, account, list)?.is_none() {
         return Ok(false);
     }
-    let mut gone: Vec<i64> = list_member::ids(tx, account, list)?;
+    let mut gone: Vec<i64> = member_ids(tx, account, list)?;
     gone.push(sql(list));
     object::remove(tx, account, &gone)?;
     tx.execute_later(
@@ -109,6 +109,41 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result
         &[&sql(account), &sql(list)],
     )?;
     Ok(true)
+}
+
+/// Takes an account out of all lists of another one: it is not followed any more, or is gone. Takes no
+/// lock: the local clock must not be held.
+pub fn forget_member(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    member: AccountId,
+) -> Result<(), StoreError> {
+    let gone = tx.query(
+        "select id from list_member where account_id = $1 and member_id = $2 order by id",
+        &[&sql(account), &sql(member)],
+        |row| row.i64("id"),
+    )?;
+    if gone.is_empty() {
+        return Ok(());
+    }
+    object::remove(tx, account, &gone)?;
+    Ok(tx.execute_later(
+        "delete from list_member where account_id = $1 and member_id = $2",
+        &[&sql(account), &sql(member)],
+    )?)
+}
+
+/// The IDs of a list's memberships, in the order in which they began.
+fn member_ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+) -> Result<Vec<i64>, StoreError> {
+    Ok(tx.query(
+        "select id from list_member where account_id = $1 and list_id = $2 order by id",
+        &[&sql(account), &sql(list)],
+        |row| row.i64("id"),
+    )?)
 }
 
 /// The lists of an account, in the order of their creation.

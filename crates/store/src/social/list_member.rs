@@ -108,28 +108,6 @@ pub fn remove(
     Ok(true)
 }
 
-/// Takes an account out of all lists of another one: it is not followed any more, or is gone. Takes no
-/// lock: the local clock must not be held.
-pub fn forget(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    member: AccountId,
-) -> Result<(), StoreError> {
-    let gone = tx.query(
-        "select id from list_member where account_id = $1 and member_id = $2 order by id",
-        &[&sql(account), &sql(member)],
-        |row| row.i64("id"),
-    )?;
-    if gone.is_empty() {
-        return Ok(());
-    }
-    object::remove(tx, account, &gone)?;
-    Ok(tx.execute_later(
-        "delete from list_member where account_id = $1 and member_id = $2",
-        &[&sql(account), &sql(member)],
-    )?)
-}
-
 /// At most `limit` accounts that have an account in their lists, by their IDs.
 pub fn owners_naming(
     tx: &mut Tx<'_>,
@@ -244,19 +222,6 @@ pub fn upstream_ids(
             &Column::i64(sources.iter().map(|source| source.instance_id())),
         ],
         |row| Ok((from_sql(row.i64("instance_id")?)?, row.text("upstream_id")?)),
-    )?)
-}
-
-/// The IDs of a list's memberships, in the order in which they began.
-pub(super) fn ids(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    list: LocalId,
-) -> Result<Vec<i64>, StoreError> {
-    Ok(tx.query(
-        "select id from list_member where account_id = $1 and list_id = $2 order by id",
-        &[&sql(account), &sql(list)],
-        |row| row.i64("id"),
     )?)
 }
 

@@ -2,9 +2,9 @@
 
 use driftline_core::social::{
     AccountName, AccountState, LogInRefused, MailAddress, Nickname, PassphraseHash, Profile, Role,
-    StateChangeError,
+    StateChangeError, VerificationDigest,
 };
-use driftline_db::{Column, Root, Row, ToValue, Tx};
+use driftline_db::{Column, DbError, Root, Row, ToValue, Tx};
 
 use super::{parsed, passphrase_columns, profile};
 use crate::{
@@ -184,7 +184,18 @@ pub fn is_name_taken(tx: &mut Tx<'_>, name: &AccountName, now_ms: i64) -> Result
         &[&key],
         |row| row.i64("id"),
     )?;
-    Ok(found.is_some() || super::pending_account::holds_name(tx, &key, now_ms)?)
+    Ok(found.is_some() || is_name_pending(tx, &key, now_ms)?)
+}
+
+/// True if a pending account that is not void holds the name.
+fn is_name_pending(tx: &mut Tx<'_>, key: &str, now_ms: i64) -> Result<bool, DbError> {
+    let found = tx.query_opt(
+        "select id from pending_account
+         where name_key = $1 and created_at_ms > $2",
+        &[&key, &(now_ms - VerificationDigest::LASTS_MS)],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.is_some())
 }
 
 fn is_mail_taken(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<bool, StoreError> {

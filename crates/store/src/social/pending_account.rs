@@ -4,7 +4,7 @@ use driftline_core::social::{
     AccountName, MailAddress, PassphraseHash, PendingCheck, Role, VerificationDigest,
     VerificationState,
 };
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, Row, Tx};
 
 use super::{
     local_account::{self, AccountTaken, LocalAccount, NewAccount},
@@ -316,17 +316,6 @@ pub fn remove_void(tx: &mut Tx<'_>, now_ms: i64) -> Result<usize, StoreError> {
     )?;
     forget_tokens(tx, &removed)?;
     Ok(removed.len())
-}
-
-/// True if a pending account that is not void holds a name.
-pub(super) fn holds_name(tx: &mut Tx<'_>, key: &str, now_ms: i64) -> Result<bool, DbError> {
-    let found = tx.query_opt(
-        "select id from pending_account
-         where name_key = $1 and created_at_ms > $2",
-        &[&key, &(now_ms - VerificationDigest::LASTS_MS)],
-        |row| row.i64("id"),
-    )?;
-    Ok(found.is_some())
 }
 
 struct Known {

@@ -3,7 +3,6 @@
 use driftline_core::social::{Profile, ProfileError};
 use driftline_db::{Column, Row, Tx};
 
-use super::local_account;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, from_sql, sql},
@@ -41,11 +40,11 @@ pub fn set(
     if let Err(refused) = profile.check() {
         return Ok(Err(refused));
     }
-    local_account::require(tx, account)?;
     let changed = tx.execute(
         "update profile set bio = $2, avatar = $3, header = $4, fields = $5, locked = $6, bot = $7,
              discoverable = $8
-         where account_id = $1",
+         where account_id = $1
+             and exists (select 1 from local_account where id = $1 and not deleting)",
         &[
             &sql(account),
             &profile.bio,

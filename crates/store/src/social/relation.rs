@@ -12,7 +12,7 @@ use driftline_core::social::{
 };
 use driftline_db::{Column, DbError, PendingRows, Root, Row, Tx};
 
-use super::{list_member, local_account, notification, parsed, profile};
+use super::{list, local_account, notification, parsed, profile};
 use crate::{
     error::StoreError,
     id_types::{
@@ -181,11 +181,11 @@ fn forget_in_lists(
     after: RelationPair,
 ) -> Result<(), StoreError> {
     if after.outgoing != Relation::Following {
-        list_member::forget(tx, account, other)?;
+        list::forget_member(tx, account, other)?;
     }
     match local_account_id(other) {
         Some(other) if after.incoming != Relation::Following => {
-            list_member::forget(tx, other, account_id(account))
+            list::forget_member(tx, other, account_id(account))
         }
         _ => Ok(()),
     }

@@ -5,7 +5,7 @@ use driftline_core::{
     post::{Post, Visibility},
 };
 use driftline_store::{
-    GoneProof, Store, completeness, departure, local_ids, notify,
+    GoneProof, Store, absence, completeness, local_ids, notify,
     refresh::{LookupAnswer, outbox},
     source::{self, NewSource, TokenLocation},
     timeline::{self, Viewer},
@@ -83,7 +83,7 @@ fn a_post_that_two_pages_lack_leaves_that_source_alone() {
         assert_eq!((counts.entries, counts.live, counts.left), (4, 3, 1));
         let workers = Workers::of(&home);
         let instance = workers.instance;
-        let left = home.read(move |tx| departure::left(tx, instance, row.post_id));
+        let left = home.read(move |tx| absence::left(tx, instance, row.post_id));
         assert_eq!(left, [(home.source.id, left_at_ms)]);
 
         // It is missed no more, and what it says is no news of the source.
@@ -244,7 +244,7 @@ fn what_another_credential_still_sees_is_not_deleted() {
         let rows = mine.export();
         assert!(rows[0].left_at_ms.is_some() && rows[0].post.deleted_at_ms.is_some());
         let id = rows[0].post_id;
-        let left = mine.read(move |tx| departure::left(tx, instance, id));
+        let left = mine.read(move |tx| absence::left(tx, instance, id));
         assert_eq!(left.len(), 1, "until its library is notified");
     });
 }

@@ -13,7 +13,10 @@ use driftline_id::window::{BeginError, Record};
 use crate::{
     database_clock::{is_live, now_sql},
     error::StoreError,
-    nodes::node_lease::{Claim, NodeLeaseError, life_ms},
+    nodes::node_lease::{
+        claim::{Claim, life_ms},
+        error::NodeLeaseError,
+    },
 };
 
 /// A node that was leased at some time, for display.

@@ -3,7 +3,7 @@
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
 
-use super::{places::Place, window::Window};
+use super::{place::Place, window::Window};
 use crate::{
     id_types::{AccountId, sql},
     viewer::ReadableSource,

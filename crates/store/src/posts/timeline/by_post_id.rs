@@ -4,31 +4,19 @@ use std::collections::{HashMap, HashSet};
 
 use driftline_db::{Column, PendingRows, Tx};
 
-use super::{TimelinePost, copies::Copies, entries, first_places::FirstPlaces, rule::Rule, stored};
+use super::{
+    copies::{self, Copies},
+    entries,
+    first_places::FirstPlaces,
+    rule::Rule,
+    stored_post,
+    timeline_post::TimelinePost,
+};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
     viewer::{ReadableSources, Viewer},
 };
-
-/// A post by the ID that the store knows it by, with its instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PostKey {
-    /// [`TimelinePost::post_id`].
-    pub post: LocalId,
-    /// The instance that it was seen through.
-    pub instance: InstanceId,
-}
-
-impl TimelinePost {
-    /// Names it for what people keep.
-    pub fn key(&self) -> PostKey {
-        PostKey {
-            post: self.post_id,
-            instance: self.instance,
-        }
-    }
-}
 
 /// Those of some posts that a viewer may see now, by the [`PostKey::post`] that was asked for: each at the place that
 /// it took first among all that the viewer may read, as the best of its copies has it.
@@ -61,7 +49,7 @@ pub(super) fn by_post_ids_as(
     let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
     let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
     let instances: Vec<i64> = instances.into_iter().collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&instances), viewer)?;
+    let mut posts = stored_post::by_ids(tx, &ids, Some(&instances), viewer)?;
     let readable = ReadableSources::load(tx, viewer)?;
     let copies = Copies::load(tx, &mut posts, &readable)?;
     let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
@@ -75,7 +63,7 @@ pub(super) fn by_post_ids_as(
             ShownCopy::Itself => posts.get(&id).filter(|_| places.shows(id)),
         };
         if let Some(found) = content {
-            let post = stored::at_place(found, first.place, &posts, &copies)?;
+            let post = copies::at_place(found, first.place, &posts, &copies)?;
             shown.insert(from_sql(id)?, post);
         }
     }
@@ -95,7 +83,7 @@ pub fn copies_of(
     let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
     let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
     let instances: Vec<i64> = instances.into_iter().collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&instances), readable.viewer())?;
+    let mut posts = stored_post::by_ids(tx, &ids, Some(&instances), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     posts.retain(|id, _| copies.has(*id));
     let known = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
@@ -120,7 +108,7 @@ pub fn places_of_copies(
     if readable.instances().len() < 2 {
         return Ok(Vec::new());
     }
-    let mut posts = stored::by_ids(tx, &[sql(key.post)], Some(&[sql(key.instance)]), viewer)?;
+    let mut posts = stored_post::by_ids(tx, &[sql(key.post)], Some(&[sql(key.instance)]), viewer)?;
     Copies::load(tx, &mut posts, &readable)?;
     posts.remove(&sql(key.post));
     let entries = entries::entries(tx, &posts.values())?;

@@ -3,10 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use driftline_core::object_uri::{UriEvidence, UriKey};
-use driftline_db::Tx;
+use driftline_db::{DbError, Tx};
 
-use super::stored::{self, StoredPost};
-use crate::{error::StoreError, id_types::AccountId, posts::object_uri, viewer::ReadableSources};
+use super::{
+    stored_post::{self, StoredPost},
+    timeline_post::TimelinePost,
+};
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, from_sql},
+    posts::object_uri,
+    viewer::ReadableSources,
+};
 
 /// Which of some posts are copies of one.
 #[derive(Default)]
@@ -41,7 +49,7 @@ impl Copies {
             .unzip();
         if !ids.is_empty() {
             let instance_ids: Vec<i64> = instance_ids.into_iter().collect();
-            posts.extend(stored::by_ids(
+            posts.extend(stored_post::by_ids(
                 tx,
                 &ids,
                 Some(&instance_ids),
@@ -92,4 +100,20 @@ impl Copies {
         let known = self.evidence.get(&post_id).copied();
         known.unwrap_or(UriEvidence::Claimed)
     }
+}
+
+/// A post as it is shown at a place, with its copies, which are among `posts`.
+pub(super) fn at_place(
+    found: &StoredPost,
+    place: i64,
+    posts: &HashMap<i64, StoredPost>,
+    copies: &Copies,
+) -> Result<TimelinePost, DbError> {
+    let others = copies.others_of(found.id()).into_iter();
+    let others = others.filter_map(|id| Some(posts.get(&id)?.post.key()));
+    Ok(TimelinePost {
+        id: from_sql(place)?,
+        copies: others.collect(),
+        ..found.post.clone()
+    })
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use driftline_db::{Column, DbError, Row, Tx};
 
-use super::stored::StoredPost;
+use super::stored_post::StoredPost;
 use crate::id_types::sql;
 
 /// Which of a post's entries it stands at: the first one that came live, or else the first one that came as

@@ -12,9 +12,9 @@ use driftline_id::Layout;
 use super::{
     copies::Copies,
     entries::{PostEntry, came, entries},
-    places::Place,
+    place::Place,
     rule::Rule,
-    stored::StoredPost,
+    stored_post::StoredPost,
 };
 use crate::{error::StoreError, id_types::sql};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, Tx};
 
-use super::{copies::Copies, first_places::FirstPlaces, replied_to, rule::Rule, stored};
+use super::{copies::Copies, first_places::FirstPlaces, replied_to, rule::Rule, stored_post};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
@@ -39,7 +39,7 @@ pub fn named(
     )?;
     let found: HashMap<String, i64> = found.into_iter().collect();
     let ids: Vec<i64> = found.values().copied().collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]), readable.viewer())?;
+    let mut posts = stored_post::by_ids(tx, &ids, Some(&[sql(instance)]), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     if !has_hidden {
         posts.retain(|id, found| copies.has(*id) || !found.listed);

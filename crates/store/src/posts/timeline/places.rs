@@ -1,9 +1,9 @@
 //! The places of a timeline, in streams.
 
 use driftline_core::post::Visibility;
-use driftline_db::{DbError, Row, Tx};
+use driftline_db::{DbError, Tx};
 
-use super::{authors, window::Window};
+use super::{authors, place::Place, window::Window};
 use crate::{
     id_types::{AccountId, SourceKey},
     viewer::ReadableSource,
@@ -17,28 +17,6 @@ pub(super) enum PlaceStream<'a> {
     Source(SourceKey, Visibility),
     /// What authors wrote, in these sources.
     Authors(&'a [AccountId], &'a [ReadableSource]),
-}
-
-/// Where a post stands in a timeline, or did.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) id: i64,
-    pub(super) post_id: i64,
-    pub(super) instance_id: i64,
-    /// Of a source's entry: how often the post had returned when it took this place, or -1 once it has ended.
-    /// After another return the source no longer shows it there.
-    pub(super) returns: i64,
-}
-
-impl Place {
-    pub(super) fn from_row(row: &Row<'_>) -> Result<Place, DbError> {
-        Ok(Place {
-            id: row.i64("place")?,
-            post_id: row.i64("post_id")?,
-            instance_id: row.i64("instance_id")?,
-            returns: row.i64("returns")?,
-        })
-    }
 }
 
 impl PlaceStream<'_> {

@@ -9,7 +9,7 @@ use std::{
 use driftline_core::object_uri::UriEvidence;
 use driftline_db::{Column, Tx};
 
-use super::{copies::Copies, first_places::FirstPlaces, rule::Rule, stored};
+use super::{copies::Copies, first_places::FirstPlaces, rule::Rule, stored_post};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
@@ -50,7 +50,7 @@ pub(super) fn through_copies(
         replies.extend(tx.rows(rows)?);
     }
     let ids: Vec<i64> = replies.iter().map(|(_, reply)| *reply).collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&[sql(instance)]), readable.viewer())?;
+    let mut posts = stored_post::by_ids(tx, &ids, Some(&[sql(instance)]), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     posts.retain(|id, _| copies.has(*id));
     if posts.is_empty() {
@@ -84,7 +84,7 @@ pub(super) fn through_copies(
     }
     let ids: Vec<i64> = answered.values().copied().collect();
     let instance_ids: Vec<i64> = answered.keys().map(|(instance, _)| *instance).collect();
-    let mut posts = stored::by_ids(tx, &ids, Some(&instance_ids), readable.viewer())?;
+    let mut posts = stored_post::by_ids(tx, &ids, Some(&instance_ids), readable.viewer())?;
     let copies = Copies::load(tx, &mut posts, readable)?;
     let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
     let mut named = HashMap::new();

@@ -2,7 +2,7 @@
 
 use driftline_core::post::Visibility;
 
-use super::{HomeRule, entries::PostEntry, stored::StoredPost};
+use super::{entries::PostEntry, stored_post::StoredPost, timeline_post::HomeRule};
 use crate::{
     id_types::sql,
     viewer::{ReadableSource, ReadableSources, Viewer},

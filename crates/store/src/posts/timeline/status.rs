@@ -3,13 +3,18 @@
 use driftline_db::Tx;
 
 use super::{
-    PostKey, TimelinePost, by_post_ids, copies::Copies, entries, first_places::FirstPlaces,
-    rule::Rule, stored, visible::may_know,
+    PostKey, TimelinePost, by_post_ids,
+    copies::{self, Copies},
+    entries,
+    first_places::FirstPlaces,
+    rule::Rule,
+    stored_post,
+    visible::may_know,
 };
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
-    posts::find,
+    posts::instance,
     viewer::{ReadableSources, Viewer},
 };
 
@@ -25,7 +30,7 @@ pub fn status(
     let raw_id = sql(id);
     let mut alias_source = None;
     let mut post_id = raw_id;
-    let mut posts = stored::by_ids(tx, &[raw_id], None, viewer)?;
+    let mut posts = stored_post::by_ids(tx, &[raw_id], None, viewer)?;
     if posts.is_empty() {
         let alias = tx.query_opt(
             "select post_id, source_id from entry_alias where id = $1",
@@ -34,7 +39,7 @@ pub fn status(
         )?;
         if let Some((Some(of_alias), source_id)) = alias {
             (post_id, alias_source) = (of_alias, source_id);
-            posts = stored::by_ids(tx, &[of_alias], None, viewer)?;
+            posts = stored_post::by_ids(tx, &[of_alias], None, viewer)?;
         }
     }
     if posts.is_empty() {
@@ -52,7 +57,7 @@ pub fn status(
     let content = content.and_then(|first| posts.get(&first.content));
     Ok(match content {
         Some(content) if may_know(raw_id, alias_source, found, &entries, &readable) => {
-            Some(stored::at_place(content, raw_id, &posts, &copies)?)
+            Some(copies::at_place(content, raw_id, &posts, &copies)?)
         }
         _ => None,
     })
@@ -65,7 +70,7 @@ pub fn at_its_place(
     post: LocalId,
     viewer: Viewer,
 ) -> Result<Option<TimelinePost>, StoreError> {
-    let Some(instance) = find::instance_of(tx, post)? else {
+    let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(None);
     };
     let key = PostKey { post, instance };

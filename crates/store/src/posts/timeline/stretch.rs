@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use driftline_db::{DbError, Tx};
 
 use super::{
-    Picks, Range, Stretch, TimelinePost,
-    copies::Copies,
+    copies::{self, Copies},
     first_places::FirstPlaces,
-    places::{Place, PlaceStream},
+    place::Place,
+    places::PlaceStream,
     rule::Rule,
-    stored::{self, StoredPost},
+    stored_post::{self, StoredPost},
+    timeline_post::{Picks, Range, Stretch, TimelinePost},
     window::Window,
 };
 use crate::{
@@ -119,7 +120,7 @@ impl<'r> AtPlaces<'r> {
         let mut instance_ids: Vec<i64> = places.iter().map(|place| place.instance_id).collect();
         instance_ids.sort_unstable();
         instance_ids.dedup();
-        let mut posts = stored::by_ids(tx, &post_ids, Some(&instance_ids), rule.viewer())?;
+        let mut posts = stored_post::by_ids(tx, &post_ids, Some(&instance_ids), rule.viewer())?;
         let (mut copies, mut first) = <(Copies, FirstPlaces)>::default();
         if let Some(readable) = rule.readable() {
             copies = Copies::load(tx, &mut posts, readable)?;
@@ -147,7 +148,7 @@ impl<'r> AtPlaces<'r> {
             }
         };
         found
-            .map(|found| stored::at_place(found, place.id, &self.posts, &self.copies))
+            .map(|found| copies::at_place(found, place.id, &self.posts, &self.copies))
             .transpose()
     }
 }

@@ -12,12 +12,12 @@ use driftline_db::Tx;
 use super::{
     entries::{PostEntry, entries},
     first_places::id_time_ms,
-    stored::{self, StoredPost},
+    stored_post::{self, StoredPost},
 };
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, sql},
-    posts::find,
+    posts::instance,
     viewer::{ReadableSources, Viewer},
 };
 
@@ -81,7 +81,7 @@ pub fn seen_since(
     post: LocalId,
     viewer: Viewer,
 ) -> Result<Option<i64>, StoreError> {
-    let Some(instance) = find::instance_of(tx, post)? else {
+    let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(None);
     };
     Ok(seen_since_each(tx, instance, &[post], viewer)?.remove(&post))
@@ -97,7 +97,7 @@ pub fn seen_since_each(
 ) -> Result<HashMap<LocalId, i64>, StoreError> {
     let readable = ReadableSources::load(tx, viewer)?;
     let ids: Vec<i64> = posts.iter().map(|id| sql(*id)).collect();
-    let stored = stored::by_ids(tx, &ids, Some(&[sql(instance)]), viewer)?;
+    let stored = stored_post::by_ids(tx, &ids, Some(&[sql(instance)]), viewer)?;
     let (mut has_entry, mut is_in_world) = (HashSet::new(), HashSet::new());
     let mut since: HashMap<LocalId, i64> = HashMap::new();
     let mut see = |found: &StoredPost, at_ms: i64| {
@@ -143,7 +143,7 @@ fn is_operators_alone(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, Sto
 
 /// True if a viewer may see a stored post.
 pub fn is_visible(tx: &mut Tx<'_>, post: LocalId, viewer: Viewer) -> Result<bool, StoreError> {
-    let Some(instance) = find::instance_of(tx, post)? else {
+    let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(false);
     };
     Ok(visible(tx, instance, &[post], viewer)?.contains(&post))

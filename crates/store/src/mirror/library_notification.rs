@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use driftline_db::Tx;
 
-use super::{entry, machine::LockedSource};
+use crate::mirror::{entry, machine::LockedSource};
 use crate::{
     error::StoreError,
     id_types::{LocalId, SourceKey, from_sql, sql},

@@ -3,7 +3,7 @@
 use driftline_core::upstream_id::UpstreamId;
 use driftline_db::Tx;
 
-use super::{
+use crate::mirror::{
     machine::LockedSource,
     source::{self, TRACKED},
     source_removal::{lookups_of, next_posts},

@@ -3,7 +3,7 @@
 use driftline_core::refresh::Policy;
 use driftline_db::{DbError, Tx};
 
-use super::source::{NameRefused, by_id, by_name, is_name_for, set};
+use crate::mirror::source::{NameRefused, by_id, by_name, is_name_for, set};
 use crate::{
     directory::{self, Kind},
     error::StoreError,

@@ -21,8 +21,8 @@ use crate::{
     database_clock::{is_live_sql, now_sql},
     error::StoreError,
     local_ids::{self, Taken},
+    open::store::Store,
     posts::instance,
-    store::Store,
 };
 
 /// What a reader of several instances may show.

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use driftline_core::{post::Post, upstream_id::UpstreamId};
 use driftline_db::Tx;
 
-use super::{
-    backdate,
-    intake::{IntakeContext, PostObservation},
+use crate::mirror::{
     machine::LockedSource,
+    observation::{IntakeContext, PostObservation},
+    past_ids,
 };
 use crate::{
     error::StoreError,
@@ -24,10 +24,10 @@ pub(crate) fn named_by(post: &Post) -> (&[UpstreamId], &[UpstreamId]) {
 }
 
 /// What is stored while an intake holds its instance, and the IDs that it gives.
-pub(crate) struct HeldInstance {
+pub(crate) struct LockedInstance {
     /// An ID for each observation without an entry, in their order.
     pub(crate) entry_ids: Vec<i64>,
-    /// When history came, if any did: see [`backdate::PastIds`].
+    /// When history came, if any did: see [`past_ids::PastIds`].
     pub(crate) arrival_id: Option<i64>,
     /// The first of as many IDs as the observations name posts, below the entries' of now: a post
     /// that is named was there before.
@@ -45,12 +45,12 @@ pub(crate) struct HeldInstance {
 /// Holds the instance, so that no other source of it takes in the same posts meanwhile, and then reads
 /// what is stored. For history, whose IDs must be free, it holds the clock too. `None` without
 /// observations, for which nothing is held.
-pub(crate) fn hold_instance(
+pub(crate) fn lock_instance(
     tx: &mut Tx<'_>,
     source: &LockedSource,
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
-) -> Result<Option<HeldInstance>, StoreError> {
+) -> Result<Option<LockedInstance>, StoreError> {
     if observations.is_empty() {
         return Ok(None);
     }
@@ -92,7 +92,7 @@ pub(crate) fn hold_instance(
             tx,
             source.instance_id,
             now_ms,
-            |tx| backdate::take(tx, &times_ms, now_ms),
+            |tx| past_ids::take(tx, &times_ms, now_ms),
         )?),
     };
     let arrival_id = past.as_ref().map(|past| past.arrival_id);
@@ -103,7 +103,7 @@ pub(crate) fn hold_instance(
         true => history.next(),
         false => Some(new_ids.give()),
     });
-    Ok(Some(HeldInstance {
+    Ok(Some(LockedInstance {
         entry_ids: entry_ids.flatten().collect(),
         arrival_id,
         first_reference_id,

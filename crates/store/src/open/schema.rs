@@ -6,5 +6,5 @@ pub static MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
     name: "schema",
     compat_version: 1,
-    sql: include_str!("../schema.sql"),
+    sql: include_str!("../../schema.sql"),
 }];

@@ -9,7 +9,7 @@ pub use driftline_db::backup::{
     read, size,
 };
 
-use crate::{error::StoreError, local_ids, schema::MIGRATIONS};
+use crate::{error::StoreError, local_ids, open::schema::MIGRATIONS};
 
 /// Copies the store into a new file; see [`driftline_db::backup::copy`].
 ///

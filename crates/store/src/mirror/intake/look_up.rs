@@ -11,11 +11,12 @@ use crate::{
     error::StoreError,
     id_types::SourceKey,
     mirror::{
-        commit_summary::CommitSummary,
+        CommitSummary, absence,
         deletion::{self, Gone},
-        departure, entry,
-        intake::{self, IntakeContext, PostObservation},
+        entry,
         machine::LockedSource,
+        observation::{IntakeContext, PostObservation},
+        post_intake,
     },
     posts::post,
     text::without_nul,
@@ -46,7 +47,7 @@ pub struct CommitLookUp<'a> {
     pub now_ms: i64,
 }
 
-/// Commits the answer to a look-up: an edit, a deletion, a departure, or nothing new. Returns the
+/// Commits the answer to a look-up: an edit, a deletion, a absence, or nothing new. Returns the
 /// machine after it.
 pub fn commit_look_up(
     tx: &mut Tx<'_>,
@@ -100,7 +101,7 @@ fn is_deleted(
         GoneProof::DeletedForAll => true,
         // A follower-only post goes with the follow.
         GoneProof::Deleted if known.is_gone() => true,
-        GoneProof::Deleted => is_open && !departure::is_listed_for_others(tx, source, known.id)?,
+        GoneProof::Deleted => is_open && !absence::is_listed_for_others(tx, source, known.id)?,
     })
 }
 
@@ -114,7 +115,7 @@ fn hidden(
 ) -> Result<LookUpOutcome, StoreError> {
     let entries = entry::of_posts(tx, source.key, &[known.id])?.into_iter();
     let live: Vec<i64> = entries.filter(|e| !e.gone).map(|e| e.id).collect();
-    departure::end(tx, source, &live, commit.headers.received_at_ms)?;
+    absence::end(tx, source, &live, commit.headers.received_at_ms)?;
     summary.left += live.len() as u64;
     Ok(LookUpOutcome::Hidden)
 }
@@ -146,14 +147,14 @@ fn found(
         .collect();
     let asked_at_ms = commit.headers.sent_at_ms;
     let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
-    let mut summary = intake::take_in(tx, source, &observations, context)?;
+    let mut summary = post_intake::take_in(tx, source, &observations, context)?;
     let mut leaving: Vec<i64> = leaving.iter().map(|entry| entry.id).collect();
     if !had_left.is_empty() {
         let entries = entry::of_posts(tx, source.key, &[known.id])?.into_iter();
         let is_back = |e: &entry::Known| !e.gone && had_left.contains(&e.position);
         leaving.extend(entries.filter(is_back).map(|entry| entry.id));
     }
-    departure::end(tx, source, &leaving, commit.headers.received_at_ms)?;
+    absence::end(tx, source, &leaving, commit.headers.received_at_ms)?;
     summary.left = leaving.len() as u64;
     Ok(summary)
 }

@@ -11,12 +11,12 @@ use driftline_core::{
 };
 use driftline_db::{ToValue, Tx};
 
-pub use super::forget_tracked::{Forgotten, ForgottenCounts, forget, forgettable};
-use super::{
-    backdate,
+pub use crate::mirror::sources::forget_tracked::{Forgotten, ForgottenCounts, forget, forgettable};
+use crate::mirror::{
     entry::{self, EntryState},
-    intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
+    observation::{IntakeContext, PostObservation},
+    past_ids, post_intake,
 };
 use crate::{
     error::StoreError,
@@ -151,7 +151,7 @@ fn adopt(
         .map(|found| found.created_at_ms.unwrap_or(now_ms))
         .collect();
     let past = reservation::place_history(tx, held.instance_id, now_ms, |tx| {
-        backdate::take(tx, &times_ms, now_ms)
+        past_ids::take(tx, &times_ms, now_ms)
     })?;
     let new: Vec<entry::NewEntry<'_>> = past
         .ids
@@ -242,7 +242,7 @@ pub fn hydrate(
             .collect();
         let policy = if once { &never } else { policy };
         let context = IntakeContext::answered(asked_at_ms, now_ms, policy);
-        new += intake::take_in(tx, &mut held, &observations, context)?.new;
+        new += post_intake::take_in(tx, &mut held, &observations, context)?.new;
     }
     held.library.save(tx)?;
     pending_lookup::remove(tx, held.instance_id, &done)?;

@@ -155,7 +155,7 @@ pub fn add(
 }
 
 /// Adds a source whose name is free, of that instance.
-pub(super) fn insert(
+pub(crate) fn insert(
     tx: &mut Tx<'_>,
     new: &NewSource,
     instance: i64,
@@ -307,7 +307,7 @@ pub fn allows_private(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, Sto
     Ok(found.is_some())
 }
 
-pub(super) fn set(
+pub(crate) fn set(
     tx: &mut Tx<'_>,
     source: SourceKey,
     column: &str,
@@ -334,7 +334,7 @@ pub fn parts_of_name(name: &str) -> (Option<&str>, &str) {
 }
 
 /// True if a source of that owner may have that name.
-pub(super) fn is_name_for(owner: Owner, name: &str) -> bool {
+pub(crate) fn is_name_for(owner: Owner, name: &str) -> bool {
     let (account, own) = parts_of_name(name);
     let is_prefixed = account.is_some_and(|account| {
         let known = AccountName::new(account);

@@ -1,4 +1,4 @@
-//! The arrivals of a source's newest posts, for reports on its delay.
+//! The times of a source's newest posts, for reports on its delay.
 
 use driftline_db::Tx;
 
@@ -6,20 +6,20 @@ use crate::{error::StoreError, id_types::SourceKey};
 
 /// When a post was written, and when it was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct PostTimes {
     /// When its author says that it was written, Unix ms.
     pub created_at_ms: i64,
     /// When it was stored, Unix ms by the clock of the process that did.
     pub arrived_at_ms: i64,
 }
 
-/// The last arrivals of each source, in the order of the sources, of at most `limit` entries each:
-/// without history, which was old when it came, and posts without a time. Costs one round trip.
+/// Returns the times of the posts that each source got last, in the order of the sources, at most `limit`
+/// of each. Leaves out history, which was old when it came, and posts without a time. Costs one round trip.
 pub fn recent(
     tx: &mut Tx<'_>,
     sources: &[SourceKey],
     limit: u32,
-) -> Result<Vec<Vec<Arrival>>, StoreError> {
+) -> Result<Vec<Vec<PostTimes>>, StoreError> {
     let mut asked = Vec::with_capacity(sources.len());
     for source in sources {
         asked.push(tx.query_later(
@@ -32,11 +32,11 @@ pub fn recent(
                 let arrived_at_ms = row.i64("arrived_at_ms")?;
                 let is_history = row.opt_i64("arrival_id")?.is_some();
                 let created_at_ms = row.opt_i64("created_at_ms")?;
-                let arrival = created_at_ms.map(|created_at_ms| Arrival {
+                let times = created_at_ms.map(|created_at_ms| PostTimes {
                     created_at_ms,
                     arrived_at_ms,
                 });
-                Ok(arrival.filter(|_| !is_history))
+                Ok(times.filter(|_| !is_history))
             },
         )?);
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use driftline_db::{Db, DbError, Dialect, Options, Target, Tx};
 
+use super::distribution_state::{self, State};
 #[cfg(feature = "testing")]
 use crate::testing::statements::StatementWatch;
-use crate::{distribution, error::StoreError, local_ids, schema::MIGRATIONS};
+use crate::{error::StoreError, local_ids, open::schema::MIGRATIONS};
 
 /// An open store: a database with this crate's schema. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -45,11 +46,11 @@ impl Store {
         if !db.read_blocking(is_named)? {
             db.write_blocking(local_ids::root(), name_store)?;
         }
-        match db.read_blocking(distribution::state)? {
-            distribution::State::Single => {}
-            distribution::State::Begun if !may_be_begun => return Err(StoreError::HalfDistributed),
-            distribution::State::Begun => {}
-            distribution::State::Distributed => db.set_distributed(),
+        match db.read_blocking(distribution_state::state)? {
+            State::Single => {}
+            State::Begun if !may_be_begun => return Err(StoreError::HalfDistributed),
+            State::Begun => {}
+            State::Distributed => db.set_distributed(),
         }
         Ok(Store {
             #[cfg(feature = "testing")]

@@ -23,10 +23,10 @@ use crate::{
     error::StoreError,
     id_types::SourceKey,
     mirror::{
-        commit_summary::CommitSummary,
-        entry,
-        intake::{self, IntakeContext, PostObservation},
+        CommitSummary, entry,
         machine::LockedSource,
+        observation::{IntakeContext, PostObservation},
+        post_intake,
     },
     text::without_nul,
 };
@@ -161,7 +161,7 @@ pub fn commit_retried(
         let context =
             IntakeContext::answered(quarantined.last_seen_at_ms, commit.now_ms, commit.policy);
         let taken = match observation.may_be_news() {
-            true => intake::take_in(tx, &mut source, &[observation], context)?,
+            true => post_intake::take_in(tx, &mut source, &[observation], context)?,
             false => CommitSummary::default(),
         };
         summary.new += taken.new;

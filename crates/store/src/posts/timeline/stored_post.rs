@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use driftline_core::{object_uri::UriKey, post::Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
-use super::{TimelinePost, copies::Copies};
+use super::timeline_post::TimelinePost;
 use crate::{
     id_types::{from_sql, sql},
     posts::content_scope::{ContentScope, ReadableScopes},
@@ -87,22 +87,6 @@ pub(super) fn by_ids(
         None => tx.query(&sql, &[&ids, &own, &members], row)?,
     };
     Ok(found.into_iter().flatten().collect())
-}
-
-/// A post as it is shown at a place, with its copies, which are among `posts`.
-pub(super) fn at_place(
-    found: &StoredPost,
-    place: i64,
-    posts: &HashMap<i64, StoredPost>,
-    copies: &Copies,
-) -> Result<TimelinePost, DbError> {
-    let others = copies.others_of(found.id()).into_iter();
-    let others = others.filter_map(|id| Some(posts.get(&id)?.post.key()));
-    Ok(TimelinePost {
-        id: from_sql(place)?,
-        copies: others.collect(),
-        ..found.post.clone()
-    })
 }
 
 /// The columns of `post p` that [`from_row`] reads.

@@ -5,7 +5,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    mirror::{departure, entry, machine::LockedSource},
+    mirror::{absence, entry, machine::LockedSource},
     new_ids::TakenIds,
     posts::{
         content_scope::ContentScope,
@@ -49,7 +49,7 @@ pub(crate) fn take_in(
         let entries = entry::of_posts(tx, source.key, &[known.id])?;
         let ids = entries.iter().filter(|entry| !entry.gone);
         let ids: Vec<i64> = ids.map(|entry| entry.id).collect();
-        departure::end(tx, source, &ids, gone.received_at_ms)?;
+        absence::end(tx, source, &ids, gone.received_at_ms)?;
         let of = (source.instance_id, source.scope);
         scoped_content::end(tx, of, &[known.id], gone.keep, gone.now_ms)?;
         return Ok(ids.len() as u64);

@@ -2,32 +2,46 @@ use driftline_core::acct::MIN_ACCOUNT_ID;
 use driftline_db::DbError;
 use driftline_id::Id;
 
-use crate::{
-    local_ids::MIN_LOCAL_ID,
-    mirror::source::Source,
-    posts::{account::Account, instance::Instance},
-    quota::credential::Credential,
-    social::local_account::LocalAccount,
-};
+use super::local_ids::MIN_LOCAL_ID;
 
-/// What local IDs name: posts, and entries whose ID is not their post's.
+/// Marks local IDs: those of posts, and of entries whose ID is not their post's.
 #[derive(Debug)]
 pub enum Local {}
+
+/// Marks the IDs of sources.
+#[derive(Debug)]
+pub enum OfSource {}
+
+/// Marks the IDs of accounts.
+#[derive(Debug)]
+pub enum OfAccount {}
+
+/// Marks the IDs of local accounts.
+#[derive(Debug)]
+pub enum OfLocalAccount {}
+
+/// Marks the IDs of credentials.
+#[derive(Debug)]
+pub enum OfCredential {}
+
+/// Marks the IDs of instances.
+#[derive(Debug)]
+pub enum OfInstance {}
 
 /// The ID of a post or an entry, in the Pulsate layout.
 pub type LocalId = Id<Local>;
 
 /// The ID of a source: a small number below every [`LocalId`], by the law in [`crate::local_ids`].
-pub type SourceId = Id<Source>;
+pub type SourceId = Id<OfSource>;
 
 /// The ID of an account whose posts were seen, one for each `acct`, through whichever instances: it follows
 /// from the name ([`driftline_core::acct`]), so that it does not tell when the account was first seen, be
 /// it in a post that few may see. That of an account that posts only name is random.
-pub type AccountId = Id<Account>;
+pub type AccountId = Id<OfAccount>;
 
 /// The ID of an account of this server: a local ID, and so not one of those that copies of accounts of
 /// instances get.
-pub type LocalAccountId = Id<LocalAccount>;
+pub type LocalAccountId = Id<OfLocalAccount>;
 
 /// A local account among all accounts that relations name.
 pub fn account_id(local: LocalAccountId) -> AccountId {
@@ -47,10 +61,10 @@ pub fn local_account_id(account: AccountId) -> Option<LocalAccountId> {
 pub(crate) const MIN_COPY_ID: i64 = MIN_ACCOUNT_ID.cast_signed();
 
 /// The ID of a credential.
-pub type CredentialId = Id<Credential>;
+pub type CredentialId = Id<OfCredential>;
 
 /// The ID of an instance.
-pub type InstanceId = Id<Instance>;
+pub type InstanceId = Id<OfInstance>;
 
 /// Names a source's row and what hangs below it: all of it lies with the source's instance, which is
 /// part of every key.

@@ -1,21 +1,22 @@
 //! Takes observations of posts into a source: what is new, what was edited, what came back.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::collections::HashMap;
 
 use driftline_core::{
     clock::is_older,
-    post::{Author, Post, Visibility},
-    refresh::{Due, Freshness, Policy},
+    post::{Author, Visibility},
+    refresh::{Due, Freshness},
 };
 use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
     mirror::{
-        commit_summary::CommitSummary,
+        CommitSummary,
         entry::{self, EntryState},
-        held_instance::{HeldInstance, hold_instance},
+        locked_instance::{LockedInstance, lock_instance},
         machine::LockedSource,
+        observation::{IntakeContext, PostObservation},
     },
     new_ids::NewIds,
     posts::{
@@ -31,69 +32,6 @@ use crate::{
     text::without_nul,
 };
 
-/// A post at its position in the source, as an answer showed it.
-pub(crate) struct PostObservation<'a> {
-    pub(crate) post: &'a Post,
-    pub(crate) upstream_id: Cow<'a, str>,
-    pub(crate) position: &'a str,
-    /// The time in its position, where there is one, Unix ms.
-    pub(crate) position_ms: Option<i64>,
-    /// True if it is history: a new entry's ID then comes from its own time, and nothing announces it.
-    pub(crate) is_history: bool,
-    /// The entry that the source has at this position.
-    pub(crate) entry: Option<entry::Known>,
-}
-
-/// How observations are taken in.
-#[derive(Clone, Copy)]
-pub(crate) struct IntakeContext<'p> {
-    /// When the answer was requested, Unix ms by the local clock.
-    pub(crate) asked_at_ms: i64,
-    pub(crate) now_ms: i64,
-    /// True if a stream and no page showed them: then they revive no post, because events may come
-    /// out of order.
-    pub(crate) streamed: bool,
-    /// How posts are scheduled.
-    pub(crate) policy: &'p Policy,
-}
-
-impl<'p> IntakeContext<'p> {
-    /// Of an answer to a request.
-    pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
-        IntakeContext {
-            asked_at_ms,
-            now_ms,
-            streamed: false,
-            policy,
-        }
-    }
-}
-
-impl<'a> PostObservation<'a> {
-    pub(crate) fn new(
-        post: &'a Post,
-        position: &'a str,
-        position_ms: Option<i64>,
-        entry: Option<entry::Known>,
-    ) -> PostObservation<'a> {
-        PostObservation {
-            post,
-            upstream_id: without_nul(post.id.as_str()),
-            position,
-            position_ms,
-            is_history: false,
-            entry,
-        }
-    }
-
-    /// True if it may hold news for the source's library.
-    pub(crate) fn may_be_news(&self) -> bool {
-        self.entry.as_ref().is_none_or(|entry| {
-            entry.gone || entry.stale || entry.content_hash != self.post.hashes.content
-        })
-    }
-}
-
 /// Takes in observations that may be news, at different positions, the oldest first.
 ///
 /// Holds the instance before it reads the stored posts, because another source of it may be taking in
@@ -104,7 +42,7 @@ pub(crate) fn take_in(
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
 ) -> Result<CommitSummary, StoreError> {
-    match hold_instance(tx, source, observations, context)? {
+    match lock_instance(tx, source, observations, context)? {
         Some(held) => take_in_held(tx, source, observations, context, held),
         None => Ok(CommitSummary::default()),
     }
@@ -116,7 +54,7 @@ pub(crate) fn take_in_held(
     source: &mut LockedSource,
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
-    held: HeldInstance,
+    held: LockedInstance,
 ) -> Result<CommitSummary, StoreError> {
     let mut ids = held.entry_ids.into_iter();
     let stored = held.stored.posts.into_iter();

@@ -13,14 +13,14 @@ use crate::{
     error::StoreError,
     id_types::SourceKey,
     mirror::{
-        commit_summary::CommitSummary,
-        departure::{self, Departures},
+        CommitSummary,
+        absence::{self, Absences},
         entry::{self, PendingBelow},
         gap,
-        held_instance::hold_instance,
-        intake::{self, IntakeContext, PostObservation},
+        locked_instance::lock_instance,
         machine::LockedSource,
-        quarantine,
+        observation::{IntakeContext, PostObservation},
+        post_intake, quarantine,
     },
     posts::reference,
     refresh::{Claims, RecountContext},
@@ -86,13 +86,13 @@ pub fn commit_page(
     let live = ranges
         .iter()
         .map(|(low, high)| {
-            departure::live_later(tx, commit.source, (low, high), &listed, asked_at_ms)
+            absence::live_later(tx, commit.source, (low, high), &listed, asked_at_ms)
         })
         .collect::<Result<_, _>>()?;
     let mut source = source.check(tx, commit.fence)?;
     let gaps = tx.rows(gaps)?;
     let listing = listing(tx, commit, entries, source.added_at_ms)?;
-    let absent = departure::absent(tx, source.instance_id, live)?;
+    let absent = absence::absent(tx, source.instance_id, live)?;
     let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let recount = RecountContext {
         scope: source.scope,
@@ -108,8 +108,8 @@ pub fn commit_page(
     let proves = range.as_ref().filter(|_| is_proven);
     quarantine::take_in(tx, source.key, page, reading, proves)?;
     let departures = match is_proven {
-        true => departure::take_in(tx, &mut source, absent, asked_at_ms)?,
-        false => Departures::suspected(absent),
+        true => absence::take_in(tx, &mut source, absent, asked_at_ms)?,
+        false => Absences::suspected(absent),
     };
     let live_below = match commit.machine.nothing_below(commit.request, reading) {
         Some(high) => Some(PendingBelow::ask(tx, commit.source, high)?),
@@ -119,10 +119,10 @@ pub fn commit_page(
     // it is held.
     let recounts = recount.ask(tx, listing.recount_candidates)?;
     let observations = &listing.observations;
-    let held = hold_instance(tx, &source, observations, context)?;
+    let held = lock_instance(tx, &source, observations, context)?;
     let recounted = recounts.read(tx)?.write(tx)?;
     let taken = match held {
-        Some(held) => intake::take_in_held(tx, &mut source, observations, context, held)?,
+        Some(held) => post_intake::take_in_held(tx, &mut source, observations, context, held)?,
         None => CommitSummary::default(),
     };
     let (instance, unmapped) = (source.instance_id, &recounted.unmapped);

@@ -15,10 +15,11 @@ use driftline_core::{
 };
 use driftline_db::{DbError, Row, Tx};
 
-use super::{
+use crate::mirror::{
     entry,
-    intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
+    observation::{IntakeContext, PostObservation},
+    post_intake,
     source::{self, NewSource, THREADS},
 };
 use crate::{
@@ -199,7 +200,7 @@ pub fn store(
         ages: Policy::default().ages().clone(),
     };
     let context = IntakeContext::answered(fetched.asked_at_ms, now_ms, &never);
-    let new = intake::take_in(tx, &mut held, &observations, context)?.new;
+    let new = post_intake::take_in(tx, &mut held, &observations, context)?.new;
     held.library.save(tx)?;
     Ok(new)
 }

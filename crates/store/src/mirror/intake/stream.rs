@@ -13,11 +13,12 @@ use crate::{
     error::StoreError,
     id_types::SourceKey,
     mirror::{
-        commit_summary::CommitSummary,
+        CommitSummary, absence,
         deletion::{self, Gone},
-        departure, entry,
-        intake::{self, IntakeContext, PostObservation},
+        entry,
         machine::LockedSource,
+        observation::{IntakeContext, PostObservation},
+        post_intake,
     },
     posts::post,
 };
@@ -210,7 +211,7 @@ fn take_in(
         streamed: true,
         ..context
     };
-    let taken = intake::take_in(tx, source, &observations, context)?;
+    let taken = post_intake::take_in(tx, source, &observations, context)?;
     summary.new += taken.new;
     summary.edited += taken.edited;
     summary.revived += taken.revived;
@@ -235,7 +236,7 @@ fn delete(
     let posts = post::by_ids(tx, (source.instance_id, source.scope), &[entry.post_id])?;
     if posts.values().any(|post| post.kind == PostKind::Boost) {
         if !entry.gone {
-            departure::end(tx, source, &[entry.id], received_at_ms)?;
+            absence::end(tx, source, &[entry.id], received_at_ms)?;
             ended.left = 1;
         }
         return Ok(ended);

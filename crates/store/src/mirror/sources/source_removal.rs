@@ -116,7 +116,7 @@ pub fn remove(
 }
 
 /// The look-ups of a source, pending or failed.
-pub(super) fn lookups_of(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<i64>, DbError> {
+pub(crate) fn lookups_of(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<i64>, DbError> {
     tx.query(
         "select lookup_id from pending_lookup where source_id = $1 and instance_id = $2",
         &[&source.id(), &source.instance_id()],
@@ -156,7 +156,7 @@ fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, DbError> {
 }
 
 /// The posts of the source's next entries, in the order of these; `None` after the last.
-pub(super) fn next_posts(
+pub(crate) fn next_posts(
     tx: &mut Tx<'_>,
     source: SourceKey,
     after: &mut i64,
@@ -210,7 +210,7 @@ fn kept_by_operator(
 }
 
 /// The posts among these that a public source alone shows the world.
-pub(super) fn no_longer_public(
+pub(crate) fn no_longer_public(
     tx: &mut Tx<'_>,
     held: &LockedSource,
     post_ids: &[i64],

@@ -1,4 +1,4 @@
-//! Departures: posts that a source no longer lists and that are not known to be deleted.
+//! Absences: posts that a source no longer lists and that are not known to be deleted.
 //!
 //! Filters, blocks, mutes and feeds that are made again take posts out of a timeline, so an entry
 //! ends and nothing is erased: the post and the entries of other sources stay. One page that lacks a
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use driftline_core::upstream_id::{Key, UpstreamId};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
-use super::{entry, machine::LockedSource, source::TokenLocation};
+use crate::mirror::{entry, machine::LockedSource, source::TokenLocation};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
@@ -27,14 +27,14 @@ pub(crate) struct AbsentEntry {
 
 /// What the absence of posts from a page led to.
 #[derive(Default)]
-pub(crate) struct Departures {
+pub(crate) struct Absences {
     /// Posts to be looked up.
     pub(crate) suspects: Vec<UpstreamId>,
     /// How many entries ended.
     pub(crate) left: u64,
 }
 
-impl Departures {
+impl Absences {
     /// None of a page that need not list the posts: only their look-ups say anything.
     pub(crate) fn suspected(absent: Vec<AbsentEntry>) -> Self {
         let mut suspects: Vec<_> = absent.into_iter().map(|of| of.upstream_id).collect();
@@ -115,7 +115,7 @@ pub(crate) fn take_in(
     source: &mut LockedSource,
     absent: Vec<AbsentEntry>,
     asked_at_ms: i64,
-) -> Result<Departures, StoreError> {
+) -> Result<Absences, StoreError> {
     let is_confirmed = |entry: &AbsentEntry| {
         let since_ms = entry.since_ms;
         since_ms.is_some_and(|since_ms| asked_at_ms >= since_ms.saturating_add(CONFIRM_AFTER_MS))
@@ -135,9 +135,9 @@ pub(crate) fn take_in(
     )?;
     let ids: Vec<i64> = left.iter().map(|entry| entry.id).collect();
     end(tx, source, &ids, asked_at_ms)?;
-    Ok(Departures {
+    Ok(Absences {
         left: ids.len() as u64,
-        ..Departures::suspected(suspects)
+        ..Absences::suspected(suspects)
     })
 }
 

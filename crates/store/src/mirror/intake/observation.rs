@@ -1,0 +1,70 @@
+//! What an answer showed of a post, and what an intake must know besides.
+
+use std::borrow::Cow;
+
+use driftline_core::{post::Post, refresh::Policy};
+
+use crate::{mirror::entry, text::without_nul};
+
+/// A post at its position in the source, as an answer showed it.
+pub(crate) struct PostObservation<'a> {
+    pub(crate) post: &'a Post,
+    pub(crate) upstream_id: Cow<'a, str>,
+    pub(crate) position: &'a str,
+    /// The time in its position, where there is one, Unix ms.
+    pub(crate) position_ms: Option<i64>,
+    /// True if it is history: a new entry's ID then comes from its own time, and nothing announces it.
+    pub(crate) is_history: bool,
+    /// The entry that the source has at this position.
+    pub(crate) entry: Option<entry::Known>,
+}
+
+/// How observations are taken in.
+#[derive(Clone, Copy)]
+pub(crate) struct IntakeContext<'p> {
+    /// When the answer was requested, Unix ms by the local clock.
+    pub(crate) asked_at_ms: i64,
+    pub(crate) now_ms: i64,
+    /// True if a stream and no page showed them: then they revive no post, because events may come
+    /// out of order.
+    pub(crate) streamed: bool,
+    /// How posts are scheduled.
+    pub(crate) policy: &'p Policy,
+}
+
+impl<'p> IntakeContext<'p> {
+    /// Of an answer to a request.
+    pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
+        IntakeContext {
+            asked_at_ms,
+            now_ms,
+            streamed: false,
+            policy,
+        }
+    }
+}
+
+impl<'a> PostObservation<'a> {
+    pub(crate) fn new(
+        post: &'a Post,
+        position: &'a str,
+        position_ms: Option<i64>,
+        entry: Option<entry::Known>,
+    ) -> PostObservation<'a> {
+        PostObservation {
+            post,
+            upstream_id: without_nul(post.id.as_str()),
+            position,
+            position_ms,
+            is_history: false,
+            entry,
+        }
+    }
+
+    /// True if it may hold news for the source's library.
+    pub(crate) fn may_be_news(&self) -> bool {
+        self.entry.as_ref().is_none_or(|entry| {
+            entry.gone || entry.stale || entry.content_hash != self.post.hashes.content
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! The open store: its schema, its connections, how it is distributed, and its backups.
+
+pub mod backup;
+pub mod database_clock;
+pub(crate) mod directory;
+pub mod distribution;
+mod distribution_state;
+pub(crate) mod schema;
+pub(crate) mod store;
