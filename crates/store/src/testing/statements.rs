@@ -80,7 +80,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const PACKAGE: &str = "crates/store";
-/// Where a write locks its root.
+/// The file in which a write locks its root.
 const ROOTS: &str = "db/src/job.rs";
 /// Code that changes tables, while a store is distributed.
 const LEFT_OUT: [&str; 1] = ["distribution.rs"];
