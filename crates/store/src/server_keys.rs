@@ -15,6 +15,9 @@ pub struct ServerKeys {
 }
 
 /// The recorded keys, if there are any.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn load(tx: &mut Tx<'_>) -> Result<Option<ServerKeys>, StoreError> {
     Ok(tx.query_opt(
         "select fingerprint, token_keys from server_keys
@@ -25,6 +28,9 @@ pub fn load(tx: &mut Tx<'_>) -> Result<Option<ServerKeys>, StoreError> {
 }
 
 /// Records keys, unless some are recorded. Returns the recorded ones.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn record(tx: &mut Tx<'_>, keys: &ServerKeys) -> Result<ServerKeys, StoreError> {
     tx.execute(
         "insert into server_keys (store_nonce, fingerprint, token_keys)
@@ -36,6 +42,9 @@ pub fn record(tx: &mut Tx<'_>, keys: &ServerKeys) -> Result<ServerKeys, StoreErr
 }
 
 /// Replaces the sealed keys of native tokens if they still equal `before`. Returns true if it did.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn replace_token_keys(
     tx: &mut Tx<'_>,
     before: &ServerKeys,
@@ -49,6 +58,9 @@ pub fn replace_token_keys(
 }
 
 /// Removes the keys, so that the next process brings others. Returns true if there were any.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn forget(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     Ok(tx.execute("delete from server_keys", &[])? > 0)
 }

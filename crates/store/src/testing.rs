@@ -283,12 +283,18 @@ impl Feed {
     }
 
     /// [`Feed::poll`] with its result.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn try_poll(&mut self, posts: Vec<Post>) -> Result<CommitSummary, StoreError> {
         let page = page(posts, self.now_ms);
         self.commit(&newest_page(), page)
     }
 
     /// Commits an answer to a request.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn commit(
         &mut self,
         request: &Request,
@@ -493,6 +499,9 @@ impl Feed {
     }
 
     /// [`Feed::stream`] with its result.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let arrived = |mut event| {

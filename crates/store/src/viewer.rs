@@ -151,11 +151,17 @@ impl ReadableSource {
 
 impl ReadableSources {
     /// Reads the sources. A viewer without an account sees all public ones.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
     pub fn load(tx: &mut Tx<'_>, viewer: Viewer) -> Result<ReadableSources, DbError> {
         ReadableSources::ask(tx, viewer)?.read(tx)
     }
 
     /// [`ReadableSources::load`], requested together with the next query.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
     pub fn ask(tx: &mut Tx<'_>, viewer: Viewer) -> Result<PendingReadableSources, DbError> {
         let owner_id = viewer.owner().map(Owner::id);
         let rows = tx.query_later(
@@ -236,6 +242,9 @@ impl ReadableSources {
 
 impl PendingReadableSources {
     /// Reads the requested sources.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
     pub fn read(self, tx: &mut Tx<'_>) -> Result<ReadableSources, DbError> {
         let found = tx.rows(self.rows)?.into_iter().flatten();
         Ok(ReadableSources {
@@ -246,6 +255,9 @@ impl PendingReadableSources {
 }
 
 /// The owners of an instance's sources, each with true if all its reading there uses tokens.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn owners(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<(Owner, bool)>, DbError> {
     let found = tx.query(
         "select owner_id, min(case when token is null then 0 else 1 end) as has_tokens from source

@@ -68,6 +68,9 @@ impl FeedSource {
 }
 
 /// The sources, by their IDs, with their last USNs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
         "select s.id, s.instance_id, s.name, s.owner_id, s.audience, l.update_count from source s
@@ -93,6 +96,9 @@ pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
 }
 
 /// The position after all stored changes.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(tx: &mut Tx<'_>) -> Result<FeedPosition, StoreError> {
     let sources = sources(tx)?;
     let known = |source: &FeedSource| (u64::from(source.key.id), source.update_count);
@@ -100,6 +106,10 @@ pub fn end(tx: &mut Tx<'_>) -> Result<FeedPosition, StoreError> {
 }
 
 /// The changes of a source after a USN, at most `limit` of them.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn after(
     tx: &mut Tx<'_>,
     source: SourceKey,

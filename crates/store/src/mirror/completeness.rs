@@ -30,6 +30,9 @@ pub struct StoredCounts {
 }
 
 /// Counts the entries of a source. Reads all of them.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<StoredCounts, StoreError> {
     let update_count = library::update_count(tx, source)?.ok_or(StoreError::NoSource)?;
     let unreadable = quarantine::count(tx, source)?;

@@ -24,6 +24,9 @@ pub type Reader = (Owner, bool);
 
 /// The control posts for a post, given by any of its IDs, that the reader may look up; `None` if
 /// the post is not stored.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn control_posts(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -20,6 +20,9 @@ use crate::{
 /// The stored post at which a request may end. It is the newest after those to skip, among the
 /// entries at or below a position that a page has shown and that are not known to be deleted. Posts
 /// that only a stream has shown do not count, because pages need not show them.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn anchor(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -124,6 +127,9 @@ fn drawn(
 
 /// The positions of stored posts in the source, as IDs in text order. The newest entry of each post
 /// counts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn positions(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -18,6 +18,9 @@ use crate::{
 /// ID, above all that readers have seen, unless it had left the source before. Must be written
 /// below [`crate::mirror::source::root`] of the source. Returns the number of entries that took a
 /// USN.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
     let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
@@ -70,6 +73,9 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
 }
 
 /// The posts that a source lists, about which it must be notified.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn listed_in(
     tx: &mut Tx<'_>,
     source: SourceKey,

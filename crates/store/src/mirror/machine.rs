@@ -17,6 +17,9 @@ use crate::{
 };
 
 /// A source's machine, with the ranges of its ledger.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn load(tx: &mut Tx<'_>, source: SourceKey) -> Result<Machine, StoreError> {
     let json = tx
         .query_opt(
@@ -32,6 +35,9 @@ pub fn load(tx: &mut Tx<'_>, source: SourceKey) -> Result<Machine, StoreError> {
 
 /// The lateness that other sources of an instance have measured, the source with the most posts
 /// first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn lateness_of_others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Lateness>, StoreError> {
     let machines = tx.query(
         &format!(
@@ -50,6 +56,9 @@ pub fn lateness_of_others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Late
 
 /// The abilities of an instance, as learned by each of its sources: the timeline and its abilities,
 /// the source with the most posts first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn honoured_by(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -82,6 +91,11 @@ pub struct CommitMachine<'a> {
 }
 
 /// Stores a machine.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
     let held = LockedSource::load_later(tx, commit.source)?;
     let gaps = gap::load_later(tx, commit.source)?;

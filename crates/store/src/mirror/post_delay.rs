@@ -16,6 +16,9 @@ pub struct PostTimes {
 /// Returns the times of each source's newest posts, in the order of the sources, at most `limit` of
 /// each. Omits history, which was old when it arrived, and posts without a time. Costs one round
 /// trip.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn recent(
     tx: &mut Tx<'_>,
     sources: &[SourceKey],

@@ -120,6 +120,12 @@ impl NodeLeases {
 
     /// Leases the given node of the layout, with a window that begins where its last one ended, or
     /// now if that is later.
+    ///
+    /// # Errors
+    /// [`NodeLeaseError::OtherLayout`] if the node belongs to another layout;
+    /// [`NodeLeaseError::Held`] if another process holds it; [`NodeLeaseError::Record`] if the
+    /// stored record is invalid; [`NodeLeaseError::Begin`] if it does not let a window begin;
+    /// [`NodeLeaseError::Db`] if the database fails.
     pub fn acquire_node(
         &self,
         node: Node,

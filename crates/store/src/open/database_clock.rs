@@ -8,6 +8,9 @@
 use driftline_db::{DbError, Dialect, Tx};
 
 /// The database's present time in Unix ms.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn now_ms(tx: &mut Tx<'_>) -> Result<i64, DbError> {
     let now = now_sql(tx.dialect());
     tx.query_one(&format!("select {now} as now_ms"), &[], |row| {

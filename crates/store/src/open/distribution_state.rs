@@ -24,6 +24,9 @@ impl State {
 }
 
 /// The store's state.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn state(tx: &mut Tx<'_>) -> Result<State, DbError> {
     tx.query_one("select state from distribution where one = 1", &[], |row| {
         let name = row.str("state")?;

@@ -19,17 +19,28 @@ pub struct Store {
 
 impl Store {
     /// Opens a store. An empty database gets the schema. Blocks meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::HalfDistributed`] if the distribution of the store was interrupted;
+    /// [`StoreError::Db`] if the database fails.
     pub fn open(target: Target) -> Result<Store, StoreError> {
         Store::open_with(Options::new(target, MIGRATIONS))
     }
 
     /// Opens a store with other sizes of pools and queues than the default. The options' migrations
     /// must be [`MIGRATIONS`].
+    ///
+    /// # Errors
+    /// [`StoreError::HalfDistributed`] if the distribution of the store was interrupted;
+    /// [`StoreError::Db`] if the database fails.
     pub fn open_with(options: Options) -> Result<Store, StoreError> {
         Store::open_in(options, false)
     }
 
     /// Opens a store to distribute it, even if its distribution was interrupted.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn open_to_distribute(options: Options) -> Result<Store, StoreError> {
         Store::open_in(options, true)
     }
@@ -78,6 +89,9 @@ impl Deref for Store {
 }
 
 /// The random name that the store got at its creation. A copy of its files has the same name.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     Ok(tx.query_one(
         "select nonce from store_identity where one = 1",
@@ -88,6 +102,9 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
 
 /// Writes a row and removes it, to check that the store accepts writes. Must be written below
 /// [`Root::none`](driftline_db::Root::none).
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     // The value changes: SQLite writes no page for an unchanged one, even if the disk is full.
     tx.execute(

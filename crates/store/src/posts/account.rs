@@ -47,6 +47,9 @@ impl Account {
 }
 
 /// The accounts with these IDs, as each of these sources has shown them, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_ids(
     tx: &mut Tx<'_>,
     ids: &[AccountId],
@@ -86,6 +89,9 @@ pub fn by_ids(
 
 /// The names of accounts, each with an instance at which the account has that name. They tell
 /// nothing to those who do not know the accounts already, because an ID is derived from the name.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn names(
     tx: &mut Tx<'_>,
     ids: &[AccountId],
@@ -108,6 +114,9 @@ pub fn names(
 /// At most `limit` accounts that these sources have shown and whose names with hosts begin with
 /// `beginning`, in lower case: those with names above `after`, in the order of the names, with the
 /// accounts' IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn beginning_with(
     tx: &mut Tx<'_>,
     (beginning, after): (&str, &str),
@@ -232,6 +241,9 @@ impl Known {
 
 /// Those of these accounts that the sources have shown. Of sources that others have published, only
 /// the accounts of their servers count.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn shown(
     tx: &mut Tx<'_>,
     ids: &[AccountId],

@@ -14,6 +14,9 @@ use crate::{
 /// The hosts of the authors whom a viewer may know, in order, with their ports if the names have
 /// them; at most [`MAX_HOSTS`]. Reads the names of all accounts that the viewer's sources have
 /// shown.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<BTreeSet<String>, StoreError> {
     let mut known = BTreeSet::new();
     let mut after = String::new();

@@ -63,6 +63,9 @@ pub struct ExportPost {
 
 /// A stored post as it was shown to a viewer who may see it. A deleted post is returned as its
 /// tombstone.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn post(
     tx: &mut Tx<'_>,
     id: LocalId,
@@ -76,6 +79,10 @@ pub fn post(
 }
 
 /// Entries of a source that arrived after `after_first_usn`, in order of arrival.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn rows(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -53,6 +53,9 @@ impl HistoryReaders {
 
 /// Those of these posts of an instance whose stored versions do not reach back to their creation,
 /// in the given order. Posts whose content was not shown to exactly these readers are left out.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn lacking(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -67,6 +70,9 @@ pub fn lacking(
 /// Stores the versions of a post that are older than all versions that its readers have. The first
 /// one is the post as it was created. Must be written below [`super::instance::root`]. Returns the
 /// number of new versions.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn store(
     tx: &mut Tx<'_>,
     instance: InstanceId,

@@ -18,6 +18,9 @@ use crate::{
 ///
 /// An address is looked up by the ID at its end first, and then as a whole, because an instance may
 /// know the post under another ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> {
     let text = crate::text::without_nul(text.trim());
     if let Ok(id) = text.parse::<u64>() {
@@ -34,6 +37,9 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
 
 /// The first post that a text identifies as in [`post`] and that a viewer may see. Each instance
 /// that shows it may have it for different viewers.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn shown_post(
     tx: &mut Tx<'_>,
     text: &str,
@@ -53,6 +59,9 @@ pub fn shown_post(
 
 /// Every post that an address identifies as in [`post`], in that order. Each instance that shows it
 /// may have it for different viewers.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn posts_at(tx: &mut Tx<'_>, address: &str) -> Result<Vec<LocalId>, StoreError> {
     let address = crate::text::without_nul(address.trim());
     let mut found = by_last_segment(tx, &address)?;

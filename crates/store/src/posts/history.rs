@@ -43,6 +43,9 @@ pub enum EndedBy {
 /// A post's earlier versions that were shown to a viewer, the oldest first. Versions that had ended
 /// when the first source that the viewer may read got the post are left out, because only hidden
 /// sources can have shown them.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn versions(
     tx: &mut Tx<'_>,
     post: LocalId,

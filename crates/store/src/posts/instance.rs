@@ -48,18 +48,27 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
 }
 
 /// Every instance, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
     let sql = "select id, origin, api from instance order by id";
     Ok(tx.query(sql, &[], from_row)?)
 }
 
 /// The instance with this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(tx: &mut Tx<'_>, id: InstanceId) -> Result<Option<Instance>, StoreError> {
     let query = "select id, origin, api from instance where id = $1";
     Ok(tx.query_opt(query, &[&sql(id)], from_row)?)
 }
 
 /// The instance with this origin.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, StoreError> {
     let sql = format!(
         "select i.id, origin, api from instance i {} where d.name = $1",
@@ -77,6 +86,9 @@ fn from_row(row: &Row<'_>) -> Result<Instance, DbError> {
 }
 
 /// True if the upstream looks up several posts at once; `None` while that is unknown.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn has_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -91,6 +103,9 @@ pub fn has_batch_look_up(
 
 /// Stores that the upstream looks up several posts at once, that it does not, or that this is
 /// unknown.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,

@@ -28,6 +28,9 @@ pub struct StoredInstanceInfo {
 
 /// The time at which the description of an instance is to be requested, in Unix ms; `None` if it
 /// never was requested.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn asks_at_ms(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<i64>, StoreError> {
     Ok(tx.query_opt(
         "select asks_at_ms from instance_info where instance_id = $1",
@@ -41,6 +44,9 @@ pub fn asks_at_ms(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<i64>, 
 /// first. A time more than [`MAX_WAIT_MS`] away was set by a wrong clock, so the request is due
 /// now. Must be written below [`super::instance::root`] of the instance, which fails if the
 /// instance was forgotten.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn claim(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -64,6 +70,10 @@ pub fn claim(
 /// Stores the description of an instance, if it gave one, and the time of the next request, in Unix
 /// ms. Without a new description the old one stays. Must be written below [`super::instance::root`]
 /// of the instance, which fails if the instance was forgotten.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn store(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -102,6 +112,9 @@ pub fn store(
 }
 
 /// The descriptions of all instances that gave one.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>) -> Result<HashMap<InstanceId, StoredInstanceInfo>, StoreError> {
     let found = tx.query(
         "select instance_id, name, description, version, software_name, extensions, maintainer_name,

@@ -21,6 +21,9 @@ pub struct InstanceContents {
 }
 
 /// The numbers of stored objects of an instance. Reads the keys of all posts and accounts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn contents(tx: &mut Tx<'_>, instance: InstanceId) -> Result<InstanceContents, StoreError> {
     let mut count = |rows: &str| {
         let query = format!("select count(*) as found from {rows} and instance_id = $1");
@@ -56,6 +59,9 @@ pub struct Step {
 /// the last ones. Must be written below [`super::instance::root`] of the instance.
 ///
 /// The IDs of removed objects are never given again.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove_next(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -95,6 +101,9 @@ pub fn remove_next(
 
 /// Removes an instance that has no sources, no credentials and no stored objects. Returns `false`
 /// if it has any. Must be written below [`super::instance::root`] of the instance.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let id = sql(instance);
     // Sources and credentials are added below this root.

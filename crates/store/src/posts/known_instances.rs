@@ -20,6 +20,10 @@ use crate::{
 /// The instances that a viewer may know, in order of their IDs: those of the sources that the
 /// viewer may read and of the viewer's own credentials; for the operator also those of which posts
 /// are kept without a source.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Instance>, StoreError> {
     let own = viewer.owner();
     let sources = source::readable(tx, viewer)?.into_iter();
@@ -46,6 +50,9 @@ pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Instance>, StoreE
 /// The number of stored posts of each instance that has any. Posts are left out if only sources
 /// have them that the viewer may not read. Reads the keys of all posts, and the entries of these
 /// sources.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn post_counts(
     tx: &mut Tx<'_>,
     viewer: Viewer,

@@ -39,6 +39,9 @@ pub struct LocalIds {
 impl LocalIds {
     /// Gives accounts that no source of the viewer has shown the IDs that they would have if nobody
     /// knew their names. The ID of a name would reveal that another source has shown the account.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn for_viewer(
         mut self,
         tx: &mut Tx<'_>,
@@ -63,6 +66,9 @@ impl LocalIds {
 /// stored post has referred to yet may be missing. A post that everybody could see when it was
 /// first named, and cannot see any more, keeps the ID that it had then. Runs one statement for each
 /// kind, and one for the posts among them that everybody may see.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn local_ids(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -72,6 +78,9 @@ pub fn local_ids(
 }
 
 /// [`local_ids`], requested together with the next statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn local_ids_later(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -115,6 +124,9 @@ impl PendingLocalIds {
     }
 
     /// Reads the requested IDs.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn read(self, tx: &mut Tx<'_>) -> Result<LocalIds, StoreError> {
         let mut found = LocalIds::default();
         for (upstream_id, (id, nameless)) in tx.rows(self.accounts)? {

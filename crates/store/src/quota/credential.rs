@@ -92,6 +92,10 @@ pub fn root(credential: CredentialKey) -> Root {
 }
 
 /// Adds a credential. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewCredential,
@@ -116,6 +120,10 @@ pub fn add(
 
 /// The credential for reading an owner's sources: the one of its instance with the same token.
 /// Added if it is missing, so that the requests count. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -139,6 +147,10 @@ pub fn find_or_add(
 
 /// The credential of an instance with an owner's token. Without a token all owners have the same
 /// one, and share its quota.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -159,6 +171,10 @@ fn credential_owner(owner: Owner, token: Option<&TokenLocation>) -> Owner {
 
 /// Removes the credentials of an account at an instance with which none of its sources there is
 /// read any more. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove_unused(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -180,6 +196,10 @@ pub fn remove_unused(
 }
 
 /// Removes all credentials of an account. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     let mut all = list(tx)?;
     all.retain(|credential| credential.owner == Owner::Account(account));
@@ -190,17 +210,29 @@ pub fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(),
 }
 
 /// All credentials, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Credential>, StoreError> {
     select(tx, "", "order by c.id", &[])
 }
 
 /// The credentials of an instance, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<Credential>, StoreError> {
     let which = "where c.instance_id = $1 order by c.id";
     select(tx, "", which, &[&sql(instance)])
 }
 
 /// The credential called `name`.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Credential>, StoreError> {
     let name = crate::text::without_nul(name);
     let join = Kind::Credential.join("c", "instance_id");
@@ -208,6 +240,10 @@ pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Credential>, StoreE
 }
 
 /// The credential with this key.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_key(tx: &mut Tx<'_>, key: CredentialKey) -> Result<Option<Credential>, StoreError> {
     let which = "where c.id = $1 and c.instance_id = $2";
     Ok(select(tx, "", which, &[&key.id(), &key.instance_id()])?.pop())
@@ -215,6 +251,9 @@ pub fn by_key(tx: &mut Tx<'_>, key: CredentialKey) -> Result<Option<Credential>,
 
 /// Removes a credential with its quotas. Returns `false` if it does not exist. Must be written
 /// below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreError> {
     let key: [&dyn ToValue; 2] = [&credential.id(), &credential.instance_id()];
     for table in ["quota", "look_up_ability"] {
@@ -227,6 +266,9 @@ pub fn remove(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreE
 }
 
 /// Puts a credential into quarantine, or extends the quarantine.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn quarantine(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -249,6 +291,9 @@ pub fn quarantine(
 }
 
 /// Ends a credential's quarantine. Returns `false` if it was in none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn restore(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "update credential set quarantined_at_ms = null, quarantine_until_ms = null,

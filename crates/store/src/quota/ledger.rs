@@ -14,6 +14,9 @@ use crate::{
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn load(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -32,6 +35,9 @@ pub fn load(
 }
 
 /// Stores a ledger. Must be written below [`crate::quota::credential::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn store(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -53,6 +59,9 @@ pub fn store(
 }
 
 /// All ledgers, with their credentials and scopes.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, QuotaLedger)>, StoreError> {
     let rows = tx.query(
         "select credential_id, scope, ledger from quota order by credential_id, scope",

@@ -23,6 +23,9 @@ pub struct LookUpAbility {
 }
 
 /// The known abilities of look-ups with a credential, by kind.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_credential(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -36,6 +39,9 @@ pub fn of_credential(
 }
 
 /// The known abilities of look-ups with the credentials of an instance, by credential and kind.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_instance(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -49,6 +55,9 @@ pub fn of_instance(
 }
 
 /// Stores the observation of a look-up, unless a later one is known.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn learn(tx: &mut Tx<'_>, ability: &LookUpAbility) -> Result<(), StoreError> {
     let ahead_ms = ability.at_ms.saturating_add(MAX_SKEW_MS);
     tx.execute(

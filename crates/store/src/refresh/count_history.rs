@@ -24,6 +24,9 @@ pub struct CountsAt {
 
 /// A post's counts after each change, the oldest first. The first row is from when the first source
 /// that the viewer may read had it. Empty if they never changed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count_history(
     tx: &mut Tx<'_>,
     post: LocalId,

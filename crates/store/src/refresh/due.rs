@@ -32,6 +32,9 @@ pub struct Overdue {
 
 /// The first due time in some shards of an instance's schedule, or the end of its first lease of
 /// any shard, which returns posts to the schedule. In Unix ms by the clock of `now_ms`.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn next_due_ms(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -48,6 +51,9 @@ pub fn next_due_ms(
 /// For each instance, the first due time in these shards among those up to `until_ms`, and the end
 /// of the instance's first lease up to then. In Unix ms by the clock of `now_ms`. Reads the first
 /// row of each bucket, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn due_by(
     tx: &mut Tx<'_>,
     instances: &[(InstanceId, Shards)],
@@ -130,6 +136,9 @@ pub struct Waiting {
 
 /// The waiting posts of each instance, in the order of the instances. Reads at most `limit` rows of
 /// each of their buckets, from the first due one, for any size of the schedule.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn waiting(
     tx: &mut Tx<'_>,
     instances: &[InstanceId],
@@ -166,6 +175,9 @@ pub fn waiting(
 
 /// The overdue work of each instance, in the order of the instances. Reads every row of their
 /// schedules once, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn overdue(
     tx: &mut Tx<'_>,
     instances: &[InstanceId],
@@ -230,6 +242,9 @@ pub struct BandState {
 
 /// The states of each instance's scheduled posts, by age band of the table, in the order of the
 /// instances. Reads all of them, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn bands(
     tx: &mut Tx<'_>,
     instances: &[InstanceId],

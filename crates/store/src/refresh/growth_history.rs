@@ -44,6 +44,9 @@ impl GrowthHistory {
 
 /// The growth of an instance's posts that were created since `since_ms`, in order of their IDs,
 /// from the first one above `after` on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn growth_histories(
     tx: &mut Tx<'_>,
     instance: InstanceId,

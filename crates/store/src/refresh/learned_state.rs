@@ -15,6 +15,9 @@ pub fn root(instance: InstanceId) -> Root {
 }
 
 /// An instance's learned state, if it has one.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn learned_state(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -43,6 +46,9 @@ pub struct ObservationReport<'a> {
 
 /// Adds a worker's observations and adjusts the price of quota if that is due. Must be written
 /// below [`root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn learn(
     tx: &mut Tx<'_>,
     instance: InstanceId,

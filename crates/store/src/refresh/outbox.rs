@@ -25,6 +25,9 @@ pub struct OutboxItem {
 
 /// The outbox of an instance: at most `limit` items that were added by `until_ms`, in order of
 /// their posts' IDs, from the first one above `above` on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn outbox(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -45,6 +48,9 @@ pub fn outbox(
 }
 
 /// The instances whose outboxes have items that were added by `until_ms`.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn with_outbox(tx: &mut Tx<'_>, until_ms: i64) -> Result<Vec<InstanceId>, StoreError> {
     Ok(tx.query(
         // Checks each instance's first rows, and does not read all waiting ones.
@@ -56,6 +62,9 @@ pub fn with_outbox(tx: &mut Tx<'_>, until_ms: i64) -> Result<Vec<InstanceId>, St
 }
 
 /// The outbox's items for these posts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn outbox_of(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -70,6 +79,9 @@ pub fn outbox_of(
 }
 
 /// Removes items about which every source was notified. A post that was added again since stays.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn forget_relayed(
     tx: &mut Tx<'_>,
     instance: InstanceId,

@@ -38,6 +38,9 @@ pub struct PendingPost {
 
 /// The post without a stored version that `text` identifies like in [`find::post`]: by an address
 /// that ends in its ID, or by `INSTANCE/ID`. Only for a source that the viewer may read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn pending_post(
     tx: &mut Tx<'_>,
     text: &str,

@@ -23,6 +23,9 @@ pub struct RecheckAfter {
 
 /// For each post of a page, in the page's order, the time of its next check; `None` if it is no
 /// longer refreshed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn rechecks_after(
     tx: &mut Tx<'_>,
     source: SourceKey,

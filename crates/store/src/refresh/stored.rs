@@ -112,6 +112,9 @@ pub(crate) fn recount(
 }
 
 /// The state of a post; `None` if it is not stored or was never scheduled.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
     let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(None);

@@ -15,6 +15,9 @@ use crate::{
 
 /// True if the newest local ID has a future time. Some process then had a clock that was ahead, and
 /// other times may come from it, too.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn has_times_ahead(tx: &mut Tx<'_>, now_ms: i64) -> Result<bool, StoreError> {
     let last = local_ids::last_given(tx)?;
     Ok(last > local_ids::floor(now_ms.saturating_add(MAX_SKEW_MS)))
@@ -23,6 +26,9 @@ pub fn has_times_ahead(tx: &mut Tx<'_>, now_ms: i64) -> Result<bool, StoreError>
 /// Corrects refresh states of an instance with future times: they count as of now, and are due now.
 /// `above` is the last checked post. Returns the next one, or `None` at the end. Several calls read
 /// all states of the instance. Must be written below [`instance::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn correct_times_ahead(
     tx: &mut Tx<'_>,
     instance_id: InstanceId,

@@ -17,6 +17,9 @@ pub struct Change {
 }
 
 /// The present state, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn current(tx: &mut Tx<'_>) -> Result<Change, StoreError> {
     let query = format!("select {}", columns(tx));
     Ok(tx.query_one(&query, &[], Change::from_row)?)

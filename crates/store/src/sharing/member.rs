@@ -103,6 +103,9 @@ pub enum Beaten {
 
 /// Renews a member's lease, or lets it join. In the second case, and if `is_news`, all members must
 /// check again.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, StoreError> {
     let now = now_sql(tx.dialect());
     let is_live = is_live_sql("member.lease_until_ms", now);
@@ -169,6 +172,9 @@ pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, Store
 }
 
 /// Ends a member's lease properly. Others take over from now on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn leave(tx: &mut Tx<'_>, name: &str, nonce: &str) -> Result<(), StoreError> {
     let now = now_sql(tx.dialect());
     tx.execute(
@@ -184,6 +190,9 @@ pub fn leave(tx: &mut Tx<'_>, name: &str, nonce: &str) -> Result<(), StoreError>
 /// Asks a member to give up all work, or to take its share again. `None` if its row does not exist;
 /// otherwise true if that changed it. The request lasts as long as the process runs, independent of
 /// its lease.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_draining(
     tx: &mut Tx<'_>,
     name: &str,
@@ -207,6 +216,9 @@ pub fn set_draining(
 }
 
 /// All rows, in order of names, including those whose lease has ended and that are not removed yet.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<MemberRow>, StoreError> {
     let rows = tx.query(
         "select name, nonce, version, share, draining, refusals, sources, buckets, since_ms,

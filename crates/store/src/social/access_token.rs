@@ -57,6 +57,9 @@ pub struct ListedToken {
 pub const USED_PRECISION_MS: i64 = 86_400_000;
 
 /// Issues a token.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(tx: &mut Tx<'_>, new: &NewToken, now_ms: i64) -> Result<AccessTokenId, StoreError> {
     let id = tx.number();
     tx.execute(
@@ -75,6 +78,9 @@ pub fn add(tx: &mut Tx<'_>, new: &NewToken, now_ms: i64) -> Result<AccessTokenId
 }
 
 /// The token with this secret.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn find(
     tx: &mut Tx<'_>,
     account: Option<LocalAccountId>,
@@ -90,6 +96,10 @@ pub fn find(
 
 /// The token with this secret, which names an account, together with that account. `None` also if
 /// the account is gone. A token that was issued at a sign-up names the pending account.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_with_holder(
     tx: &mut Tx<'_>,
     named: LocalAccountId,
@@ -123,6 +133,9 @@ fn find_of_holder(
 }
 
 /// Records the use of a token, unless a recent one is recorded.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn used(tx: &mut Tx<'_>, token: &AccessToken, now_ms: i64) -> Result<(), StoreError> {
     tx.execute(
         "update access_token set used_at_ms = $3
@@ -138,6 +151,9 @@ pub fn used(tx: &mut Tx<'_>, token: &AccessToken, now_ms: i64) -> Result<(), Sto
 }
 
 /// An account's tokens, the newest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<ListedToken>, StoreError> {
     Ok(tx.query(
         "select t.account_id, t.id, t.app_id, t.scopes, t.created_at_ms, t.used_at_ms,
@@ -156,6 +172,9 @@ pub fn list(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<ListedToken>
 }
 
 /// Revokes a token of an account. Returns `false` if none has this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -170,6 +189,9 @@ pub fn revoke(
 
 /// Revokes the token with this secret, if it belongs to the given app. Returns `false` if there is
 /// none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke_secret(
     tx: &mut Tx<'_>,
     account: Option<LocalAccountId>,
@@ -184,6 +206,9 @@ pub fn revoke_secret(
 }
 
 /// Revokes all tokens of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
     let all = "delete from access_token where account_id = $1";
     Ok(tx.execute(all, &[&sql(account)])?)

@@ -40,6 +40,9 @@ pub struct Removed {
 }
 
 /// The objects that would be removed with an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn plan(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<AccountContents, StoreError> {
     let mut count = |query: &str| tx.query_one(query, &[&sql(account)], |row| row.i64("rows"));
     Ok(AccountContents {
@@ -50,6 +53,9 @@ pub fn plan(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<AccountContents,
 }
 
 /// The account called `name`, even if its removal was interrupted.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn find(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccountId>, StoreError> {
     let found = tx.query_opt(
         "select id from local_account where name_key = $1",
@@ -60,6 +66,9 @@ pub fn find(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccountId
 }
 
 /// Disables an account, and ends all of its log-ins.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     tx.execute(
         "update local_account set deleting = true where id = $1",
@@ -71,6 +80,9 @@ pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError>
 /// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left.
 /// Rows of others that name it are removed with its own. No relation changes meanwhile, because
 /// that needs both accounts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, StoreError> {
     let key = sql(account);
     // Two accounts of this server have a row each.

@@ -40,6 +40,11 @@ pub enum SourceRefused {
 /// Adds a source for an account, and sets its owner and full name: `new` has the account's own name
 /// for it. An account may have `limit` sources. Must be written below [`local_account::root`];
 /// locks the clock.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::NoSourceIds`] if no IDs
+/// of sources are left; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn add(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -88,6 +93,10 @@ pub fn add(
 ///
 /// Must be read below [`source::root`] of the source. Withdrawing the permission visits each source
 /// below that root after it is stored, so no source becomes public unnoticed.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn may_have(tx: &mut Tx<'_>, owner: Owner, audience: Audience) -> Result<bool, StoreError> {
     let (Owner::Account(account), Audience::Public) = (owner, audience) else {
         return Ok(true);
@@ -98,6 +107,10 @@ pub fn may_have(tx: &mut Tx<'_>, owner: Owner, audience: Audience) -> Result<boo
 
 /// Makes an account's source private if the world may read it. Returns `false` if not. Must be
 /// written below [`source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn withdraw(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> {
     let known = source::by_id(tx, source.id)?;
     let is_public = known.is_some_and(|known| known.audience == Audience::Public);
@@ -111,6 +124,10 @@ pub fn withdraw(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> 
 const HOME: &str = "home";
 
 /// An account's sources, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Source>, StoreError> {
     source::owned(tx, Owner::Account(account))
 }

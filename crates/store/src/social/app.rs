@@ -53,6 +53,9 @@ pub struct NewApp {
 }
 
 /// Adds an app. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(tx: &mut Tx<'_>, new: &NewApp, now_ms: i64) -> Result<AppId, StoreError> {
     let id = local_ids::take(tx, now_ms, 1)?;
     let redirect_uris = new.redirect_uris.join("\n");
@@ -76,11 +79,17 @@ pub fn add(tx: &mut Tx<'_>, new: &NewApp, now_ms: i64) -> Result<AppId, StoreErr
 }
 
 /// The app with this client ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_client_id(tx: &mut Tx<'_>, client_id: &str) -> Result<Option<App>, StoreError> {
     select(tx, "client_id = $1", &without_nul(client_id).as_ref())
 }
 
 /// The app with this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(tx: &mut Tx<'_>, id: AppId) -> Result<Option<App>, StoreError> {
     select(tx, "id = $1", &sql(id))
 }

@@ -73,6 +73,9 @@ pub enum ExchangeRefused {
 }
 
 /// Issues a code, and removes expired ones of the account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(tx: &mut Tx<'_>, new: &NewCode, now_ms: i64) -> Result<(), StoreError> {
     tx.execute(
         "delete from authorization_code where account_id = $1 and expires_at_ms <= $2",
@@ -96,6 +99,9 @@ pub fn add(tx: &mut Tx<'_>, new: &NewCode, now_ms: i64) -> Result<(), StoreError
 }
 
 /// Exchanges a code for a token. Of two concurrent attempts one succeeds.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn exchange(
     tx: &mut Tx<'_>,
     exchange: &Exchange,
@@ -146,6 +152,9 @@ pub fn exchange(
 }
 
 /// Removes all codes of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     let all = "delete from authorization_code where account_id = $1";
     tx.execute(all, &[&sql(account)])?;

@@ -24,6 +24,9 @@ use crate::{
 pub const MAX_POSTS: u16 = 40;
 
 /// The accounts with a bell, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn accounts(tx: &mut Tx<'_>) -> Result<Vec<LocalAccountId>, StoreError> {
     Ok(tx.query(
         "select distinct account_id from relation where notified_id is not null
@@ -34,6 +37,9 @@ pub fn accounts(tx: &mut Tx<'_>) -> Result<Vec<LocalAccountId>, StoreError> {
 }
 
 /// True if [`ring`] has work for an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_due(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreError> {
     Ok(Arrivals::load(tx, account, 1)?.is_some())
 }
@@ -41,6 +47,10 @@ pub fn is_due(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreErr
 /// Notifies an account of posts since the last call that `rings` accepts, except boosts and posts
 /// of muted accounts. Returns the number of notifications. Must be written below the account's
 /// root.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn ring(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -91,6 +91,10 @@ pub fn create(
 }
 
 /// Changes a filter and its keywords. Unchanged parts take no USN.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -195,6 +199,10 @@ fn add_keywords(
 }
 
 /// Removes a filter with its parts. Returns `false` if the account does not have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: LocalId) -> Result<bool, StoreError> {
     if by_id(tx, account, id)?.is_none() {
         return Ok(false);
@@ -205,6 +213,10 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: LocalId) -> Result<b
 }
 
 /// Adds a post to a filter. Returns the new part.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn add_post(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -240,6 +252,10 @@ pub fn add_post(
 
 /// Removes a post from a filter, by the ID of the part. Returns `false` if the account does not
 /// have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove_post(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -262,11 +278,17 @@ pub fn remove_post(
 }
 
 /// The filters of an account, in the order of their creation.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Filter>, StoreError> {
     filter_rows::load(tx, account, None)
 }
 
 /// A filter of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -24,6 +24,9 @@ pub fn add(tx: &mut Tx<'_>, account: LocalAccountId, source: SourceId) -> Result
 }
 
 /// Removes a source from it. Returns `false` if it was not part of it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -37,12 +40,18 @@ pub fn remove(
 }
 
 /// The sources of an account's home timeline, by their IDs. Some may be gone.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<SourceId>, StoreError> {
     let pending = all_later(tx, account)?;
     Ok(tx.rows(pending)?)
 }
 
 /// [`all`], requested together with the next query.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -65,6 +65,10 @@ pub fn create(
 }
 
 /// Changes a list; `None` if the account does not have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -94,6 +98,10 @@ pub fn set(
 }
 
 /// Removes a list with its members. Returns `false` if the account does not have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result<bool, StoreError> {
     if by_id(tx, account, list)?.is_none() {
         return Ok(false);
@@ -114,6 +122,10 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result
 
 /// Removes an account from all lists of another one, because it is not followed any more, or is
 /// gone. Takes no lock: the local clock must not be locked.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn forget_member(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -148,6 +160,9 @@ fn member_ids(
 }
 
 /// The lists of an account, in the order of their creation.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreError> {
     let rows = tx.query(
         "select id, title, replies_policy, exclusive from list where account_id = $1 order by id",
@@ -158,6 +173,9 @@ pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreE
 }
 
 /// A list of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -34,6 +34,10 @@ pub enum AddRefused {
 
 /// Adds all accounts to a list, or none. They must be followed by the list's owner, or be the
 /// owner.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn add(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -84,6 +88,10 @@ pub fn add(
 
 /// Removes accounts from a list. Those that are not in it change nothing. Returns `false` if the
 /// account does not have the list.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -110,6 +118,9 @@ pub fn remove(
 }
 
 /// At most `limit` accounts whose lists contain an account, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn owners_naming(
     tx: &mut Tx<'_>,
     member: AccountId,
@@ -124,6 +135,9 @@ pub fn owners_naming(
 }
 
 /// The accounts of a list, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -139,6 +153,9 @@ pub fn of(
 
 /// A page of the accounts of a list, the highest IDs first, as in Mastodon. The range is one of
 /// accounts' IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -172,6 +189,9 @@ pub fn page(
 }
 
 /// The lists of an account that contain another one, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn lists_with(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -187,6 +207,9 @@ pub fn lists_with(
 
 /// The accounts of an account's exclusive lists, whose posts its home timeline omits, requested
 /// together with the next query. In no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn exclusive_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -202,6 +225,9 @@ pub fn exclusive_later(
 
 /// The IDs of accounts at the instances of sources that have shown them. Accounts of this server
 /// have none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn upstream_ids(
     tx: &mut Tx<'_>,
     accounts: &[AccountId],

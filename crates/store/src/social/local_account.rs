@@ -90,6 +90,10 @@ pub enum LogInFailed {
 
 /// Creates an account that is not activated, with an empty profile and an empty library. Must be
 /// written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn create(
     tx: &mut Tx<'_>,
     new: &NewAccount,
@@ -123,6 +127,9 @@ pub(super) fn create_signed_up(
 }
 
 /// The account that a pending one has become; `None` if no account has that pending ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn signed_up_as(
     tx: &mut Tx<'_>,
     pending: LocalAccountId,
@@ -178,6 +185,9 @@ fn insert(
 }
 
 /// True if an account, or a pending one that is not void, has the name.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_name_taken(tx: &mut Tx<'_>, name: &AccountName, now_ms: i64) -> Result<bool, StoreError> {
     let key = name.key();
     let found = tx.query_opt(
@@ -209,11 +219,19 @@ fn is_mail_taken(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<bool, StoreError
 }
 
 /// The account with this ID.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_id(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Option<LocalAccount>, StoreError> {
     Ok(select(tx, "where id = $1 and not deleting", &[&sql(account)])?.pop())
 }
 
 /// The accounts with these IDs, in no order.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_ids(
     tx: &mut Tx<'_>,
     accounts: &[LocalAccountId],
@@ -223,11 +241,19 @@ pub fn by_ids(
 }
 
 /// The account called `name`, in any case.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccount>, StoreError> {
     Ok(select(tx, "where name_key = $1 and not deleting", &[&name.key()])?.pop())
 }
 
 /// The account with this mail address, in any case.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_mail(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<Option<LocalAccount>, StoreError> {
     Ok(select(tx, "where mail_key = $1 and not deleting", &[&mail.key()])?.pop())
 }
@@ -241,6 +267,10 @@ pub(super) fn require(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), St
 }
 
 /// At most `limit` accounts above `after`, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(
     tx: &mut Tx<'_>,
     after: Option<LocalAccountId>,
@@ -254,6 +284,10 @@ pub fn list(
 }
 
 /// At most `limit` accounts whose names begin with `beginning`, in any case, by their names.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn beginning_with(
     tx: &mut Tx<'_>,
     beginning: &str,
@@ -269,6 +303,9 @@ pub fn beginning_with(
 }
 
 /// The number of accounts, or of those that logged in from `since_ms` on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(tx: &mut Tx<'_>, since_ms: Option<i64>) -> Result<i64, StoreError> {
     Ok(tx.query_one(
         "select count(*) as accounts from local_account
@@ -279,6 +316,10 @@ pub fn count(tx: &mut Tx<'_>, since_ms: Option<i64>) -> Result<i64, StoreError> 
 }
 
 /// An account's passphrase.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn passphrase(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -297,6 +338,10 @@ pub fn passphrase(
 
 /// Changes an account's state along a permitted edge. Returns the state before. An account that
 /// becomes active does not wait for approval any more.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn change_state(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -334,6 +379,10 @@ fn store_state(
 ///
 /// `verified` is the hash with which the passphrase was compared outside of a transaction. If it
 /// was replaced meanwhile, the log-in fails, and the new hash does not undo the replacement.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn log_in(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -360,6 +409,10 @@ pub fn log_in(
 }
 
 /// Replaces an account's passphrase.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_passphrase(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -387,6 +440,10 @@ pub fn set_passphrase(
 }
 
 /// Replaces an account's nickname.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_nickname(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -396,12 +453,20 @@ pub fn set_nickname(
 }
 
 /// Gives an account a role.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_role(tx: &mut Tx<'_>, account: LocalAccountId, role: Role) -> Result<(), StoreError> {
     set(tx, account, "role", &role.name())
 }
 
 /// Permits an account to show its sources to the world, or ends that. Public sources stay public:
 /// [`super::account_source::withdraw`] ends it. Must be written below [`root`].
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_may_publish(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -411,6 +476,10 @@ pub fn set_may_publish(
 }
 
 /// Replaces an account's mail address by a verified one. Locks the clock.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_mail(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

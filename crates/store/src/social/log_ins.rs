@@ -24,6 +24,9 @@ pub struct LogIns {
 }
 
 /// The log-ins to an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>, account: LocalAccountId, now_ms: i64) -> Result<LogIns, StoreError> {
     Ok(LogIns {
         tokens: access_token::list(tx, account)?,
@@ -33,6 +36,9 @@ pub fn list(tx: &mut Tx<'_>, account: LocalAccountId, now_ms: i64) -> Result<Log
 }
 
 /// Ends the log-in with this ID, of any kind. Returns `false` if there is none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(tx: &mut Tx<'_>, account: LocalAccountId, id: u64) -> Result<bool, StoreError> {
     Ok(access_token::revoke(tx, account, AccessTokenId::new(id))?
         || token_family::end(tx, account, TokenFamilyId::new(id))?
@@ -41,6 +47,9 @@ pub fn end(tx: &mut Tx<'_>, account: LocalAccountId, id: u64) -> Result<bool, St
 
 /// Ends all log-ins. Must be written below [`root`](super::local_account::root), like the beginning
 /// of any log-in, so that none begins at the same time.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     web_session::end_all(tx, account)?;
     authorization_code::revoke_all(tx, account)?;

@@ -93,6 +93,9 @@ fn find(
 }
 
 /// An account's marks of these posts, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -110,6 +113,9 @@ pub fn of(
 }
 
 /// A page of an account's marks, the latest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

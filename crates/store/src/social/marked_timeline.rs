@@ -16,6 +16,9 @@ use crate::{
 /// A page of the posts that an account has marked and may see now, the latest mark first, each with
 /// its mark's ID, which determines its position in pages. Posts that are gone or hidden are
 /// replaced by others.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

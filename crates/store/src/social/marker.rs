@@ -30,6 +30,9 @@ pub struct Marker {
 pub struct MarkerConflict;
 
 /// The markers of an account, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Marker>, StoreError> {
     let rows = tx.query(
         "select timeline, last_read_id, version, updated_at_ms from marker where account_id = $1",

@@ -47,11 +47,17 @@ use crate::{error::StoreError, id_types::LocalAccountId, library};
 
 /// The last USN of an account's library, which changes whenever one of its objects does; 0 if the
 /// account does not exist.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn update_count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
     library::update_count_of_account(tx, account)
 }
 
 /// [`update_count`], requested together with the next query. At most one row.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn update_count_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

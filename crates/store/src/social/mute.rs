@@ -64,6 +64,9 @@ pub fn set(
 }
 
 /// Ends a mute. Returns `false` if there was none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -77,6 +80,9 @@ pub fn remove(
 }
 
 /// The other accounts that an account mutes, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -93,6 +99,9 @@ pub fn of(
 }
 
 /// All accounts that an account mutes, requested together with the next query. In no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -106,6 +115,9 @@ pub fn all_later(
 }
 
 /// A page of an account's mutes, the latest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -139,6 +151,9 @@ pub fn page(
 }
 
 /// The number of accounts that an account mutes.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(tx: &mut Tx<'_>, account: LocalAccountId, now_ms: i64) -> Result<i64, StoreError> {
     Ok(tx.query_one(
         "select count(*) as mutes from mute

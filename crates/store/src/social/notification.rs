@@ -94,6 +94,9 @@ fn followed(
 }
 
 /// A page of an account's notifications, the latest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -137,6 +140,9 @@ pub fn page(
 }
 
 /// A notification of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -152,6 +158,9 @@ pub fn by_id(
 }
 
 /// Removes a notification of an account, or all. Returns `false` if there was none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn dismiss(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -89,6 +89,9 @@ pub fn token_account(pending: LocalId) -> LocalAccountId {
 /// Adds a pending account, and removes void ones. Its name is reserved until it is void. The result
 /// does not reveal accounts with that mail address, because they are notified by mail. Must be
 /// written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewPending,
@@ -135,6 +138,10 @@ pub fn add(
 }
 
 /// The pending account with a name, with its passphrase; `None` if there is none, or it is void.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(
     tx: &mut Tx<'_>,
     name: &AccountName,
@@ -157,6 +164,9 @@ pub fn by_name(
 /// after another sign-up with its name and passphrase. Its time begins again. `verified` is the
 /// hash with which the passphrase was compared. Returns `false` if the pending account has gone or
 /// has another hash. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn correct(
     tx: &mut Tx<'_>,
     pending: LocalId,
@@ -185,6 +195,9 @@ pub fn correct(
 
 /// Removes the pending account with a name, with the tokens of its app. Returns `false` if there is
 /// none. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(tx: &mut Tx<'_>, name: &AccountName) -> Result<bool, StoreError> {
     let ids = tx.query(
         "delete from pending_account where name_key = $1 returning id",
@@ -207,6 +220,10 @@ fn forget_tokens(tx: &mut Tx<'_>, pending: &[i64]) -> Result<(), StoreError> {
 
 /// Replaces the state of the newest pending account with this address, for another mail; `None` if
 /// there is none. Its time continues. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn renew(
     tx: &mut Tx<'_>,
     mail: &MailAddress,
@@ -242,6 +259,10 @@ fn list_by_mail(
 /// Verifies the mail address of a pending account, which then becomes an account. Other pending
 /// accounts with the same address are removed. A wrong state changes nothing. Must be written below
 /// [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn verify(
     tx: &mut Tx<'_>,
     pending: LocalId,
@@ -297,6 +318,10 @@ pub fn verify(
 }
 
 /// The pending accounts that are not void, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>, now_ms: i64) -> Result<Vec<PendingAccount>, StoreError> {
     let rows = tx.query(
         &format!("select {COLUMNS} from pending_account where created_at_ms > $1 order by id"),
@@ -308,6 +333,9 @@ pub fn list(tx: &mut Tx<'_>, now_ms: i64) -> Result<Vec<PendingAccount>, StoreEr
 
 /// Removes expired pending accounts, with the tokens of their apps. Returns their number, at most
 /// [`CHUNK`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove_void(tx: &mut Tx<'_>, now_ms: i64) -> Result<usize, StoreError> {
     let removed = tx.query(
         "delete from pending_account where id in

@@ -33,6 +33,10 @@ pub(super) fn add(
 
 /// Replaces an account's profile, unless it exceeds a limit. Must be written below the account's
 /// root.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -64,12 +68,18 @@ pub fn set(
 }
 
 /// The profile of an account; empty if the account does not exist.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn load(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Profile, StoreError> {
     let found = by_ids(tx, &[account])?.pop();
     Ok(found.map(|(_, profile)| profile).unwrap_or_default())
 }
 
 /// The profiles of these accounts, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_ids(
     tx: &mut Tx<'_>,
     accounts: &[LocalAccountId],

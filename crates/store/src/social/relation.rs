@@ -255,6 +255,9 @@ fn store(tx: &mut Tx<'_>, account: LocalAccountId, row: &RelationRow) -> Result<
 }
 
 /// The relations of an account and these others, in no order. Accounts without any are omitted.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn to(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -272,6 +275,9 @@ pub fn to(
 
 /// A page of accounts by one relation and its direction, the latest change first: followed
 /// accounts, followers, blocked accounts, or requests. The range is one of that direction's IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -317,12 +323,18 @@ pub struct Followed {
 }
 
 /// All accounts that an account follows, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn followed(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Followed>, StoreError> {
     let pending = followed_later(tx, account)?;
     Ok(tx.rows(pending)?)
 }
 
 /// [`followed`], requested together with the next query.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn followed_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -342,6 +354,9 @@ pub fn followed_later(
 
 /// All accounts to which an account has this relation, requested together with the next query. In
 /// no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -356,6 +371,9 @@ pub fn all_later(
 }
 
 /// The number of accounts in [`page`], without a range.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -384,6 +402,9 @@ pub struct FollowCounts {
 }
 
 /// The counts of these accounts. Accounts without any are omitted.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn follow_counts(
     tx: &mut Tx<'_>,
     accounts: &[LocalAccountId],

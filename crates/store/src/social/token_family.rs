@@ -47,6 +47,9 @@ pub enum Rotation {
 }
 
 /// Begins a family, and removes those of the account that have ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn begin(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -84,6 +87,9 @@ pub fn begin(
 }
 
 /// The family, unless it has ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn find(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -99,6 +105,10 @@ pub fn find(
 }
 
 /// The family with its account, unless it has ended. `None` also if the account is gone.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_with_holder(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -120,6 +130,10 @@ pub fn find_with_holder(
 
 /// Exchanges the refresh token `used`, which once belonged to this family, for `next`, by the rules
 /// of [`RefreshTokens`]. Concurrent refreshes happen one after the other.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn rotate(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -163,6 +177,9 @@ pub fn rotate(
 }
 
 /// An account's families that have not ended, the newest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -177,6 +194,9 @@ pub fn list(
 }
 
 /// Ends a family. Returns `false` if there is none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -190,6 +210,9 @@ pub fn end(
 }
 
 /// Ends all families of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
     let all = "delete from token_family where account_id = $1";
     Ok(tx.execute(all, &[&sql(account)])?)

@@ -32,6 +32,9 @@ pub struct WebSession {
 }
 
 /// Begins a session, and removes those of the account that have ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn begin(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -60,6 +63,10 @@ pub fn begin(
 
 /// The session with this secret and its account, unless it has ended. `None` also if the account is
 /// gone.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_with_holder(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -80,6 +87,9 @@ pub fn find_with_holder(
 }
 
 /// An account's sessions that have not ended, the newest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -94,6 +104,9 @@ pub fn list(
 }
 
 /// Ends a session. Returns `false` if there is none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(tx: &mut Tx<'_>, account: LocalAccountId, id: WebSessionId) -> Result<bool, StoreError> {
     let ended = tx.execute(
         "delete from web_session where account_id = $1 and id = $2",
@@ -103,6 +116,9 @@ pub fn end(tx: &mut Tx<'_>, account: LocalAccountId, id: WebSessionId) -> Result
 }
 
 /// Ends all sessions of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
     let all = "delete from web_session where account_id = $1";
     Ok(tx.execute(all, &[&sql(account)])?)

@@ -181,6 +181,9 @@ pub(crate) fn is_listed_for_others(
 
 /// True if a source of the instance lists a post with another token than these, which do not find
 /// it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_listed_beyond(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -219,6 +222,9 @@ fn is_listed(
 
 /// The sources of an instance that no longer list a post that is not known to be deleted, each with
 /// the time since when, in Unix ms.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn left(
     tx: &mut Tx<'_>,
     instance: InstanceId,

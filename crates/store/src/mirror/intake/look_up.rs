@@ -49,6 +49,11 @@ pub struct CommitLookUp<'a> {
 
 /// Commits the answer to a look-up: an edit, a deletion, an absence, or no change. Returns the
 /// machine after it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_look_up(
     tx: &mut Tx<'_>,
     commit: &CommitLookUp<'_>,

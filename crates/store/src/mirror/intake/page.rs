@@ -55,6 +55,12 @@ pub struct CommitPage<'a> {
 
 /// Commits a page: its posts, its evidence about stored ones, the ledger and the machine. Returns
 /// the machine after the page.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::PageMismatch`] if the posts do not match the
+/// checked IDs; [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if
+/// the database fails.
 pub fn commit_page(
     tx: &mut Tx<'_>,
     commit: &CommitPage<'_>,

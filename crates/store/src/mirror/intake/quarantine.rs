@@ -50,6 +50,9 @@ pub struct Quarantined {
 }
 
 /// The number of a source's items in quarantine.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(tx: &mut Tx<'_>, source: SourceKey) -> Result<u64, StoreError> {
     let count = "select count(*) as items from quarantine
          where source_id = $1 and instance_id = $2";
@@ -60,6 +63,9 @@ pub fn count(tx: &mut Tx<'_>, source: SourceKey) -> Result<u64, StoreError> {
 
 /// A source's items in quarantine, in order of their arrival. If there are many, each has only so
 /// many of its first bytes that all together have about [`LISTED_BYTES`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, StoreError> {
     let items = i64::try_from(count(tx, source)?).unwrap_or(i64::MAX);
     let max = (LISTED_BYTES / items.max(1)).max(MIN_LISTED_BYTES);
@@ -74,6 +80,9 @@ pub fn list(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, Stor
 /// Items of a source that no program of this version has tried to read, in order of their arrival:
 /// one, or more with [`PORTION_BYTES`] together. None are left once each was passed to
 /// [`commit_retried`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn untried(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, StoreError> {
     let sizes = tx.query(
         &format!(
@@ -132,6 +141,11 @@ pub type RetriedItem = Result<(UpstreamId, Option<Post>), String>;
 
 /// Commits the results of reading items in quarantine. Posts are stored like those that a page
 /// showed late. Unreadable items stay, and the next version of the program tries them again.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_retried(
     tx: &mut Tx<'_>,
     commit: &CommitRetried<'_>,

@@ -57,6 +57,11 @@ pub struct CommitEvents<'a> {
 ///
 /// Edits and deletions of posts that the source does not have are ignored, because pages bring
 /// missing posts. No event revives a post, because events may arrive out of order; a page does.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_events(
     tx: &mut Tx<'_>,
     commit: &CommitEvents<'_>,
@@ -120,6 +125,11 @@ pub struct StorePosts<'a> {
 
 /// Stores the posts of pages that the source does not have, the oldest first, like a stream's
 /// posts: they prove nothing, and to the machine each is new until its page is committed.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSummary, StoreError> {
     let mut source = LockedSource::load(tx, store.source, store.fence)?;
     let mut posts: BTreeMap<&Key, ShownPost<'_>> = BTreeMap::new();

@@ -39,6 +39,10 @@ pub struct ForgottenCounts {
 }
 
 /// The tracked posts of a source that [`forget`] would remove.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn forgettable(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -54,6 +58,10 @@ pub fn forgettable(
 /// Removes tracked posts. Posts that were not found yet are not looked up, and stored ones are not
 /// refreshed unless another source keeps them fresh. No stored post is deleted. Must be written
 /// below [`crate::mirror::source::root`] of the source.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn forget(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -141,6 +141,10 @@ pub enum NameRefused {
 }
 
 /// Adds a source. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoSourceIds`] if no IDs of sources are left; [`StoreError::Unreadable`] if a
+/// stored value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewSource,
@@ -195,11 +199,19 @@ pub(crate) fn insert(
 }
 
 /// All sources, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
     select(tx, "", "s.timeline <> 'threads' order by s.id", &[])
 }
 
 /// The sources that a viewer may read, including those that the viewer owns, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Source>, StoreError> {
     let owner_id = viewer.owner().map(Owner::id);
     select(
@@ -212,6 +224,10 @@ pub fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Source>, StoreErr
 }
 
 /// An owner's sources, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn owned(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<Source>, StoreError> {
     select(
         tx,
@@ -222,6 +238,10 @@ pub fn owned(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<Source>, StoreError> {
 }
 
 /// The source called `name`. An account's part of the name may be in any case.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
     let name = without_nul(name);
     let name = match parts_of_name(&name) {
@@ -238,6 +258,10 @@ pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError
 }
 
 /// The source with this ID.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError> {
     Ok(select(
         tx,
@@ -249,6 +273,9 @@ pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError
 }
 
 /// The key of the source with this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn key(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<SourceKey>, StoreError> {
     let instance = directory::instance_of(tx, Kind::Source, sql(id))?;
     let instance = instance.map(from_sql).transpose()?;
@@ -260,6 +287,9 @@ fn join() -> String {
 }
 
 /// Stops fetching for a source, or starts it again. Returns `false` if nothing changed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_paused(tx: &mut Tx<'_>, source: SourceKey, paused: bool) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "update source set paused = $2 where id = $1 and instance_id = $3 and paused <> $2",
@@ -272,6 +302,9 @@ pub fn set_paused(tx: &mut Tx<'_>, source: SourceKey, paused: bool) -> Result<bo
 }
 
 /// Replaces a source's settings.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_settings(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -281,6 +314,9 @@ pub fn set_settings(
 }
 
 /// Sets the location of a source's token.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_token(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -290,6 +326,9 @@ pub fn set_token(
 }
 
 /// Allows a source's server to be in a private network, or forbids it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_allow_private(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -300,6 +339,9 @@ pub fn set_allow_private(
 
 /// True if a source of this instance allows its server to be in a private network, which only the
 /// operator may set.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn allows_private(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let found = tx.query_opt(
         "select id from source where instance_id = $1 and allow_private and owner_id = 0 limit 1",

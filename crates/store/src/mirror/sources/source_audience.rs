@@ -20,6 +20,9 @@ use crate::{
 /// their positions in its own timeline, or leave it, except for those that another public source
 /// has. For its readers that is a new timeline, which changes as a whole. Must be written below
 /// [`crate::mirror::source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_audience(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -16,6 +16,9 @@ use crate::{
 
 /// Gives a source another name, which must have its owner's prefix for an account's source. Must be
 /// written below [`crate::mirror::source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn rename(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -40,6 +43,9 @@ pub fn rename(
 /// Turns refreshing of a source's posts on or off. Posts without a due time get one by the policy.
 /// Posts that no source keeps fresh any more are removed from the schedule when they are due. Must
 /// be written below [`crate::mirror::source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_refreshing(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -59,6 +65,9 @@ pub fn set_refreshing(
 
 /// Stops fetching for a source because its owner's account is frozen, or lets it continue. Returns
 /// `false` if nothing changed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_suspended(
     tx: &mut Tx<'_>,
     source: SourceKey,

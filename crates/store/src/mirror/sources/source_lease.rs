@@ -37,6 +37,9 @@ pub struct SourceHolder {
 
 /// Locks a source's row for this transaction. Returns `false` if another one has locked it, or the
 /// source does not exist.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn try_lock(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> {
     let locked = tx.query_opt(
         "select 1 from source where id = $1 and instance_id = $2 {skip_locked}",
@@ -47,6 +50,9 @@ pub fn try_lock(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> 
 }
 
 /// Claims a source, paused or not; `None` if another lease on it has not ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn claim(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -70,6 +76,9 @@ pub fn claim(
 
 /// Extends a lease to `ttl_ms` from now; `None` if it is lost. A lease that has ended is not lost
 /// until another worker has claimed the source.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
     Ok(renew_all(tx, &[*lease], ttl_ms)?.pop())
 }
@@ -79,6 +88,9 @@ pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease
 ///
 /// A holder passes the leases that it still uses. The lease of work that has ended without giving
 /// it back then ends by itself, so that any worker can claim the source.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
     let now = modification_now_sql(tx);
     let held = columns(leases);
@@ -113,6 +125,9 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
 /// waits for another one; a distributed database cannot skip them and waits. The commits of a
 /// holder that has lost a lease are rejected, and it finds the new fence when it next reads the
 /// source. It passes the sources on which it works, like in [`renew_all`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn renew_held(
     tx: &mut Tx<'_>,
     holder: &str,
@@ -134,12 +149,18 @@ pub fn renew_held(
 }
 
 /// Gives a lease back. Returns `false` if it was lost. All members check again.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
     Ok(release_all(tx, &[*lease])? > 0)
 }
 
 /// Gives leases back. Returns the number of those that were not lost. Must be written below
 /// [`driftline_db::Root::none`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn release_all(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<u64, StoreError> {
     let held = columns(leases);
     let changed = tx.execute_many(

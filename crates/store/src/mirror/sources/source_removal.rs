@@ -41,6 +41,9 @@ pub enum LastPosts {
 }
 
 /// The rows that would be removed with a source now. Reads each of its entries.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn removal(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, StoreError> {
     let others = others(tx, source)?;
     let mut removed = counts(tx, source)?;
@@ -59,6 +62,9 @@ pub fn removal(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, StoreError
 /// written below [`crate::mirror::source::root`] of it.
 ///
 /// The removed IDs are never given again.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     source: SourceKey,

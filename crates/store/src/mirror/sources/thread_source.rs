@@ -84,6 +84,11 @@ impl FetchedFor {
 
 /// The hidden source of an instance for these viewers, added if it is missing. Must be written
 /// below [`crate::local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::NoSourceIds`] if no IDs of
+/// sources are left; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: &Instance,
@@ -119,6 +124,9 @@ pub fn find_or_add(
 }
 
 /// The hidden sources of an instance.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKey>, StoreError> {
     Ok(tx.query(
         "select id, instance_id from source
@@ -129,6 +137,9 @@ pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKe
 }
 
 /// The hidden sources of an owner.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_owner(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<SourceKey>, StoreError> {
     Ok(tx.query(
         "select id, instance_id from source
@@ -159,6 +170,10 @@ pub struct FetchedPosts<'a> {
 /// Stores fetched posts in a hidden source, except for those that its viewers see elsewhere, and,
 /// in the world's source, those that are not public at their server. Must be written below
 /// [`source::root`] of the source. Returns the number of posts that the source did not have.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn store(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -208,6 +223,9 @@ pub fn store(
 /// Stores an account that was fetched by its name for these viewers, so that they can see it
 /// without a post. Must be written below [`source::root`] of their hidden source. Returns true if
 /// it had not been fetched for them; `false` for an account without a name.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn store_account(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -63,6 +63,9 @@ pub struct TrackedCounts {
 /// stored in the source; with `once` these are not refreshed afterwards. A post that is already
 /// stored gets an entry there, if it has none, and without `once` a due time, if the policy has one
 /// for it. Must be written below [`crate::mirror::source::root`] of the source.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn add_lookups(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -196,6 +199,10 @@ fn published(
 /// time of its creation, and removes these look-ups. Must be written below
 /// [`crate::mirror::source::root`] of the source. Returns the number of posts that the source did
 /// not have.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn hydrate(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -251,6 +258,9 @@ pub fn hydrate(
 }
 
 /// The states of the posts with these upstream IDs, in their order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn outcomes(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -285,6 +295,9 @@ pub fn outcomes(
 }
 
 /// Counts the rows of a source of tracked posts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<TrackedCounts, StoreError> {
     let key: [&dyn ToValue; 2] = [&source.id(), &source.instance_id()];
     let mut count = |what: &str| {

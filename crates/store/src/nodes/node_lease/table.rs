@@ -39,6 +39,10 @@ pub struct NodeHolding {
 }
 
 /// All nodes that were ever leased, in order of layouts' names and numbers.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<NodeHolding>, StoreError> {
     let rows = tx.query(
         "select layout, record, lease_holder, lease_until_ms

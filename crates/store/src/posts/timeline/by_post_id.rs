@@ -20,6 +20,9 @@ use crate::{
 
 /// Those of some posts that a viewer may see now, by the requested [`PostKey::post`]: each at its
 /// first place in everything that the viewer may read, with the content of its best copy.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_post_ids(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
@@ -72,6 +75,9 @@ pub(super) fn by_post_ids_as(
 
 /// The other copies of posts that a viewer may read, from instances of which it may read a source,
 /// by [`PostKey::post`]. Posts without copies are missing.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn copies_of(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
@@ -99,6 +105,9 @@ pub fn copies_of(
 
 /// The places at which timelines of several sources may have shown other copies of a post to a
 /// viewer, the lowest first, both if they still do and if not.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn places_of_copies(
     tx: &mut Tx<'_>,
     key: PostKey,
@@ -125,6 +134,9 @@ pub fn places_of_copies(
 }
 
 /// The stored posts of an instance with these IDs there, for any viewer.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn keys(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -138,6 +150,9 @@ pub fn keys(
 }
 
 /// [`keys`], requested together with the next statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn keys_later(
     tx: &mut Tx<'_>,
     instance: InstanceId,

@@ -61,6 +61,9 @@ pub use thread::{AnsweredBy, Thread, thread};
 pub use timeline_post::{HomeRule, Picks, PostKey, Range, Stretch, TimelinePost};
 
 /// The public timeline of all sources that a viewer may read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn public(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -73,6 +76,9 @@ pub fn public(
 /// The posts of the public timeline that `picks` selects, or all of them. A page is filled by
 /// reading the next parts through [`Stretch::rest`], because a short one would look like the end of
 /// the timeline.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn public_picked(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -87,6 +93,9 @@ pub fn public_picked(
 }
 
 /// The home timeline of a viewer who may read these sources.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn home(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -112,6 +121,9 @@ pub fn home(
 }
 
 /// The posts of an author in every source that a viewer may read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_author(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -130,6 +142,9 @@ pub fn by_author(
 /// Those of these accounts that a viewer may know: the authors of posts that it may read, and
 /// accounts that were fetched for it by their names. Of sources that others have published, only
 /// the authors of their servers.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn known_authors(
     tx: &mut Tx<'_>,
     authors: &[AccountId],
@@ -181,6 +196,9 @@ fn fetched(
 
 /// The timeline of a source. It is empty if no source with this key exists that the viewer may
 /// read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn source(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -191,6 +209,9 @@ pub fn source(
 }
 
 /// The posts of a source's timeline that `picks` selects: see [`public_picked`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn source_picked(
     tx: &mut Tx<'_>,
     source: SourceKey,

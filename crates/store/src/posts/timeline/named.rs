@@ -15,6 +15,9 @@ use crate::{
 /// posts that are in sources that show them to this viewer and not to everybody, and posts of which
 /// the viewer may read copies, or copies of replies to them. All others are referred to by the IDs
 /// that posts use ([`crate::reference`]).
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn named(
     tx: &mut Tx<'_>,
     instance: InstanceId,

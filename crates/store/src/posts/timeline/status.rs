@@ -22,6 +22,9 @@ use crate::{
 /// in a source that this viewer may read, or by the one by which other posts refer to it; `None` if
 /// it is deleted or this viewer may not see it. The ID of an entry that the viewer may not read
 /// finds nothing, because a post would reveal that the entry exists.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn status(
     tx: &mut Tx<'_>,
     id: LocalId,
@@ -65,6 +68,9 @@ pub fn status(
 
 /// A post at its first place in everything that a viewer may read, by the ID by which the store
 /// knows it; `None` if the viewer may not see it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn at_its_place(
     tx: &mut Tx<'_>,
     post: LocalId,

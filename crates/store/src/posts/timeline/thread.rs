@@ -31,6 +31,9 @@ pub type AnsweredBy<'a> = &'a dyn Fn(&TimelinePost) -> Option<String>;
 /// The thread of a post, as far as the viewer may read it. Above and below a post that the viewer
 /// may not see nothing is shown, because that would reveal that the post exists. Each post is at
 /// its place for the viewer.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn thread(
     tx: &mut Tx<'_>,
     post: &TimelinePost,

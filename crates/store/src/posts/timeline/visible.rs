@@ -63,6 +63,9 @@ pub(super) fn may_know(
 
 /// Those of these posts of an instance that a viewer may see, including deleted ones: a source that
 /// the viewer may read has or had them, or the operator keeps them without a source.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn visible(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -80,6 +83,9 @@ pub fn visible(
 /// The time since which a viewer may have seen a post, in Unix ms: the time at which the first
 /// source that the viewer may read got it. Only sources that are hidden from the viewer can have
 /// shown it before. `None` if the viewer may not see it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn seen_since(
     tx: &mut Tx<'_>,
     post: LocalId,
@@ -93,6 +99,9 @@ pub fn seen_since(
 
 /// [`seen_since`] for posts of an instance. Those that the viewer may not see are missing. A post
 /// that the operator keeps without a source counts from its place in the world's public timeline.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn seen_since_each(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -147,6 +156,9 @@ fn is_operators_alone(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, Sto
 }
 
 /// True if a viewer may see a stored post.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_visible(tx: &mut Tx<'_>, post: LocalId, viewer: Viewer) -> Result<bool, StoreError> {
     let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(false);
