@@ -1,12 +1,18 @@
 //! Addresses to listen on, and HTTP on them.
 
-use std::{io, net::SocketAddr};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
 
 use axum::Router;
 use driftline_api::transport::{self, Limits, TrustedProxies};
 use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::error::CliError;
+
+/// Where `serve` listens by default.
+pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
 
 /// Reads an address.
 ///

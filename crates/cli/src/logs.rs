@@ -2,25 +2,17 @@
 
 use std::io::IsTerminal as _;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use tracing_subscriber::{
     EnvFilter, Registry, filter::LevelFilter, layer::SubscriberExt as _, reload,
     util::SubscriberInitExt as _,
 };
 
-use crate::{cli::Global, config::LogSection, error::CliError, output};
-
-/// How lines of the log are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// An object of JSON a line.
-    Json,
-}
+use crate::{
+    config::LogSection,
+    error::CliError,
+    options::{global_options::Global, log_format::LogFormat},
+    output,
+};
 
 /// The log of this process.
 #[derive(Debug, Clone)]

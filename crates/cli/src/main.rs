@@ -12,36 +12,34 @@ mod commands;
 mod config;
 mod consent;
 mod data_dir;
+mod dispatch;
 mod durable;
 mod duration;
 mod error;
 mod hidden_input;
-mod id_options;
 mod listen;
 mod logs;
-mod mail_options;
 mod operator;
+mod options;
 mod origins;
 mod output;
 mod parse;
-mod passphrase_options;
 mod progress;
 mod refresh_section;
 mod reloading;
+mod serving;
 mod shown;
 mod size;
 mod socket;
-mod source_options;
 mod source_reader;
 mod source_settings;
 mod stop;
 mod store_access;
 mod table;
-mod token_options;
 
 use std::{process::ExitCode, time::Duration};
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::{
     cli::{Cli, Command},
@@ -72,8 +70,8 @@ fn run(cli: Cli) -> Result<(), CliError> {
         // It says itself what is wrong with the configuration.
         Command::Config(command) => return command.run(&cli.global),
         // These are right whatever the configuration is.
-        Command::Completions(completions) => return completions.run(),
-        Command::Man(man) => return man.run(),
+        Command::Completions(completions) => return completions.run(&mut Cli::command()),
+        Command::Man(man) => return man.run(Cli::command()),
         _ => {}
     }
     let config = Config::load(&cli.global)?;
@@ -82,7 +80,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         .enable_all()
         .build()
         .map_err(|error| CliError::failed(format!("no threads can be started: {error}")))?;
-    let outcome = runtime.block_on(commands::run(cli, config, log));
+    let outcome = runtime.block_on(dispatch::run(cli, config, log));
     // A DNS look-up cannot be cancelled, and its result is no longer needed.
     runtime.shutdown_timeout(MAX_END);
     outcome

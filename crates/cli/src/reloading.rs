@@ -4,11 +4,11 @@ use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    cli::Global,
     commands::config::{Row, rows},
     config::Config,
     error::CliError,
     logs::Log,
+    options::global_options::Global,
 };
 
 /// What a reload needs.

@@ -4,7 +4,9 @@
 //! serves the clients of the service of 2010, [`router`] those that speak HTTP.
 
 mod agent;
+mod blocking;
 mod held_node;
+mod held_node_error;
 mod http;
 mod issuer;
 mod issuer_status;
@@ -17,7 +19,8 @@ pub mod thrift;
 mod watcher;
 
 pub use agent::{MAX_AGENTS, is_agent};
-pub use held_node::{HeldNodeError, NodeChoice};
+pub use held_node::NodeChoice;
+pub use held_node_error::HeldNodeError;
 pub use http::{api_description, router, routes, standalone};
 pub use issuer::{IssueError, Issuer, SharedClock};
 pub use issuer_status::IssuerStatus;

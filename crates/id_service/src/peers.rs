@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use driftline_runtime::{FaultLogs, Weight, now_ms, show_ms};
 use tokio::time::timeout;
 
-use super::{Issuer, sanity::Peer, service::blocking};
+use super::{Issuer, blocking::blocking, sanity::Peer};
 
 /// Services of the same layout and datacenter, each as `HOST:PORT`.
 pub(super) struct Peers {

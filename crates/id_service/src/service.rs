@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{
-    HeldNodeError, Issuer, NodeChoice, SanityError, SharedClock, held_node::HeldNode,
-    issuer_status::ClockOffsets, peers::Peers, sanity, watcher,
+    HeldNodeError, Issuer, NodeChoice, SanityError, SharedClock, blocking::blocking,
+    held_node::HeldNode, issuer_status::ClockOffsets, peers::Peers, sanity, watcher,
 };
 
 /// The settings of the service.
@@ -182,14 +182,6 @@ async fn release(issuer: &Issuer, held_node: &Mutex<Option<HeldNode>>) {
         %error,
         "the node was not released: its next holder may have to wait some seconds"
     );
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ServiceError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| ServiceError::Died)
 }
 
 const MAX_RELEASE: Duration = Duration::from_secs(5);

@@ -36,9 +36,9 @@ use tokio::{
 };
 
 use crate::{
+    commit_metrics::count,
     quotas::{Permit, Quota},
     recent_changes::RecentChanges,
-    session::count,
     upstream_access::UpstreamAccess,
     waiting_posts::WaitingPosts,
 };

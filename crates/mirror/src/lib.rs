@@ -7,6 +7,7 @@ mod absence_proof;
 mod anonymous_access;
 mod cache_invalidations;
 mod client;
+mod commit_metrics;
 mod completeness;
 mod follower;
 mod held_pages;

@@ -9,7 +9,7 @@ use driftline_store::{
 };
 use driftline_upstream::{Timeline, Upstream};
 
-use crate::{session::count, upstream_access::UpstreamAccess};
+use crate::{commit_metrics::count, upstream_access::UpstreamAccess};
 
 /// Reads the items that a source has in quarantine, each once with each version of the program, and
 /// stores the posts that it can read now.

@@ -18,9 +18,7 @@ use driftline_core::{
 };
 use driftline_runtime::{
     FaultLog, LowDisk, Weight,
-    metrics::{
-        DELETIONS, EDITS, POSTS_FETCHED, POSTS_RECOUNTED, POSTS_STORED, REQUEST_FAILURES, REQUESTS,
-    },
+    metrics::{POSTS_FETCHED, REQUEST_FAILURES, REQUESTS},
     now_ms, random, read_clocks, show_ms,
 };
 use driftline_store::{
@@ -35,6 +33,7 @@ use tokio::sync::watch;
 
 use crate::{
     client::{ClientError, client_of},
+    commit_metrics::count,
     follower::{Follower, Following, StreamState},
     held_pages::SessionPages,
     quarantine,
@@ -511,13 +510,6 @@ fn purpose_name(purpose: &RequestPurpose) -> &'static str {
         RequestPurpose::Recheck { .. } => "recheck",
         RequestPurpose::Ahead => "dated_ahead",
     }
-}
-
-pub(crate) fn count(summary: &CommitSummary) {
-    POSTS_STORED.increment(summary.new);
-    EDITS.increment(summary.edited);
-    POSTS_RECOUNTED.increment(summary.recounted);
-    DELETIONS.increment(summary.deleted);
 }
 
 /// While the disk has no room.

@@ -4,7 +4,7 @@ use smart_default::SmartDefault;
 
 use crate::{
     faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout,
-    quirks::Quirks, rng::Rng,
+    quirks::Quirks, span::SpanMs,
 };
 
 /// Everything that a world is made from, besides its seed.
@@ -104,27 +104,6 @@ pub struct WorldConfig {
 }
 
 pub(crate) const DEFAULT_PAGE_LIMIT: u16 = 40;
-
-/// A span that a duration is drawn from, ms, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SpanMs {
-    /// The shortest, ms.
-    pub min: i64,
-    /// The longest, ms.
-    pub max: i64,
-}
-
-impl SpanMs {
-    /// From `min` to `max` ms.
-    pub const fn new(min: i64, max: i64) -> Self {
-        Self { min, max }
-    }
-
-    /// A span of this range.
-    pub(crate) fn draw(self, rng: &mut Rng) -> i64 {
-        rng.between(self.min, self.max)
-    }
-}
 
 /// Many posts at once, now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use driftline_core::upstream_id::UpstreamId;
 use smart_default::SmartDefault;
 
 use crate::{
-    config::SpanMs,
     quota::{PostsCap, ThrottleRule},
+    span::SpanMs,
     streams_config::StreamsConfig,
 };
 

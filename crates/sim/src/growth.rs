@@ -4,8 +4,8 @@ use driftline_core::post::Counts;
 use smart_default::SmartDefault;
 
 use crate::{
-    config::SpanMs,
     rng::{Rng, mix},
+    span::SpanMs,
 };
 
 /// Counts with heavy-tailed totals, reached at a rate that falls as a power

@@ -22,6 +22,7 @@ mod record;
 pub mod refresh_policies;
 mod rng;
 pub mod seeds;
+mod span;
 mod status;
 mod streams_config;
 mod throttles;
@@ -30,7 +31,7 @@ mod upstream;
 mod wire;
 mod world;
 
-pub use config::{BatchAbility, Batches, Bursts, DatedTomorrow, Lane, SpanMs, WorldConfig};
+pub use config::{BatchAbility, Batches, Bursts, DatedTomorrow, Lane, WorldConfig};
 pub use faults::{Decision, Fault, Faults};
 pub use faults_config::{
     FaultKind, FaultsConfig, Hiding, Mishap, Outage, PoisonAnswer, Revocation,
@@ -42,6 +43,7 @@ pub use quota::{
     Counted, Endpoint, PostsCap, QUARTER_HOUR_MS, QuotaCut, RequestKind, ThrottleRule, Windows,
 };
 pub use rng::hash_text as content_hash;
+pub use span::SpanMs;
 pub use status::{SimAuthor, Status};
 pub use streams_config::StreamsConfig;
 pub use truth::{TruePost, Truth};

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    config::{Bursts, DatedTomorrow, SpanMs, WorldConfig},
+    config::{Bursts, DatedTomorrow, WorldConfig},
     faults_config::{FaultKind, FaultsConfig, Mishap, Outage},
     lateness::Lateness,
     quota::{Endpoint, ThrottleRule},
+    span::SpanMs,
 };
 
 impl WorldConfig {

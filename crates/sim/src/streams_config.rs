@@ -2,7 +2,7 @@
 
 use smart_default::SmartDefault;
 
-use crate::config::SpanMs;
+use crate::span::SpanMs;
 
 /// What goes wrong with streams. By default nothing does. Shares are of
 /// events, between 0 and 1.

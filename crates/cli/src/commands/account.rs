@@ -14,9 +14,8 @@ use crate::{
     config::Config,
     consent::Consent,
     error::CliError,
-    output, parse,
-    passphrase_options::{self, NewPassphrase, PassphraseOptions},
-    shown as text,
+    options::passphrase_options::{self, NewPassphrase, PassphraseOptions},
+    output, parse, shown as text,
     store_access::{Missing, once, show},
     table::{self, left},
 };

@@ -1,9 +1,9 @@
 //! `completions`: what shells complete.
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::{cli::Cli, error::CliError, output};
+use crate::{error::CliError, output};
 
 /// Prints completions for a shell.
 #[derive(Debug, Clone, Copy, Args)]
@@ -13,31 +13,33 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Runs it.
+    /// Prints the completions of this command and those below it.
     ///
     /// # Errors
     /// [`CliError::BrokenPipe`] if the reader has closed the output.
-    pub fn run(self) -> Result<(), CliError> {
-        output::line(script(self.shell).trim_end())
+    pub fn run(self, command: &mut Command) -> Result<(), CliError> {
+        output::line(script(self.shell, command).trim_end())
     }
 }
 
-fn script(shell: Shell) -> String {
+fn script(shell: Shell, command: &mut Command) -> String {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "driftline", &mut bytes);
+    clap_complete::generate(shell, command, "driftline", &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
+    use clap::{CommandFactory as _, ValueEnum as _};
+
+    use crate::cli::Cli;
 
     use super::*;
 
     #[test]
     fn every_shell_completes_every_command() {
         for shell in Shell::value_variants() {
-            let script = script(*shell);
+            let script = script(*shell, &mut Cli::command());
             for command in Cli::command().get_subcommands() {
                 let name = command.get_name();
                 assert!(script.contains(name), "{shell} lacks {name}");

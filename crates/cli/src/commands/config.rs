@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    cli::Global,
     config::{Config, checks, keys::KEYS},
     duration::show_ms,
     error::CliError,
+    options::global_options::Global,
     origins::{Layer, Origins},
     output,
     table::{self, left},

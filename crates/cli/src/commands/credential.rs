@@ -18,9 +18,9 @@ use crate::{
     data_dir::DataDir,
     duration::show_ms,
     error::CliError,
+    options::token_options::TokenOptions,
     output, parse,
     store_access::{Missing, once, show},
-    token_options::TokenOptions,
 };
 
 /// What can be done with credentials.

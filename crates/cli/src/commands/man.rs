@@ -5,10 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_mangen::Man as Pages;
 
-use crate::{cli::Cli, error::CliError, output};
+use crate::{error::CliError, output};
 
 /// Prints the manual page, or writes a page for every command.
 #[derive(Debug, Clone, Args)]
@@ -19,24 +19,24 @@ pub struct Man {
 }
 
 impl Man {
-    /// Runs it.
+    /// Prints or writes the pages of this command and those below it.
     ///
     /// # Errors
     /// [`CliError::Failed`] if a page cannot be written.
-    pub fn run(&self) -> Result<(), CliError> {
+    pub fn run(&self, command: Command) -> Result<(), CliError> {
         match &self.out {
-            Some(folder) => write(folder).map_err(|error| {
+            Some(folder) => write(command, folder).map_err(|error| {
                 let folder = folder.display();
                 CliError::failed(format!("the pages cannot be written to {folder}: {error}"))
             }),
-            None => output::line(page(Cli::command())?.trim_end()),
+            None => output::line(page(command)?.trim_end()),
         }
     }
 }
 
-fn write(folder: &Path) -> io::Result<()> {
+fn write(command: Command, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    clap_mangen::generate_to(Cli::command(), folder)
+    clap_mangen::generate_to(command, folder)
 }
 
 fn page(command: Command) -> Result<String, CliError> {
@@ -48,12 +48,15 @@ fn page(command: Command) -> Result<String, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn every_command_has_a_page() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path()).unwrap();
+        write(Cli::command(), folder.path()).unwrap();
         let main = fs::read_to_string(folder.path().join("driftline.1")).unwrap();
         for command in Cli::command().get_subcommands() {
             let name = command.get_name();

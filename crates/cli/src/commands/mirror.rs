@@ -22,10 +22,10 @@ use crate::{
     data_dir::{DataDir, Lock, holder_name},
     duration::{duration, parse_ms},
     error::CliError,
+    options::source_options::SourceOptions,
     output,
     reloading::hangups,
     socket::Listening,
-    source_options::SourceOptions,
     source_reader::{ReadUntil, SourceReader},
     stop,
 };

@@ -16,7 +16,8 @@ use crate::{
     commands::backup::{
         IDS, copy_file,
         manifest::{Database, Manifest},
-        need_room, watched,
+        need_room,
+        watched::watched,
     },
     config::Config,
     data_dir::DataDir,

@@ -1,5 +1,6 @@
 //! `simulate`: one's own history under another policy or quota, or a timeline of one's own figures.
 
+mod pace;
 mod timeline;
 
 use clap::{Args, Subcommand};
@@ -10,9 +11,10 @@ use driftline_sim::refresh_policies::{History, PolicyKind, PolicyOutcome, Quota,
 use driftline_store::{LocalId, refresh::GrowthHistory};
 use serde_json::{Value, json};
 
+use self::pace::{Pace, pace};
 use crate::{
     config::Config,
-    duration::{parse_ms, show_ms},
+    duration::show_ms,
     error::CliError,
     output,
     progress::Waiting,
@@ -53,13 +55,6 @@ pub struct Simulate {
 enum What {
     /// Reading a timeline
     Timeline(timeline::SimulateTimeline),
-}
-
-/// Requests in a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    requests: i64,
-    in_ms: i64,
 }
 
 impl Simulate {
@@ -217,17 +212,6 @@ fn history(row: &GrowthHistory, since_ms: i64) -> History {
 
 fn sent(outcome: &PolicyOutcome) -> usize {
     outcome.requests.iter().filter(|posts| **posts > 0).count()
-}
-
-fn pace(text: &str) -> Result<Pace, String> {
-    let wrong = || format!("invalid quota {text:?}: expected REQUESTS/TIME, such as 300/5m");
-    let (requests, time) = text.split_once('/').ok_or_else(wrong)?;
-    let requests: i64 = requests.trim().parse().map_err(|_| wrong())?;
-    let in_ms = parse_ms(time.trim()).map_err(|_| wrong())?;
-    if requests < 1 || in_ms < 1 {
-        return Err(wrong());
-    }
-    Ok(Pace { requests, in_ms })
 }
 
 type Row = (PolicyName, PolicyOutcome);

@@ -13,12 +13,12 @@ use crate::{
     consent::Consent,
     duration::show_ms,
     error::CliError,
+    options::source_options::{SourceOptions, checked},
+    options::token_options::TokenOptions,
     output, parse, shown,
-    source_options::{SourceOptions, checked},
     source_settings::SourceSettings,
     store_access::{Missing, once, show, with},
     table::{self, left, right},
-    token_options::TokenOptions,
 };
 
 /// What can be done with sources.

@@ -4,12 +4,14 @@ use driftline_net::Http;
 
 use super::{Config, IdSection, MailSection, ServerSection, StoreSection};
 use crate::{
-    commands::serve,
     data_dir::DataDir,
     error::CliError,
-    id_options::{self, IdOptions, LeaseStore},
-    listen, logs, mail_options, operator,
+    listen, logs, operator,
+    options::id_options::{self, IdOptions},
+    options::id_place::LeaseStore,
+    options::mail_options,
     refresh_section::RefreshSection,
+    serving,
 };
 
 /// The faults that make every command end, since the configuration contradicts itself or names
@@ -19,11 +21,15 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
     let address = |path: [&str; 2], text: &Option<String>| match text.as_deref() {
         None | Some("none") if path[0] == "id" => Ok(()),
         None => Ok(()),
-        Some(text) => listen::address(text, serve::DEFAULT)
+        Some(text) => listen::address(text, listen::DEFAULT)
             .map(|_| ())
             .map_err(|error| named(config, &path, &error)),
     };
-    let public_url = server.public_url.as_deref().map(serve::base).transpose();
+    let public_url = server
+        .public_url
+        .as_deref()
+        .map(serving::public_base)
+        .transpose();
     let pool = StoreSection {
         database_pool: config.store.database_pool,
         ..StoreSection::default()
@@ -41,9 +47,9 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
         at(&["server", "public_url"], public_url.map(|_| ())),
         at(
             &["server", "trusted_proxies"],
-            serve::proxies(server).map(|_| ()),
+            serving::proxies(server).map(|_| ()),
         ),
-        at(&["server", "share"], serve::check_share(server.share)),
+        at(&["server", "share"], serving::check_share(server.share)),
         at(&["store", "database_pool"], DataDir::check(&pool)),
         at(&["store", "database_url"], DataDir::check(&url)),
         refresh.plan().map(|_| ()),
@@ -136,7 +142,7 @@ fn own_instance(config: &Config) -> [Result<(), CliError>; 4] {
         ),
     ]
     .map(|(key, alone)| {
-        let checked = serve::own_instance(&alone).map(|_| ());
+        let checked = serving::own_instance(&alone).map(|_| ());
         checked.map_err(|error| named(config, &["server", key], &error))
     })
 }
@@ -193,7 +199,7 @@ pub fn of_a_start(config: &Config) -> Vec<String> {
         read.map_err(|error| named(config, &["mail", passphrase_key], &error))
     };
     let http = || match &id.listen_http {
-        Some(text) => id_options::open_address(text, serve::DEFAULT, id.allow_remote)
+        Some(text) => id_options::open_address(text, listen::DEFAULT, id.allow_remote)
             .map(|_| ())
             .map_err(|error| named(config, &["id", "listen_http"], &error)),
         None => Ok(()),

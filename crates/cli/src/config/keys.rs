@@ -10,7 +10,7 @@ use driftline_server::admin::DEFAULT_SOURCES_PER_ACCOUNT;
 use serde_json::{Value, json};
 
 use crate::{
-    commands::serve, duration::show_ms, id_options::DEFAULT_THRIFT, logs,
+    duration::show_ms, listen, logs, options::id_options::DEFAULT_THRIFT,
     refresh_section::HALF_LIFE_MS, source_settings,
 };
 
@@ -56,7 +56,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     section(
         "server",
         vec![
-            ("server.listen", json!(serve::DEFAULT)),
+            ("server.listen", json!(listen::DEFAULT)),
             ("server.public_url", Value::Null),
             ("server.trusted_proxies", Value::Null),
             ("server.token_env", Value::Null),

@@ -15,7 +15,7 @@ use super::{
     keys, suggestion,
 };
 use crate::{
-    cli::Global,
+    options::global_options::Global,
     origins::{Layer, Origins},
 };
 

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    listener::Limits,
+    limits::Limits,
     message::{Call, Failure, LENGTH_BYTES, Request},
     open_connections::ConnectionSlot,
     wire::WireError,

@@ -15,6 +15,7 @@ use tokio::{sync::oneshot, task::LocalSet, time::timeout};
 
 use super::{
     calls::{Calls, shared_buffer},
+    limits::Limits,
     open_connections::OpenConnections,
 };
 use crate::Issuer;
@@ -28,18 +29,6 @@ pub struct Listener {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Limits on clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest frame in bytes, without its length.
-    pub frame_bytes: usize,
-    /// How long a client may be silent within a frame, or leave replies unread. Between frames it
-    /// may be silent for ever.
-    pub silence: Duration,
-    /// The most connections; beyond, an idle one is evicted for each new one.
-    pub connections: usize,
 }
 
 impl Listener {
@@ -86,16 +75,6 @@ impl Listener {
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         if !matches!(joined, Ok(Ok(()))) {
             tracing::error!("the thread of the Thrift server panicked");
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            frame_bytes: 16 * 1_024,
-            silence: Duration::from_secs(10),
-            connections: 10_000,
         }
     }
 }

@@ -9,7 +9,7 @@ use driftline_store::{
 };
 use tokio::time::Instant;
 
-use super::Shared;
+use super::shared::Shared;
 use crate::sharing::Seen;
 
 /// When what is next.

@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{FillRequest, Progress, Shared};
+use super::shared::{FillRequest, Progress, Shared};
 use crate::{
     session::{Done, Session, SessionError},
     source_health::SourceFault,

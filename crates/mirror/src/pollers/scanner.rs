@@ -19,7 +19,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 
-use super::{Shared, running::release};
+use super::{running::release, shared::Shared};
 use crate::{client::client_of, session::Session, sharing::View};
 
 /// Sources whose sessions are being opened, or whose leases are being given back.

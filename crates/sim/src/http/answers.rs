@@ -14,6 +14,7 @@ use driftline_core::{answer::Throttle, api::Api};
 use futures_util::{StreamExt, stream};
 
 use super::{
+    json_answer::{JSON, json},
     refusal::{Refusal, Silence, refuse},
     sim::{Sim, lock},
 };
@@ -61,11 +62,6 @@ pub(crate) fn ok(body: &(impl ToString + ?Sized)) -> Response {
 /// The right answer with this JSON, whether it can be read or not.
 pub(crate) fn ok_bytes(body: Vec<u8>) -> Response {
     (StatusCode::OK, [(CONTENT_TYPE, JSON)], body).into_response()
-}
-
-/// A JSON answer.
-pub(crate) fn json(status: StatusCode, body: String) -> Response {
-    (status, [(CONTENT_TYPE, JSON)], body).into_response()
 }
 
 /// The front end's `Date`, on every answer. One that cannot be read stands for none, since the
@@ -175,5 +171,4 @@ fn add_throttle(headers: &mut HeaderMap, throttle: Option<Throttle>, api: Api) {
     }
 }
 
-const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";

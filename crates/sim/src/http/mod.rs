@@ -5,6 +5,7 @@
 mod answers;
 mod clock;
 mod config;
+mod json_answer;
 mod mastodon;
 mod oauth1;
 mod refusal;

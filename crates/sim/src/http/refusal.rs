@@ -4,7 +4,7 @@ use axum::{http::StatusCode, response::Response};
 use driftline_core::api::Api;
 use serde_json::{Value, json};
 
-use super::answers::json as json_answer;
+use super::json_answer::json as json_answer;
 use crate::faults_config::PoisonAnswer;
 
 /// A reason to refuse a request.

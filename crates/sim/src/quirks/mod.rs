@@ -12,10 +12,10 @@ use driftline_core::answer::PageRequest;
 use smart_default::SmartDefault;
 
 use crate::{
-    config::SpanMs,
     faults_config::FaultKind,
     quota::{Endpoint, RequestKind},
     rng::Rng,
+    span::SpanMs,
     status::Status,
 };
 

@@ -7,9 +7,9 @@ use super::{
     Together,
 };
 use crate::{
-    config::SpanMs,
     faults_config::FaultKind,
     rng::{Rng, mix},
+    span::SpanMs,
 };
 
 /// One way in which servers differ. Its details are drawn.

@@ -2,7 +2,7 @@
 
 use driftline_core::{post::Post, refresh::Policy, timeline::Backfill};
 use driftline_store::{
-    arrival::{self, Arrival},
+    post_delay::{self, PostTimes},
     refresh::{Waiting, waiting},
     source,
     tracked::add_lookups,
@@ -33,8 +33,8 @@ fn overviews_have_the_last_arrivals_of_each_source_but_no_history() {
         home.now_ms += 1_000;
         home.poll(vec![created(4, None), created(3, Some(START_MS + 100))]);
         let sources = [other.source, home.source];
-        let last = |limit| home.read(move |tx| arrival::recent(tx, &sources, limit));
-        let arrival = |created_at_ms, arrived_at_ms| Arrival {
+        let last = |limit| home.read(move |tx| post_delay::recent(tx, &sources, limit));
+        let arrival = |created_at_ms, arrived_at_ms| PostTimes {
             created_at_ms,
             arrived_at_ms,
         };
@@ -45,7 +45,7 @@ fn overviews_have_the_last_arrivals_of_each_source_but_no_history() {
         home.now_ms += 1_000;
         home.poll(vec![created(5, Some(START_MS + 1_900))]);
         let fifth = arrival(START_MS + 1_900, START_MS + 2_000);
-        let last = home.read(move |tx| arrival::recent(tx, &sources, 1));
+        let last = home.read(move |tx| post_delay::recent(tx, &sources, 1));
         assert_eq!(last, [vec![], vec![fifth]]);
     });
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use driftline_store::{StoreError, backup};
 use serde::Serialize;
 
-use super::{manifest::Manifest, watched};
+use super::{manifest::Manifest, watched::watched};
 use crate::{error::CliError, output, shown, stop};
 
 /// What was found.

@@ -3,6 +3,7 @@
 mod check;
 mod folder;
 pub mod manifest;
+pub mod watched;
 
 use std::{
     fs, io,
@@ -13,26 +14,17 @@ use bytesize::ByteSize;
 use clap::{Args, Subcommand};
 use driftline_runtime::now_ms;
 use driftline_server::server_keys::KEY_FILE;
-use driftline_store::{
-    StoreError, Target,
-    backup::{self, Progress as Step, Watch},
-};
+use driftline_store::{StoreError, Target, backup};
 use rustix::fs::statvfs;
-use tokio::sync::watch;
 
 use self::{
     folder::{PartFolder, wrong},
     manifest::{Database, Manifest},
+    watched::watched,
 };
 use crate::{
-    backup_record::BackupRecord,
-    config::Config,
-    data_dir::DataDir,
-    durable,
-    error::CliError,
-    output,
-    progress::{End, Progress},
-    shown, stop,
+    backup_record::BackupRecord, config::Config, data_dir::DataDir, durable, error::CliError,
+    output, shown, stop,
 };
 
 /// Copies the store into a new folder, of one moment, and proves the copy before it gets its name.
@@ -232,52 +224,6 @@ pub fn need_room(folder: &Path, needed: u64) -> Result<(), CliError> {
         ))),
     }
 }
-
-/// Does work on a thread that may block, shows its progress, and ends it when a signal says so.
-///
-/// # Errors
-/// Those of the work.
-pub async fn watched<T: Send + 'static>(
-    stop: watch::Receiver<bool>,
-    verb: &'static str,
-    work: impl FnOnce(Box<Watch>) -> Result<T, CliError> + Send + 'static,
-) -> Result<T, CliError> {
-    let mut shown = Shown::default();
-    let watch = Box::new(move |step: Step| {
-        shown.show(step, verb);
-        !*stop.borrow()
-    });
-    let done = tokio::task::spawn_blocking(move || work(watch)).await;
-    done.map_err(CliError::failed)?
-}
-
-/// The progress of a copy, and then of its proof.
-#[derive(Default)]
-struct Shown {
-    copying: Option<Progress>,
-    reading: Option<Progress>,
-}
-
-impl Shown {
-    fn show(&mut self, step: Step, verb: &str) {
-        match step {
-            Step::Copied { bytes, of } => {
-                let end = of.map_or(End::Unknown, |of| End::Count(of / MEGABYTE));
-                let progress = self.copying.get_or_insert_with(|| Progress::start(end));
-                progress.show(bytes / MEGABYTE, "megabyte", || vec![verb.to_owned()]);
-            }
-            Step::Read { rows } => {
-                drop(self.copying.take());
-                let progress = self
-                    .reading
-                    .get_or_insert_with(|| Progress::start(End::Unknown));
-                progress.show(rows, "row", || vec!["read to prove them".to_owned()]);
-            }
-        }
-    }
-}
-
-const MEGABYTE: u64 = 1_000_000;
 
 /// Where a data folder has the records of ID nodes.
 pub const IDS: &str = "ids";

@@ -9,8 +9,8 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Format,
     directory::is_of_export,
+    format::Format,
     manifest::{FileKind, Manifest, ManifestFile, MediaFiles},
     media,
 };

@@ -4,7 +4,7 @@ use driftline_core::post::Visibility;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::reading::Record;
+use super::record::Record;
 
 /// A column.
 pub struct Column {

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    Format,
     columns::{COLUMNS, Kind, Value, row},
-    reading::Record,
+    format::Format,
+    record::Record,
 };
 use crate::error::CliError;
 

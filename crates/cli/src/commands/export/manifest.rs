@@ -7,7 +7,7 @@ use driftline_server::admin::SourceRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Format, media::MediaMode, reading::Filter};
+use super::{format::Format, format::MediaMode, record::Filter};
 use crate::{durable, error::CliError};
 
 /// An export's manifest, `manifest.json`.

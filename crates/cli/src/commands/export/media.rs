@@ -7,7 +7,6 @@ use std::{
     path::Path,
 };
 
-use clap::ValueEnum;
 use driftline_runtime::now_ms;
 use driftline_store::LocalId;
 use serde::{Deserialize, Serialize};
@@ -16,19 +15,9 @@ use super::{
     columns::Id,
     manifest::{FileKind, Manifest, MediaFiles},
     media_fetch::{Fetched, Fetching},
-    reading::Record,
+    record::Record,
 };
 use crate::error::CliError;
-
-/// What is exported of attachments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MediaMode {
-    /// A line for each.
-    List,
-    /// Also the file behind its address.
-    Fetch,
-}
 
 /// An attachment of a post.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

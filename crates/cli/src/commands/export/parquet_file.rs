@@ -18,7 +18,7 @@ use parquet::{
 
 use super::{
     columns::{COLUMNS, Column, Kind, Value, place, row},
-    reading::Record,
+    record::Record,
 };
 
 /// A file of Parquet that is being written: a group of rows at a time.

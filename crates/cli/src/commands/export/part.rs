@@ -9,10 +9,10 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Format,
     file::LineWriter,
+    format::Format,
     manifest::{FileKind, ManifestFile},
-    reading::Record,
+    record::Record,
 };
 use crate::{checksum::Hashing, error::CliError};
 

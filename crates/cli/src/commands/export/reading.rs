@@ -1,60 +1,14 @@
 //! Reading what is to be exported, page by page.
 
-use clap::ValueEnum;
 use driftline_core::feed::{ChangeKind, ChangeKinds, FeedPosition};
 use driftline_server::admin::{FeedLine, FeedPage, PostRecord, ReadFeed, ShowHistory};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::redaction::Deletions;
+use super::{
+    record::{Filter, Record},
+    redaction::Deletions,
+};
 use crate::{error::CliError, store_access::StoreAccess};
-
-/// A post of a source, or a change of one.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Record {
-    /// What happened.
-    pub event: ChangeKind,
-    /// The source's name.
-    pub source: String,
-    /// The entry and its post.
-    #[serde(flatten)]
-    pub post: PostRecord,
-}
-
-/// A time of a post.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TimeOf {
-    /// When it was stored.
-    #[default]
-    Stored,
-    /// When its author says that it was written.
-    Written,
-}
-
-/// Which posts are exported, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filter {
-    /// From then on, Unix ms.
-    pub since_ms: Option<i64>,
-    /// Before then, Unix ms.
-    pub until_ms: Option<i64>,
-    /// Which time of a post these are about.
-    pub by: TimeOf,
-    /// Whether deleted posts are whole.
-    pub deleted: bool,
-}
-
-impl Filter {
-    fn takes(&self, post: &PostRecord) -> bool {
-        let at_ms = match self.by {
-            TimeOf::Stored => Some(post.arrived_at_ms),
-            TimeOf::Written => post.created_at_ms,
-        };
-        let is_since = |since_ms| at_ms.is_some_and(|at_ms| at_ms >= since_ms);
-        let is_until = |until_ms| at_ms.is_some_and(|at_ms| at_ms < until_ms);
-        self.since_ms.is_none_or(is_since) && self.until_ms.is_none_or(is_until)
-    }
-}
 
 /// Reads sources from a position on.
 #[derive(Debug)]
@@ -231,7 +185,7 @@ const PAGE: u32 = 1_000;
 mod tests {
     use serde_json::{json, value::to_raw_value};
 
-    use super::*;
+    use super::{super::record::TimeOf, *};
 
     const ALL: Filter = Filter {
         since_ms: None,

@@ -16,13 +16,13 @@ use driftline_store::LocalId;
 use serde::Deserialize;
 
 use super::{
-    Format,
     columns::{self, COLUMNS},
     file::moment,
+    format::Format,
     manifest::{FileKind, ManifestFile},
     media::MediaLine,
     part::PartWriter,
-    reading::Record,
+    record::Record,
 };
 
 /// The posts that were deleted since a position of the feed, with when that was noticed, Unix ms.

@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     data_dir::DataDir,
     error::CliError,
-    id_options::{IdOptions, describe_node, folder},
+    options::id_options::{IdOptions, describe_node, folder},
     output,
 };
 

@@ -13,7 +13,7 @@ use crate::{
     config::IdSection,
     duration::HumanMs,
     error::CliError,
-    id_options::IdOptions,
+    options::id_options::IdOptions,
     output, parse,
     shown::{self, ago_or_time_ms},
 };

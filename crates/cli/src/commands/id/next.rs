@@ -13,7 +13,8 @@ use crate::{
     config::Config,
     data_dir::DataDir,
     error::CliError,
-    id_options::{ADOPT, IdOptions, LeaseStore, folder},
+    options::id_options::{ADOPT, IdOptions, folder},
+    options::id_place::LeaseStore,
     output,
 };
 

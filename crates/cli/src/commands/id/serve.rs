@@ -11,15 +11,18 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
-    commands::serve::{node_lost, record_metrics},
     config::{Config, IdSection},
     data_dir::DataDir,
     duration::HumanMs,
     error::CliError,
-    id_options::{
-        IdOptions, LeaseStore, describe_node, open_address, peer, start_id_service, thrift_address,
+    listen,
+    options::id_options::{
+        IdOptions, describe_node, open_address, start_id_service, thrift_address,
     },
-    listen, output, stop,
+    options::id_place::{LeaseStore, peer},
+    output,
+    serving::{node_lost, record_metrics},
+    stop,
 };
 
 /// Gives out IDs over Thrift, as the Snowflake service of 2010 did, and over

@@ -7,7 +7,7 @@ use driftline_core::timeline::{
 };
 use serde_json::{Value, json};
 
-use super::{Pace, pace};
+use super::pace::{Pace, pace};
 use crate::{
     config::Config,
     duration::{parse_ms, show_ms},

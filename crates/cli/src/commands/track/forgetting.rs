@@ -3,7 +3,7 @@
 use driftline_core::tracking::ForgottenPosts;
 use driftline_server::admin::ForgetTracked;
 
-use super::{CHUNK, ids::IdLines};
+use super::ids::{CHUNK, IdLines};
 use crate::{
     config::Config,
     consent::Consent,

@@ -137,3 +137,6 @@ fn next_line(lines: &mut dyn BufRead, name: &str) -> Result<Option<String>, CliE
 /// What names standard input.
 const STDIN: &str = "-";
 const MAX_LINE: u64 = 1024;
+
+/// How many IDs a request to the server has at most.
+pub(super) const CHUNK: usize = 2_000;

@@ -15,7 +15,7 @@ use driftline_core::{
 };
 use driftline_mirror::is_usable;
 use driftline_server::admin::{CountTracked, TrackPosts};
-use ids::IdLines;
+use ids::{CHUNK, IdLines};
 use looking_up::LookingUp;
 use outcomes::Outcomes;
 use serde::Serialize;
@@ -315,7 +315,6 @@ fn shown(of: &Counts) -> Vec<String> {
     ]
 }
 
-const CHUNK: usize = 2_000;
 const EXAMPLES: usize = 10;
 
 #[cfg(test)]

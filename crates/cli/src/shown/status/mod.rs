@@ -1,13 +1,14 @@
 //! The state of a mirror on one screen.
 
+mod cell;
 mod tables;
 
 use bytesize::ByteSize;
 use driftline_server::admin::{MirrorStatus, NodeState, SourceStatus};
 use serde::Serialize;
 
+use self::cell::{cut, short};
 use super::{report::count, time::time};
-use crate::duration::show_ms;
 
 /// What `driftline status` shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -244,32 +245,6 @@ fn titled(name: &str) -> String {
 fn second(unix_ms: i64) -> String {
     let whole_ms = unix_ms.div_euclid(1_000) * 1_000;
     time(whole_ms).replace(".000Z", "Z")
-}
-
-/// A duration in at most two units.
-fn short(ms: i64) -> String {
-    const SECOND: i64 = 1_000;
-    const MINUTE: i64 = 60 * SECOND;
-    const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
-    let unit = match ms.abs() {
-        ..SECOND => 1,
-        SECOND..10_000 => 100,
-        10_000..HOUR => SECOND,
-        HOUR..DAY => MINUTE,
-        DAY..2_592_000_000 => HOUR,
-        _ => DAY,
-    };
-    show_ms(ms / unit * unit)
-}
-
-/// A text cut to its width, in characters.
-fn cut(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
-    kept.trim_end().to_owned() + "…"
 }
 
 /// Adds a text behind its title, in as many lines as it takes; those after the first are indented.

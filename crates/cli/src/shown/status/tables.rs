@@ -4,7 +4,7 @@ use driftline_core::{quota::Unit, timeline::Proof};
 use driftline_mirror::SourceState;
 use driftline_server::admin::{CredentialRow, MirrorStatus, QuotaLimit, RefreshLoad, SourceStatus};
 
-use super::{cut, short};
+use super::cell::{cut, short};
 use crate::{
     shown::count,
     table::{self, Cell, left, right},

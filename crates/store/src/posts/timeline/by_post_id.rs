@@ -10,7 +10,7 @@ use super::{
     first_places::FirstPlaces,
     rule::Rule,
     stored_post,
-    timeline_post::TimelinePost,
+    timeline_post::{PostKey, TimelinePost},
 };
 use crate::{
     error::StoreError,

@@ -11,8 +11,8 @@ use driftline_server::admin::AddSource;
 use driftline_store::source::Source;
 
 use crate::{
-    config::Config, duration::show_ms, error::CliError, parse, source_settings::SourceSettings,
-    token_options::TokenOptions,
+    config::Config, duration::show_ms, error::CliError, options::token_options::TokenOptions,
+    parse, source_settings::SourceSettings,
 };
 
 /// A source as the command line describes it.

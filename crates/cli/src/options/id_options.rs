@@ -3,12 +3,11 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     path::Path,
-    str::FromStr,
     sync::Arc,
     time::Duration,
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use driftline_id::{
     ClockPolicy, Layout, Node, clock::SystemClock, file::FileError, window::WindowConfig,
 };
@@ -17,9 +16,9 @@ use driftline_id_service::{
     thrift,
 };
 use driftline_store::{Store, node_lease::NodeLeases};
-use serde::{Deserialize, Deserializer, de::Error as _};
 use tokio::{net::lookup_host, sync::watch};
 
+use super::id_place::{LeaseStore, NodeText};
 use crate::{
     config::IdSection, data_dir::holder_name, duration::HumanMs, error::CliError, listen, parse,
 };
@@ -41,25 +40,6 @@ pub struct IdOptions {
     /// store that several machines share.
     #[arg(long, value_name = "PLACE")]
     pub lease: Option<LeaseStore>,
-}
-
-/// A node as it was typed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeText {
-    /// Its number.
-    Number(u64),
-    /// The values of its fields.
-    Fields(Vec<(String, u64)>),
-}
-
-/// Where nodes are leased.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LeaseStore {
-    /// In the data folder.
-    File,
-    /// In the store.
-    Store,
 }
 
 impl IdOptions {
@@ -314,56 +294,6 @@ fn policy(wait: Option<HumanMs>) -> ClockPolicy {
     }
 }
 
-impl FromStr for NodeText {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(number) = text.parse() {
-            return Ok(Self::Number(number));
-        }
-        let field = |part: &str| {
-            let (name, value) = part.split_once('=')?;
-            Some((name.trim().to_owned(), value.trim().parse().ok()?))
-        };
-        let fields: Option<_> = text.split(',').map(field).collect();
-        fields.map(Self::Fields).ok_or_else(|| {
-            format!(
-                "invalid node {text:?}: expected a number, or fields such as datacenter=1,worker=5"
-            )
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for NodeText {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        parse::written(from, Self::from_str)
-    }
-}
-
-/// Where another service listens, as `HOST:PORT`.
-///
-/// # Errors
-/// A message that shows the form.
-pub fn peer(text: &str) -> Result<String, String> {
-    let port = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
-    if text.rsplit_once(':').is_some_and(port) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "invalid peer address {text:?}: expected HOST:PORT, such as ids2.example:7609"
-    ))
-}
-
-/// [`peer`]s in a configuration.
-///
-/// # Errors
-/// As for one of them.
-pub fn peers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let texts = Vec::<String>::deserialize(from)?;
-    let peers: Result<_, String> = texts.iter().map(|text| peer(text)).collect();
-    peers.map_err(D::Error::custom)
-}
-
 impl From<ServiceError> for CliError {
     fn from(error: ServiceError) -> Self {
         let help = match &error {
@@ -387,7 +317,7 @@ pub const DEFAULT_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCA
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::id_place::peer, *};
 
     #[test]
     fn nodes_are_numbers_or_fields() {
