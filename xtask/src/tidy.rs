@@ -1,6 +1,8 @@
 //! The rules of the house that no compiler checks.
 
 mod edges;
+mod english;
+mod functions;
 mod manifest;
 mod offence;
 mod purity;
@@ -62,6 +64,7 @@ fn check_files(workspace: &Workspace) -> Result<Vec<Offence>, TaskError> {
     );
     let list = list.quiet().read()?;
     let mut offences = Vec::new();
+    let mut files = english::Files::new();
     for path in list.split('\0').filter(|path| !path.is_empty()) {
         offences.extend(source::check_name(path));
         // Deleted, a link to a folder, or not text.
@@ -69,9 +72,11 @@ fn check_files(workspace: &Workspace) -> Result<Vec<Offence>, TaskError> {
             continue;
         };
         offences.extend(source::check(path, &text));
+        files.insert(path.to_owned(), text);
     }
+    offences.extend(english::check(&files));
     Ok(offences)
 }
 
-/// What makes clippy refuse a clock in the pure crates.
+/// The clippy settings that reject clocks in the pure crates.
 const CLOCKLESS: [&str; 2] = ["crates/core/clippy.toml", "crates/id/clippy.toml"];

@@ -119,7 +119,7 @@ impl Row {
             number,
             id: i64::try_from(Layout::PULSATE.smallest_at(at_ms))?,
             position: format!("{:03}{upstream_id}", upstream_id.len()),
-            key: UriKey::of(&uri).ok_or_else(|| Failure::new("a post without a name"))?,
+            key: UriKey::new(&uri).ok_or_else(|| Failure::new("a post without a name"))?,
             uri,
             account: 1 + number % accounts,
             at_ms,

@@ -1,16 +1,16 @@
-//! The names of accounts across servers, `name@host`, and the IDs that follow from them.
+//! The names of accounts across servers, `name@host`, and the IDs that are derived from them.
 
 use sha2::{Digest as _, Sha256};
 
-/// The `acct` of an account with its host, as it is compared: two spellings that differ only in the
-/// case of ASCII letters are one account.
+/// The `acct` of an account with its host, for comparisons. Two spellings that differ only in the
+/// case of ASCII letters are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AcctKey(String);
 
 impl AcctKey {
-    /// Of an `acct` as the server at `origin` writes it: accounts of its own have no host there. `None`
-    /// of an empty name.
-    pub fn of(acct: &str, origin: &str) -> Option<Self> {
+    /// The key of an `acct` as written by the server at `origin`, which omits the host for its own
+    /// accounts. `None` for an empty name.
+    pub fn new(acct: &str, origin: &str) -> Option<Self> {
         let acct = acct.strip_prefix('@').unwrap_or(acct);
         if acct.is_empty() {
             return None;
@@ -29,9 +29,9 @@ impl AcctKey {
         &self.0
     }
 
-    /// The account's ID: the same through whichever server its posts were seen, without any exchange
-    /// between the writers that meet it first. It follows from the name alone, so it does not tell when,
-    /// or in whose post, the account was first seen. No ID of the local clock is as high before 2056.
+    /// The account's ID. It is the same for all servers that show the account's posts, and for all
+    /// writers, without any coordination. It depends on the name alone, so it does not show when or
+    /// where the account was first seen. The local clock makes no IDs of this size before 2056.
     pub fn account_id(&self) -> u64 {
         let digest = Sha256::digest(self.0.as_bytes());
         let mut first = [0; 8];
@@ -40,9 +40,9 @@ impl AcctKey {
     }
 }
 
-/// The name, with its host, of the account whose profile has this address, by the paths of the servers that people
-/// use: `/@name` and `/@name@host` (Mastodon, Misskey), `/users/name` (Mastodon, Pleroma), `/u/name` (Lemmy). `None`
-/// of other addresses. Only the account itself can confirm that the address is its own.
+/// The name and host of the account with this profile address. It knows the paths of common
+/// servers: `/@name` and `/@name@host` (Mastodon, Misskey), `/users/name` (Mastodon, Pleroma) and
+/// `/u/name` (Lemmy). `None` for other addresses. Only the account itself can confirm the address.
 pub fn acct_at(address: &str) -> Option<String> {
     let (scheme, rest) = address.trim().split_once("://")?;
     if !["https", "http"].contains(&scheme.to_ascii_lowercase().as_str()) {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn key(acct: &str, origin: &str) -> String {
-        let key = AcctKey::of(acct, origin).expect("a name");
+        let key = AcctKey::new(acct, origin).expect("a name");
         key.as_str().to_owned()
     }
 
@@ -82,12 +82,12 @@ mod tests {
         assert_eq!(key("@ann@a.example", "http://c.example"), own);
         assert_ne!(key("ann", "https://b.example"), own);
         assert_eq!(key("ann", "http://b.example:81"), "ann@b.example:81");
-        assert_eq!(AcctKey::of("", "https://a.example"), None);
+        assert_eq!(AcctKey::new("", "https://a.example"), None);
     }
 
     #[test]
     fn ids_stay_as_they_are_stored() {
-        let key = AcctKey::of("ann", "https://a.example").expect("a name");
+        let key = AcctKey::new("ann", "https://a.example").expect("a name");
         assert_eq!(key.account_id(), 4_871_763_290_244_736_954);
     }
 
@@ -132,7 +132,7 @@ mod tests {
 
         #[test]
         fn ids_have_nineteen_digits_and_fit_a_column(acct in "[a-zA-Z0-9_.]{1,30}") {
-            let id = AcctKey::of(&acct, "https://a.example").expect("a name").account_id();
+            let id = AcctKey::new(&acct, "https://a.example").expect("a name").account_id();
             prop_assert_eq!(id.to_string().len(), 19);
             prop_assert!(i64::try_from(id).is_ok());
         }

@@ -1,59 +1,58 @@
-//! Requests to an upstream and its answers, apart from HTTP.
+//! Requests to an upstream and its answers, independent of HTTP.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
 use crate::{post::Post, upstream_id::UpstreamId};
 
-/// One page of a timeline to ask for. All bounds are exclusive; a client of
-/// an upstream whose `max_id` is inclusive (Twitter's v1.1) converts.
+/// A request for one page of a timeline. All bounds are exclusive. The client of an upstream whose
+/// `max_id` is inclusive (Twitter's v1.1) converts it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageRequest {
     /// Only posts above this ID, the newest first.
     pub since_id: Option<UpstreamId>,
     /// Only posts below this ID, the newest first.
     pub max_id: Option<UpstreamId>,
-    /// The posts just above this ID; with it `since_id` and
-    /// `max_id` are not set.
+    /// The posts just above this ID. `since_id` and `max_id` must then be `None`.
     pub min_id: Option<UpstreamId>,
-    /// The most posts to answer with.
+    /// The largest number of posts in the answer.
     pub limit: u16,
 }
 
-/// What an upstream's timeline can do.
+/// The abilities of an upstream's timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abilities {
-    /// The most posts that one page holds.
+    /// The largest number of posts in one page.
     pub page_limit: u16,
-    /// Whether it supports `min_id`.
+    /// True if it supports `min_id`.
     pub min_id: bool,
 }
 
 /// A page that arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Its posts in the answer's order: newest first by the API's contract,
-    /// which the timeline machine checks.
+    /// Its posts in the answer's order. The API promises newest first, which the timeline machine
+    /// checks.
     pub listed: Vec<Listed>,
-    /// The positions of listed items that are not posts or cannot be read, in the answer's order:
-    /// a follow among the notifications that mentions are read from. Like
-    /// posts, they show how far the page reaches.
+    /// The positions of listed items that are not posts or cannot be read, in the answer's order.
+    /// An example is a follow among the notifications from which mentions are read. Like posts,
+    /// they show the range of the page.
     pub passed: Vec<UpstreamId>,
-    /// Items that no post could be read from. The known positions of such items are among
-    /// `passed`; one without a position lies between its neighbours.
+    /// Items from which no post could be read. The known positions of such items are also in
+    /// `passed`. An item without a position lies between its neighbours.
     pub unreadable: Vec<Unreadable>,
     /// The answer's headers, size and times.
     pub headers: AnswerHeaders,
 }
 
-/// The thread of a post that a server shows.
+/// The thread of a post, as a server shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thread {
-    /// What it replies to, the oldest first.
+    /// The posts to which it replies, the oldest first.
     pub ancestors: Vec<Post>,
-    /// The replies to it, and to these.
+    /// The replies to it, and the replies to these.
     pub descendants: Vec<Post>,
-    /// How many items no post could be read from.
+    /// The number of items from which no post could be read.
     pub unreadable: usize,
     /// The answer's headers, size and times.
     pub headers: AnswerHeaders,
@@ -62,59 +61,58 @@ pub struct Thread {
 /// A post and its position in the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// The ID that orders the timeline and that bounds name: the post's own,
-    /// except where the timeline lists something around posts (a mention is
-    /// listed by its notification's ID).
+    /// The ID that determines the order and is used in bounds. It is the post's own ID, except if
+    /// the timeline lists other entities with posts: a mention is listed by its notification's ID.
     pub position: UpstreamId,
     /// The post.
     pub post: Post,
 }
 
-/// An item of a page that no post could be read from.
+/// An item of a page from which no post could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Its position in the timeline, if so much can be read.
+    /// Its position in the timeline, if that can be read.
     pub position: Option<UpstreamId>,
     /// The position of the item listed before it.
     pub above: Option<UpstreamId>,
     /// The position of the item listed after it.
     pub below: Option<UpstreamId>,
-    /// The item as it came.
+    /// The item as received.
     pub bytes: Vec<u8>,
-    /// Why it cannot be read, without secrets.
+    /// The reason, without secrets.
     pub reason: String,
 }
 
 /// The metadata of an answer: its headers, size and times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnswerHeaders {
-    /// When the request was sent, by the local clock, Unix ms.
+    /// The time at which the request was sent, by the local clock, in Unix ms.
     pub sent_at_ms: i64,
-    /// When the answer was complete, by the local clock, Unix ms.
+    /// The time at which the answer was complete, by the local clock, in Unix ms.
     pub received_at_ms: i64,
-    /// From sending to the answer's head, by a monotonic clock, ms.
+    /// The time from sending to the answer's head, by a monotonic clock, in ms.
     pub round_trip_ms: i64,
-    /// The `Date` header, Unix ms, floored to a second by the sender.
+    /// The `Date` header in Unix ms, which the sender rounds down to a second.
     pub date_ms: Option<i64>,
     /// The rate limit in the headers.
     pub throttle: Option<Throttle>,
-    /// The body's size as it travelled or, when unknown, as it was decoded.
+    /// The size of the body as transferred or, if unknown, as decoded.
     pub body_bytes: u64,
-    /// The limit that was sent, if it was a smaller one than was asked for.
+    /// The limit that was sent, if it was smaller than the requested one.
     pub limit: Option<u16>,
 }
 
 /// A rate limit in an upstream's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttle {
-    /// Requests in a window.
+    /// The number of requests in a window.
     pub limit: u32,
-    /// Requests left in the window.
+    /// The number of remaining requests in the window.
     pub remaining: u32,
-    /// When the window ends at the latest, Unix ms by the local clock.
+    /// The latest end of the window, in Unix ms by the local clock.
     pub reset_at_ms: i64,
-    /// By how much it may end earlier, ms: the time that the answer took and the second to which its `Date` is
-    /// exact. 0 if the end was not computed from a `Date`.
+    /// The time by which it may end earlier, in ms: the duration of the answer, and the second to
+    /// which its `Date` is exact. 0 if the end was not computed from a `Date`.
     #[serde(skip)]
     pub error_ms: i64,
 }
@@ -124,10 +122,10 @@ pub struct Throttle {
 pub enum LookUp {
     /// The current post.
     Found(Box<Post>),
-    /// The upstream says that it does not exist (404 or 410): deleted, or
-    /// hidden from this reader, or not known by this ID to its look-ups.
+    /// The upstream reports that the post does not exist (404 or 410). It is deleted, or hidden
+    /// from this reader, or its look-ups do not know this ID.
     Gone,
-    /// The upstream leaves it out without an error, or says that it is hidden from this reader.
+    /// The upstream omits the post without an error, or reports that it is hidden from this reader.
     Hidden,
 }
 
@@ -145,11 +143,11 @@ pub struct LookUps {
 pub enum Finding {
     /// The current post.
     Found(Box<Post>),
-    /// The answer leaves it out without an error: it is deleted, or hidden from this reader.
+    /// The answer omits the post without an error. It is deleted, or hidden from this reader.
     Missing,
-    /// The upstream says that it does not exist.
+    /// The upstream reports that the post does not exist.
     Gone,
-    /// The upstream says that it is hidden from this reader.
+    /// The upstream reports that the post is hidden from this reader.
     Hidden,
 }
 
@@ -158,7 +156,7 @@ pub enum Finding {
 pub enum Event {
     /// A post appeared in the timeline.
     Posted(Box<Post>),
-    /// A post was edited; the current version.
+    /// A post was edited. Contains the current version.
     Edited(Box<Post>),
     /// A post was deleted.
     Deleted(UpstreamId),
@@ -170,11 +168,11 @@ pub enum Event {
 pub struct Failure {
     /// Its kind.
     pub kind: FailureKind,
-    /// The cause, the place and the remedy. Never holds a secret.
+    /// The cause, the place and the remedy, without secrets.
     pub message: String,
     /// The rate limit in the headers, if any.
     pub throttle: Option<Throttle>,
-    /// How long the upstream asks to wait (`Retry-After`), ms.
+    /// The wait that the upstream requests (`Retry-After`), in ms.
     pub retry_after_ms: Option<i64>,
 }
 
@@ -197,17 +195,17 @@ impl Failure {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum FailureKind {
-    /// No connection, or it broke before an answer began.
+    /// The connection failed, or broke before an answer began.
     Unreachable,
-    /// No answer came within the timeout.
+    /// No answer arrived within the timeout.
     TimedOut,
-    /// The certificate or the TLS handshake was refused.
+    /// The certificate or the TLS handshake was rejected.
     Tls,
     /// The address resolves to a private network, which is not allowed.
     PrivateAddress,
-    /// A redirect to another host, or too many.
+    /// A redirect to another host, or too many redirects.
     Redirected,
-    /// 401 or 403: the token is missing, wrong, or not allowed this.
+    /// 401 or 403: the token is missing, invalid, or not sufficient.
     Unauthorized,
     /// 403 to a look-up: at least one of its posts is hidden from this reader, or all access is denied.
     Forbidden,
@@ -215,7 +213,7 @@ pub enum FailureKind {
     NotFound,
     /// 429.
     Throttled,
-    /// The upstream's monthly cap on posts is used up.
+    /// The upstream's monthly cap on posts is exhausted.
     Capped,
     /// 5xx.
     ServerError,
@@ -223,20 +221,20 @@ pub enum FailureKind {
     Refused,
     /// Any other status.
     UnexpectedStatus,
-    /// The body is not JSON (an HTML page, say).
+    /// The body is not JSON, but for example an HTML page.
     NotJson,
     /// The body is JSON but not a list of posts.
     BadJson,
-    /// A 200 whose body is an error object.
+    /// The status is 200, but the body is an error object.
     ErrorBody,
     /// The body ended early.
     Truncated,
     /// The body is larger than the cap.
     TooLarge,
-    /// A post without a usable ID, or another than was asked for.
+    /// A post has no usable ID, or another one than requested.
     BadId,
     /// The page's IDs are not in order, repeat, or lie outside the request's bounds. Such pages are
-    /// read for what they show now; stores have it of earlier versions.
+    /// read today; stores contain this kind from earlier versions.
     WrongOrder,
 }
 

@@ -1,9 +1,9 @@
-//! The APIs that upstreams speak.
+//! The APIs of upstreams.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
-/// The API that an upstream speaks.
+/// The API of an upstream.
 #[derive(
     Debug,
     Clone,
@@ -19,14 +19,14 @@ use strum::{Display, EnumString, IntoStaticStr};
     IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase", parse_err_ty = ApiError, parse_err_fn = ApiError::of)]
+#[strum(serialize_all = "lowercase", parse_err_ty = ApiError, parse_err_fn = ApiError::new)]
 pub enum Api {
-    /// Mastodon's, which many servers speak.
+    /// Mastodon's, which many servers provide.
     #[default]
     Mastodon,
     /// X's version 2.
     X,
-    /// Twitter's version 1.1, which some servers still speak.
+    /// Twitter's version 1.1, which some servers still provide.
     Twitter,
 }
 
@@ -43,7 +43,7 @@ impl Api {
 pub struct ApiError(String);
 
 impl ApiError {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 }

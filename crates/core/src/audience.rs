@@ -1,11 +1,11 @@
-//! Who may read a source, and which of its posts.
+//! The readers of a source, and the posts that they may see.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::post::Visibility;
 
-/// Who else than its owner may read a source.
+/// The readers of a source, in addition to its owner.
 #[derive(
     Debug,
     Clone,
@@ -24,15 +24,15 @@ use crate::post::Visibility;
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Audience {
-    /// Its owner alone.
+    /// The owner only.
     Private,
     /// Every account of this server.
     Members,
-    /// The world.
+    /// Everyone.
     Public,
 }
 
-/// What a reader is to a source.
+/// The relation of a reader to a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reader {
     /// Its owner.
@@ -44,19 +44,19 @@ pub enum Reader {
 }
 
 impl Audience {
-    /// Its name in commands and in the store.
+    /// The name in commands and in the store.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The audience of that name; an unknown name maps to the narrowest, so that nothing hidden is
-    /// shown.
+    /// The audience with this name. An unknown name maps to the narrowest audience, so that no
+    /// hidden source is shown.
     pub fn named_or_narrowest(name: &str) -> Self {
         name.parse().unwrap_or(Self::Private)
     }
 
-    /// The widest-hidden posts that a reader may see in a source of this audience: all up to this
-    /// visibility. `None` if the source itself is hidden from the reader.
+    /// The most hidden visibility that a reader may see in a source of this audience; the reader
+    /// also sees all less hidden posts. `None` if the source itself is hidden from the reader.
     pub fn shows(self, reader: Reader) -> Option<Visibility> {
         match (reader, self) {
             (Reader::Owner, _) => Some(Visibility::Direct),

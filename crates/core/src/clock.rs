@@ -1,19 +1,19 @@
-//! Clocks that step and lie: waits that no clock can lengthen, and steps of the wall clock.
+//! Clocks that step or are wrong: waits that no clock can lengthen, and steps of the wall clock.
 
 use serde::{Deserialize, Serialize};
 
-/// A wait that is stored with its start and its length, so that it never lasts longer than its length, whatever
-/// the wall clock does after it was set. The default is over.
+/// A wait that is stored with its start and its length. It never lasts longer than its length, even
+/// if the wall clock is set afterwards. The default value is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Deadline {
-    /// When it was set, Unix ms by the wall clock of that moment.
+    /// The start of the wait, in Unix ms by the wall clock of that moment.
     from_ms: i64,
-    /// Its length, ms.
+    /// The length of the wait in ms.
     for_ms: i64,
 }
 
 impl Deadline {
-    /// A wait of this length, ms, from this time on, Unix ms.
+    /// A wait of `for_ms` from `now_ms`, which is in Unix ms.
     pub fn after(now_ms: i64, for_ms: i64) -> Self {
         Self {
             from_ms: now_ms,
@@ -21,23 +21,24 @@ impl Deadline {
         }
     }
 
-    /// Whether it is over at this time, Unix ms.
+    /// True if the wait is over at `now_ms`, in Unix ms.
     pub fn is_over(self, now_ms: i64) -> bool {
         self.until_ms() <= now_ms
     }
 
-    /// When it ends, Unix ms. Right only once [`Deadline::clamp`] was called with the present time.
+    /// The end of the wait in Unix ms. It is only correct after a call of [`Deadline::clamp`] with
+    /// the present time.
     pub fn until_ms(self) -> i64 {
         self.from_ms.saturating_add(self.for_ms)
     }
 
-    /// Begins now at the latest (Unix ms): a start in the future was read from a clock that has since been set
-    /// back, so the wait is counted again from now.
+    /// Moves a start in the future to `now_ms`, in Unix ms. Such a start was read from a clock that
+    /// has since been set back, so the wait starts again now.
     pub fn clamp(&mut self, now_ms: i64) {
         self.from_ms = self.from_ms.min(now_ms);
     }
 
-    /// When it was set, to be moved with a step of the wall clock, Unix ms.
+    /// The start in Unix ms, for moves with a step of the wall clock.
     pub fn from_mut(&mut self) -> &mut i64 {
         &mut self.from_ms
     }
@@ -46,25 +47,25 @@ impl Deadline {
 /// Both clocks of a process, read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockReading {
-    /// The wall clock, Unix ms. It can step both ways.
+    /// The wall clock in Unix ms. It can step forward and back.
     pub wall_ms: i64,
-    /// The monotonic clock, ms since any moment of the process. It never steps.
+    /// The monotonic clock, in ms since some moment of the process. It never steps.
     pub steady_ms: i64,
 }
 
-/// Notices steps of the wall clock: its time and that of the monotonic clock differ between two readings.
+/// Detects steps of the wall clock, by comparison with the monotonic clock between two readings.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockWatch(ClockReading);
 
 impl ClockWatch {
-    /// Begins to watch.
+    /// Starts at this reading.
     pub fn new(reading: ClockReading) -> Self {
         Self(reading)
     }
 
-    /// How far the wall clock was set since the last reading, ms: positive if it was set forward, 0 if it was not
-    /// set. Differences of at most [`MIN_STEP_MS`] are drift. Time in which the machine was suspended counts as a
-    /// step, since the monotonic clock stands still then.
+    /// The step of the wall clock since the last reading, in ms: positive if it was set forward, 0
+    /// if it was not set. Differences below [`MIN_STEP_MS`] count as drift. A suspension of the
+    /// machine counts as a step, because the monotonic clock stands still then.
     pub fn step_ms(&mut self, reading: ClockReading) -> i64 {
         let before = std::mem::replace(&mut self.0, reading);
         let wall_ms = reading.wall_ms.saturating_sub(before.wall_ms);
@@ -77,22 +78,22 @@ impl ClockWatch {
     }
 }
 
-/// Whether a stored time of the past was read from a clock that was wrong: it is further ahead than the clocks of
-/// processes that share a store may differ. Both Unix ms.
+/// True if a stored past time comes from a wrong clock, because it is further ahead than the clocks
+/// of processes with one store may differ. Both in Unix ms.
 pub fn is_ahead(at_ms: i64, now_ms: i64) -> bool {
     at_ms > now_ms.saturating_add(MAX_SKEW_MS)
 }
 
-/// Whether an answer that was requested at `asked_ms` is older than one of `known_ms`, which a wrong clock may have
-/// dated ahead: then it is not. Unix ms.
+/// True if an answer requested at `asked_ms` is older than one of `known_ms`. False if a wrong
+/// clock has dated `known_ms` ahead. All in Unix ms.
 pub fn is_older(asked_ms: i64, known_ms: i64, now_ms: i64) -> bool {
     asked_ms < known_ms && !is_ahead(known_ms, now_ms)
 }
 
-/// How far the clocks of processes that share a store may differ, ms.
+/// The largest difference between the clocks of processes with one store, in ms.
 pub const MAX_SKEW_MS: i64 = 60_000;
 
-/// A smaller difference between the clocks is drift, or a pause between reading one and the other, ms.
+/// Smaller differences between the clocks are drift, or a pause between the two readings, in ms.
 pub const MIN_STEP_MS: i64 = 1_000;
 
 #[cfg(test)]
@@ -109,7 +110,7 @@ mod tests {
         wait.clamp(NOW_MS);
         assert!(!wait.is_over(NOW_MS + 59_999));
         assert!(wait.is_over(NOW_MS + 60_000));
-        // Asked again later, it does not begin again.
+        // A second call does not restart the wait.
         wait.clamp(NOW_MS + 30_000);
         assert_eq!(wait.until_ms(), NOW_MS + 60_000);
     }

@@ -3,7 +3,7 @@
 /// A version of a post in the list of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedVersion {
-    /// When the server says that it was written, Unix ms.
+    /// The time of the version according to the server, in Unix ms.
     pub created_at_ms: i64,
     /// Its JSON.
     pub raw: String,
@@ -12,16 +12,17 @@ pub struct ListedVersion {
 /// A version of a post that an edit has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlierVersion {
-    /// When the server says that it was written, Unix ms.
+    /// The time of the version according to the server, in Unix ms.
     pub created_at_ms: i64,
-    /// When the server says that the next one was written, Unix ms.
+    /// The time of the next version according to the server, in Unix ms.
     pub ended_at_ms: i64,
     /// Its JSON.
     pub raw: String,
 }
 
-/// The earlier versions among all that a server lists, the oldest first. The last of the list is the current one and no
-/// earlier version. At most [`MAX_EARLIER_VERSIONS`] are taken, the oldest of them.
+/// The earlier versions in a server's list of all versions, the oldest first. The last version of
+/// the list is the current one and is left out. At most the oldest [`MAX_EARLIER_VERSIONS`] are
+/// returned.
 pub fn earlier_versions(mut listed: Vec<ListedVersion>) -> Vec<EarlierVersion> {
     listed.sort_by_key(|version| version.created_at_ms);
     let next: Vec<i64> = listed.iter().map(|version| version.created_at_ms).collect();
@@ -34,7 +35,7 @@ pub fn earlier_versions(mut listed: Vec<ListedVersion>) -> Vec<EarlierVersion> {
     earlier.take(MAX_EARLIER_VERSIONS).collect()
 }
 
-/// The most earlier versions of a post that are taken from its server.
+/// The largest number of a post's earlier versions that are taken from its server.
 pub const MAX_EARLIER_VERSIONS: usize = 100;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The keywords of filters, found in a text at once.
+//! The keywords of filters, all found in one pass over a text.
 //!
-//! Both are compared after NFKC and Unicode's case folding: full-width letters match half-width ones,
-//! and `STRASSE` matches `straße`. A keyword that has to be a whole word must not stand next to a
-//! character of a word where it begins or ends with one. Scripts that are written without spaces have no
-//! such characters here, so that 猫 is found in 子猫が and `rust` in Rustで.
+//! Keywords and text are compared after NFKC and Unicode's case folding: full-width letters match
+//! half-width ones, and `STRASSE` matches `straße`. A whole-word keyword must not be adjacent to a
+//! word character at an end that is itself one. Scripts without spaces between words have no word
+//! characters here, so 猫 matches in 子猫が and `rust` in Rustで.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use caseless::Caseless as _;
@@ -12,7 +12,7 @@ use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 /// A compiled set of keywords.
 #[derive(Debug, Clone, Default)]
 pub struct FilterMatcher {
-    /// `None` without keywords.
+    /// `None` if there are no keywords.
     automaton: Option<AhoCorasick>,
     patterns: Vec<Pattern>,
 }
@@ -20,14 +20,15 @@ pub struct FilterMatcher {
 /// A keyword in the automaton.
 #[derive(Debug, Clone, Copy)]
 struct Pattern {
-    /// Its place among the keywords.
+    /// The index of its keyword.
     keyword: usize,
-    /// Whether no character of a word may stand before it, and behind it.
+    /// True if no word character may stand before it, and after it.
     is_bounded: (bool, bool),
 }
 
 impl FilterMatcher {
-    /// Compiles keywords, each with whether it has to be a whole word. An empty one matches nothing.
+    /// Compiles keywords, each with true if it must be a whole word. An empty keyword matches
+    /// nothing.
     pub fn new<'k>(keywords: impl IntoIterator<Item = (&'k str, bool)>) -> Self {
         let (mut patterns, mut texts) = (Vec::new(), Vec::new());
         for (keyword, (text, whole_word)) in keywords.into_iter().enumerate() {
@@ -54,12 +55,12 @@ impl FilterMatcher {
         }
     }
 
-    /// Whether it has no keywords.
+    /// True if there are no keywords.
     pub fn is_empty(&self) -> bool {
         self.automaton.is_none()
     }
 
-    /// Which keywords a text holds, by their places, in their order.
+    /// The indexes of the keywords that a text contains, in ascending order.
     pub fn matches(&self, text: &str) -> Vec<usize> {
         let Some(automaton) = &self.automaton else {
             return Vec::new();
@@ -93,17 +94,17 @@ impl FilterMatcher {
     }
 }
 
-/// A text as it is compared.
+/// The text in the form in which it is compared.
 fn folded(text: &str) -> String {
     text.nfkd().default_case_fold().nfkc().collect()
 }
 
-/// Whether a character belongs to a word of a script that puts spaces between words.
+/// True if a character belongs to a word of a script with spaces between words.
 fn is_of_word(of: char) -> bool {
     (of.is_alphanumeric() || of == '_' || is_combining_mark(of)) && !is_unspaced(of)
 }
 
-/// Whether a character is of a script that is written without spaces between words.
+/// True if a character belongs to a script without spaces between words.
 fn is_unspaced(of: char) -> bool {
     UNSPACED
         .iter()
@@ -181,7 +182,7 @@ mod tests {
             assert!(found(keyword, true, text), "{keyword}");
         }
         assert!(!found("猫", true, "犬"));
-        // A word with spaces next to it keeps its boundary on that side.
+        // A word with adjacent spaces keeps its boundary on that side.
         assert!(!found("猫cat", true, "子猫cats"));
         assert!(found("猫cat", true, "子猫catだ"));
     }
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// What a reader of the rules would do.
+    /// Matches by a literal reading of the rules.
     fn naive(keyword: &str, whole_word: bool, text: &str) -> bool {
         let (keyword, text) = (folded(keyword), folded(text));
         let (keyword, text): (Vec<char>, Vec<char>) =

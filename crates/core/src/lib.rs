@@ -1,8 +1,7 @@
 //! Driftline's pure machines and domain types.
 //!
-//! Nothing in this crate reads a clock, draws a random number, or opens a
-//! file or a socket: time and random numbers come in as arguments. It knows no
-//! HTTP, no SQL and no async runtime.
+//! This crate reads no clock, draws no random numbers, and opens no files or sockets. Times and
+//! random numbers are arguments. It does not know HTTP, SQL or an async runtime.
 
 pub mod acct;
 pub mod answer;

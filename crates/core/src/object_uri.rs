@@ -1,20 +1,21 @@
-//! The names of posts and accounts across servers, their URIs (ActivityPub's `id`), and what is known of them.
+//! The URIs of posts and accounts (ActivityPub's `id`), and the evidence for them.
 
 use sha2::{Digest as _, Sha256};
 use strum::{EnumString, IntoStaticStr};
 
-/// A URI as it is looked up: its last [`UriKey::TAIL_CHARS`] characters, or all of it, `#`, and the number in the first
-/// 60 bits of its SHA-256. So it is of a bounded size, whatever an upstream sends, and since most URIs end with an ID
-/// that rises with time, new ones lie close to each other in an index.
+/// A URI in the form used for look-ups: its last [`UriKey::TAIL_CHARS`] characters, or all of it,
+/// then `#`, and the number in the first 60 bits of its SHA-256. The size is therefore bounded for
+/// any upstream. Most URIs end with an ID that rises with time, so new ones are close to each other
+/// in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UriKey(String);
 
 impl UriKey {
-    /// How much of a URI is in its key at the most, in Unicode scalar values.
+    /// The largest part of a URI in its key, in Unicode scalar values.
     pub const TAIL_CHARS: usize = 18;
 
-    /// Of a URI; `None` of an empty one.
-    pub fn of(uri: &str) -> Option<Self> {
+    /// The key of a URI; `None` for an empty one.
+    pub fn new(uri: &str) -> Option<Self> {
         if uri.is_empty() {
             return None;
         }
@@ -27,32 +28,33 @@ impl UriKey {
         Some(Self(format!("{}#{hash}", &uri[start..])))
     }
 
-    /// A key as it is stored.
+    /// A key from the store.
     pub const fn stored(key: String) -> Self {
         Self(key)
     }
 
-    /// Its text.
+    /// The text of the key.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// How it is known that an object has its URI, the weakest first.
+/// The evidence that an object has its URI, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum UriEvidence {
-    /// An instance says so that is not the URI's own.
+    /// An instance other than the URI's own claims it.
     Claimed,
-    /// The URI's own host said so when it was asked.
+    /// The URI's own host returned it on request.
     Fetched,
-    /// The URI's own host sent it, with a signature.
+    /// The URI's own host sent it with a signature.
     Delivered,
 }
 
 impl UriEvidence {
-    /// Of a URI that the server at an origin shows: only its own are known to be right.
-    pub fn of(uri: &str, origin: &str) -> Self {
+    /// The evidence for a URI that the server at an origin shows. Only its own URIs are known to be
+    /// correct.
+    pub fn for_uri(uri: &str, origin: &str) -> Self {
         let (own, rest) = uri.split_at_checked(origin.len()).unwrap_or(("", ""));
         match own.eq_ignore_ascii_case(origin) && rest.starts_with('/') {
             true => Self::Fetched,
@@ -60,7 +62,7 @@ impl UriEvidence {
         }
     }
 
-    /// Its name in the store.
+    /// The name in the store.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -74,16 +76,21 @@ mod tests {
 
     #[test]
     fn a_key_stays_as_it_is_stored() {
-        let key = UriKey::of("https://a.example/users/ann/statuses/109876543210987654");
+        let key = UriKey::new("https://a.example/users/ann/statuses/109876543210987654");
         let key = key.expect("a URI");
         assert_eq!(key.as_str(), "109876543210987654#653494476028393125");
-        assert_eq!(UriKey::of(""), None);
-        assert!(UriKey::of("ab").expect("a URI").as_str().starts_with("ab#"));
+        assert_eq!(UriKey::new(""), None);
+        assert!(
+            UriKey::new("ab")
+                .expect("a URI")
+                .as_str()
+                .starts_with("ab#")
+        );
     }
 
     #[test]
     fn only_the_own_host_of_a_uri_is_believed() {
-        let of = |uri| UriEvidence::of(uri, "https://a.example");
+        let of = |uri| UriEvidence::for_uri(uri, "https://a.example");
         assert_eq!(of("https://a.example/users/ann"), UriEvidence::Fetched);
         assert_eq!(of("https://A.EXAMPLE/users/ann"), UriEvidence::Fetched);
         for foreign in [
@@ -104,7 +111,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_key_begins_with_the_end_of_its_uri(uri in ".{1,40}") {
-            let key = UriKey::of(&uri).expect("a URI");
+            let key = UriKey::new(&uri).expect("a URI");
             let (tail, hash) = key.as_str().rsplit_once('#').expect("both parts");
             prop_assert!(uri.ends_with(tail));
             prop_assert_eq!(tail.chars().count(), uri.chars().count().min(UriKey::TAIL_CHARS));

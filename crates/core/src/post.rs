@@ -1,57 +1,57 @@
-//! Posts and their authors as an upstream shows them.
+//! Posts and their authors, as an upstream shows them.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 use crate::{object_uri::UriEvidence, upstream_id::UpstreamId};
 
-/// Who may see a post, in Mastodon's terms.
+/// The visibility of a post, in Mastodon's terms.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Visibility {
-    /// Everyone, and it appears in public timelines.
+    /// Visible to everyone, and part of public timelines.
     Public,
-    /// Everyone, but it stays out of public timelines.
+    /// Visible to everyone, but not part of public timelines.
     Unlisted,
-    /// The author's followers.
+    /// Visible to the author's followers.
     Private,
-    /// The accounts it names.
+    /// Visible to the accounts that it mentions.
     Direct,
 }
 
 impl Visibility {
-    /// Its name in the Mastodon API and in the store.
+    /// The name in the Mastodon API and in the store.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// How hidden a post is, as the store counts it: 0 of a public one, 3 of a direct one.
+    /// The rank by hiddenness in the store: 0 for public, 3 for direct.
     pub fn narrowness(self) -> i64 {
         self as i64
     }
 
-    /// The visibility of that name; an unknown name maps to the narrowest, so
-    /// that no hidden post is shown.
+    /// The visibility with this name. An unknown name maps to the narrowest, so that no hidden post
+    /// is shown.
     pub fn named_or_narrowest(name: &str) -> Self {
         name.parse().unwrap_or(Self::Direct)
     }
 }
 
-/// A post's author as the upstream shows them.
+/// A post's author, as the upstream shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
     /// The account's ID at the upstream.
     pub id: UpstreamId,
     /// `name`, or `name@host` for an account of another server.
     pub acct: String,
-    /// The name that people read; may be empty.
+    /// The display name; may be empty.
     pub display_name: String,
-    /// The account's address for people.
+    /// The address of the account's page.
     pub url: Option<String>,
-    /// Its name across servers (ActivityPub's `id`).
+    /// The account's URI (ActivityPub's `id`).
     pub uri: Option<String>,
     /// The account object as received, JSON.
     pub raw: String,
@@ -62,15 +62,15 @@ pub struct Author {
 pub struct Post {
     /// Its ID at the upstream.
     pub id: UpstreamId,
-    /// Its name across servers (ActivityPub's `id`).
+    /// Its URI (ActivityPub's `id`).
     pub uri: Option<String>,
-    /// Its address for people.
+    /// The address of its page.
     pub url: Option<String>,
     /// Its creation time as the author states it, Unix ms.
     pub created_at_ms: Option<i64>,
-    /// When it was last edited, Unix ms; `None` if never.
+    /// The time of its last edit, in Unix ms; `None` if it was never edited.
     pub edited_at_ms: Option<i64>,
-    /// Who may see it.
+    /// Its visibility.
     pub visibility: Visibility,
     /// Its author.
     pub author: Author,
@@ -78,27 +78,32 @@ pub struct Post {
     pub boost_of: Option<Box<Post>>,
     /// The ID at the upstream of the post that this one replies to.
     pub reply_to: Option<UpstreamId>,
-    /// What it refers to besides itself and its author.
+    /// Its references to others than itself and its author.
     pub references: References,
-    /// Its counts, as far as the upstream reports them.
+    /// Its counts, if the upstream reports them.
     pub counts: Counts,
     /// Its hashes.
     pub hashes: PostHashes,
-    /// The post as received, JSON, without [`Post::viewer`]. Of repeated keys it holds the last.
+    /// The post as received, JSON, without [`Post::viewer`]. Of repeated keys only the last is
+    /// kept.
     pub raw: String,
-    /// What the answer said of the account with whose token the post was read (whether it has
-    /// favourited the post, how it has voted), JSON; for that account alone.
+    /// The parts of the answer that concern the account whose token was used, such as its favourite
+    /// or its vote, JSON. Only for that account.
     pub viewer: Option<String>,
 }
 
 impl Post {
-    /// Returns true if the server at an origin only claims to know it: the URI or the author of it, or of the post that
-    /// it boosts, is of another server, which may have written it otherwise or not at all.
+    /// Returns true if the server at an origin only claims to know the post. The URI or author of
+    /// it, or of the post that it boosts, then belongs to another server, which may have written it
+    /// differently or not at all.
     pub fn is_claimed(&self, origin: &str) -> bool {
         let host = origin.split_once("://").map_or(origin, |(_, host)| host);
         let boosted = self.boost_of.as_deref();
         [Some(self), boosted].into_iter().flatten().any(|post| {
-            let of_uri = post.uri.as_deref().map(|uri| UriEvidence::of(uri, origin));
+            let of_uri = post
+                .uri
+                .as_deref()
+                .map(|uri| UriEvidence::for_uri(uri, origin));
             let of_author = post.author.acct.rsplit_once('@').map(|(_, of)| of);
             of_uri == Some(UriEvidence::Claimed)
                 || of_author.is_some_and(|of| !of.eq_ignore_ascii_case(host))
@@ -106,7 +111,7 @@ impl Post {
     }
 }
 
-/// What a post is to look-ups: some servers find posts and not boosts.
+/// The kind of a post for look-ups: some servers find posts but not boosts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
 )]
@@ -125,14 +130,14 @@ impl PostKind {
         self.into()
     }
 
-    /// The kind of a post that is a boost or not.
-    pub const fn of(is_boost: bool) -> Self {
+    /// The kind of a boost if `is_boost`, otherwise of a post.
+    pub const fn from_is_boost(is_boost: bool) -> Self {
         if is_boost { Self::Boost } else { Self::Post }
     }
 }
 
-/// The posts and accounts that a post refers to by their IDs at the upstream: what it replies to,
-/// boosts or quotes, whom it mentions. In no order, each at least once.
+/// The posts and accounts to which a post refers by their IDs at the upstream: those that it
+/// replies to, boosts, quotes or mentions. In no order, each at least once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct References {
     /// Posts.
@@ -141,41 +146,42 @@ pub struct References {
     pub accounts: Vec<UpstreamId>,
 }
 
-/// Hashes that tell the versions of a post apart.
+/// Hashes that distinguish the versions of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PostHashes {
-    /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
+    /// A hash of the parts that an author can edit, without counts and other parts that change by
+    /// themselves.
     pub content: i64,
-    /// A hash of all that may differ from one refresh to the next: the content, the counts, and a
-    /// poll's votes.
+    /// A hash of all that may differ between two refreshes: the content, the counts, and a poll's
+    /// votes.
     pub state: i64,
 }
 
-/// A post's counts at the upstream; `None` where it reports none.
+/// A post's counts at the upstream; `None` if the upstream does not report a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// Replies.
+    /// The number of replies.
     pub replies: Option<i64>,
-    /// Boosts.
+    /// The number of boosts.
     pub boosts: Option<i64>,
-    /// Favourites.
+    /// The number of favourites.
     pub favourites: Option<i64>,
-    /// Posts that quote it.
+    /// The number of quotes.
     pub quotes: Option<i64>,
-    /// How often it was seen.
+    /// The number of views.
     pub views: Option<i64>,
 }
 
 impl Post {
-    /// Whether it is a boost.
+    /// The kind of the post: a boost or not.
     pub const fn kind(&self) -> PostKind {
-        PostKind::of(self.boost_of.is_some())
+        PostKind::from_is_boost(self.boost_of.is_some())
     }
 }
 
 impl Counts {
-    /// The sum of replies, boosts, favourites and quotes, by which growth is measured. Views are
-    /// left out, since they would drown the rest.
+    /// The sum of replies, boosts, favourites and quotes, which measures growth. Views are left
+    /// out, because they would dominate it.
     pub fn total(&self) -> i64 {
         [self.replies, self.boosts, self.favourites, self.quotes]
             .into_iter()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator of this seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed ^ 0x6a09_e667_f3bc_c909)
     }
@@ -32,12 +32,12 @@ impl Rng {
         ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    /// A number between these.
+    /// A number between `low` and `high`.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.share()
     }
 
-    /// Normally distributed with variance 1 (Box & Muller).
+    /// A normally distributed number with variance 1 (Box & Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.share().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.share()).cos()

@@ -1,28 +1,28 @@
-//! The shape of threads: which posts hang below one, and in which order they are shown.
+//! The shape of threads: the posts below a post, and their order.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{post::Post, upstream_id::UpstreamId};
 
-/// How much of a thread is shown.
+/// The limits of a shown thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadLimits {
-    /// The most posts above the one that was asked for.
+    /// The largest number of posts above the requested one.
     pub ancestors: usize,
-    /// The most posts below it.
+    /// The largest number of posts below it.
     pub descendants: usize,
-    /// How many replies down they are, at most.
+    /// The largest depth of replies.
     pub depth: usize,
 }
 
 impl ThreadLimits {
-    /// For those who have no account: what Mastodon shows them.
+    /// For readers without an account, with Mastodon's values.
     pub const STRANGER: ThreadLimits = ThreadLimits {
         ancestors: 40,
         descendants: 60,
         depth: 20,
     };
-    /// For those who are logged in: what Mastodon shows them.
+    /// For readers who are logged in, with Mastodon's values.
     pub const ACCOUNT: ThreadLimits = ThreadLimits {
         ancestors: 4_096,
         descendants: 4_096,
@@ -30,18 +30,19 @@ impl ThreadLimits {
     };
 }
 
-/// The posts that hang below one, as they are found. Each hangs on one that was taken before, so whatever an
-/// upstream says of its posts, cycles included, makes a tree.
+/// The posts below a post, as they are found. Each belongs to a post that was taken before, so the
+/// result is a tree even if an upstream sends cycles.
 #[derive(Debug)]
 pub struct Descent {
     limits: ThreadLimits,
-    /// How many replies below the first post each one is.
+    /// The depth of each post below the first one, in replies.
     depths: HashMap<String, usize>,
     taken: usize,
 }
 
 impl Descent {
-    /// Below the post of that ID. Posts of the IDs `above` are its ancestors, and not below it too.
+    /// A search below the given post. Posts with the IDs `above` are its ancestors, and so not
+    /// below it.
     pub fn below(post: &str, above: &[&str], limits: ThreadLimits) -> Self {
         let mut depths: HashMap<String, usize> = above
             .iter()
@@ -55,12 +56,12 @@ impl Descent {
         }
     }
 
-    /// Whether there is no room for more.
+    /// True if no more posts fit.
     pub fn is_full(&self) -> bool {
         self.taken >= self.limits.descendants
     }
 
-    /// Whether a post that replies to another one is below the first, is not taken yet, and has room.
+    /// True if a reply to another post is below the first one, is not taken yet, and fits.
     pub fn takes(&self, id: &str, reply_to: &str) -> bool {
         let depth = self.depths.get(reply_to);
         depth.is_some_and(|depth| *depth < self.limits.depth && *depth < usize::MAX)
@@ -68,7 +69,7 @@ impl Descent {
             && !self.is_full()
     }
 
-    /// Takes a post; `false` if it is not taken.
+    /// Takes a post; returns `false` if it is not taken.
     pub fn take(&mut self, id: &str, reply_to: &str) -> bool {
         let takes = self.takes(id, reply_to);
         if takes && let Some(depth) = self.depths.get(reply_to).copied() {
@@ -84,14 +85,15 @@ impl Descent {
 pub struct Reply<'a> {
     /// Its ID.
     pub id: &'a str,
-    /// The ID of the post that it replies to.
+    /// The ID of the post to which it replies.
     pub reply_to: &'a str,
-    /// When it was written, Unix ms.
+    /// The time at which it was written, in Unix ms.
     pub created_at_ms: i64,
 }
 
-/// The order in which replies below a post are shown, by their indices: each before the replies to it, and of
-/// the replies to one the oldest first. What does not hang on the post is left out.
+/// The order of the replies below a post, by their indices. Each comes before the replies to it,
+/// and replies to one post are sorted from the oldest. Posts that are not below the post are left
+/// out.
 pub fn depth_first(post: &str, replies: &[Reply<'_>]) -> Vec<usize> {
     let mut below: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, reply) in replies.iter().enumerate() {
@@ -117,28 +119,29 @@ pub fn depth_first(post: &str, replies: &[Reply<'_>]) -> Vec<usize> {
     order
 }
 
-/// What came of fetching what the store lacks.
+/// The result of fetching the posts that the store lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
-    /// The upstream answered, and so many posts are new to whom they were fetched for.
+    /// The upstream answered. The number of posts that are new to the requester.
     Stored(usize),
-    /// It was fetched a short while ago.
+    /// The thread was fetched recently.
     Recent,
-    /// The fetch goes on without its requester.
+    /// The fetch continues without its requester.
     Continues,
-    /// The upstream does not show it.
+    /// The upstream does not show the thread.
     Nothing,
-    /// Not now: the quota is used up, too much is fetched, the store or the upstream fails.
+    /// A fetch is not possible now: the quota is used up, too many fetches run, or the store or the
+    /// upstream fails.
     NotNow,
 }
 
-/// Of what an upstream says is the thread of a post, the posts that hang together with it by what they reply
-/// to: nearest first above, then below. What else it sends is not taken.
+/// The posts of an upstream's thread that are connected with a post by replies: first those above,
+/// the nearest first, then those below. Other posts that it sends are dropped.
 pub fn connected(post: &UpstreamId, ancestors: Vec<Post>, descendants: Vec<Post>) -> Vec<Post> {
     let mut taken: HashSet<UpstreamId> = HashSet::from([post.clone()]);
     let mut connected: Vec<Post> = Vec::new();
-    // Mastodon lists the nearest last. What the post itself replies to is not in the answer, so the nearest
-    // is taken at its word.
+    // Mastodon lists the nearest last. The answer does not contain the post's own reply ID, so the
+    // nearest is trusted.
     let mut next: Option<UpstreamId> = None;
     for above in ancestors.into_iter().rev() {
         let hangs = connected.is_empty() || next.as_ref() == Some(&above.id);

@@ -19,7 +19,7 @@ pub struct Track {
     pub api: Option<Api>,
     /// The posts' IDs there.
     pub ids: Vec<String>,
-    /// Whether they are only looked up once.
+    /// True if they are only looked up once.
     #[serde(default)]
     pub once: bool,
 }
@@ -58,44 +58,44 @@ pub struct TrackedPosts {
     pub found: u64,
 }
 
-/// What is forgotten of the tracked posts of a server, or would be.
+/// The tracked posts of a server that are removed, or would be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgottenPosts {
-    /// The source that holds them.
+    /// The source that contains them.
     pub source: String,
-    /// IDs without a stored post: they are looked up no more.
+    /// IDs without a stored post, which are not looked up any more.
     pub lookups: u64,
-    /// Stored posts that are kept fresh no more.
+    /// Stored posts that are not refreshed any more.
     pub posts: u64,
     /// Stored posts that another source keeps fresh.
     pub kept: u64,
-    /// Stored posts that another process is looking up, which are kept fresh as before.
+    /// Stored posts that another process is looking up, which are refreshed as before.
     pub in_work: u64,
 }
 
-/// What became of a post that was named by its ID.
+/// The state of a post that was named by its ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum TrackOutcome {
-    /// It is stored.
+    /// The post is stored.
     Found,
-    /// It is stored, and has been deleted at the upstream since.
+    /// The post is stored, and has been deleted at the upstream since.
     Deleted,
-    /// Its look-up is pending.
+    /// The post's look-up is pending.
     Waiting,
     /// The upstream has no such post.
     Gone,
-    /// It is hidden from the credentials that it was looked up with.
+    /// The post is hidden from the credentials that were used.
     NotVisible,
-    /// Its look-ups failed until they were given up.
+    /// The post's look-ups failed too often.
     Failed,
-    /// It was never named, or the upstream cannot have such an ID.
+    /// The ID was never named, or the upstream cannot have such an ID.
     Unknown,
 }
 
 impl TrackOutcome {
-    /// Its name in files.
+    /// The name in files.
     pub fn name(self) -> &'static str {
         self.into()
     }

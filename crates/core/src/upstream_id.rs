@@ -5,10 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// The longest ID that is accepted, in bytes.
+/// The largest length of an accepted ID, in bytes.
 pub const MAX_ID_BYTES: usize = 255;
 
-/// A post's ID as its upstream writes it: opaque text.
+/// A post's ID as written by its upstream: opaque text.
 ///
 /// Two IDs are compared only through an [`IdOrder`], by their [`Key`]s.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -16,32 +16,34 @@ pub const MAX_ID_BYTES: usize = 255;
 pub struct UpstreamId(Box<str>);
 
 impl UpstreamId {
-    /// Takes the text of an ID unchanged.
+    /// An ID with this unchanged text.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text as the upstream wrote it.
+    /// The text as written by the upstream.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The ID by which its post is known here: the same for all IDs that an upstream gives one post.
+    /// The ID by which this server knows the post. It is the same for all IDs that an upstream
+    /// gives to one post.
     ///
-    /// snac writes the time of the last change to the post's file, which an edit or a boost moves,
-    /// before the MD5 of the post's `uri`, and finds posts by the MD5 alone: zeros stand for the time.
+    /// snac's IDs contain the time of the last change to the post's file, which an edit or a boost
+    /// moves, and then the MD5 of the post's `uri`. snac finds posts by the MD5 alone. The stable
+    /// ID has zeros in place of the time.
     #[must_use]
     pub fn stable(&self) -> Self {
         Self::stable_text(&self.0).map_or_else(|| self.clone(), Self::new)
     }
 
-    /// The text of [`UpstreamId::stable`], where that is another one.
+    /// The text of [`UpstreamId::stable`], if it differs.
     pub fn stable_text(id: &str) -> Option<String> {
         let (_, lasting) = changing_digits(id)?;
         Some(format!("{:0CHANGING_DIGITS$}{lasting}", 0))
     }
 
-    /// The ID that this one's post has at the place of another post, if their IDs change.
+    /// The ID that this post would have at the position of another post, if their IDs change.
     #[must_use]
     pub fn at_place_of(&self, other: &Self) -> Option<Self> {
         let (_, lasting) = changing_digits(&self.0)?;
@@ -50,7 +52,7 @@ impl UpstreamId {
     }
 }
 
-/// The part of an ID that changes with its post, and the rest; `None` if nothing changes.
+/// The part of an ID that changes with its post, and the rest; `None` if no part changes.
 fn changing_digits(id: &str) -> Option<(&str, &str)> {
     if id.len() != CHANGING_DIGITS + LASTING_DIGITS {
         return None;
@@ -82,7 +84,7 @@ impl From<&str> for UpstreamId {
     }
 }
 
-/// How a source orders its IDs.
+/// The order of a source's IDs.
 #[derive(
     Debug,
     Clone,
@@ -119,9 +121,8 @@ impl IdOrder {
     /// The sort key of an ID under this order.
     ///
     /// # Errors
-    /// [`BadIdError`] if the ID is empty, too long, holds characters other
-    /// than printable ASCII, or, under [`IdOrder::Numeric`], is not a decimal
-    /// number in its shortest form.
+    /// [`BadIdError`] if the ID is empty, too long, contains characters other than printable ASCII,
+    /// or, under [`IdOrder::Numeric`], is not a decimal number in its shortest form.
     pub fn key(self, id: &UpstreamId) -> Result<Key, BadIdError> {
         let text = id.as_str();
         let bad = |reason| BadIdError {
@@ -158,7 +159,7 @@ impl IdOrder {
         }
     }
 
-    /// The ID that a key of this order stands for.
+    /// The ID for a key of this order.
     pub fn id(self, key: &Key) -> UpstreamId {
         match self {
             Self::Numeric | Self::LengthThenText => {
@@ -169,10 +170,10 @@ impl IdOrder {
     }
 }
 
-/// An ID's sort key: byte order of keys is the source's order of IDs, in
-/// Rust, in SQLite (`binary`) and in PostgreSQL (`collate "C"`).
+/// An ID's sort key. The byte order of keys is the source's order of IDs, in Rust, in SQLite
+/// (`binary`) and in PostgreSQL (`collate "C"`).
 ///
-/// A key need not belong to a post: bounds of ranges are keys too.
+/// A key need not belong to a post: bounds of ranges are keys, too.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Key(Box<str>);
@@ -188,7 +189,7 @@ impl Key {
         Self("\u{7f}".into())
     }
 
-    /// Takes a key back from the store.
+    /// A key from the store.
     pub fn from_stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
@@ -198,7 +199,7 @@ impl Key {
         &self.0
     }
 
-    /// Whether this is [`Key::lowest`].
+    /// True if this is [`Key::lowest`].
     pub fn is_lowest(&self) -> bool {
         self.0.is_empty()
     }
@@ -216,7 +217,7 @@ impl fmt::Debug for Key {
 pub struct BadIdError {
     /// The ID, shortened.
     pub id: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: &'static str,
 }
 

@@ -6,16 +6,16 @@ use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::value::{ToValue, ValueRef, check_text};
 
-/// One column of a batch, or a list for `{in $n}`: values of one type, some of them null.
+/// One column of a batch, or a list for `{in $n}`: nullable values of one type.
 #[derive(Clone, Debug)]
 pub enum Column<'a> {
     /// Integers.
     I64(Vec<Option<i64>>),
-    /// Texts, borrowed: a batch of large posts is not copied to be sent.
+    /// Texts, borrowed, so that a batch of large posts is not copied.
     Text(Vec<Option<&'a str>>),
-    /// Truth values.
+    /// Booleans.
     Bool(Vec<Option<bool>>),
-    /// Integers, of which those that are not positive count from a number that a query gives: see
+    /// Integers. Those that are not positive count from a number that a query returns: see
     /// [`Column::counted`].
     Counted(Vec<Option<i64>>, &'static str),
 }
@@ -36,12 +36,12 @@ impl<'a> Column<'a> {
         Column::Bool(values.into_iter().map(Into::into).collect())
     }
 
-    /// A column of integers for a batch on PostgreSQL. Those that are not positive count from the
-    /// number that the query `from` gives while the statement runs: 0 is that number, -1 the one
-    /// before it. So a statement can write numbers that an earlier one of its transaction gave, while
-    /// the client has not been told them and waits for no answer.
+    /// A column of integers for a batch on PostgreSQL. An integer that is not positive counts from
+    /// the number that the query `from` returns while the statement runs: 0 is that number, -1 the
+    /// one before it. A statement can thus write numbers from an earlier statement of its
+    /// transaction, although the client does not know them yet and waits for no answer.
     ///
-    /// SQLite answers without a round trip: there, all of them must be positive.
+    /// SQLite answers without a round trip, so there all integers must be positive.
     pub fn counted<T: Into<Option<i64>>>(
         values: impl IntoIterator<Item = T>,
         from: &'static str,
@@ -49,7 +49,7 @@ impl<'a> Column<'a> {
         Column::Counted(values.into_iter().map(Into::into).collect(), from)
     }
 
-    /// How many values it holds.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Column::I64(values) | Column::Counted(values, _) => values.len(),
@@ -58,7 +58,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Whether it holds no value.
+    /// True if the column has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -96,7 +96,8 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// What a statement's text depends on: its type, or the query that it counts from.
+    /// The part of the column that changes a statement's text: its type, or the query from which it
+    /// counts.
     fn kind(&self) -> &'static str {
         match self {
             Column::Counted(_, from) => from,
@@ -104,7 +105,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// On PostgreSQL, its value in a row where it has that name.
+    /// The SQL expression of the column's value on PostgreSQL, for a row where it has that name.
     fn expression(&self, name: &str) -> String {
         match self {
             Column::Counted(_, from) => {
@@ -115,18 +116,18 @@ impl<'a> Column<'a> {
     }
 }
 
-/// How a statement goes with its batch.
+/// The way in which a statement uses its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// It has none.
+    /// Without a batch.
     Single,
-    /// `{rows}`.
+    /// With `{rows}`.
     Batch,
-    /// `{row 1}`, for each of which it gives one row at most.
+    /// With `{row 1}`: at most one result row for each row of the batch.
     LookUp,
 }
 
-/// Refuses what one of the databases could not hold, before it reaches either.
+/// Rejects values that one of the databases cannot store, before they reach either.
 pub(crate) fn check(params: &[&dyn ToValue], columns: &[Column<'_>]) -> Result<(), DbError> {
     params
         .iter()
@@ -141,7 +142,7 @@ pub(crate) fn check(params: &[&dyn ToValue], columns: &[Column<'_>]) -> Result<(
     }
 }
 
-/// A statement's text for one database; the columns' parameters follow the `scalars` first ones.
+/// A statement's text for one database. The columns' parameters follow the first `scalars` ones.
 ///
 /// It is made once in each thread.
 pub(crate) fn statement(
@@ -198,13 +199,13 @@ pub(crate) fn statement(
 
 /// A statement's text, and its inputs other than the source.
 struct Made {
-    /// The database, and how many parameters come before the columns.
+    /// The database, and the number of parameters before the columns.
     key: (Dialect, usize, Form),
     kinds: Vec<&'static str>,
     text: Rc<str>,
 }
 
-/// More than the program has; sources that are made up as it runs must not fill memory.
+/// More than the program has. Sources that are generated at run time must not fill memory.
 const MAX_MADE: usize = 1_000;
 
 fn make_statement(
@@ -257,8 +258,8 @@ fn make_statement(
     Ok(dialect.expand(&text)?.into_owned())
 }
 
-/// A query for the rows of a batch on PostgreSQL, with the values of its columns, under the names of
-/// `table` if there is one.
+/// A query for the rows of a batch on PostgreSQL, with the values of its columns, under the names
+/// of `table` if it is given.
 fn counted(batch: &str, columns: &[Column<'_>], table: Option<&Table<'_>>) -> String {
     let names = || (1..=columns.len()).map(|number| format!("c{number}"));
     let values = names()
@@ -315,7 +316,7 @@ fn make_look_up(
     })
 }
 
-/// The batch's columns as parameters. They are cast, because one of nulls only would have no type.
+/// The batch's columns as parameters. They are cast, because a column of nulls has no type.
 fn arrays(scalars: usize, columns: &[Column<'_>]) -> String {
     let columns = (1..).zip(columns);
     joined(columns.map(|(n, column)| format!("${}::{}", scalars + n, column.array_type())))
@@ -342,8 +343,8 @@ impl Table<'_> {
         })
     }
 
-    /// The text with parameters in place of `r.a` and `r.b`. For an update from a batch, SQLite would
-    /// make a table of each row first, which takes it twice the time of the update.
+    /// The text with parameters in place of `r.a` and `r.b`. For an update from a batch, SQLite
+    /// would first make a table of each row, which takes twice the time of the update.
     fn put_into(&self, text: &str, scalars: usize) -> String {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut out = String::with_capacity(text.len());

@@ -25,7 +25,7 @@ use crate::stats::{Counters, Stats};
 use crate::testing::StatementWatcher;
 use crate::tx::Tx;
 
-/// An open database; clones are handles to the same one.
+/// An open database. Clones are handles to the same one.
 ///
 /// Its threads end after [`Db::close`], or some time after the last handle is dropped.
 #[derive(Clone)]
@@ -39,13 +39,14 @@ struct Inner {
     reads: Arc<Queue>,
     counters: Arc<Counters>,
     vacuum: Arc<VacuumRequest>,
-    /// Every thread holds a receiver to its end.
+    /// Each thread has a receiver until it ends.
     alive: watch::Sender<()>,
-    /// Every connection that reads a SQLite file has a receiver until it is closed. The writer's is closed after
-    /// them: the last one takes the log away, and one that only reads may not.
+    /// Each connection that reads a SQLite file has a receiver until it is closed. The writer's
+    /// connection is closed after them: the last one removes the log, and a reading connection may
+    /// not.
     readers: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The database, if nothing may be written to it.
+    /// The name of the database, if it is read-only.
     read_only: Option<String>,
     is_distributed: Arc<AtomicBool>,
     #[cfg(feature = "testing")]
@@ -53,32 +54,41 @@ struct Inner {
 }
 
 impl Db {
-    /// Opens a database and brings its schema up to date. Blocks while it does.
+    /// Opens a database and updates its schema. Blocks meanwhile.
     ///
-    /// Fails at once, and says why, if the file or the server cannot be used.
+    /// # Errors
+    /// [`DbError::Open`] or [`DbError::Denied`] if the file or server cannot be used,
+    /// [`DbError::Busy`] if another process holds it for too long. [`DbError::Newer`],
+    /// [`DbError::OtherSchema`] or [`DbError::Migration`] if its schema does not fit or a migration
+    /// fails.
     pub fn open(options: Options) -> Result<Db, DbError> {
         // The blocking PostgreSQL client must not be used on a caller's async thread.
         let inner = on_own_thread("driftline-db-open", move || Inner::open(&options))?;
         Ok(Db(Arc::new(inner)))
     }
 
-    /// Refuses a database that has not exactly the program's schema. Changes nothing and waits for no other
-    /// process.
+    /// Rejects a database whose schema is not exactly the program's. Changes nothing and waits for
+    /// no other process.
     ///
     /// # Errors
-    /// [`DbError::OtherSchema`], [`DbError::Newer`] or [`DbError::Migration`] if the schema is another one; as of
-    /// [`Db::open`] if the database cannot be read.
+    /// [`DbError::OtherSchema`], [`DbError::Newer`] or [`DbError::Migration`] if the schema is
+    /// another one. The same as those of [`Db::open`] if the database cannot be read.
     pub fn check(target: &Target, migrations: &'static [Migration]) -> Result<(), DbError> {
         let target = target.clone();
         on_own_thread("driftline-db-check", move || check(&target, migrations))
     }
 
-    /// Runs `job` in a transaction that may write, on one of the database's threads, and commits
-    /// if it returns `Ok` and no statement failed.
+    /// Runs `job` in a transaction that may write, on one of the database's threads. Commits if
+    /// `job` returns `Ok` and no statement failed.
     ///
-    /// `job` may run more than once (see [`DbError::Deadlock`]) but commits once, and must not
-    /// block for anything but the database. If the future is dropped while the job is queued, the
-    /// job is skipped; once it runs, it commits all the same.
+    /// `job` may run more than once (see [`DbError::Deadlock`]) but commits once. It must not block
+    /// for anything but the database. If the future is dropped while the job is queued, the job is
+    /// skipped. Once the job runs, it commits even without the future.
+    ///
+    /// # Errors
+    /// The error of `job`. [`DbError::Denied`] if the database is read-only,
+    /// [`DbError::RootMissing`] if the root does not exist, [`DbError::Closed`] after
+    /// [`Db::close`]. Another [`DbError`] if a statement or the commit fails.
     pub async fn write<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         root: Root,
@@ -94,6 +104,10 @@ impl Db {
     }
 
     /// Runs `job` on a snapshot of the database, on one of its reading threads.
+    ///
+    /// # Errors
+    /// The error of `job`. [`DbError::ReadOnly`] if it tries to write, [`DbError::Closed`] after
+    /// [`Db::close`], another [`DbError`] if a statement fails.
     pub async fn read<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -101,7 +115,10 @@ impl Db {
         self.call(&self.0.reads, Root::none(), job).await
     }
 
-    /// [`Db::write`] for plain threads: blocks until the answer is there.
+    /// [`Db::write`] for plain threads. Blocks until the answer arrives.
+    ///
+    /// # Errors
+    /// The same as those of [`Db::write`].
     pub fn write_blocking<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         root: Root,
@@ -110,7 +127,10 @@ impl Db {
         block_on(self.write(root, job))
     }
 
-    /// [`Db::read`] for plain threads: blocks until the answer is there.
+    /// [`Db::read`] for plain threads. Blocks until the answer arrives.
+    ///
+    /// # Errors
+    /// The same as those of [`Db::read`].
     pub fn read_blocking<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -131,13 +151,13 @@ impl Db {
             .unwrap_or_else(|_| Err(E::from(DbError::Closed)))
     }
 
-    /// Takes no further jobs, finishes those that are queued, and waits for the threads to end.
+    /// Accepts no further jobs, finishes the queued ones, and waits for the threads to end.
     pub async fn close(&self) {
         self.0.stop();
         self.0.alive.closed().await;
         let threads = std::mem::take(&mut *lock(&self.0.threads));
         for thread in threads {
-            // Letting go of its receiver was the last thing that it did.
+            // A thread drops its receiver as its last act.
             if thread.join().is_err() {
                 tracing::error!("a database thread panicked");
             }
@@ -149,13 +169,13 @@ impl Db {
         block_on(self.close());
     }
 
-    /// Rewrites the whole SQLite file, without its free pages, and lets it give free ones back from
-    /// then on. Writes wait meanwhile, reads do not. It takes as much room in the file's
-    /// folder as two copies of what the file holds.
+    /// Rewrites the whole SQLite file without its free pages, and lets it return free pages from
+    /// then on. Writes wait meanwhile; reads do not. The work needs room in the file's folder for
+    /// two copies of the contents.
     ///
     /// # Errors
-    /// [`DbError`] if it failed, as on a full disk, or if the database is no file; then everything is
-    /// as it was.
+    /// [`DbError`] if the work fails, for example on a full disk, or if the database is not a file.
+    /// Nothing has changed then.
     pub async fn vacuum(&self) -> Result<(), DbError> {
         if self.0.dialect == Dialect::Postgres {
             return Err(DbError::Other(
@@ -163,46 +183,47 @@ impl Db {
             ));
         }
         let answer = self.0.vacuum.place()?;
-        // A write, so that the writer is not asleep.
+        // A write, so that the writer wakes up.
         self.write(Root::none(), |_| Ok::<_, DbError>(())).await?;
         answer.await.unwrap_or(Err(DbError::Closed))
     }
 
-    /// Says that the tables' rows lie on several nodes, over which no snapshot spans: writes then may use
-    /// [`Tx::apart`] and [`Tx::at_end`], for which there are up to twice as many connections.
+    /// Marks the tables' rows as distributed over several nodes, which share no snapshot. Writes
+    /// may then use [`Tx::apart`] and [`Tx::at_end`], which use up to twice as many connections.
     pub fn set_distributed(&self) {
         self.0.is_distributed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Db::set_distributed`] was said.
+    /// True after [`Db::set_distributed`].
     pub fn is_distributed(&self) -> bool {
         self.0.is_distributed.load(Ordering::Relaxed)
     }
 
-    /// Shows `watcher` each statement that transactions send to PostgreSQL from here on, other than
-    /// those that begin, set and end a transaction. The first watcher stays. SQLite sends nothing.
+    /// Calls `watcher` for each statement that transactions send to PostgreSQL from now on, except
+    /// those that begin, configure and end a transaction. The first watcher stays. SQLite sends
+    /// nothing.
     #[cfg(feature = "testing")]
     pub fn watch_statements(&self, watcher: StatementWatcher) {
         self.0.watcher.get_or_init(|| watcher);
     }
 
-    /// Whether every write is refused.
+    /// True if every write is rejected.
     pub fn is_read_only(&self) -> bool {
         self.0.read_only.is_some()
     }
 
-    /// Which database this is.
+    /// The kind of database.
     pub fn dialect(&self) -> Dialect {
         self.0.dialect
     }
 
-    /// The number of commits of this process since the database was opened: it changes after each of
-    /// them, so that readers in the same process need not ask again and again.
+    /// The number of this process's commits since the database was opened. It changes after each
+    /// commit, so readers in the same process need not poll.
     pub fn commits(&self) -> watch::Receiver<u64> {
         self.0.counters.commits()
     }
 
-    /// Counters, cheap enough to be read at every scrape.
+    /// Counters that are cheap enough to read at every scrape.
     pub fn stats(&self) -> Stats {
         Stats {
             write_queue: self.0.writes.len(),
@@ -270,7 +291,8 @@ impl Inner {
             if result.is_ok() {
                 return sqlite::command(&writer, "commit");
             }
-            // SQLite has rolled back itself where the disk is full: the step's error says more.
+            // SQLite rolls back by itself if the disk is full. The error of the step is more
+            // precise.
             let _ = sqlite::command(&writer, "rollback");
             result
         })?;
@@ -290,7 +312,7 @@ impl Inner {
         })
     }
 
-    /// Opens a file that is only read: nothing is migrated.
+    /// Opens a file that is only read. Nothing is migrated.
     fn start_sqlite_readers(&self, options: &Options, path: &Path) -> Result<(), DbError> {
         for number in 0..options.readers.max(1) {
             let reader = sqlite::open_to_read(path)?;
@@ -333,7 +355,7 @@ impl Inner {
                     return session.commit();
                 }
                 session.roll_back();
-                // It locks whole tables, while other processes write to them.
+                // The migration locks whole tables while other processes write to them.
                 let is_contended =
                     matches!(cause, Some(DbError::Deadlock | DbError::Serialization));
                 if !is_contended || tries == MIGRATION_RERUNS {
@@ -379,7 +401,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Starts a thread; `work` owns its connection, which is gone before the thread counts as
+    /// Starts a thread. `work` owns its connection, which is dropped before the thread counts as
     /// ended.
     fn start(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), DbError> {
         let alive = self.alive.subscribe();
@@ -453,5 +475,5 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often a migration is run again that was deadlocked: about six seconds in all.
+/// The number of attempts after a deadlock in a migration: about six seconds in all.
 const MIGRATION_RERUNS: u32 = 5;

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use crate::error::DbError;
 
-/// The database in use, and the few words in which the two differ.
+/// The database in use, and the few words of SQL in which the two differ.
 ///
 /// In every statement and migration, a word in braces outside quotes is replaced:
 ///
@@ -21,11 +21,13 @@ use crate::error::DbError;
 /// | `{key a, b + c}` | `a, b` | `a, b, c` |
 /// | `{postgresql …}` | | … |
 ///
-/// `{strict}`, `{clustered}` and `{fillfactor …}` follow the closing parenthesis of a
-/// `create table`. `{in_long …}` is for thousands of integers and rows that were found without them: PostgreSQL hashes them,
-/// where it compares each row with each value of `{in …}`, for which it may use an index instead. `{key …}` is a key's columns, with those that PostgreSQL needs beside them should it
-/// be distributed by them. `{postgresql …}` is for migrations. `{greatest}` takes arguments that are never null (the databases treat null
-/// differently). Batches add `{rows}`: see [`crate::Tx::execute_many`].
+/// `{strict}`, `{clustered}` and `{fillfactor …}` follow the closing parenthesis of a `create
+/// table`. `{in_long …}` is for thousands of integers that filter rows found by other conditions:
+/// PostgreSQL hashes the integers. It compares each row with each value of `{in …}`, but may use an
+/// index for these instead. `{key …}` lists a key's columns. PostgreSQL also gets the columns by
+/// which it may be distributed. `{postgresql …}` is for migrations. `{greatest}` takes arguments
+/// that are never null (the databases treat null differently). Batches add `{rows}`: see
+/// [`crate::Tx::execute_many`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// The embedded database.
@@ -40,7 +42,8 @@ impl Dialect {
         self.expand_with(sql, |_, _| false)
     }
 
-    /// Like [`Dialect::expand`]; `extra` may write further words, and returns whether it knew one.
+    /// Like [`Dialect::expand`]. `extra` may replace further words, and returns true if it knew the
+    /// word.
     pub(crate) fn expand_with<'a>(
         self,
         sql: &'a str,
@@ -138,7 +141,7 @@ impl Dialect {
     }
 }
 
-/// The length of the quoted text that `text` starts with. A doubled quote reads as two texts.
+/// The length of the quoted text at the start of `text`. A doubled quote counts as two texts.
 fn quoted(text: &str, quote: char) -> usize {
     text[1..].find(quote).map_or(text.len(), |end| end + 2)
 }

@@ -1,11 +1,11 @@
-/// What can go wrong in a database.
+/// An error of a database.
 ///
-/// No variant carries a connection URL, a password or a value from a row: messages name tables,
+/// No variant contains a connection URL, a password or a value from a row. Messages name tables,
 /// columns and constraints only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DbError {
-    /// Another process holds the database, or the server has no connection to give.
+    /// Another process holds the database, or the server has no free connection.
     #[error("the database is busy: {0}")]
     Busy(String),
 
@@ -14,19 +14,19 @@ pub enum DbError {
     Conflict {
         /// The table, the same on both databases.
         table: String,
-        /// The constraint's name on PostgreSQL, its columns on SQLite: for messages only.
+        /// The constraint's name on PostgreSQL, its columns on SQLite. For messages only.
         constraint: String,
     },
 
-    /// A check, a not-null or another constraint refused a row.
+    /// A check, a not-null or another constraint rejected a row.
     #[error("a constraint was violated: {0}")]
     Constraint(String),
 
-    /// Writers kept locking each other out, although the write was run again several times.
+    /// Writers kept locking each other out, even after several runs of the write.
     #[error("the transaction was deadlocked too often")]
     Deadlock,
 
-    /// The database kept refusing the order of concurrent transactions, after several runs.
+    /// The database kept rejecting the order of concurrent transactions, after several runs.
     #[error("the transaction could not be serialized")]
     Serialization,
 
@@ -34,12 +34,12 @@ pub enum DbError {
     #[error("no connection to the database: {0}")]
     ConnectionLost(String),
 
-    /// The connection broke during the commit: it may or may not have happened.
+    /// The connection broke during the commit, which may or may not have happened.
     #[error("the connection broke during the commit, whose outcome is unknown")]
     CommitUnknown,
 
     /// The server cancelled a statement, because it took longer than `statement_timeout` or an
-    /// administrator asked for that. Nothing was committed.
+    /// administrator cancelled it. Nothing was committed.
     #[error("the database cancelled a statement: {0}")]
     Cancelled(String),
 
@@ -63,19 +63,19 @@ pub enum DbError {
     #[error("the root row in `{0}` does not exist")]
     RootMissing(&'static str),
 
-    /// A query that must give a row gave none.
+    /// A query that must return a row returned none.
     #[error("the query gave no row")]
     NoRow,
 
-    /// A query that may give one row gave several.
+    /// A query that may return one row returned several.
     #[error("the query gave more than one row")]
     TooManyRows,
 
-    /// A value or parameter does not have the type that was asked for.
+    /// A value or parameter has another type than requested.
     #[error("wrong type: {0}")]
     Type(String),
 
-    /// Text with a NUL character, which PostgreSQL cannot hold and so neither database takes.
+    /// Text contains a NUL character. PostgreSQL cannot store it, so both databases reject it.
     #[error("text must not contain a NUL character")]
     NulInText,
 
@@ -83,22 +83,23 @@ pub enum DbError {
     #[error("the schema changed under a prepared statement")]
     StalePlan,
 
-    /// The database was migrated by a newer version of the program, so that this one cannot use it.
+    /// The database was migrated by a newer version of the program, which this one is too old to
+    /// use.
     #[error(
         "the database has schema version {database}, which only programs of schema version \
          {needed} or newer can use, and this program's is {program}: start a newer version of the \
          program, or restore a backup from before the migration"
     )]
     Newer {
-        /// The database's version.
+        /// The database's schema version.
         database: i64,
-        /// The oldest version whose program can use the database.
+        /// The oldest schema version whose program can use the database.
         needed: i64,
-        /// The newest version that the program knows.
+        /// The newest schema version that the program knows.
         program: i64,
     },
 
-    /// The database was made from another text of the schema.
+    /// The database was made from a schema with another text.
     #[error(
         "the database was made by another development build of driftline (its schema is {database}, this \
          program's is {program}), and none is converted before release 0.1.0: use the build that made it, or \
@@ -119,19 +120,19 @@ pub enum DbError {
     #[error("{0}")]
     Open(String),
 
-    /// The server refused the log-in, or the system access to the file.
+    /// The server rejected the log-in, or the system denied access to the file.
     #[error("{0}")]
     Denied(String),
 
-    /// A copy of a database is not what it was when it was made.
+    /// A copy of a database has changed since it was made.
     #[error("damaged: {0}")]
     Damaged(String),
 
-    /// The target of a restore has something in it.
+    /// The target of a restore is not empty.
     #[error("{0}")]
     NotEmpty(String),
 
-    /// Whoever watched the work ended it.
+    /// The watch of the work ended it.
     #[error("interrupted")]
     Interrupted,
 
@@ -141,7 +142,7 @@ pub enum DbError {
 }
 
 impl DbError {
-    /// An error for a row that holds what the program cannot understand.
+    /// An error for a row that the program cannot interpret.
     pub fn invalid(message: impl Into<String>) -> DbError {
         DbError::Type(message.into())
     }
@@ -156,7 +157,8 @@ impl DbError {
         ))
     }
 
-    /// Whether running the whole transaction again can help. Never true once a commit was tried.
+    /// True if another run of the whole transaction can help. Never true after an attempt to
+    /// commit.
     pub(crate) fn is_retryable(&self) -> bool {
         matches!(
             self,

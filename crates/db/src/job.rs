@@ -9,14 +9,14 @@ use crate::tx::Tx;
 
 /// A caller's closure with its types hidden, so that one queue holds them all.
 pub(crate) trait Job: Send {
-    /// Whether the caller still waits for the result.
+    /// True if the caller still waits for the result.
     fn is_awaited(&self) -> bool;
 
-    /// Runs the closure, catching a panic, and keeps its result. The transaction may commit only
-    /// on [`Ran::Commit`].
+    /// Runs the closure, catches a panic, and keeps the result. The transaction may commit only on
+    /// [`Ran::Commit`].
     fn run(&mut self, tx: &mut Tx<'_>) -> Ran;
 
-    /// Answers the caller: with the kept result, or with the outcome of the transaction.
+    /// Answers the caller with the kept result, or with the outcome of the transaction.
     fn finish(self: Box<Self>, end: Result<(), DbError>);
 }
 
@@ -24,7 +24,7 @@ pub(crate) trait Job: Send {
 pub(crate) enum Ran {
     Commit,
     RollBack,
-    /// Roll back, and running again can help.
+    /// Roll back. Another run can help.
     Again(DbError),
 }
 
@@ -72,7 +72,7 @@ where
     }
 
     fn run(&mut self, tx: &mut Tx<'_>) -> Ran {
-        // The closure is never run again after a panic, so its broken state is never seen.
+        // The closure never runs again after a panic, so its broken state is never seen.
         let ran = catch_unwind(AssertUnwindSafe(|| {
             tx.enter(&self.opening, self.root)?;
             (self.closure)(tx)
@@ -100,7 +100,7 @@ where
             (Ok(()), None) => Err(E::from(DbError::Closed)),
             (Err(error), _) => Err(E::from(error)),
         };
-        // A caller who has gone away gets no answer; the transaction has ended all the same.
+        // A caller that has gone away gets no answer, although the transaction has ended.
         let _ = self.reply.send(result);
     }
 }

@@ -4,13 +4,14 @@
 //! each. [`Db::write`] and [`Db::read`] run them on this crate's own threads: SQLite has a single
 //! writer that commits in groups and a pool of readers, PostgreSQL a pool of connections.
 //!
-//! # What an operation may rely on
-//! - A write names its [`Root`], the row above everything that it changes. Writes of one root run
-//!   one after the other on both databases, so reading and then writing below a root loses no
-//!   update. Between different roots PostgreSQL runs at read committed: nothing is promised there.
+//! # Guarantees for an operation
+//! - A write names its [`Root`], the ancestor row of all rows that it changes. Writes of one root
+//!   run
+//! one after the other on both databases, so reading and then writing below a root loses no update.
+//! Between different roots PostgreSQL runs at read committed, without guarantees.
 //! - A read sees one snapshot.
 //! - Once a statement has failed, the transaction will not commit, even if the closure ignored
-//!   the error.
+//! the error.
 //! - The closure may run more than once (after a deadlock or a lost connection), but commits once.
 //!
 //! # SQL that means the same on both
@@ -18,10 +19,10 @@
 //! - [`Dialect`] lists the few words in braces for the differences.
 //! - `sum` of integers is `numeric` on PostgreSQL: write `cast(sum(x) as bigint)`.
 //! - PostgreSQL must be able to infer a parameter's type: not `select $1` but
-//!   `select cast($1 as bigint)`.
-//! - Text holds no NUL character (refused on both), and JSON is text.
+//! `select cast($1 as bigint)`.
+//! - Text contains no NUL character (rejected on both), and JSON is text.
 //! - Text sorts by bytes only with `{collate_c}` on its column.
-//! - See [`Tx::execute_many`] for what a batch's statement must keep to.
+//! - [`Tx::execute_many`] lists the rules for a batch's statement.
 
 pub mod backup;
 mod batch;
@@ -49,7 +50,7 @@ pub use dialect::Dialect;
 pub use error::DbError;
 pub use migrate::Migration;
 pub use options::{Options, Root, SecretUrl, Target};
-/// Runs a future of a [`Db`], which needs no runtime, on a plain thread.
+/// Runs a future of a [`Db`] on a plain thread. The future needs no runtime.
 pub use pollster::block_on;
 pub use row::{ColumnIndex, Row};
 pub use stats::Stats;

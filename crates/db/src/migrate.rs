@@ -11,24 +11,24 @@ use crate::tx::Tx;
 
 /// One step of the schema's history, in one text for both databases.
 ///
-/// The text may hold several statements and the words of [`crate::Dialect`]. A step that has been
-/// released never changes: a database in which another text of it was applied is refused.
+/// The text may contain several statements and the words of [`crate::Dialect`]. A released step
+/// never changes: a database with another text of it is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// Ascending from step to step.
+    /// Ascends from step to step.
     pub version: i64,
     /// Recorded with the version, for people.
     pub name: &'static str,
-    /// The oldest version whose program may still use the database after this step: `version`
-    /// itself unless the step only adds what older programs need not know.
+    /// The oldest schema version whose program may still use the database after this step. It is
+    /// `version` itself, unless the step only adds objects that older programs can ignore.
     pub compat_version: i64,
-    /// The statements. A line that begins with `-- note: ` is told whoever migrates a database that is not
-    /// empty.
+    /// The statements. A line that begins with `-- note: ` is logged when a database that is not
+    /// empty is migrated.
     pub sql: &'static str,
 }
 
 impl Migration {
-    /// The first 12 hexadecimal digits of the SHA-256 of `sql`. It is recorded with the version.
+    /// The first 12 hexadecimal digits of the SHA-256 of `sql`, recorded with the version.
     pub fn digest(&self) -> String {
         let digest = digest(&SHA256, self.sql.as_bytes());
         let first = digest.as_ref().iter().take(6);
@@ -36,8 +36,8 @@ impl Migration {
     }
 }
 
-/// Does `work` again for as long as another process keeps the database busy, at most for `max_wait`.
-/// `what` that process does is logged when the wait begins.
+/// Repeats `work` while another process keeps the database busy, at most for `max_wait`. When the
+/// wait begins, the log says `what` that process does.
 pub(crate) fn when_free<T>(
     what: &str,
     max_wait: Duration,
@@ -47,7 +47,7 @@ pub(crate) fn when_free<T>(
     retry_while_busy(max_wait, warn, work)
 }
 
-/// Calls `on_wait` once, when the wait is no longer a short one.
+/// Calls `on_wait` once, when the wait becomes long.
 fn retry_while_busy<T>(
     max_wait: Duration,
     on_wait: impl FnOnce(),
@@ -70,14 +70,14 @@ fn retry_while_busy<T>(
     }
 }
 
-/// How long one try waits where the database can wait by itself.
+/// The wait of one attempt, where the database itself can wait.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// The longest wait for a process that migrates the database.
 pub(crate) const MAX_OPENING_WAIT: Duration = Duration::from_secs(300);
 
-/// Runs `transact` until every migration is applied; each call is one transaction, which must
-/// commit when its closure succeeds and exclude other processes from its beginning on.
+/// Runs `transact` until every migration is applied. Each call is one transaction, which must
+/// commit if its closure succeeds, and must exclude other processes from its beginning.
 pub(crate) fn migrate(
     migrations: &[Migration],
     mut transact: impl FnMut(&mut Step<'_>) -> Result<(), DbError>,
@@ -113,7 +113,7 @@ pub(crate) fn migrate(
                 |elapsed| tracing::warn!("{what}, for {} s so far", elapsed.as_secs()),
                 || applied.apply(tx, next),
             )?;
-            // Of an empty database nothing changes for anybody.
+            // Notes on changes do not concern an empty database.
             for note in notes(next.sql).filter(|_| first > 0) {
                 tracing::warn!("{note}");
             }
@@ -123,16 +123,16 @@ pub(crate) fn migrate(
     Ok(())
 }
 
-/// What a migration changes for those who use the database: its lines that begin so.
+/// The notes of a migration for operators.
 fn notes(sql: &str) -> impl Iterator<Item = &str> {
     sql.lines()
         .filter_map(|line| line.strip_prefix("-- note: "))
 }
 
-/// One transaction's work.
+/// The work of one transaction.
 pub(crate) type Step<'a> = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + 'a;
 
-/// Refuses a database that has not exactly the program's schema. Changes nothing.
+/// Rejects a database whose schema is not exactly the program's. Changes nothing.
 pub(crate) fn check(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<(), DbError> {
     let applied = Applied::read(tx)?;
     if applied.pending(migrations)?.is_empty() {
@@ -148,8 +148,8 @@ pub(crate) fn check(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<(), DbE
     }))
 }
 
-/// Refuses a database in which other migrations were applied than the program's, or newer ones that it
-/// cannot use.
+/// Rejects a database whose applied migrations differ from the program's, or are newer and
+/// incompatible.
 pub(crate) fn fits(applied: &[AppliedMigration], migrations: &[Migration]) -> Result<(), DbError> {
     let applied = Applied {
         rows: applied.to_vec(),
@@ -166,12 +166,12 @@ pub(crate) fn applied(tx: &mut Tx<'_>) -> Result<Vec<AppliedMigration>, DbError>
 /// The migrations that a database has recorded.
 struct Applied {
     rows: Vec<AppliedMigration>,
-    /// Whether the table that records them exists.
+    /// True if the table of migrations exists.
     has_table: bool,
 }
 
 impl Applied {
-    /// Only reads, so that a database that is refused stays as it is.
+    /// Only reads, so that a rejected database stays unchanged.
     fn read(tx: &mut Tx<'_>) -> Result<Applied, DbError> {
         let columns = match tx.dialect() {
             Dialect::Sqlite => "select name from pragma_table_info('migration')",
@@ -190,7 +190,7 @@ impl Applied {
         }
         let digest = match columns.iter().any(|column| column == "digest") {
             true => "compat_version, digest",
-            // Development builds did not record it once.
+            // Early development builds did not record it.
             false => "version as compat_version, 'unknown' as digest",
         };
         let rows = tx.query(
@@ -215,13 +215,13 @@ impl Applied {
         self.rows.last().map_or(0, |row| row.version)
     }
 
-    /// The oldest version whose program may use the database.
+    /// The oldest schema version whose program may use the database.
     fn compat_version(&self) -> i64 {
         let compat = self.rows.iter().map(|row| row.compat_version);
         compat.max().unwrap_or(0)
     }
 
-    /// The migrations to come; none if the database is newer and the program may use it.
+    /// The migrations to apply. Empty if the database is newer and the program may use it.
     fn pending<'m>(&self, migrations: &'m [Migration]) -> Result<&'m [Migration], DbError> {
         if !migrations.is_sorted_by(|a, b| a.version < b.version) {
             return Err(DbError::Migration("versions must ascend".into()));
@@ -295,7 +295,7 @@ fn newest(migrations: &[Migration]) -> i64 {
     migrations.last().map_or(0, |last| last.version)
 }
 
-/// Does `work`, and reports every so often how long it has taken.
+/// Runs `work`, and reports the elapsed time regularly.
 pub(crate) fn while_reporting<T>(
     every: Duration,
     report: impl Fn(Duration) + Send,

@@ -5,25 +5,26 @@ use std::time::Duration;
 
 use crate::migrate::Migration;
 
-/// How to open a database.
+/// The options of an opening.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which database.
+    /// The database.
     pub target: Target,
-    /// The schema's history, in ascending order; empty leaves the schema alone and unchecked.
+    /// The schema's history, in ascending order. If empty, the schema is neither changed nor
+    /// checked.
     pub migrations: &'static [Migration],
-    /// Threads that read, each with a connection while it does.
+    /// The number of reading threads, each with a connection during a read.
     pub readers: usize,
-    /// Threads that write, each with a connection while it does. SQLite always has one.
+    /// The number of writing threads, each with a connection during a write. SQLite always has one.
     pub writers: usize,
-    /// How long a connection to PostgreSQL is kept that is not used.
+    /// The time after which an unused connection to PostgreSQL is closed.
     pub max_idle: Duration,
-    /// How many jobs may wait in each queue; further callers wait for a slot.
+    /// The number of jobs that may wait in each queue. Further callers wait for a slot.
     pub queue: usize,
-    /// How many writes SQLite may commit together.
+    /// The number of writes that SQLite may commit together.
     pub group: usize,
-    /// Whether the database is only read: every write is refused, and its schema must be this program's.
-    /// For a database file alone.
+    /// True if the database is only read: every write is rejected, and the schema must be exactly
+    /// the program's. For a database file only.
     pub read_only: bool,
 }
 
@@ -31,8 +32,8 @@ impl Options {
     /// The default sizes.
     pub fn new(target: Target, migrations: &'static [Migration]) -> Options {
         let readers = match target {
-            // These compute: more of them than cores would only share each other's time, and a
-            // read that is short would wait for one that is long.
+            // These compute. More of them than cores would share each other's time, and a short
+            // read would wait for a long one.
             Target::Sqlite { .. } => available_parallelism().map_or(2, usize::from).clamp(2, 8),
             // These wait for a server.
             Target::Postgres { .. } => 4,
@@ -49,8 +50,8 @@ impl Options {
         }
     }
 
-    /// With at most so many connections to PostgreSQL, at least [`Options::MIN_CONNECTIONS`]: half of
-    /// them write. SQLite's stay as they are.
+    /// The same options with at most `connections` connections to PostgreSQL, and at least
+    /// [`Options::MIN_CONNECTIONS`]. Half of them write. The sizes for SQLite stay the same.
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Options {
         if let Target::Postgres { .. } = self.target {
@@ -61,16 +62,16 @@ impl Options {
         self
     }
 
-    /// One that writes and one that reads: neither ever waits for the other.
+    /// One that writes and one that reads, so that neither waits for the other.
     pub const MIN_CONNECTIONS: usize = 2;
-    /// More than servers give one program; each may become a thread.
+    /// More than servers allow to one program. Each may become a thread.
     pub const MAX_CONNECTIONS: usize = 1000;
 }
 
 /// The location of the data.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A database file, made if it does not exist; its folder must.
+    /// A database file, made if it does not exist. Its folder must exist.
     Sqlite {
         /// The file.
         path: PathBuf,
@@ -80,20 +81,20 @@ pub enum Target {
     /// `statement_timeout` and `idle_in_transaction_session_timeout` bound statements (5 min
     /// without) and idle transactions (4 s).
     Postgres {
-        /// Where and as whom to connect.
+        /// The address and the user of the connection.
         url: SecretUrl,
-        /// The schema that holds the tables, made if it does not exist; without it, the server's
+        /// The schema that contains the tables, made if it does not exist. Without it, the server's
         /// default for the user.
         schema: Option<String>,
     },
 }
 
-/// A PostgreSQL URL, which may hold a password and so is never shown.
+/// A PostgreSQL URL. It may contain a password and so is never shown.
 #[derive(Clone)]
 pub struct SecretUrl(String);
 
 impl SecretUrl {
-    /// Keeps a URL, unchecked until it is used.
+    /// Stores a URL, which is not checked before its first use.
     pub fn new(url: impl Into<String>) -> SecretUrl {
         SecretUrl(url.into())
     }
@@ -109,10 +110,11 @@ impl fmt::Debug for SecretUrl {
     }
 }
 
-/// The row that a write locks first: what it reads and changes must hang below that row.
+/// The row that a write locks first. The rows that it reads and changes must be descendants of that
+/// row.
 ///
-/// PostgreSQL locks it until the commit; SQLite has one writer anyway. On both, the write fails
-/// with [`crate::DbError::RootMissing`] if the row does not exist.
+/// PostgreSQL locks it until the commit. SQLite has only one writer. On both, the write fails with
+/// [`crate::DbError::RootMissing`] if the row does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root(pub(crate) Option<RootRow>);
 
@@ -121,7 +123,7 @@ pub(crate) struct RootRow {
     pub(crate) table: &'static str,
     pub(crate) key_column: &'static str,
     pub(crate) key: i64,
-    /// A further column of its key.
+    /// Another column of its key.
     pub(crate) within: Option<(&'static str, i64)>,
 }
 
@@ -136,7 +138,8 @@ impl Root {
         }))
     }
 
-    /// The row where another column of its key is `key` too: a distributed database finds it by that.
+    /// The same row, with `key` in another column of its key. A distributed database finds the row
+    /// by it.
     pub const fn within(self, key_column: &'static str, key: i64) -> Root {
         match self.0 {
             Some(row) => Root(Some(RootRow {
@@ -147,8 +150,8 @@ impl Root {
         }
     }
 
-    /// No root: for writes that cannot lose an update, such as making the root row itself, or a
-    /// claim by one statement.
+    /// No root. For writes that cannot lose an update, such as the insertion of the root row, or a
+    /// claim in one statement.
     pub const fn none() -> Root {
         Root(None)
     }

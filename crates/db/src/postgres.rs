@@ -1,7 +1,7 @@
 //! The PostgreSQL driver: pools of threads, each of which uses a connection alone.
 //!
 //! Each connection drives a private async runtime, so it must be made, used and dropped on plain
-//! threads; this crate's are. The async client is there because it pipelines: see [`Session`].
+//! threads, such as this crate's. The async client is used because it pipelines: see [`Session`].
 
 mod address;
 mod error;

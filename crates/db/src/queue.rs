@@ -3,8 +3,8 @@ use async_channel::{Receiver, Sender};
 use crate::error::DbError;
 use crate::job::Job;
 
-/// A bounded queue from async callers to plain threads: a caller waits for a slot without
-/// blocking its thread, and a thread waits for a job.
+/// A bounded queue from async callers to plain threads. A caller waits for a slot without blocking
+/// its thread, and a thread waits for a job.
 pub(crate) struct Queue {
     jobs: Sender<Box<dyn Job>>,
     queued: Receiver<Box<dyn Job>>,
@@ -21,7 +21,7 @@ impl Queue {
         pushed.map_err(|_| DbError::Closed)
     }
 
-    /// The next job that its caller still waits for; `None` once closed and empty.
+    /// The next job whose caller still waits; `None` if the queue is closed and empty.
     pub(crate) fn pop(&self) -> Option<Box<dyn Job>> {
         std::iter::from_fn(|| self.queued.recv_blocking().ok()).find(|job| job.is_awaited())
     }
@@ -39,7 +39,7 @@ impl Queue {
         self.jobs.is_closed()
     }
 
-    /// Refuses further jobs. Those already queued still run.
+    /// Rejects further jobs. Queued ones still run.
     pub(crate) fn close(&self) {
         self.jobs.close();
     }

@@ -10,14 +10,11 @@ use crate::value::ValueRef;
 
 /// One row of a query's answer, read by column name or by index from 0.
 ///
-/// A name is compared with that of the column after the one read last, first: reading columns in
-/// the query's order costs one comparison each.
-///
-/// Every reader fails with [`DbError::Type`] when the column holds another type, and unless it
-/// starts with `opt_`, when it holds null.
+/// The search for a name begins at the column after the last one read. Reading columns in the
+/// query's order therefore costs one comparison each.
 pub struct Row<'a> {
     inner: Inner<'a>,
-    /// The index after that of the column read last by name.
+    /// The index after that of the last column read by name.
     next: Cell<usize>,
 }
 
@@ -45,18 +42,24 @@ impl ColumnIndex for &str {
 }
 
 enum Inner<'a> {
-    /// With the names of its columns, which SQLite locks the connection to give.
+    /// With the names of its columns, for which SQLite would lock the connection.
     Sqlite(&'a rusqlite::Row<'a>, &'a [String]),
     Postgres(&'a tokio_postgres::Row),
 }
 
 impl<'a> Row<'a> {
     /// An integer.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing, is null or has another type.
     pub fn i64(&self, column: impl ColumnIndex) -> Result<i64, DbError> {
         present(column, self.opt_i64(column)?)
     }
 
     /// An integer or null.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing or has another type.
     pub fn opt_i64(&self, column: impl ColumnIndex) -> Result<Option<i64>, DbError> {
         self.read(column, "an integer", |value| match value {
             ValueRef::I64(value) => Some(value),
@@ -64,12 +67,18 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// A truth value.
+    /// A boolean.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing, is null or has another type.
     pub fn bool(&self, column: impl ColumnIndex) -> Result<bool, DbError> {
         present(column, self.opt_bool(column)?)
     }
 
-    /// A truth value or null.
+    /// A boolean or null.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing or has another type.
     pub fn opt_bool(&self, column: impl ColumnIndex) -> Result<Option<bool>, DbError> {
         self.read(column, "a truth value", |value| match value {
             ValueRef::Bool(value) => Some(value),
@@ -81,21 +90,33 @@ impl<'a> Row<'a> {
     }
 
     /// Text, owned.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing, is null or has another type.
     pub fn text(&self, column: impl ColumnIndex) -> Result<String, DbError> {
         self.str(column).map(str::to_owned)
     }
 
     /// Text or null, owned.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing or has another type.
     pub fn opt_text(&self, column: impl ColumnIndex) -> Result<Option<String>, DbError> {
         Ok(self.opt_str(column)?.map(str::to_owned))
     }
 
     /// Text, borrowed from the row.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing, is null or has another type.
     pub fn str(&self, column: impl ColumnIndex) -> Result<&'a str, DbError> {
         present(column, self.opt_str(column)?)
     }
 
     /// Text or null, borrowed from the row.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing or has another type.
     pub fn opt_str(&self, column: impl ColumnIndex) -> Result<Option<&'a str>, DbError> {
         self.read(column, "text", |value| match value {
             ValueRef::Text(value) => Some(value),
@@ -104,6 +125,9 @@ impl<'a> Row<'a> {
     }
 
     /// Bytes, owned.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the column is missing, is null or has another type.
     pub fn bytes(&self, column: impl ColumnIndex) -> Result<Vec<u8>, DbError> {
         let bytes = self.read(column, "bytes", |value| match value {
             ValueRef::Blob(value) => Some(value.to_vec()),
@@ -113,14 +137,14 @@ impl<'a> Row<'a> {
     }
 
     pub(crate) fn sqlite(row: &'a rusqlite::Row<'a>, names: &'a [String]) -> Row<'a> {
-        Row::of(Inner::Sqlite(row, names))
+        Row::new(Inner::Sqlite(row, names))
     }
 
     pub(crate) fn postgres(row: &'a tokio_postgres::Row) -> Row<'a> {
-        Row::of(Inner::Postgres(row))
+        Row::new(Inner::Postgres(row))
     }
 
-    fn of(inner: Inner<'a>) -> Row<'a> {
+    fn new(inner: Inner<'a>) -> Row<'a> {
         let next = Cell::new(0);
         Row { inner, next }
     }
@@ -139,7 +163,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The column's value by `as_type`, which gives `None` for other types than the `expected` one.
+    /// The column's value by `as_type`, which returns `None` for other types than the `expected`
+    /// one.
     fn read<T>(
         &self,
         column: impl ColumnIndex,

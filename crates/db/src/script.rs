@@ -1,7 +1,7 @@
 //! Scripts of several statements.
 
-/// The statements of a script for PostgreSQL, without the semicolons between them; what has only
-/// comments is none.
+/// The statements of a script for PostgreSQL, without the semicolons between them. Text that has
+/// only comments is not a statement.
 pub(crate) fn statements(script: &str) -> impl Iterator<Item = &str> {
     let mut rest = script;
     std::iter::from_fn(move || {
@@ -22,7 +22,7 @@ struct End {
     has_code: bool,
 }
 
-/// Where the first statement ends: at a semicolon that is in no quotes and no comment.
+/// The end of the first statement: a semicolon outside of quotes and comments.
 fn end_of_first(script: &str) -> End {
     let mut has_code = false;
     let mut at = 0;
@@ -47,7 +47,7 @@ fn end_of_first(script: &str) -> End {
     End { at, has_code }
 }
 
-/// The length of the quoted text that `text` starts with. A doubled quote reads as two texts.
+/// The length of the quoted text at the start of `text`. A doubled quote counts as two texts.
 fn quoted(text: &str, quote: &str) -> usize {
     let inside = &text[quote.len()..];
     inside
@@ -55,7 +55,7 @@ fn quoted(text: &str, quote: &str) -> usize {
         .map_or(text.len(), |end| end + 2 * quote.len())
 }
 
-/// The `$tag$` that `text` starts with.
+/// The `$tag$` at the start of `text`.
 fn dollar_tag(text: &str) -> Option<&str> {
     let end = text[1..].find('$')? + 1;
     let name = &text[1..end];

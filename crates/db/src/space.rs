@@ -1,4 +1,4 @@
-//! The room that a database takes, and what of it is free.
+//! The size of a database, and the free part of it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,33 +11,36 @@ use crate::tx::Tx;
 /// The pages of a SQLite file, as one transaction sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// The size of one, bytes.
+    /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// All of them.
+    /// The number of all pages.
     pub all: u64,
-    /// Those that hold nothing.
+    /// The number of empty pages.
     pub free: u64,
-    /// Whether free ones can be given back to the file system by and by; else only by
-    /// [`Db::vacuum`](crate::Db::vacuum).
+    /// True if free pages can be returned to the file system gradually. Otherwise only
+    /// [`Db::vacuum`](crate::Db::vacuum) returns them.
     pub is_incremental: bool,
 }
 
-/// A table of PostgreSQL, as its statistics show it.
+/// A table of PostgreSQL, according to its statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSpace {
     /// Its name.
     pub name: String,
-    /// The size of its rows and indexes, bytes.
+    /// The size of its rows and indexes in bytes.
     pub bytes: u64,
-    /// About how many rows it has.
+    /// The approximate number of rows.
     pub live_rows: u64,
-    /// About how many deleted rows take room until the next vacuum.
+    /// The approximate number of deleted rows that take room until the next vacuum.
     pub dead_rows: u64,
-    /// When it was vacuumed last, by autovacuum or otherwise, Unix ms.
+    /// The time of the last vacuum, automatic or not, in Unix ms.
     pub vacuumed_at_ms: Option<i64>,
 }
 
 /// The pages of the file; `None` on PostgreSQL.
+///
+/// # Errors
+/// [`DbError`] if the database cannot be read.
 pub fn pages(tx: &mut Tx<'_>) -> Result<Option<Pages>, DbError> {
     if tx.dialect() == Dialect::Postgres {
         return Ok(None);
@@ -55,6 +58,9 @@ pub fn pages(tx: &mut Tx<'_>) -> Result<Option<Pages>, DbError> {
 }
 
 /// The tables with the most bytes first; none on SQLite.
+///
+/// # Errors
+/// [`DbError`] if the database cannot be read.
 pub fn tables(tx: &mut Tx<'_>) -> Result<Vec<TableSpace>, DbError> {
     if tx.dialect() == Dialect::Sqlite {
         return Ok(Vec::new());
@@ -78,25 +84,28 @@ pub fn tables(tx: &mut Tx<'_>) -> Result<Vec<TableSpace>, DbError> {
     )
 }
 
-/// Gives at most so many free pages back to the file system; returns how many, 0 where none is free
-/// or the file cannot do that. The file shrinks with the next checkpoint.
+/// Returns at most `most` free pages to the file system. Returns their number, which is 0 if no
+/// page is free or the file cannot shrink. The file shrinks with the next checkpoint.
+///
+/// # Errors
+/// [`DbError`] if the statement fails.
 pub fn give_back(tx: &mut Tx<'_>, most: u32) -> Result<u64, DbError> {
     if pages(tx)?.is_none_or(|pages| !pages.is_incremental) {
         return Ok(0);
     }
-    // Each step of the statement frees one page, so its rows are read to their end.
+    // Each step of the statement frees one page, so all its rows are read.
     let freed = tx.query(&format!("pragma incremental_vacuum({most})"), &[], |_| {
         Ok(())
     })?;
     Ok(freed.len() as u64)
 }
 
-/// A request to the writer of a SQLite file to rewrite all of it.
+/// A request to the writer of a SQLite file to rewrite the whole file.
 #[derive(Default)]
 pub(crate) struct VacuumRequest(Mutex<Option<oneshot::Sender<Result<(), DbError>>>>);
 
 impl VacuumRequest {
-    /// Requests it; the writer looks after its next transaction.
+    /// Places the request. The writer checks for it after its next transaction.
     pub(crate) fn place(&self) -> Result<oneshot::Receiver<Result<(), DbError>>, DbError> {
         let mut placed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if placed.is_some() {
@@ -109,15 +118,15 @@ impl VacuumRequest {
         Ok(receiver)
     }
 
-    /// Carries a request out, if there is one.
+    /// Fulfils the request, if there is one.
     pub(crate) fn serve(&self, vacuum: impl FnOnce() -> Result<(), DbError>) {
         let placed = |of: &Self| of.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = placed(self) {
-            // Whoever asked may be gone.
+            // The caller may have gone away.
             let _ = sender.send(vacuum());
         }
     }
 }
 
-/// What SQLite calls the mode.
+/// SQLite's number for the mode.
 const INCREMENTAL: u64 = 2;

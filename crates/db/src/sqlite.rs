@@ -22,7 +22,7 @@ use crate::queue::Queue;
 use crate::stats::Counters;
 use crate::tx::Tx;
 
-/// Runs writes until the queue is closed and empty, and `between` between their transactions.
+/// Runs writes until the queue is closed and empty, and calls `between` between their transactions.
 pub(crate) fn write_all(
     connection: &Connection,
     queue: &Queue,
@@ -45,7 +45,8 @@ pub(crate) fn read_all(connection: &Connection, queue: &Queue) {
     while let Some(mut job) = queue.pop() {
         let mut end = command(connection, "begin deferred");
         if end.is_ok() {
-            // A read's error is its own; there is nothing to commit or to run again.
+            // The error of a read concerns only that read. There is nothing to commit or to run
+            // again.
             end = match job.run(&mut Tx::sqlite(connection)) {
                 Ran::Commit | Ran::RollBack => Ok(()),
                 Ran::Again(error) => Err(error),
@@ -56,11 +57,11 @@ pub(crate) fn read_all(connection: &Connection, queue: &Queue) {
     }
 }
 
-/// Runs `first`, and what else is queued by then, in one transaction.
+/// Runs `first`, and the other jobs that are queued by then, in one transaction.
 ///
-/// Every job of a group has a savepoint, so that a failing one leaves no trace; a job that is
-/// alone needs none. All answers wait for the commit, and its failure applies to all: a refused
-/// job may have been refused because of a row that another job of the group had just written.
+/// Each job of a group has a savepoint, so that a failing one leaves no trace. A single job needs
+/// none. All answers wait for the commit, and its failure applies to all: a job may have been
+/// rejected because of a row that another job of the group had just written.
 fn write_group(
     connection: &Connection,
     first: Box<dyn Job>,
@@ -85,7 +86,7 @@ fn write_group(
             Ok(Ran::RollBack) => {}
             Ok(Ran::Again(error)) | Err(error) => end = Err(error),
         }
-        // Some errors, such as a full disk, make SQLite roll back on its own.
+        // Some errors, such as a full disk, make SQLite roll back by itself.
         if end.is_ok() && connection.is_autocommit() {
             end = Err(DbError::Other("SQLite rolled the transaction back".into()));
         }
@@ -102,7 +103,7 @@ fn write_group(
     if end.is_ok() && kept > 0 {
         counters.committed(kept);
     }
-    // A failed job that was alone keeps its own, more telling error.
+    // A single failed job keeps its own, more precise error.
     if group.len() == 1 && kept == 0 {
         end = Ok(());
     }
@@ -131,7 +132,7 @@ fn roll_back(connection: &Connection) {
     }
 }
 
-/// How long a group may take in further jobs: the first one waits for them all.
+/// The time in which a group accepts further jobs. The first one waits for all of them.
 const GROUP_TIME: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -156,7 +157,7 @@ mod tests {
         answer
     }
 
-    /// Queues inserts of these and runs the first three as one group on a table made so.
+    /// Queues inserts of the parents and runs the first three as one group, on the given tables.
     fn group_of_three(tables: &str, parents: [i64; 4]) -> (Connection, Queue, Vec<Answer>) {
         let connection = Connection::open_in_memory().expect("a database");
         connection.execute_batch(tables).expect("tables");
@@ -173,7 +174,7 @@ mod tests {
         counters.lock().writes
     }
 
-    /// A foreign key that is checked at the commit is the one way to make a commit fail.
+    /// A foreign key that is checked at the commit is the only way to make a commit fail.
     #[test]
     fn a_groups_failed_commit_is_everybodys() {
         let (connection, queue, mut answers) = group_of_three(

@@ -5,19 +5,20 @@ use tokio::sync::watch;
 /// Counters since the database was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Writes waiting for a thread.
+    /// The number of writes that wait for a thread.
     pub write_queue: usize,
-    /// Transactions committed by writers.
+    /// The number of transactions committed by writers.
     pub commits: u64,
-    /// Writes in those transactions; more than `commits` where SQLite committed groups.
+    /// The number of writes in those transactions. More than `commits` if SQLite committed groups.
     pub writes: u64,
-    /// The largest group committed.
+    /// The size of the largest committed group.
     pub largest_group: u64,
-    /// Transactions that were run again.
+    /// The number of transactions that were run again.
     pub retries: u64,
-    /// Answers of PostgreSQL that writes have waited for, those of commits included; 0 on SQLite.
+    /// The number of PostgreSQL's answers that writes have awaited, including those of commits; 0
+    /// on SQLite.
     pub round_trips: u64,
-    /// Reconnections after a lost connection.
+    /// The number of reconnections after a lost connection.
     pub reconnects: u64,
 }
 
@@ -36,7 +37,7 @@ impl Counters {
         self.commits.send_replace(stats.commits);
     }
 
-    /// The number of commits, as it rises.
+    /// The number of commits as it grows.
     pub(crate) fn commits(&self) -> watch::Receiver<u64> {
         self.commits.subscribe()
     }

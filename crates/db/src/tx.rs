@@ -15,8 +15,8 @@ use crate::value::ToValue;
 
 /// A transaction on either database.
 ///
-/// Any error from a method poisons it: further calls fail with [`DbError::Poisoned`], and it is
-/// rolled back even if the closure returns `Ok`.
+/// An error from any method poisons it. Further calls then fail with [`DbError::Poisoned`], and the
+/// transaction is rolled back even if the closure returns `Ok`.
 pub struct Tx<'a> {
     link: Link<'a>,
     poison: Option<DbError>,
@@ -26,15 +26,15 @@ pub struct Tx<'a> {
     number: i64,
 }
 
-/// Where transactions run beside another one.
+/// Runs transactions next to another one.
 pub(crate) trait Beside {
-    /// Whether the database is distributed.
+    /// True if the database is distributed.
     fn is_distributed(&self) -> bool;
 
     /// Runs a job over another connection, and commits it unless it fails.
     fn apart(&self, job: &mut ApartJob<'_>) -> Result<(), DbError>;
 
-    /// Who is told of each statement.
+    /// The watcher of each statement.
     #[cfg(feature = "testing")]
     fn watcher(&self) -> Option<&StatementWatcher>;
 }
@@ -45,7 +45,7 @@ pub(crate) type ApartJob<'a> = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + '
 /// A job of [`Tx::at_end`].
 pub(crate) type AtEnd = Box<dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + Send>;
 
-/// The rows of a query that a transaction asked, and has not read: see [`Tx::query_later`].
+/// The rows of a sent query that have not been read: see [`Tx::query_later`].
 #[must_use = "the rows are read by `Tx::rows`"]
 pub struct PendingRows<'r, T>(Pending<'r, T>);
 
@@ -62,21 +62,31 @@ enum Link<'a> {
 }
 
 impl<'a> Tx<'a> {
-    /// Runs a statement that gives no rows; returns how many it changed.
+    /// Runs a statement that returns no rows. Returns the number of rows that it changed.
+    ///
+    /// # Errors
+    /// [`DbError`] if the statement fails; [`DbError::Poisoned`] after an earlier error.
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
         self.run(sql, params, &[], Form::Single, false)
     }
 
-    /// Runs a statement that gives no rows and whose outcome is not awaited: at the latest
-    /// before the next answer or the commit, which fails if it does. On PostgreSQL it travels
-    /// together with what comes next and so costs no round trip of its own.
+    /// Runs a statement that returns no rows, without waiting for its outcome. It runs at the
+    /// latest before the next answer or the commit, which fails if the statement fails. On
+    /// PostgreSQL it is sent with the next awaited statement, so it costs no round trip of its own.
+    ///
+    /// # Errors
+    /// [`DbError`] if the statement is invalid, or fails at once; [`DbError::Poisoned`] after an
+    /// earlier error.
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute_later(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<(), DbError> {
         self.run(sql, params, &[], Form::Single, true).map(|_| ())
     }
 
     /// Runs a query and reads each row.
+    ///
+    /// # Errors
+    /// [`DbError`] if the query fails, or `row` does; [`DbError::Poisoned`] after an earlier error.
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn query<T>(
         &mut self,
@@ -87,7 +97,11 @@ impl<'a> Tx<'a> {
         self.collect(sql, params, &[], Form::Single, row)
     }
 
-    /// Runs a query that gives one row or none; more is [`DbError::TooManyRows`].
+    /// Runs a query that returns at most one row.
+    ///
+    /// # Errors
+    /// [`DbError::TooManyRows`] if it returns more than one row. Otherwise the same as those of
+    /// [`Tx::query`].
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_opt<T>(
         &mut self,
@@ -106,7 +120,11 @@ impl<'a> Tx<'a> {
         Ok(found)
     }
 
-    /// Runs a query that gives exactly one row; none is [`DbError::NoRow`].
+    /// Runs a query that returns exactly one row.
+    ///
+    /// # Errors
+    /// [`DbError::NoRow`] or [`DbError::TooManyRows`] if it does not. Otherwise the same as those
+    /// of [`Tx::query`].
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_one<T>(
         &mut self,
@@ -120,9 +138,13 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Runs a query whose rows are read later, by [`Tx::rows`]. On PostgreSQL it travels together with
-    /// what comes next: queries of which none needs another's answer cost one round trip together.
-    /// It runs in the order in which it was asked.
+    /// Runs a query whose rows are read later, by [`Tx::rows`]. On PostgreSQL it is sent with the
+    /// next awaited statement: independent queries together cost one round trip. Queries run in the
+    /// order of the calls.
+    ///
+    /// # Errors
+    /// [`DbError`] if the query is invalid, or fails at once; [`DbError::Poisoned`] after an
+    /// earlier error.
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_later<'r, T>(
         &mut self,
@@ -134,6 +156,9 @@ impl<'a> Tx<'a> {
     }
 
     /// Like [`Tx::query_each`], later: see [`Tx::query_later`].
+    ///
+    /// # Errors
+    /// The same as those of [`Tx::query_later`].
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_each_later<'r, T>(
         &mut self,
@@ -145,7 +170,11 @@ impl<'a> Tx<'a> {
         self.collect_later(sql, params, columns, Form::LookUp, row)
     }
 
-    /// The rows of a query that this transaction asked earlier.
+    /// Reads the rows of a query that this transaction has run by [`Tx::query_later`].
+    ///
+    /// # Errors
+    /// [`DbError`] if the query fails, or the reading of a row does; [`DbError::Poisoned`] after an
+    /// earlier error.
     pub fn rows<T>(&mut self, pending: PendingRows<'_, T>) -> Result<Vec<T>, DbError> {
         let (ticket, mut row) = match pending.0 {
             Pending::Read(rows) => return Ok(rows),
@@ -162,25 +191,29 @@ impl<'a> Tx<'a> {
         Ok(found)
     }
 
-    /// Runs a statement for every row of a batch; returns how many rows it changed in all.
+    /// Runs a statement for every row of a batch. Returns the number of rows that it changed in
+    /// all.
     ///
     /// The batch appears in the text in one of these forms:
     /// - `insert into t(a, b) {rows} on conflict (a) do nothing`: its rows as they are.
     /// - `{rows as r(a, b)}`: as a table with named columns, wherever a table may appear, such as
-    ///   `update t set x = r.x from {rows as r(id, x)} where t.id = r.id`, or
-    ///   `delete from t where (a, b) in (select a, b from {rows as r(a, b)})`, or
-    ///   `insert into t(s, a) select $1, r.a from {rows as r(a)} where true on conflict (s, a) do
-    ///   nothing` (SQLite needs the `where true` before an `on conflict`).
+    /// `update t set x = r.x from {rows as r(id, x)} where t.id = r.id`, or `delete from t where
+    /// (a, b) in (select a, b from {rows as r(a, b)})`, or `insert into t(s, a) select $1, r.a from
+    /// {rows as r(a)} where true on conflict (s, a) do nothing` (SQLite needs the `where true`
+    /// before an `on conflict`).
     ///
-    /// `params` are `$1`, `$2`… as elsewhere; the batch must not be referred to by number.
+    /// `params` are `$1`, `$2`… as elsewhere. Numbers never refer to the batch.
     ///
-    /// SQLite runs the statement row by row and PostgreSQL once for all rows, so that for the same
-    /// result on both
-    /// - no two rows may have the same key (an upsert of both is an error on PostgreSQL only);
-    /// - no row's outcome may depend on another row's, and no aggregate may span rows;
-    /// - the order of rows that come back means nothing.
+    /// SQLite runs the statement row by row and PostgreSQL once for all rows. The same result on
+    /// both requires that
+    /// - no two rows have the same key (an upsert of both is an error on PostgreSQL only);
+    /// - no row's outcome depends on another row's, and no aggregate spans rows;
+    /// - the caller ignores the order of returned rows.
     ///
     /// A batch without rows does nothing.
+    ///
+    /// # Errors
+    /// The same as those of [`Tx::execute`].
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute_many(
         &mut self,
@@ -192,6 +225,9 @@ impl<'a> Tx<'a> {
     }
 
     /// Like [`Tx::execute_many`], later: see [`Tx::execute_later`].
+    ///
+    /// # Errors
+    /// The same as those of [`Tx::execute_later`].
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn execute_many_later(
         &mut self,
@@ -203,12 +239,16 @@ impl<'a> Tx<'a> {
             .map(|_| ())
     }
 
-    /// Runs a query that gives one row or none for every row of a batch, whose values it names
-    /// `{row 1}`, `{row 2}`…: `select x from t where s = $1 and id = {row 1}`.
+    /// Runs a query that returns at most one row for each row of a batch. The query names the
+    /// values of the batch's row `{row 1}`, `{row 2}`…, for example
+    /// `select x from t where s = $1 and id = {row 1}`.
     ///
-    /// Each row is looked up by itself, through the index that the conditions fit. A join with
-    /// the batch leaves PostgreSQL the choice to read the table instead, which it takes, and keeps
-    /// to, where the plan was made while the table was small or had no statistics.
+    /// Each row is looked up separately, through the index that fits the conditions. With a join,
+    /// PostgreSQL could choose to read the whole table instead. It would do so, and continue to, if
+    /// the plan was made while the table was small or had no statistics.
+    ///
+    /// # Errors
+    /// The same as those of [`Tx::query`].
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn query_each<T>(
         &mut self,
@@ -220,13 +260,13 @@ impl<'a> Tx<'a> {
         self.collect(sql, params, columns, Form::LookUp, row)
     }
 
-    /// Which database this is. Prefer the words of [`Dialect`] to asking.
+    /// The kind of database. Prefer the words of [`Dialect`] to this.
     pub fn dialect(&self) -> Dialect {
         self.link.dialect()
     }
 
-    /// The random name of this opening of the database, 32 hexadecimal digits: the same in all
-    /// transactions of a [`crate::Db`].
+    /// The random name of this opening of the database, 32 hexadecimal digits. It is the same in
+    /// all transactions of a [`crate::Db`].
     pub fn opening(&self) -> Arc<str> {
         Arc::clone(&self.opening)
     }
@@ -259,21 +299,25 @@ impl<'a> Tx<'a> {
         self.at_end.take()
     }
 
-    /// Whether the database is distributed: see [`crate::Db::set_distributed`].
+    /// True if the database is distributed: see [`crate::Db::set_distributed`].
     pub fn is_distributed(&self) -> bool {
         self.beside.is_some_and(Beside::is_distributed)
     }
 
-    /// A random positive number, this transaction's own.
+    /// A random positive number of this transaction.
     pub fn number(&self) -> i64 {
         self.number
     }
 
-    /// Runs a job in a transaction of its own, over another connection, which is committed when this
-    /// returns, whatever becomes of this transaction. The locks that this one was to take are taken
-    /// before. For a distributed database only.
+    /// Runs a job in a transaction of its own over another connection. That transaction is
+    /// committed when this returns, independently of the outcome of this one. The pending locks of
+    /// this transaction are taken first. For a distributed database only.
     ///
-    /// The job must not wait for what this transaction has locked: no server would notice.
+    /// The job must not wait for a lock of this transaction: no server would notice the deadlock.
+    ///
+    /// # Errors
+    /// The error of the job. [`DbError`] if the database is not distributed, or the other
+    /// transaction fails.
     pub fn apart<T>(
         &mut self,
         mut job: impl FnMut(&mut Tx<'_>) -> Result<T, DbError>,
@@ -293,21 +337,26 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Runs a job in a transaction of its own when this one has ended, committed or not, and before its
-    /// caller has the answer; not if it is unknown how it has ended. There is one such job: a second one is
-    /// not run. For a distributed database only.
+    /// Runs a job in a transaction of its own when this one has ended, committed or not, and before
+    /// the caller gets the answer. The job does not run if the outcome of this transaction is
+    /// unknown. There is only one such job: a second one is not run. For a distributed database
+    /// only.
     pub fn at_end(&mut self, job: impl FnMut(&mut Tx<'_>) -> Result<(), DbError> + Send + 'static) {
         self.at_end.get_or_insert_with(|| Box::new(job));
     }
 
-    /// Locks a row until the commit, as the write's root was locked before it: at the latest before the
-    /// next answer. All writes must lock rows in one order.
+    /// Locks a row until the commit, like the write's root. The lock is taken at the latest before
+    /// the next answer. All writes must lock rows in one order.
+    ///
+    /// # Errors
+    /// [`DbError::RootMissing`] if the row does not exist, which may surface at a later call or the
+    /// commit; [`DbError::Poisoned`] after an earlier error.
     #[cfg_attr(feature = "testing", track_caller)]
     pub fn lock_later(&mut self, row: Root) -> Result<(), DbError> {
         self.lock_root(row)
     }
 
-    /// Begins a job's work: says in which opening it runs, and locks its root.
+    /// Begins a job's work: sets the name of the opening, and locks its root.
     #[cfg_attr(feature = "testing", track_caller)]
     pub(crate) fn enter(&mut self, opening: &Arc<str>, root: Root) -> Result<(), DbError> {
         self.opening = Arc::clone(opening);
@@ -333,7 +382,7 @@ impl<'a> Tx<'a> {
         }
         let missing = DbError::RootMissing(table);
         #[cfg(feature = "testing")]
-        let sender = Sender::of(self.beside);
+        let sender = Sender::new(self.beside);
         self.guard(|link| match link {
             Link::Sqlite(connection) => {
                 let mut found = Err(missing);
@@ -358,7 +407,7 @@ impl<'a> Tx<'a> {
             let sql = link.dialect().expand(sql)?;
             match link {
                 Link::Sqlite(connection) => sqlite::script(connection, &sql),
-                // One by one: Citus hands a command on with all that was sent with it.
+                // One by one, because Citus forwards a command with all that was sent with it.
                 Link::Postgres(session) => {
                     script::statements(&sql).try_for_each(|one| session.script(one))
                 }
@@ -366,8 +415,8 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Runs a statement, or one for each row of a batch; returns how many rows it changed, or 0 if it
-    /// runs later.
+    /// Runs a statement, or one for each row of a batch. Returns the number of rows that it
+    /// changed, or 0 if it runs later.
     #[cfg_attr(feature = "testing", track_caller)]
     fn run(
         &mut self,
@@ -378,7 +427,7 @@ impl<'a> Tx<'a> {
         is_later: bool,
     ) -> Result<u64, DbError> {
         #[cfg(feature = "testing")]
-        let sender = Sender::of(self.beside);
+        let sender = Sender::new(self.beside);
         self.guard(|link| {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
@@ -423,7 +472,7 @@ impl<'a> Tx<'a> {
             return Ok(PendingRows(Pending::Read(rows)));
         };
         #[cfg(feature = "testing")]
-        let sender = Sender::of(self.beside);
+        let sender = Sender::new(self.beside);
         let pending = self.guard(|link| {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
@@ -451,7 +500,7 @@ impl<'a> Tx<'a> {
         row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
         #[cfg(feature = "testing")]
-        let sender = Sender::of(self.beside);
+        let sender = Sender::new(self.beside);
         self.guard(|link| {
             batch::check(params, columns)?;
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
@@ -465,7 +514,7 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Every use of the link goes through here, so that no error is forgotten.
+    /// Runs all work with the link, so that no error is forgotten.
     fn guard<T>(
         &mut self,
         work: impl FnOnce(&mut Link<'a>) -> Result<T, DbError>,

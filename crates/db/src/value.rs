@@ -14,13 +14,13 @@ pub enum ValueRef<'a> {
     Text(&'a str),
     /// Bytes of any kind.
     Blob(&'a [u8]),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A list, for `{in $n}`.
     List(&'a Column<'a>),
 }
 
-/// What can be a statement's parameter.
+/// A type that can be a statement's parameter.
 pub trait ToValue {
     /// The value to send.
     fn to_value(&self) -> ValueRef<'_>;
@@ -39,7 +39,7 @@ impl ValueRef<'_> {
         }
     }
 
-    /// Refuses what one of the databases could not hold, before it reaches either.
+    /// Rejects values that one of the databases cannot store, before they reach either.
     pub(crate) fn check(&self) -> Result<(), DbError> {
         match self {
             ValueRef::Text(text) => check_text(text),
@@ -69,7 +69,7 @@ impl<T: ToValue> ToValue for Option<T> {
     }
 }
 
-/// Implements [`ToValue`] for types, by what gives the value of a reference to one.
+/// Implements [`ToValue`] for types, each with a function from a reference to its value.
 macro_rules! values {
     ($($kind:ty => $value:expr),* $(,)?) => {$(
         impl ToValue for $kind {

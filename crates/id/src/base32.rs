@@ -11,6 +11,9 @@ use crate::text::ParseIdError;
 ///
 /// Source: AT Protocol specification, "Timestamp Identifiers". A TID also leaves the topmost bit
 /// zero: [`Layout::TID`](crate::Layout::TID) checks that.
+///
+/// # Errors
+/// [`ParseIdError`] if `text` is empty, has another length or contains another character.
 pub fn parse_sortable(text: &str) -> Result<u64, ParseIdError> {
     check_length(text, SORTABLE_LENGTH)?;
     let value = SORTABLE.parse(text, u128::from(u64::MAX), |c| c)?;
@@ -22,10 +25,14 @@ pub fn print_sortable(raw: u64) -> String {
     SORTABLE.print(u128::from(raw), SORTABLE_LENGTH)
 }
 
-/// Parses 26 Crockford base32 characters, up to 2^128 - 1. Case does not matter; `I` and `L`
-/// read as 1, `O` as 0.
+/// Parses 26 Crockford base32 characters, up to 2^128 - 1. Case does not matter; `I` and `L` read
+/// as 1, `O` as 0.
 ///
 /// Source: ulid/spec and Crockford's "Base 32".
+///
+/// # Errors
+/// [`ParseIdError`] if `text` is empty, has another length, contains another character or is above
+/// 2^128 - 1.
 pub fn parse_crockford(text: &str) -> Result<u128, ParseIdError> {
     check_length(text, CROCKFORD_LENGTH)?;
     CROCKFORD.parse(text, u128::MAX, |c| match c.to_ascii_uppercase() {

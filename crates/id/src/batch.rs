@@ -2,9 +2,9 @@ use core::iter::FusedIterator;
 
 use crate::origin::Origin;
 
-/// IDs of one tick, taken and not yet handed out. Those not used are lost, which does no harm.
+/// IDs of one tick, taken and not yet handed out. Unused IDs are lost, which does no harm.
 ///
-/// In a process forked while the batch is held, the batch is empty: its IDs are the parent's.
+/// In a process forked while the batch exists, the batch is empty: its IDs belong to the parent.
 #[must_use = "IDs taken and not used are lost"]
 #[derive(Debug)]
 pub struct Batch {

@@ -6,17 +6,18 @@ use std::time::{Duration, Instant};
 use crate::policy::ClockPolicy;
 use crate::refusal::{NotNow, Refusal};
 
-/// What makes IDs, and may have to be waited for.
+/// A generator of IDs that a caller may have to wait for.
 pub(crate) trait Source {
-    /// Its policy, and how long a tick is in µs.
+    /// The clock policy, and the length of a tick in µs.
     fn limits(&self) -> (ClockPolicy, u64);
-    /// Its clock's exact time in Unix µs.
+    /// The clock's exact time in Unix µs.
     fn fresh_us(&self) -> i64;
 }
 
-/// Tries until there is something to return. What the policy limits is limited in real time,
-/// over the whole call. What it does not limit, the wait for a next tick, ends when the clock has
-/// stood still for longer than it may: a thread that only loses each tick to others goes on.
+/// Repeats `attempt` until it returns a value. A limit of the policy applies to the real time of
+/// the whole call. A wait for the next tick has no such limit. It ends with a refusal if the clock
+/// has stood still for longer than [`max_stopped`]. A thread that only loses ticks to other threads
+/// continues.
 #[cold]
 #[inline(never)]
 pub(crate) fn wait<S: Source, T>(
@@ -57,7 +58,7 @@ pub(crate) fn wait<S: Source, T>(
     }
 }
 
-/// For how long a clock may show one time while a tick is waited for.
+/// The longest time for which a clock may stand still during a wait for a tick.
 fn max_stopped(policy: ClockPolicy, tick_us: u64) -> Duration {
     let ticks = Duration::from_micros(2 * tick_us) + STOPPED;
     match policy {
@@ -66,7 +67,7 @@ fn max_stopped(policy: ClockPolicy, tick_us: u64) -> Duration {
     }
 }
 
-/// A stopwatch that starts when it is first looked at.
+/// A stopwatch that starts when it is first read.
 #[derive(Default)]
 struct Since(Option<Instant>);
 
@@ -80,9 +81,9 @@ impl Since {
     }
 }
 
-/// Below this, going to sleep takes longer than the wait.
+/// Below this, falling asleep takes longer than the wait.
 const SPIN_BELOW_US: u64 = 50;
-/// Clocks step and windows are extended during a wait: look again after this.
+/// The interval between checks, as clocks step and windows are extended during a wait.
 const MAX_SLEEP_US: u64 = 10_000;
-/// Beyond two ticks: what a busy machine may keep a clock's thread from.
+/// The delay beyond two ticks that a busy machine may cause to a clock's thread.
 const STOPPED: Duration = Duration::from_millis(100);

@@ -14,9 +14,9 @@ pub enum ComposeError {
          give one value for each"
     )]
     FieldCount {
-        /// How many fields the layout leaves free.
+        /// The number of fields that the layout leaves free.
         expected: usize,
-        /// How many values were given.
+        /// The number of values given.
         found: usize,
     },
     /// A value does not fit the bits of its field.
@@ -32,13 +32,20 @@ pub enum ComposeError {
 }
 
 impl Layout {
-    /// The ID made at that Unix ms, with a value for each free field from the highest bits to
-    /// the lowest. Fixed fields, as the version and variant of a UUID, take no value.
+    /// Makes the ID of a Unix ms, with a value for each free field from the highest bits to the
+    /// lowest. Fixed fields, such as the version and variant of a UUID, take no value.
+    ///
+    /// # Errors
+    /// [`ComposeError`] if the layout cannot express the time, the number of values is wrong, or a
+    /// value does not fit its field.
     pub fn compose(&self, unix_ms: i64, values: &[u128]) -> Result<u128, ComposeError> {
         self.compose_at(i128::from(unix_ms) * 1_000, values)
     }
 
     /// [`compose`](Self::compose) from Unix µs, rounded down to the layout's unit.
+    ///
+    /// # Errors
+    /// The same as those of [`compose`](Self::compose).
     pub fn compose_us(&self, unix_us: i64, values: &[u128]) -> Result<u128, ComposeError> {
         self.compose_at(i128::from(unix_us), values)
     }

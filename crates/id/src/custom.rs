@@ -1,26 +1,27 @@
 use crate::field::Field;
 use crate::layout::{Layout, TimeUnit};
 
-/// Time and fields that make no layout.
+/// Time and fields that do not make a valid layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Time and fields must fill 64 bits, or 63 and leave the sign bit unused.
     #[error("time and fields fill {bits} bits; make them fill 63 or 64")]
     Width {
-        /// How many bits they fill.
+        /// The number of bits that they fill.
         bits: u32,
     },
     /// The time has no bits.
     #[error("the time has no bits; give it some")]
     NoTime,
-    /// The layout begins before, or ends after, what Unix µs in 64 signed bits express.
+    /// The layout begins before, or ends after, the times that Unix µs in 64 signed bits can
+    /// express.
     #[error(
         "the layout's times do not fit Unix microseconds in 64 bits; \
          give it an epoch nearer to 1970 or fewer time bits"
     )]
     Life,
-    /// The layout's name, or that of a field, does not consist of 1 to 32 of the characters a to
-    /// z, 0 to 9, `_` and `-`. Names stand in the names and the text of files.
+    /// The name of the layout or of a field is invalid: it must have 1 to 32 characters of a to z,
+    /// 0 to 9, `_` and `-`. Names become part of file names and of the text of files.
     #[error(
         "invalid name {name:?}: expected 1 to {MAX_NAME} characters of a to z, 0 to 9, \
          '_' and '-'"
@@ -34,14 +35,14 @@ pub enum LayoutError {
     FieldWidth {
         /// The field's name.
         field: &'static str,
-        /// How many it has.
+        /// The number of bits that it has.
         bits: u8,
     },
 }
 
 impl Layout {
-    /// A layout of one's own: 64 bits, in decimal, time above the fields. Names are 1 to 32
-    /// characters of a to z, 0 to 9, `_` and `-`.
+    /// Makes a custom layout of 64 bits, written in decimal, with the time above the fields. Names
+    /// are 1 to 32 characters of a to z, 0 to 9, `_` and `-`.
     ///
     /// In a `const`, a mistake fails the build:
     ///
@@ -56,6 +57,10 @@ impl Layout {
     ///     };
     /// assert!(WIDE.sign_bit_unused());
     /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError`] if the fields do not fill the bits, the time has no bits or does not fit
+    /// Unix µs, or a name or a field's width is invalid.
     pub const fn custom(
         name: &'static str,
         unit: TimeUnit,

@@ -5,11 +5,11 @@ use crate::field::Field;
 use crate::hex;
 use crate::layout::Layout;
 
-/// An ID taken apart.
+/// An ID split into its time and fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decoded {
-    /// The layout that the ID was read by.
+    /// The layout by which the ID was read.
     pub layout: Layout,
     /// The ID itself.
     pub raw: u128,
@@ -25,14 +25,14 @@ pub struct Decoded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldValue {
-    /// Which field.
+    /// The field.
     pub field: Field,
     /// Its value.
     pub value: u128,
 }
 
 impl Layout {
-    /// Takes an ID apart. Bits above the layout's width are dropped.
+    /// Splits an ID into its time and fields. Bits above the layout's width are dropped.
     pub fn decode(&self, raw: u128) -> Decoded {
         let raw = self.within_width(raw);
         let fields = self
@@ -53,7 +53,7 @@ impl Layout {
 }
 
 impl Decoded {
-    /// The value of the field of that name.
+    /// The value of the field called `name`.
     pub fn field(&self, name: &str) -> Option<u128> {
         self.fields
             .iter()

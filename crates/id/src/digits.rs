@@ -6,12 +6,12 @@ use crate::text::ParseIdError;
 pub(crate) struct Alphabet {
     /// The digits in order of value, ASCII.
     pub(crate) digits: &'static [u8],
-    /// What to write, for error messages.
+    /// The characters to use, for error messages.
     pub(crate) expected: &'static str,
 }
 
 impl Alphabet {
-    /// The value of `text`, whose characters `fold` may first turn into digits.
+    /// The value of `text`. `fold` maps each character to a digit first.
     pub(crate) fn parse(
         &self,
         text: &str,
@@ -37,7 +37,7 @@ impl Alphabet {
         })
     }
 
-    /// `value` in at least `min_length` digits.
+    /// Prints `value` in at least `min_length` digits.
     pub(crate) fn print(&self, mut value: u128, min_length: usize) -> String {
         let base = self.digits.len() as u128;
         let mut reversed = String::new();
@@ -56,7 +56,7 @@ impl Alphabet {
     }
 }
 
-/// Refuses text that has not exactly `expected` characters.
+/// Rejects text that does not have exactly `expected` characters.
 pub(crate) fn check_length(text: &str, expected: usize) -> Result<(), ParseIdError> {
     match text.chars().count() {
         0 => Err(ParseIdError::Empty),
@@ -65,7 +65,7 @@ pub(crate) fn check_length(text: &str, expected: usize) -> Result<(), ParseIdErr
     }
 }
 
-/// Refuses a sign, and the first character that is not `allowed`.
+/// Rejects a sign, and the first character that is not `allowed`.
 pub(crate) fn check_unsigned(
     text: &str,
     expected: &'static str,
@@ -78,7 +78,7 @@ pub(crate) fn check_unsigned(
     }
 }
 
-/// Refuses the first character that is not `allowed`.
+/// Rejects the first character that is not `allowed`.
 pub(crate) fn check_characters(
     text: &str,
     expected: &'static str,

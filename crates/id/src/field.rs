@@ -6,11 +6,11 @@ pub struct Field {
     kind: FieldKind,
 }
 
-/// What a [`Field`] is for.
+/// The purpose of a [`Field`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldKind {
-    /// Who made the ID: a worker, process, datacenter, shard, machine or clock.
+    /// The maker of the ID: a worker, process, datacenter, shard, machine or clock.
     Node,
     /// Counts the IDs that one node makes within one unit of time.
     Sequence,
@@ -18,13 +18,13 @@ pub enum FieldKind {
     Random,
     /// The kind of the object that the ID names.
     Tag,
-    /// Always this value; [`compose`](crate::Layout::compose) sets it by itself.
+    /// The given constant. [`compose`](crate::Layout::compose) sets it.
     Fixed(u8),
 }
 
 impl Field {
-    /// A field that says who made the ID. [`Layout::custom`](crate::Layout::custom) says which
-    /// names and widths it takes.
+    /// A field that identifies the maker of the ID. [`Layout::custom`](crate::Layout::custom)
+    /// documents the valid names and widths.
     pub const fn node(name: &'static str, bits: u8) -> Self {
         Self::new(name, bits, FieldKind::Node)
     }
@@ -44,7 +44,7 @@ impl Field {
         self.bits
     }
 
-    /// What the field is for.
+    /// The purpose of the field.
     pub const fn kind(&self) -> FieldKind {
         self.kind
     }
@@ -54,7 +54,7 @@ impl Field {
         u128::MAX.unbounded_shr(128_u32.saturating_sub(self.bits as u32))
     }
 
-    /// Whether the field always holds the same value.
+    /// True if the field always contains the same value.
     pub const fn is_fixed(&self) -> bool {
         matches!(self.kind, FieldKind::Fixed(_))
     }

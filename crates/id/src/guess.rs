@@ -4,10 +4,10 @@ use crate::decoded::Decoded;
 use crate::hex;
 use crate::layout::Layout;
 
-/// `text` as an ID of each layout that it may be of, in the order of [`Layout::ALL`].
+/// Decodes `text` by each layout to which it may belong, in the order of [`Layout::ALL`].
 ///
 /// Text is read in each layout's own form, or in hexadecimal after `0x`: up to 64 bits for the
-/// 64-bit layouts, more for the others. Which reading is plausible is a matter of its time.
+/// 64-bit layouts, more for the others. The time of a reading shows its plausibility.
 pub fn candidates(text: &str) -> Vec<Decoded> {
     let hexadecimal = hex::strip_prefix(text).map(|_| hex::parse(text).ok());
     Layout::ALL
@@ -24,11 +24,11 @@ pub fn candidates(text: &str) -> Vec<Decoded> {
 }
 
 impl Decoded {
-    /// Whether the ID may be older than its layout, or backdated: its time is before the layout
-    /// came into use.
+    /// True if the ID may be older than its layout, or backdated, because its time is before the
+    /// layout came into use.
     ///
-    /// Sequential IDs from before a layout cannot be distinguished from the layout's own by their
-    /// form. They carry no time, and read as times of before the layout came into use.
+    /// The form of an old sequential ID does not distinguish it from an ID of the layout.
+    /// Sequential IDs contain no time, and read as times before the layout came into use.
     pub fn may_predate_layout(&self) -> bool {
         self.time_ms < self.layout.in_use_since_ms()
     }

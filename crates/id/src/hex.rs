@@ -8,6 +8,9 @@ use crate::text::ParseIdError;
 
 /// Parses a number of up to 2^128 - 1, in either case, with or without `0x` before it. Leading
 /// zeros are allowed, since hexadecimal IDs are often padded.
+///
+/// # Errors
+/// [`ParseIdError`] if `text` has no digits, has a sign or another character, or is too large.
 pub fn parse(text: &str) -> Result<u128, ParseIdError> {
     let digits = strip_prefix(text).unwrap_or(text);
     check_unsigned(digits, "the digits 0-9 and a-f", |c| c.is_ascii_hexdigit())?;

@@ -1,11 +1,11 @@
 use crate::field::{Field, FieldKind};
 use crate::text::TextForm;
 
-/// How a system packs time and other fields into its IDs.
+/// The way in which a system packs time and other fields into its IDs.
 ///
-/// The time is in the topmost used bits, the fields below it in order. All methods take raw
-/// values as `u128`; a layout of 64 bits looks at the low 64 bits only. Bits above the layout's
-/// used bits count as time, so that time never falls as the raw value grows.
+/// The topmost used bits contain the time, and the fields follow in order. All methods take raw
+/// values as `u128`; a layout of 64 bits uses the low 64 bits only. Bits above the layout's used
+/// bits count as time, so the time never falls as the raw value grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     name: &'static str,
@@ -155,7 +155,7 @@ impl Layout {
         ..Self::milliseconds("snac", 33, 0)
     };
 
-    /// Every layout above.
+    /// All layouts above.
     pub const ALL: &'static [Self] = &[
         Self::TWITTER,
         Self::PULSATE,
@@ -170,7 +170,7 @@ impl Layout {
         Self::SNAC,
     ];
 
-    /// The layout of that [`name`](Self::name), in whatever case.
+    /// The layout with this [`name`](Self::name), in any case.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL
             .iter()
@@ -178,7 +178,7 @@ impl Layout {
             .find(|layout| layout.name.eq_ignore_ascii_case(name))
     }
 
-    /// The same layout counting from another epoch, in Unix ms, and in use since then.
+    /// The same layout, which counts from another epoch in Unix ms and is in use since then.
     #[must_use]
     pub const fn with_epoch(mut self, epoch_ms: i64) -> Self {
         self.epoch_ms = epoch_ms;
@@ -201,7 +201,7 @@ impl Layout {
         self.epoch_ms
     }
 
-    /// How many bits the time has.
+    /// The number of bits of the time.
     pub const fn time_bits(&self) -> u8 {
         self.time_bits
     }
@@ -216,18 +216,18 @@ impl Layout {
         self.width_bits
     }
 
-    /// Whether the topmost bit is always zero, so that IDs fit a signed integer.
+    /// True if the topmost bit is always zero, so that IDs fit a signed integer.
     pub const fn sign_bit_unused(&self) -> bool {
         self.used_bits() < self.width_bits
     }
 
-    /// How people write these IDs.
+    /// The text form of these IDs.
     pub const fn text_form(&self) -> TextForm {
         self.text_form
     }
 
-    /// The Unix ms from which on every new ID had this layout; the epoch where nothing came
-    /// before it.
+    /// The Unix ms since which every new ID has this layout. Equal to the epoch if the system had
+    /// no earlier IDs.
     pub const fn in_use_since_ms(&self) -> i64 {
         self.in_use_since_ms
     }
@@ -237,8 +237,8 @@ impl Layout {
         self.fill(self.max_ticks(), true)
     }
 
-    /// Whether an ID of this layout can have this value: no bit above the used ones is set, and
-    /// fixed fields hold their value.
+    /// True if an ID of this layout can have this value: no bit above the used ones is set, and
+    /// fixed fields contain their constants.
     pub fn contains(&self, raw: u128) -> bool {
         raw <= self.max()
             && self
@@ -279,7 +279,7 @@ impl Layout {
         })
     }
 
-    /// An ID at that time with every free field all ones or all zeros.
+    /// An ID of the given tick with all free fields ones or zeros.
     pub(crate) fn fill(&self, ticks: u128, ones: bool) -> u128 {
         self.placed_fields()
             .fold(ticks << self.time_shift(), |raw, (field, shift)| {
@@ -292,7 +292,7 @@ impl Layout {
             })
     }
 
-    /// 64 bits, in decimal.
+    /// A layout of 64 bits, written in decimal.
     pub(crate) const fn from_parts(
         name: &'static str,
         unit: TimeUnit,

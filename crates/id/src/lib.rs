@@ -1,18 +1,18 @@
 //! Snowflake IDs that never repeat: layouts, generators, typed IDs, parsing and printing.
 //!
-//! A [`Layout`] says how a system packs time and other fields into its IDs; it reads, composes
-//! and bounds raw values. An [`Id<T>`] is a 64-bit ID that belongs to one kind of entity. Raw
-//! values are `u128`; layouts of 64 bits use the low 64.
+//! A [`Layout`] says how a system packs time and other fields into its IDs; it reads, composes and
+//! bounds raw values. An [`Id<T>`] is a 64-bit ID that belongs to one kind of entity. Raw values
+//! are `u128`; layouts of 64 bits use the low 64.
 //!
 //! A [`Generator`], or a [`SharedGenerator`] for many threads, makes IDs of a 64-bit layout of
-//! time, node and sequence. It owns a [`Window`]: the times of its [`Node`] that are recorded to
-//! be its own. [`window`] says why no ID ever repeats, and the module `file` (feature `file`)
-//! keeps the records. A generator takes its [`Clock`](clock::Clock) as an argument.
+//! time, node and sequence. It owns a [`Window`]: the times of its [`Node`] that are recorded to be
+//! its own. [`window`] says why no ID ever repeats, and the module `file` (feature `file`) keeps
+//! the records. A generator takes its [`Clock`](clock::Clock) as an argument.
 //!
-//! Without features the crate needs `alloc` only, and reads no clock, no randomness, no file and
-//! no socket. The target needs 64-bit atomics.
+//! Without features the crate needs `alloc` only, and reads no clock, no randomness, no file and no
+//! socket. The target needs 64-bit atomics.
 //!
-//! | feature | what it adds |
+//! | feature | adds |
 //! |---|---|
 //! | `std` | blocking calls, system clocks, generators that notice a fork |
 //! | `file` | windows recorded in files, nodes leased from a folder |

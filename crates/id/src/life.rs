@@ -2,18 +2,18 @@ use core::fmt;
 
 use crate::layout::Layout;
 
-/// A remark that a layout will not do for much longer.
+/// A warning that a layout will soon reach a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LifeWarning {
-    /// No ID can be made after this.
+    /// No IDs can be made after this time.
     Ends {
         /// The layout's name.
         layout: &'static str,
         /// The last Unix ms that the layout can express.
         end_of_life_ms: i64,
     },
-    /// From then on IDs do not fit a signed 64-bit integer.
+    /// IDs do not fit a signed 64-bit integer from this time on.
     PassesSigned {
         /// The layout's name.
         layout: &'static str,
@@ -23,8 +23,8 @@ pub enum LifeWarning {
 }
 
 impl Layout {
-    /// Warns when, within a year (366 days) of `now_ms`, the layout ends or its IDs pass
-    /// 2^63 - 1; past either date too. Generators refuse past the end in any case.
+    /// Warns if the layout ends, or its IDs pass 2^63 - 1, within a year (366 days) of `now_ms`.
+    /// Warns after either date too. Generators always refuse after the end.
     pub fn expires_within_a_year(&self, now_ms: i64) -> Option<LifeWarning> {
         let layout = self.name();
         let soon = |at_ms: i64| now_ms.saturating_add(YEAR_MS) >= at_ms;

@@ -1,19 +1,19 @@
 use crate::field::FieldKind;
 use crate::layout::Layout;
 
-/// Who makes IDs: a value for the node fields of one layout, checked to fit.
+/// The maker of IDs: a value for the node fields of one layout, checked to fit.
 ///
-/// Two generators with one node at one time make the same IDs: a [`Window`](crate::Window) says
-/// which times are whose.
+/// Two generators with the same node make the same IDs at the same time. A
+/// [`Window`](crate::Window) determines the times that each may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     layout: Layout,
     number: u64,
-    /// The node fields where they stand in an ID.
+    /// The node fields at their position in an ID.
     pub(crate) placed: u64,
 }
 
-/// A node that the layout cannot express, or a layout that no generator can serve.
+/// A node that the layout cannot express, or a layout that generators do not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodeError {
     /// IDs of the layout cannot be generated.
@@ -26,7 +26,7 @@ pub enum NodeError {
         layout: &'static str,
         /// The number given.
         number: u64,
-        /// The largest that fits; 0 where the layout has no node field.
+        /// The largest number that fits; 0 if the layout has no node field.
         max: u64,
     },
     /// A field's value needs more bits than the field has.
@@ -45,7 +45,8 @@ pub enum NodeError {
         /// The field's name.
         field: &'static str,
     },
-    /// A value was given for what is no node field of the layout, or twice for one.
+    /// A value was given for a field that is not a node field of the layout, or twice for one
+    /// field.
     #[error(
         "the value {value} belongs to no node field of {layout}, or to one given twice; \
          name each node field once"
@@ -85,8 +86,13 @@ pub enum UnfitLayoutError {
 }
 
 impl Node {
-    /// The node of that number, over all node fields from the highest bits to the lowest: in the
-    /// Twitter layout, datacenter × 32 + worker. A layout without node fields takes 0 only.
+    /// The node with this number, counted over all node fields from the highest bits to the lowest.
+    /// In the Twitter layout it is datacenter × 32 + worker. A layout without node fields accepts
+    /// only 0.
+    ///
+    /// # Errors
+    /// [`NodeError::Unfit`] if IDs of the layout cannot be generated, [`NodeError::TooLarge`] if
+    /// the number does not fit.
     pub fn new(layout: &Layout, number: u64) -> Result<Self, NodeError> {
         check_layout(layout)?;
         let max = max_number(layout);
@@ -109,7 +115,11 @@ impl Node {
         })
     }
 
-    /// The node of those field values, by the fields' names in any order, each once.
+    /// The node with these field values, in any order. Each node field must be named once.
+    ///
+    /// # Errors
+    /// [`NodeError::Unfit`] if IDs of the layout cannot be generated. Other variants if a field is
+    /// missing, unknown or named twice, or a value does not fit.
     pub fn from_fields(layout: &Layout, values: &[(&str, u64)]) -> Result<Self, NodeError> {
         check_layout(layout)?;
         let mut number = 0;
@@ -141,6 +151,9 @@ impl Node {
     }
 
     /// The largest number that fits the layout's node fields.
+    ///
+    /// # Errors
+    /// [`NodeError::Unfit`] if IDs of the layout cannot be generated.
     pub fn max(layout: &Layout) -> Result<u64, NodeError> {
         check_layout(layout)?;
         Ok(max_number(layout))

@@ -1,8 +1,9 @@
-/// The process that a window was made in.
+/// The process in which a window was made.
 ///
-/// A fork copies a window, or a generator with its state; the copy must not make the IDs that the
-/// original makes. The C library calls a handler in every child that its `fork` makes; the handler counts,
-/// and a generator compares the count with its window's. Where there is no `fork` this is nothing.
+/// A fork copies a window, or a generator with its state. The copy must not make the IDs that the
+/// original makes. The C library calls a handler in each child of its `fork`. The handler counts,
+/// and a generator compares the count with its window's. On systems without `fork` this does
+/// nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     #[cfg(all(unix, feature = "std"))]
@@ -18,7 +19,7 @@ impl Origin {
         })
     }
 
-    /// Whether this is a process forked since.
+    /// True in a process forked since.
     #[inline]
     pub(crate) fn is_elsewhere(&self) -> bool {
         #[cfg(all(unix, feature = "std"))]

@@ -56,8 +56,9 @@ impl Plan {
         Ok(ticks as u64)
     }
 
-    /// Whether a tick goes on at the clock's cheap time. Short, since a shared generator does it
-    /// between two exchanges of its state: a tick of a ms is compared without arithmetic.
+    /// True if the tick lasts according to the clock's cheap time. A shared generator calls it
+    /// between two exchanges of its state, so it is short: a tick of 1 ms is compared without
+    /// arithmetic.
     #[inline]
     pub(crate) fn is_within(&self, tick: u64, clock: &impl Clock) -> bool {
         if self.unit_us == 1_000 {
@@ -124,29 +125,29 @@ impl Plan {
         }
     }
 
-    /// What an ID grows by within a tick.
+    /// The difference of two consecutive IDs of a tick.
     #[inline]
     pub(crate) fn step(&self) -> u64 {
         1 << self.sequence_shift
     }
 
-    /// Whether a clock that may have stopped is to be read again before this count: at the
-    /// sequence 0, at each power of two up to [`CHECK_EVERY`], and near its multiples. So a clock
-    /// that has stopped is noticed at once where IDs are made slowly, and the reading costs
-    /// little where they are not.
+    /// True if a clock that may have stopped must be read again before this count. That is so at
+    /// the sequence 0, at each power of two up to [`CHECK_EVERY`], and near its multiples. A
+    /// stopped clock is noticed at once if IDs are made slowly, and the reading costs little if
+    /// they are made fast.
     #[inline]
     pub(crate) fn is_check(&self, count: u64) -> bool {
         count & count.wrapping_sub(1) & self.check_mask == 0
     }
 
-    /// Counts between two IDs of one tick.
+    /// The number of counts between two IDs of one tick.
     #[inline]
     pub(crate) fn distance(&self, from_raw: u64, to_raw: u64) -> u64 {
         to_raw.wrapping_sub(from_raw) >> self.sequence_shift
     }
 }
 
-/// The next sequence after this one that is to be checked, for generators that step.
+/// The next sequence at which the clock must be checked, for generators that step.
 pub(crate) fn next_check(sequence: u64) -> u64 {
     if sequence < CHECK_EVERY {
         (sequence + 1).next_power_of_two()

@@ -1,44 +1,45 @@
-/// What a generator does while the clock does not allow another ID: it is behind the last ID's
-/// time, before the window's beginning, or past the window's end.
+/// The behaviour of a generator while the clock does not allow another ID. The clock is then behind
+/// the last ID's time, before the window's beginning, or past the window's end.
 ///
-/// Whichever it is, the generator's state stays untouched, and no ID has a time that the clock
-/// has not reached.
+/// In each case the generator's state stays unchanged, and no ID has a time that the clock has not
+/// reached.
 ///
-/// Two waits are no policy's: for the next tick, where a tick has no IDs left, and for a window
-/// that begins in the very next tick. A clock that is behind the last ID's tick is refused, or
-/// waited for, as the policy says, even by less than a tick.
+/// Two waits happen under every policy: for the next tick when a tick has no IDs left, and for a
+/// window that begins in the very next tick. If the clock is behind the last ID's tick, even by
+/// less than a tick, the policy decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockPolicy {
     /// Refuses at once.
     Refuse,
-    /// Waits, unless the clock has to catch up by more than this.
+    /// Waits, unless the clock must catch up by more than the limit.
     ///
-    /// After a crash a window begins up to its length ahead, and after several in a row up to
-    /// about two lengths: allow that much.
+    /// After a crash a window begins up to its length ahead, and after several consecutive crashes
+    /// up to about two lengths. The limit should allow that.
     Wait {
         /// The longest wait of one call, in ms.
         at_most_ms: u32,
     },
 }
 
-/// Where the sequence of a tick starts.
+/// The first sequence of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceStart {
     /// At 0, in every tick.
     Zero,
-    /// At a different count in every tick, so that IDs made slowly do not all end alike (which
-    /// puts them all on one shard). The tick's IDs run from there to the last of the sequence and
-    /// do not wrap, so that they keep rising; a tick has up to `below` - 1 fewer of them.
+    /// A different count in every tick, so that slowly made IDs do not all end alike and land on
+    /// one shard. The IDs of a tick run from there to the last sequence and do not wrap, so they
+    /// keep rising. A tick has up to `below` - 1 fewer IDs.
     Scattered {
-        /// Random bits, drawn by the caller.
+        /// Random bits from the caller.
         seed: u64,
-        /// The starting points: 0 up to `below` - 1, within the sequence. 0 and 1 mean none but 0.
+        /// The number of starting points, which are 0 up to `below` - 1 within the sequence. With 0
+        /// or 1 every tick starts at 0.
         below: u64,
     },
 }
 
 impl SequenceStart {
-    /// The start in that tick, at most `max`.
+    /// The first sequence of `tick`, at most `max`.
     pub(crate) fn at(self, tick: u64, max: u64) -> u64 {
         match self {
             Self::Zero | Self::Scattered { below: 0, .. } => 0,

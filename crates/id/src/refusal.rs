@@ -3,10 +3,10 @@ use core::fmt;
 
 use crate::span::TimeError;
 
-/// Why there is no ID at this moment.
+/// The reason for having no ID at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotNow {
-    /// There will be one in a while.
+    /// An ID will be available soon.
     #[error("{0}")]
     Wait(Wait),
     /// Waiting does not help, or the policy forbids it.
@@ -14,35 +14,35 @@ pub enum NotNow {
     Refused(Refusal),
 }
 
-/// How long to wait for an ID, and why.
+/// The duration of a wait for an ID, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// After how many µs to try again; an estimate, as clocks step and windows are extended.
+    /// The µs until the next attempt. An estimate, as clocks step and windows are extended.
     pub us: u64,
-    /// What is waited for: [`Refusal::SequenceExhausted`] for the next tick, or what the clock or
-    /// the window does not allow.
+    /// The reason for the wait: [`Refusal::SequenceExhausted`] for the next tick, or the obstacle
+    /// of the clock or the window.
     pub reason: Refusal,
 }
 
-/// Why a generator refuses.
+/// The reason for a generator's refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The clock is behind the last ID's time.
     #[error("the clock is {behind_ms} ms behind the last ID's time")]
     ClockBehind {
-        /// By how many ms, rounded up.
+        /// The difference in ms, rounded up.
         behind_ms: u64,
     },
-    /// The clock is before the window's beginning: the time up to there may have been used by
-    /// the node's last holder.
+    /// The clock is before the window's beginning. The node's last holder may have used the times
+    /// before that.
     #[error("the clock is {behind_ms} ms before the window of this node begins")]
     WindowAhead {
-        /// By how many ms, rounded up.
+        /// The difference in ms, rounded up.
         behind_ms: u64,
     },
-    /// The clock is past the window's end, which has not been extended yet; if it never is, its
-    /// keeper is gone, or cannot record.
+    /// The clock is past the window's end, which has not been extended yet. If it never is, its
+    /// keeper has ended or cannot record.
     #[error(
         "the window of this node ended at Unix us {until_us} and was not extended; \
          its keeper must be alive, and able to record"
@@ -51,8 +51,8 @@ pub enum Refusal {
         /// The end, in Unix µs.
         until_us: i64,
     },
-    /// The tick has no IDs left. As a refusal, the clock has also stopped: a blocking call has
-    /// waited for two ticks and 100 ms, or as long as the policy allows if that is longer.
+    /// The tick has no IDs left. As a refusal, it also means that the clock has stopped: a blocking
+    /// call has waited for two ticks and 100 ms, or longer if the policy allows that.
     #[error("the tick has no IDs left, and the clock has stopped; start it")]
     SequenceExhausted,
     /// The layout cannot express the clock's time.
@@ -69,7 +69,7 @@ pub enum Refusal {
     Forked,
 }
 
-/// Why a generator cannot start.
+/// The reason why a generator cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -82,8 +82,8 @@ pub enum StartError {
 }
 
 impl Wait {
-    /// The refusal for a caller that does not wait. `None` for an exhausted sequence, which is
-    /// waited for under any policy while the clock moves.
+    /// The refusal for a caller that does not wait. `None` for an exhausted sequence, for which
+    /// every policy waits while the clock moves.
     pub fn refusal(self) -> Option<Refusal> {
         Some(self.reason).filter(|reason| *reason != Refusal::SequenceExhausted)
     }

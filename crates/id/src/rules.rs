@@ -5,14 +5,14 @@ use crate::policy::{ClockPolicy, SequenceStart};
 use crate::refusal::{NotNow, Refusal, StartError, Wait};
 use crate::window::{Retired, Window};
 
-/// Decides which IDs come next; the generators differ only in where they keep their state.
+/// Decides the next IDs. The generators differ only in the place of their state.
 ///
-/// The state is the next count: every ID of a smaller count may have been made, none from there
-/// on. At the end of a tick it is the first count of the tick after.
+/// The state is the next count. IDs of smaller counts may have been made; IDs from there on have
+/// not. At the end of a tick it is the first count of the next tick.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) plan: Plan,
-    /// The window's: a generator made in a forked process has its parent's times.
+    /// The process of the window. A generator made in a forked process has its parent's times.
     pub(crate) origin: Origin,
     pub(crate) policy: ClockPolicy,
     pub(crate) start: SequenceStart,
@@ -21,14 +21,14 @@ pub(crate) struct Rules {
     pub(crate) first_count: u64,
 }
 
-/// Counts to be made into IDs, all of one tick.
+/// Counts of one tick that become IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) first: u64,
     pub(crate) length: u64,
 }
 
-/// The state of a retired generator. It is no ID's count: the last ID of a layout that fills 64
+/// The state of a retired generator. No ID has this count: the last ID of a layout that fills 64
 /// bits is never made.
 pub(crate) const RETIRED: u64 = u64::MAX;
 
@@ -54,8 +54,8 @@ impl Rules {
         })
     }
 
-    /// The next IDs, at most `length` of one tick and at least one, at a fresh time. What is
-    /// refused leaves the state as it is.
+    /// Grants the next IDs of one tick at a fresh time: at least one and at most `length`. A
+    /// refusal leaves the state unchanged.
     pub(crate) fn decide(&self, next: u64, now_us: i64, length: u64) -> Result<Grant, NotNow> {
         if self.origin.is_elsewhere() {
             return Err(Refusal::Forked.into());
@@ -88,7 +88,7 @@ impl Rules {
         Ok(Grant { first, length })
     }
 
-    /// The IDs of a grant, for the process of the window.
+    /// The IDs of a grant, for the window's process.
     pub(crate) fn batch(&self, grant: &Grant) -> Batch {
         Batch {
             next_raw: self.plan.raw(grant.first),
@@ -98,8 +98,8 @@ impl Rules {
         }
     }
 
-    /// Proof that nothing comes after that state: in this process, so that in a forked one it
-    /// proves nothing.
+    /// Proof that no ID follows the state `next`. It is valid in this process only: in a forked
+    /// process it proves nothing.
     pub(crate) fn retired(&self, next: u64) -> Retired {
         if self.origin.is_elsewhere() {
             return self.window.retired(i64::MAX);
@@ -145,5 +145,5 @@ impl Rules {
     }
 }
 
-/// How often to look whether a window has been extended.
+/// The interval between checks for an extended window.
 const ENDED_WINDOW_US: u64 = 1_000;

@@ -1,4 +1,4 @@
-/// IDs of one tick that are taken and handed out by stepping.
+/// IDs of one tick that are taken, and handed out one by one.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     /// The next ID, if there is one.

@@ -6,7 +6,7 @@ use alloc::string::String;
 use crate::digits::{check_characters, check_length};
 use crate::text::ParseIdError;
 
-/// Parses such text: 33 bits of seconds above the first 95 bits of the hash.
+/// Parses 33 bits of seconds above the first 95 bits of the hash.
 pub(crate) fn parse(text: &str) -> Result<u128, ParseIdError> {
     check_length(text, SECONDS + HASH)?;
     check_characters(text, EXPECTED, |c| c.is_ascii_hexdigit())?;
@@ -21,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<u128, ParseIdError> {
     Ok(seconds << 95 | hash >> 33)
 }
 
-/// Prints 42 characters; the 33 bits of the hash that a raw value lacks are zero.
+/// Prints 42 characters. The 33 bits of the hash that a raw value lacks are zero.
 pub(crate) fn print(raw: u128) -> String {
     format!("{:010}{:032x}", raw >> 95, raw << 33)
 }

@@ -37,34 +37,39 @@ impl Layout {
         saturating_i64(self.wide_time_us(raw).div_euclid(1_000))
     }
 
-    /// The ID's time in Unix µs; finer than [`time_ms`](Self::time_ms) only where the layout's
-    /// unit is.
+    /// The ID's time in Unix µs. Finer than [`time_ms`](Self::time_ms) only if the layout's unit
+    /// is.
     pub fn time_us(&self, raw: u128) -> i64 {
         saturating_i64(self.wide_time_us(raw))
     }
 
-    /// The smallest ID that can have been made in that Unix ms: 0 before the epoch, the layout's
-    /// maximum past its end.
+    /// The smallest ID that can have been made in the given Unix ms: 0 before the epoch, the
+    /// layout's maximum past its end.
     ///
-    /// Where the unit is coarser than 1 ms, this is the smallest ID of the unit that contains
-    /// the ms.
+    /// If the unit is longer than 1 ms, this is the smallest ID of the unit that contains the ms.
     pub fn smallest_at(&self, unix_ms: i64) -> u128 {
         self.saturated(self.checked_smallest_at(unix_ms))
     }
 
-    /// The largest ID that can have been made in that Unix ms: 0 before the epoch, the layout's
-    /// maximum past its end.
+    /// The largest ID that can have been made in the given Unix ms: 0 before the epoch, the
+    /// layout's maximum past its end.
     pub fn largest_at(&self, unix_ms: i64) -> u128 {
         self.saturated(self.checked_largest_at(unix_ms))
     }
 
-    /// [`smallest_at`](Self::smallest_at), refusing times outside the layout's life.
+    /// [`smallest_at`](Self::smallest_at) that rejects times outside the layout's life.
+    ///
+    /// # Errors
+    /// [`TimeError`] if the time is before the layout's epoch or past its end.
     pub fn checked_smallest_at(&self, unix_ms: i64) -> Result<u128, TimeError> {
         let ticks = self.ticks_at(i128::from(unix_ms) * 1_000)?;
         Ok(self.fill(ticks, false))
     }
 
-    /// [`largest_at`](Self::largest_at), refusing times outside the layout's life.
+    /// [`largest_at`](Self::largest_at) that rejects times outside the layout's life.
+    ///
+    /// # Errors
+    /// [`TimeError`] if the time is before the layout's epoch or past its end.
     pub fn checked_largest_at(&self, unix_ms: i64) -> Result<u128, TimeError> {
         let first_us = i128::from(unix_ms) * 1_000;
         self.ticks_at(first_us)?;
@@ -78,14 +83,14 @@ impl Layout {
         saturating_i64((self.epoch_us() + life_us - 1).div_euclid(1_000))
     }
 
-    /// The first Unix ms at which IDs pass 2^63 - 1, the largest signed 64-bit integer. `None`
-    /// where the sign bit is unused, and for layouts of 128 bits.
+    /// The first Unix ms at which IDs pass 2^63 - 1, the largest signed 64-bit integer. `None` if
+    /// the sign bit is unused, and for layouts of 128 bits.
     pub fn signed_limit_ms(&self) -> Option<i64> {
         let reaches = self.width_bits() == 64 && !self.sign_bit_unused();
         reaches.then(|| self.time_ms(1 << 63))
     }
 
-    /// Steps of the layout's unit from its epoch to that Unix µs.
+    /// The number of units between the layout's epoch and the given Unix µs.
     pub(crate) fn ticks_at(&self, unix_us: i128) -> Result<u128, TimeError> {
         let since_epoch = (unix_us - self.epoch_us()).div_euclid(i128::from(self.unit().us()));
         let unix_ms = saturating_i64(unix_us.div_euclid(1_000));

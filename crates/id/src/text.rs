@@ -3,7 +3,7 @@ use alloc::string::{String, ToString};
 use crate::layout::Layout;
 use crate::{base32, decimal, hex, seconds, uuid};
 
-/// How a layout's IDs are written.
+/// The text form of a layout's IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TextForm {
@@ -23,7 +23,7 @@ pub enum TextForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseIdError {
-    /// There is no text.
+    /// The text is empty.
     #[error("the ID is empty; write its digits")]
     Empty,
     /// A sign precedes the digits.
@@ -32,10 +32,10 @@ pub enum ParseIdError {
         /// `+` or `-`.
         sign: char,
     },
-    /// Zeros stand before the first digit that counts.
+    /// Zeros precede the first significant digit.
     #[error("the ID begins with digits of value zero; leave them out")]
     LeadingZero,
-    /// A character is no digit of the form.
+    /// A character is not a digit of the form.
     #[error("{character:?} at position {position} is not part of an ID here; use {expected}")]
     Character {
         /// The character.
@@ -53,13 +53,13 @@ pub enum ParseIdError {
         /// The text's length in characters.
         found: usize,
     },
-    /// The number needs more bits than it may have.
+    /// The number has more bits than allowed.
     #[error("the ID does not fit {bits} bits; check for extra digits, or choose another layout")]
     TooLarge {
-        /// How many bits it may have.
+        /// The number of bits allowed.
         bits: u8,
     },
-    /// A UUID has 36 characters with hyphens or 32 without; the text has another number.
+    /// The text does not have the 36 characters of a UUID with hyphens, or 32 without.
     #[error("the UUID has {found} characters; write 36 with hyphens, or 32 without")]
     UuidLength {
         /// The text's length in characters.
@@ -71,7 +71,7 @@ pub enum ParseIdError {
          or write all 32 without hyphens"
     )]
     UuidHyphens,
-    /// A UUID that carries no time in the way of version 7.
+    /// The UUID does not contain a time as version 7 does.
     #[error(
         "the UUID has version {version} and variant {variant}; \
          only version 7 with variant 2 carries a time here"
@@ -87,8 +87,11 @@ pub enum ParseIdError {
 impl Layout {
     /// Parses the layout's text form, strictly: no sign, spaces or leading zeros.
     ///
-    /// Decimal IDs reach 2^64 - 1 even where the layout leaves the sign bit unused. A TID with
-    /// the topmost bit set, or a UUID that is not version 7, is refused.
+    /// Decimal IDs reach 2^64 - 1 even where the layout leaves the sign bit unused. A TID with the
+    /// topmost bit set, or a UUID of another version than 7, is rejected.
+    ///
+    /// # Errors
+    /// [`ParseIdError`] if the text is not an ID in the layout's form.
     pub fn parse(&self, text: &str) -> Result<u128, ParseIdError> {
         match self.text_form() {
             TextForm::Decimal => decimal::parse_u64(text).map(u128::from),
@@ -105,6 +108,9 @@ impl Layout {
     /// Parses the layout's text form, or else hexadecimal after `0x`, or else decimal.
     ///
     /// A ULID may begin with `0X`, as it is printed in upper case; with `0x` it is hexadecimal.
+    ///
+    /// # Errors
+    /// [`ParseIdError`] if the text is not an ID in any of these forms.
     pub fn parse_any(&self, text: &str) -> Result<u128, ParseIdError> {
         if hex::strip_prefix(text).is_some() && !self.prints_as_hexadecimal(text) {
             return self.checked_raw(hex::parse(text)?);
@@ -127,7 +133,7 @@ impl Layout {
         }
     }
 
-    /// Whether the text is an ID in the layout's own form that begins as hexadecimal does.
+    /// True if the text is an ID in the layout's own form that begins like hexadecimal.
     pub(crate) fn prints_as_hexadecimal(&self, text: &str) -> bool {
         self.text_form() == TextForm::CrockfordBase32
             && text.starts_with("0X")

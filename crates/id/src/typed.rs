@@ -9,9 +9,8 @@ use crate::text::ParseIdError;
 
 /// A 64-bit ID that belongs to entities of type `T`.
 ///
-/// `T` is a name only: an `Id<T>` is `Copy`, `Send` and ordered whatever `T` is. Displays and
-/// parses as decimal digits. With the feature `serde` it is a string, since numbers above 2^53
-/// lose digits in JSON.
+/// `T` is only a name: every `Id<T>` is `Copy`, `Send` and ordered. Displays and parses as decimal
+/// digits. With the feature `serde` it is a string, since numbers above 2^53 lose digits in JSON.
 ///
 /// IDs of different entities do not mix:
 ///
@@ -37,7 +36,7 @@ pub struct Id<T> {
     entity: PhantomData<fn() -> T>,
 }
 
-/// An ID or integer outside of what the other side can hold.
+/// An ID or integer outside of the other type's range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdRangeError {
     /// A signed integer below zero.
@@ -58,7 +57,7 @@ pub enum IdRangeError {
 }
 
 impl<T> Id<T> {
-    /// The ID of that value.
+    /// The ID with this value.
     pub const fn new(raw: u64) -> Self {
         Self {
             raw,

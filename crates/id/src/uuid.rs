@@ -7,6 +7,10 @@ use crate::digits::check_characters;
 use crate::text::ParseIdError;
 
 /// Parses a UUID of any version, in either case: 36 characters with hyphens, or 32 without.
+///
+/// # Errors
+/// [`ParseIdError`] if the length is wrong, a character is not hexadecimal, or the hyphens are
+/// misplaced.
 pub fn parse(text: &str) -> Result<u128, ParseIdError> {
     match text.chars().count() {
         0 => return Err(ParseIdError::Empty),

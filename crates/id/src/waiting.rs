@@ -8,9 +8,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::refusal::NotNow;
 
-/// Tries until there is something to return, or the deadline comes: then the error is
-/// [`NotNow::Wait`]. Nothing is awaited after a success, so that a
-/// cancelled future has taken nothing.
+/// Repeats `attempt` until it returns a value, or the deadline comes; the error is then
+/// [`NotNow::Wait`]. Nothing is awaited after a success, so a cancelled future has taken nothing.
 pub(crate) async fn wait<T>(
     deadline: Instant,
     mut attempt: impl FnMut() -> Result<T, NotNow>,
@@ -31,13 +30,13 @@ pub(crate) async fn wait<T>(
             give_turn().await;
             continue;
         }
-        // The timer sleeps for up to 1 ms longer than it is asked to, and never for less.
+        // The timer sleeps up to 1 ms longer than asked, and never shorter.
         let pause_us = wait.us.min(MAX_SLEEP_US).saturating_sub(TIMER_US).max(1);
         sleep_until(deadline.min(now + Duration::from_micros(pause_us))).await;
     }
 }
 
-/// Lets the runtime's other tasks go first, once.
+/// Yields to the runtime's other tasks once.
 async fn give_turn() {
     let mut given = false;
     poll_fn(|context| {
@@ -51,12 +50,12 @@ async fn give_turn() {
     .await;
 }
 
-/// Below this the timer would take many times as long as the wait.
+/// Below this, the timer would take many times as long as the wait.
 const YIELD_BELOW_US: u64 = 50;
-/// What one call gives before it sleeps all the same, as when a clock has stopped: of an
-/// otherwise idle runtime this takes about as long as the longest wait that is yielded for.
+/// The number of yields of a call before it sleeps, for example when a clock has stopped. In an
+/// idle runtime they take about as long as the longest wait with yields.
 const MAX_TURNS: u32 = 256;
 /// The resolution of Tokio's timer.
 const TIMER_US: u64 = 1_000;
-/// Clocks step and windows are extended during a wait: look again after this.
+/// The interval between checks, as clocks step and windows are extended during a wait.
 const MAX_SLEEP_US: u64 = 10_000;

@@ -12,8 +12,8 @@ use crate::{
     web_address::web_address,
 };
 
-/// Mastodon's `Account`, as one is made. Accounts of servers are passed on with
-/// their posts: see [`Copier`].
+/// Mastodon's `Account`, for accounts that are made here. Accounts of servers are copied with their
+/// posts: see [`Copier`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Account<'a> {
     /// Its ID.
@@ -22,33 +22,33 @@ pub struct Account<'a> {
     pub username: Cow<'a, str>,
     /// `name`, or `name@host`.
     pub acct: Cow<'a, str>,
-    /// The name that people read.
+    /// Its display name.
     pub display_name: Cow<'a, str>,
-    /// Whether it approves its followers.
+    /// True if it approves its followers.
     pub locked: bool,
-    /// Whether it is a program.
+    /// True if it is an automated account.
     pub bot: bool,
-    /// When it was made, ISO 8601.
+    /// The time of its creation, in ISO 8601.
     pub created_at: Option<String>,
-    /// What it says of itself, HTML.
+    /// Its description of itself, HTML.
     pub note: Cow<'a, str>,
-    /// Its address for people.
+    /// The address of its page.
     pub url: Cow<'a, str>,
-    /// Its name across servers.
+    /// Its URI.
     pub uri: Cow<'a, str>,
     /// The address of its picture.
     pub avatar: Cow<'a, str>,
-    /// The same, not moving.
+    /// The same picture without animation.
     pub avatar_static: Cow<'a, str>,
-    /// The address of the picture above its profile.
+    /// The address of the picture at the top of its profile.
     pub header: Cow<'a, str>,
-    /// The same, not moving.
+    /// The same picture without animation.
     pub header_static: Cow<'a, str>,
-    /// How many follow it.
+    /// The number of its followers.
     pub followers_count: Option<i64>,
-    /// How many it follows.
+    /// The number of accounts that it follows.
     pub following_count: Option<i64>,
-    /// How many posts it has written.
+    /// The number of its posts.
     pub statuses_count: Option<i64>,
     /// Its custom emojis.
     #[serde(borrow)]
@@ -56,22 +56,23 @@ pub struct Account<'a> {
     /// The rows of its profile.
     #[serde(borrow)]
     pub fields: Vec<&'a RawValue>,
-    /// The user of X that it is.
+    /// The user of X from which it was made.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub x: Option<&'a RawValue>,
-    /// The user of Twitter that it is.
+    /// The user of Twitter from which it was made.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub twitter: Option<&'a RawValue>,
 }
 
 impl Copier<'_> {
-    /// Copies an account of the upstream that is shown by itself, under its local ID.
+    /// Copies an account of the upstream that is shown alone, under its local ID.
     pub fn whole_account(&self, out: &mut Template, account: &RawObject<'_>, id: u64) {
         let name = AccountName::Local(id.to_string());
         self.account(out, account, &name, MAX_DEPTH);
     }
 
-    /// Copies an account of the upstream under that ID, with every member that Mastodon documents.
+    /// Copies an account of the upstream under the given ID, with every member that Mastodon
+    /// documents.
     pub(crate) fn account(
         &self,
         out: &mut Template,
@@ -79,7 +80,7 @@ impl Copier<'_> {
         id: &AccountName<'_>,
         depth: usize,
     ) {
-        let names = AccountNames::of(account, self.origin);
+        let names = AccountNames::from_account(account, self.origin);
         let write = |out: &mut Template, made: &'static str| match made {
             "id" => match id {
                 AccountName::Local(id) => out.value(id),
@@ -102,8 +103,8 @@ impl Copier<'_> {
             .close();
     }
 
-    /// The address of a picture, of which each has a form that does not move; one that is missing
-    /// has the address of the other, or of none.
+    /// The address of a picture. Each picture also has a form without animation. A missing address
+    /// is replaced by that of the other form, or by that of a missing picture.
     fn picture<'j>(&self, account: &RawObject<'j>, key: &str) -> Cow<'j, str> {
         let (moving, other) = match key {
             "avatar" => ("avatar", "avatar_static"),
@@ -119,7 +120,7 @@ impl Copier<'_> {
     }
 }
 
-/// How an account that is copied is named.
+/// The ID of a copied account.
 #[derive(Debug, Clone)]
 pub(crate) enum AccountName<'a> {
     /// Its local ID, as text.
@@ -133,13 +134,13 @@ pub(crate) enum AccountName<'a> {
 pub(crate) struct AccountNames<'j> {
     /// Its name on its own server.
     pub(crate) username: Cow<'j, str>,
-    /// Always with the host: every account is remote here.
+    /// The name with the host. It always has one, because every account is remote here.
     pub(crate) acct: Cow<'j, str>,
 }
 
 impl<'j> AccountNames<'j> {
-    /// The names of an account, or of a mention of one.
-    pub(crate) fn of(account: &RawObject<'j>, origin: &str) -> Self {
+    /// The names of an account, or of the mention of one.
+    pub(crate) fn from_account(account: &RawObject<'j>, origin: &str) -> Self {
         let text = |key| account.some_text(key);
         let username = text("username").or_else(|| {
             let acct = text("acct")?;

@@ -1,5 +1,5 @@
-//! Values that are copied as they were written, but for what belongs to their reader and for the IDs
-//! of posts and accounts.
+//! Values that are copied as written, except for the parts that concern their reader and the IDs of
+//! posts and accounts.
 
 use std::collections::HashSet;
 
@@ -21,13 +21,13 @@ use crate::{
     web_address::{is_address_member, may_hold_other_schemes, write_address},
 };
 
-/// Copies what one upstream wrote.
+/// Copies JSON of one upstream.
 #[derive(Debug, Clone, Copy)]
 pub struct Copier<'a> {
     /// The upstream's origin.
     pub origin: &'a str,
-    /// Its API. The posts of X and Twitter that theirs were made of are left out: they are in no
-    /// form that a client of Mastodon's API knows, and name others by IDs throughout.
+    /// Its API. The posts of X and Twitter from which theirs were made are left out. No client of
+    /// Mastodon's API knows their form, and they refer to others by IDs throughout.
     pub api: Api,
 }
 
@@ -88,7 +88,7 @@ impl Copier<'_> {
                 Some(acct) => out.value(&qualified(acct, self.origin)),
                 None => out.json(value.get()),
             },
-            // It would turn the direction of text that follows, in others' lines too.
+            // It would change the direction of the text after it, even in other lines.
             (Some(Part::Account), "display_name") => match text(value) {
                 Some(name) if name.contains(BIDI_CONTROLS) => {
                     out.value(&without_bidi_controls(&name));
@@ -97,14 +97,14 @@ impl Copier<'_> {
             },
             (Some(Part::Card), "html") => write_cleaned(out, Markup::Embed, value),
             (Some(Part::Field), "value") => write_cleaned(out, Markup::Content, value),
-            // It is what its author typed.
+            // The text as its author typed it.
             (Some(Part::Source), _) if value.get().starts_with('"') => out.json(value.get()),
             _ => self.value(out, inner, (name, value), depth),
         }
     }
 
-    /// Copies the value of a member of that name. Nested deeper than anything that is known, it
-    /// becomes `null`.
+    /// Copies the value of a member. A value that is nested deeper than all known ones becomes
+    /// `null`.
     pub(crate) fn value(
         &self,
         out: &mut Template,
@@ -135,7 +135,7 @@ impl Copier<'_> {
         if json.starts_with('[') {
             return self.list(out, part, (name, value), depth - 1);
         }
-        match RawObject::of(value) {
+        match RawObject::from_value(value) {
             Some(object) => self.object(out, part, &object, depth - 1),
             None => out.json("null"),
         }
@@ -161,15 +161,15 @@ impl Copier<'_> {
         out.json("]");
     }
 
-    /// Copies an object. A post is one as Mastodon's API shows it, or `null` if not everyone may see
-    /// it.
+    /// Copies an object. A post is copied in the form of Mastodon's API, or becomes `null` if it is
+    /// not public.
     fn object(&self, out: &mut Template, part: Option<Part>, object: &RawObject<'_>, depth: usize) {
         let part = part_of(part, object);
         let is_of_post = part == Some(Part::Status);
         if is_of_post && (object.get("account").is_some() || object.get("content").is_some()) {
             return self.nested_status(out, object, depth);
         }
-        let quoted = object.get("quoted_status").and_then(RawObject::of);
+        let quoted = object.get("quoted_status").and_then(RawObject::from_value);
         let hides_quoted = is_of_post && quoted.is_some_and(|quoted| !is_for_anyone(&quoted));
         let mut writer = ObjectWriter::open(out);
         for written in last_written(object) {
@@ -181,7 +181,7 @@ impl Copier<'_> {
         writer.close();
     }
 
-    /// Copies the objects of a list, each with the members of `table`.
+    /// Copies the objects of a list, each in the given form.
     pub(crate) fn objects<'j>(
         &self,
         out: &mut Template,
@@ -201,8 +201,8 @@ impl Copier<'_> {
         out.json("]");
     }
 
-    /// Copies an object into a form, in its own order; what it lacks comes at the end. The object
-    /// that is returned is still open.
+    /// Copies an object into a form, in its own order. Missing members are added at the end. The
+    /// returned object is still open.
     pub(crate) fn formed<'o>(
         &self,
         out: &'o mut Template,
@@ -239,13 +239,13 @@ impl Copier<'_> {
 
 /// The members that an object always has.
 pub(crate) struct Form<'t> {
-    /// Members whose values are made.
+    /// Members whose values are made here.
     pub(crate) made: &'t [&'static str],
-    /// Members that are copied if they are of the right kind.
+    /// Members that are copied if their values have the right kind.
     pub(crate) copied: &'t [Copied],
 }
 
-/// A member that is copied if its value is of the right kind.
+/// A member that is copied if its value has the right kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copied {
     pub(crate) key: &'static str,
@@ -268,10 +268,10 @@ impl Copied {
     }
 }
 
-/// The members of an object as they were written; of repeated ones the last.
+/// The members of an object as written. Of repeated ones only the last is returned.
 fn last_written<'o, 'j>(object: &'o RawObject<'j>) -> Vec<Written<'o, 'j>> {
     let mut all: Vec<_> = object.written().collect();
-    // Keys without escapes are the same only if they are written alike.
+    // Keys without escapes are equal only if they are written equally.
     let is_plain = |(_, key, _): &Written<'_, '_>| !key.contains('\\');
     if all.len() <= MAX_COMPARED && all.iter().all(is_plain) {
         let repeated = |at: usize| all[at + 1..].iter().any(|(_, key, _)| *key == all[at].1);
@@ -286,10 +286,11 @@ fn last_written<'o, 'j>(object: &'o RawObject<'j>) -> Vec<Written<'o, 'j>> {
     all
 }
 
-/// Comparing this many names one by one takes less time than hashing them.
+/// Comparing this number of names one by one takes less time than hashing them.
 const MAX_COMPARED: usize = 64;
 
-/// Leaves room for a local ID; `null` where there is none. An address stays as it is.
+/// Leaves room for a local ID, or writes `null` if the value is not an ID. An address stays as it
+/// is.
 pub(crate) fn local(out: &mut Template, referent: Option<Referent>, value: &RawValue) {
     match (referent, id(value)) {
         (Some(referent), Some(id)) if !is_address(&id) => out.id(referent, &id),
@@ -298,7 +299,7 @@ pub(crate) fn local(out: &mut Template, referent: Option<Referent>, value: &RawV
     }
 }
 
-/// Whether JSON may name a post or an account, or have a key that is written with escapes.
+/// True if the JSON may refer to a post or an account, or has a key that is written with escapes.
 fn may_name(json: &str) -> bool {
     may_refer(json) || json.contains('\\')
 }

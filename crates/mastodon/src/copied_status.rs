@@ -1,4 +1,4 @@
-//! Posts of servers, as they are passed on.
+//! Copies of servers' posts.
 
 use std::borrow::Cow;
 
@@ -17,30 +17,30 @@ use crate::{
     web_address::{harmless_uri, web_address},
 };
 
-/// What the store says of a post, which its JSON may say otherwise or not at all.
+/// The store's data of a post, which replace those in its JSON.
 #[derive(Debug, Clone)]
 pub struct StatusHead<'a> {
-    /// Its local ID where it is shown.
+    /// The local ID of the post at this place.
     pub id: u64,
     /// The local ID by which its viewer knows it.
     pub public_id: u64,
     /// Its author's local ID, if it has an author.
     pub account: Option<u64>,
-    /// When it was written, Unix ms.
+    /// The time at which it was written, in Unix ms.
     pub created_at_ms: i64,
-    /// When it was last edited, Unix ms.
+    /// The time of its last edit, in Unix ms.
     pub edited_at_ms: Option<i64>,
-    /// Who may see it.
+    /// Its visibility.
     pub visibility: Visibility,
     /// Its ID at the upstream.
     pub upstream_id: &'a str,
-    /// Its name across servers.
+    /// Its URI.
     pub uri: Option<&'a str>,
-    /// Its address for people.
+    /// The address of its page.
     pub url: Option<&'a str>,
 }
 
-/// Whether a post's JSON says that everyone may see it.
+/// True if the post's JSON is visible to everyone.
 pub fn is_for_anyone(status: &RawObject<'_>) -> bool {
     matches!(
         visibility(status),
@@ -48,7 +48,8 @@ pub fn is_for_anyone(status: &RawObject<'_>) -> bool {
     )
 }
 
-/// Whether a post's JSON has media of its own. A boost has none: they are the boosted post's.
+/// True if a post's JSON has media of its own. A boost has none, because they belong to the boosted
+/// post.
 pub fn has_media(status: &str) -> bool {
     RawObject::parse(status).is_ok_and(|status| !status.list("media_attachments").is_empty())
 }
@@ -58,8 +59,7 @@ fn visibility(status: &RawObject<'_>) -> Visibility {
 }
 
 impl Copier<'_> {
-    /// Copies a post with all that its server says of it, and with every member that Mastodon
-    /// documents.
+    /// Copies a post with all data from its server, and with every member that Mastodon documents.
     pub fn status(&self, out: &mut Template, status: &RawObject<'_>, head: &StatusHead<'_>) {
         let account = match head.account {
             Some(id) => AccountName::Local(id.to_string()),
@@ -80,7 +80,7 @@ impl Copier<'_> {
         self.with_head(out, status, &head, MAX_DEPTH);
     }
 
-    /// Copies a post within another one; `null` if not everyone may see it.
+    /// Copies a post within another one; writes `null` if it is not visible to everyone.
     pub(crate) fn nested_status(&self, out: &mut Template, status: &RawObject<'_>, depth: usize) {
         if !is_for_anyone(status) {
             return out.json("null");
@@ -103,8 +103,8 @@ impl Copier<'_> {
         self.with_head(out, status, &head, depth);
     }
 
-    /// Copies a version of a post as Mastodon's `StatusEdit`. `created_at_ms` is when the post was
-    /// written; `account` is its author's local ID, if it has an author.
+    /// Copies a version of a post as Mastodon's `StatusEdit`. `created_at_ms` is the time at which
+    /// the post was written, and `account` its author's local ID, if it has an author.
     pub fn status_edit(
         &self,
         out: &mut Template,
@@ -127,7 +127,7 @@ impl Copier<'_> {
         for copied in COPIED_OF_EDIT {
             self.edited(&mut edit, version, copied);
         }
-        if let Some(poll) = version.get("poll").and_then(RawObject::of) {
+        if let Some(poll) = version.get("poll").and_then(RawObject::from_value) {
             let mut poll_object = ObjectWriter::open(edit.key("poll"));
             for copied in COPIED_OF_EDITED_POLL {
                 self.edited(&mut poll_object, &poll, copied);
@@ -181,7 +181,7 @@ impl Copier<'_> {
     }
 
     fn boosted(&self, out: &mut Template, reblog: &RawValue, depth: usize) {
-        match RawObject::of(reblog) {
+        match RawObject::from_value(reblog) {
             Some(boosted) => self.nested_status(out, &boosted, depth),
             None => out.json("null"),
         }
@@ -193,7 +193,7 @@ impl Copier<'_> {
             if index > 0 {
                 out.json(",");
             }
-            let names = AccountNames::of(&mention, self.origin);
+            let names = AccountNames::from_account(&mention, self.origin);
             let write = |out: &mut Template, made: &'static str| match made {
                 "username" => out.value(&names.username),
                 _ => out.value(&names.acct),
@@ -209,7 +209,7 @@ impl Copier<'_> {
     }
 
     fn poll(&self, out: &mut Template, poll: Option<&RawValue>, depth: usize) {
-        let Some(poll) = poll.and_then(RawObject::of) else {
+        let Some(poll) = poll.and_then(RawObject::from_value) else {
             return out.json("null");
         };
         let form = Form {
@@ -220,7 +220,7 @@ impl Copier<'_> {
             .close();
     }
 
-    /// A post's URI; without one its URL, or the URI that its server would give it.
+    /// A post's URI. Without one, its URL, or the URI that its server would choose.
     fn uri(&self, uri: Option<&str>, url: Option<&str>, upstream_id: &str) -> String {
         match uri.and_then(harmless_uri).or(url) {
             Some(uri) => uri.to_owned(),
@@ -229,7 +229,7 @@ impl Copier<'_> {
     }
 }
 
-/// What is written of a post instead of its own members.
+/// The data that replace a post's own members.
 struct Head<'a> {
     id: PostName,
     /// The post that its viewer knows.
@@ -240,11 +240,12 @@ struct Head<'a> {
     visibility: Visibility,
     uri: String,
     url: Option<Cow<'a, str>>,
-    /// Whether a post that it boosts is shown: Mastodon boosts no boosts.
+    /// True if a boosted post may be shown. Mastodon has no boosts of boosts.
     boosts: bool,
 }
 
-/// A time as the upstream wrote it, if it is the stored one, in UTC; else the stored one.
+/// The time as written by the upstream, in UTC, if it equals the stored one; otherwise the stored
+/// one.
 fn time<'j>(status: &RawObject<'j>, name: &str, stored_ms: Option<i64>) -> Option<Cow<'j, str>> {
     let stored_ms = stored_ms?;
     let written = status.text(name).filter(|text| text.ends_with('Z'));
@@ -254,7 +255,7 @@ fn time<'j>(status: &RawObject<'j>, name: &str, stored_ms: Option<i64>) -> Optio
 
 const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 
-/// The members whose values are made.
+/// The members whose values are made here.
 const MADE: &[&str] = &[
     "id",
     "created_at",

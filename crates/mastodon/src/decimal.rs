@@ -1,7 +1,7 @@
-/// A JSON number of any size and precision, in the form that all its spellings share.
+/// A JSON number of any size and precision, in a form that all its spellings share.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decimal {
-    /// Zero never is.
+    /// Never true for zero.
     pub(crate) is_negative: bool,
     /// Without zeros at either end; empty for zero.
     pub(crate) digits: String,
@@ -10,7 +10,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// Reads a number; `None` if the JSON is another value, or its exponent does not fit.
+    /// Parses a number; `None` if the JSON is another value, or its exponent does not fit.
     pub(crate) fn parse(json: &str) -> Option<Self> {
         let (is_negative, unsigned) = match json.strip_prefix('-') {
             Some(unsigned) => (true, unsigned),

@@ -1,5 +1,5 @@
-//! The server, as it presents itself to clients. Other servers' instances leave members out, so
-//! they are read as [`RawObject`](crate::RawObject)s.
+//! The server's description of itself for clients. Other servers' instances omit members, so they
+//! are read as [`RawObject`](crate::RawObject)s.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,29 +11,29 @@ use crate::account::Account;
 pub struct Instance<'a> {
     /// The server's domain.
     pub domain: &'a str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'a str,
     /// The version of its API and of its software.
     pub version: &'a str,
-    /// Where its source code is.
+    /// The address of its source code.
     pub source_url: &'a str,
-    /// What it is, in a sentence.
+    /// A description in one sentence.
     pub description: &'a str,
-    /// How much it is used.
+    /// Its usage.
     pub usage: Usage,
     /// Its picture.
     pub thumbnail: Thumbnail<'a>,
     /// Its icons, by size.
     pub icon: &'a [&'a RawValue],
-    /// The languages of its people, ISO 639.
+    /// The languages of its users, ISO 639.
     pub languages: &'a [&'a str],
-    /// Its limits and what it offers.
+    /// Its limits and features.
     pub configuration: Configuration<'a>,
-    /// Whether accounts can be registered.
+    /// The rules of registration.
     pub registrations: Registrations<'a>,
     /// The versions of its APIs.
     pub api_versions: ApiVersions,
-    /// Whom to ask.
+    /// The contact.
     pub contact: Contact<'a>,
     /// Its rules.
     pub rules: &'a [&'a RawValue],
@@ -44,29 +44,29 @@ pub struct Instance<'a> {
 pub struct InstanceV1<'a> {
     /// The server's domain.
     pub uri: &'a str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'a str,
-    /// What it is, in a sentence.
+    /// A description in one sentence.
     pub short_description: &'a str,
-    /// What it is, HTML.
+    /// A description, HTML.
     pub description: &'a str,
     /// The address of its operator.
     pub email: &'a str,
     /// The version of its API and of its software.
     pub version: &'a str,
-    /// Where its streams are.
+    /// The addresses of its streams.
     pub urls: UrlsV1<'a>,
-    /// How much it holds.
+    /// Its statistics.
     pub stats: Stats,
     /// The address of its picture.
     pub thumbnail: Option<&'a str>,
-    /// The languages of its people, ISO 639.
+    /// The languages of its users, ISO 639.
     pub languages: &'a [&'a str],
-    /// Whether accounts can be registered.
+    /// True if accounts can be registered.
     pub registrations: bool,
-    /// Whether its operator approves new accounts.
+    /// True if its operator approves new accounts.
     pub approval_required: bool,
-    /// Whether its people may invite others.
+    /// True if its users may invite others.
     pub invites_enabled: bool,
     /// Its limits.
     pub configuration: Configuration<'a>,
@@ -76,17 +76,17 @@ pub struct InstanceV1<'a> {
     pub rules: &'a [&'a RawValue],
 }
 
-/// How much a server is used.
+/// The usage of a server.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Usage {
-    /// By its accounts.
+    /// The users.
     pub users: ActiveUsers,
 }
 
-/// How many accounts use a server.
+/// The number of users of a server.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ActiveUsers {
-    /// How many did in the last four weeks.
+    /// The number of active users in the last four weeks.
     pub active_month: u64,
 }
 
@@ -97,27 +97,27 @@ pub struct Thumbnail<'a> {
     pub url: &'a str,
 }
 
-/// Whether a server takes new accounts.
+/// The rules of registration at a server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Registrations<'a> {
-    /// Whether accounts can be registered.
+    /// True if accounts can be registered.
     pub enabled: bool,
-    /// Whether its operator approves them.
+    /// True if its operator approves them.
     pub approval_required: bool,
-    /// Why none can be registered, HTML.
+    /// The reason why registration is closed, HTML.
     pub message: Option<&'a str>,
-    /// Where to register instead.
+    /// The address of a page for registration instead.
     pub url: Option<&'a str>,
 }
 
 /// The versions of a server's APIs.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ApiVersions {
-    /// Of Mastodon's.
+    /// The version of Mastodon's API.
     pub mastodon: u32,
 }
 
-/// Whom to ask about a server.
+/// The contact for questions about a server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Contact<'a> {
     /// The address of its operator.
@@ -126,36 +126,36 @@ pub struct Contact<'a> {
     pub account: Option<Account<'a>>,
 }
 
-/// Where the streams of a [`InstanceV1`] are.
+/// The addresses of the streams of an [`InstanceV1`].
 #[derive(Debug, Clone, Serialize)]
 pub struct UrlsV1<'a> {
     /// The address of its streams.
     pub streaming_api: &'a str,
 }
 
-/// How much a server holds.
+/// The statistics of a server.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Stats {
-    /// How many accounts it has.
+    /// The number of its accounts.
     pub user_count: usize,
-    /// How many posts they have written.
+    /// The number of their posts.
     pub status_count: usize,
-    /// How many other servers it knows.
+    /// The number of other servers that it knows.
     pub domain_count: usize,
 }
 
-/// A server's limits; in an [`Instance`] also what it offers.
+/// A server's limits, and in an [`Instance`] also its features.
 #[derive(Debug, Clone, Serialize)]
 pub struct Configuration<'a> {
-    /// Of accounts.
+    /// The limits of accounts.
     pub accounts: AccountLimits,
-    /// Of posts.
+    /// The limits of posts.
     pub statuses: StatusLimits,
-    /// Of media.
+    /// The limits of media.
     pub media_attachments: MediaLimits<'a>,
-    /// Of polls.
+    /// The limits of polls.
     pub polls: PollLimits,
-    /// What it offers.
+    /// Its features.
     #[serde(flatten)]
     pub offers: Option<Offers<'a>>,
 }
@@ -163,20 +163,20 @@ pub struct Configuration<'a> {
 /// Limits of an account.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AccountLimits {
-    /// The most hashtags that it features.
+    /// The largest number of featured hashtags.
     pub max_featured_tags: u32,
-    /// The most posts that it pins.
+    /// The largest number of pinned posts.
     pub max_pinned_statuses: u32,
 }
 
 /// Limits of a post.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct StatusLimits {
-    /// The most characters.
+    /// The largest number of characters.
     pub max_characters: u32,
-    /// The most media.
+    /// The largest number of media.
     pub max_media_attachments: u32,
-    /// How many characters a link counts as.
+    /// The number of characters that a link counts as.
     pub characters_reserved_per_url: u32,
 }
 
@@ -185,37 +185,37 @@ pub struct StatusLimits {
 pub struct MediaLimits<'a> {
     /// The types that can be uploaded.
     pub supported_mime_types: &'a [&'a str],
-    /// The most characters of its description.
+    /// The largest number of characters of a description.
     pub description_limit: u32,
     /// The largest picture, in bytes.
     pub image_size_limit: u64,
     /// The largest picture, in pixels.
     pub image_matrix_limit: u64,
-    /// The largest film, in bytes.
+    /// The largest video, in bytes.
     pub video_size_limit: u64,
-    /// The most frames of a film a second.
+    /// The largest number of a video's frames per second.
     pub video_frame_rate_limit: u32,
-    /// The largest frame of a film, in pixels.
+    /// The largest frame of a video, in pixels.
     pub video_matrix_limit: u64,
 }
 
 /// Limits of a poll.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct PollLimits {
-    /// The most options.
+    /// The largest number of options.
     pub max_options: u32,
-    /// The most characters of an option.
+    /// The largest number of characters of an option.
     pub max_characters_per_option: u32,
-    /// The shortest time that it is open, in s.
+    /// The shortest duration, in s.
     pub min_expiration: u32,
-    /// The longest time that it is open, in s.
+    /// The longest duration, in s.
     pub max_expiration: u32,
 }
 
-/// What a server offers besides posts.
+/// The features of a server besides posts.
 #[derive(Debug, Clone, Serialize)]
 pub struct Offers<'a> {
-    /// Where its streams are.
+    /// The addresses of its streams.
     pub urls: Urls<'a>,
     /// Notifications by Web Push.
     pub vapid: Vapid<'a>,
@@ -223,23 +223,23 @@ pub struct Offers<'a> {
     pub translation: Translation,
 }
 
-/// Where the streams of an [`Instance`] are.
+/// The addresses of the streams of an [`Instance`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Urls<'a> {
     /// The address of its streams.
     pub streaming: &'a str,
 }
 
-/// How a server signs its push messages.
+/// The signature of a server's push messages.
 #[derive(Debug, Clone, Serialize)]
 pub struct Vapid<'a> {
-    /// Its public key, base64; empty if it sends none.
+    /// Its public key, base64; empty if it sends no push messages.
     pub public_key: &'a str,
 }
 
 /// Translations of posts.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Translation {
-    /// Whether there are any.
+    /// True if the server has translations.
     pub enabled: bool,
 }

@@ -1,9 +1,9 @@
 //! The JSON of the Mastodon API, read and written.
 //!
-//! What servers send is read tolerantly, through [`RawObject`]; whatever is not understood stays in
-//! the raw JSON that a post carries. Entities with a fixed form are typed. Posts that are passed on
-//! are copied by a [`Copier`], which leaves out what belongs to their reader and room for local IDs
-//! (a [`Template`]), with its HTML cleaned ([`clean_html`]).
+//! JSON from servers is read tolerantly, through [`RawObject`]. Unknown members stay in the raw
+//! JSON of a post. Entities with a fixed form are typed. A [`Copier`] copies posts of servers. It
+//! omits the parts that concern their reader, leaves room for local IDs (a [`Template`]) and cleans
+//! the HTML ([`clean_html`]).
 
 mod account;
 mod copied;

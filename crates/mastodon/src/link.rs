@@ -9,7 +9,7 @@ pub struct Link {
     pub prev: String,
 }
 
-/// The older page comes first, where toot expects it.
+/// Writes the older page first, as toot expects.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { next, prev } = self;

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct List<'a> {
     /// Its ID.
     pub id: Cow<'a, str>,
-    /// Its name for people.
+    /// Its title.
     pub title: Cow<'a, str>,
-    /// Which replies it shows: `followed`, `list` or `none`.
+    /// The replies that it shows: `followed`, `list` or `none`.
     pub replies_policy: Cow<'a, str>,
-    /// Whether its accounts' posts are left out of the home timeline.
+    /// True if the home timeline omits the posts of its accounts.
     pub exclusive: bool,
 }

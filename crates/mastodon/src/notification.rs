@@ -8,14 +8,14 @@ use crate::{
     read_status::{StatusError, required_id},
 };
 
-/// Mastodon's `Notification`, as far as mentions need it.
+/// Mastodon's `Notification`, with the members that mentions need.
 #[derive(Debug, Clone)]
 pub struct Notification<'j> {
-    /// Its own ID, which orders a timeline of notifications.
+    /// Its own ID, which determines its position in a timeline of notifications.
     pub id: UpstreamId,
-    /// Its kind (`mention`, `favourite`, `follow`…), if the server says one.
+    /// Its kind (`mention`, `favourite`, `follow`…), if the server names one.
     pub kind: Option<Cow<'j, str>>,
-    /// The post that it is about, JSON.
+    /// The post that it concerns, JSON.
     pub status: Option<&'j RawValue>,
 }
 
@@ -23,7 +23,7 @@ impl<'j> Notification<'j> {
     /// Reads a notification.
     ///
     /// # Errors
-    /// It is not an object, or it has no usable ID.
+    /// [`StatusError`] if the JSON is not an object, or has no usable ID.
     pub fn read(json: &'j RawValue) -> Result<Self, StatusError> {
         let notification = RawObject::parse(json.get())?;
         Ok(Self {

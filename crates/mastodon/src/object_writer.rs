@@ -18,7 +18,7 @@ impl<'o> ObjectWriter<'o> {
         }
     }
 
-    /// Goes on with an object that has members already.
+    /// Continues an object that already has members.
     pub(crate) fn after_members(out: &'o mut Template) -> Self {
         Self {
             out,
@@ -26,17 +26,17 @@ impl<'o> ObjectWriter<'o> {
         }
     }
 
-    /// A member whose value is valid JSON already.
+    /// Writes a member whose value is already valid JSON.
     pub fn json(&mut self, key: &str, json: &str) {
         self.key(key).json(json);
     }
 
-    /// A member to write as JSON: a text, a number, an ID, an option of these.
+    /// Writes a member whose value becomes JSON: a text, a number, an ID, or an option of these.
     pub fn value(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
         self.key(key).value(value);
     }
 
-    /// A member whose value the caller writes next.
+    /// Writes the key of a member, whose value the caller writes next.
     pub fn key(&mut self, key: &str) -> &mut Template {
         self.separate();
         // Keys need no escaping.
@@ -46,7 +46,7 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
-    /// The same for a key as JSON, with its quotes.
+    /// Writes a key that is already JSON, with its quotes.
     pub(crate) fn written_key(&mut self, key: &str) -> &mut Template {
         self.separate();
         self.out.text.extend_from_slice(key.as_bytes());
@@ -62,7 +62,8 @@ impl<'o> ObjectWriter<'o> {
         self.out.text.push(b'}');
     }
 
-    /// Ends an object that has members, after room for what the post that it is says of its viewer.
+    /// Ends an object that has members. Leaves room before its end for the overlay of the given
+    /// post.
     pub(crate) fn close_with_overlay(self, post: PostName) {
         self.out.overlay(post);
         self.close();

@@ -2,26 +2,27 @@ use serde_json::value::RawValue;
 
 use crate::object_writer::ObjectWriter;
 
-/// What a status says of the account that views it. It is no part of the post, and Mastodon leaves it
-/// out of answers to requests without a user.
+/// The members of a status that concern the viewing account. They are not part of the post, and
+/// Mastodon omits them from answers to requests without a user.
 #[derive(Debug, Clone, Default)]
 pub struct ViewerOverlay {
-    /// Whether the account favourited the post.
+    /// True if the account has favourited the post.
     pub favourited: bool,
-    /// Whether it boosted the post.
+    /// True if the account has boosted the post.
     pub reblogged: bool,
-    /// Whether it muted the conversation.
+    /// True if the account has muted the conversation.
     pub muted: bool,
-    /// Whether it bookmarked the post.
+    /// True if the account has bookmarked the post.
     pub bookmarked: bool,
-    /// Whether its profile shows the post at the top; `None` for a post of another account.
+    /// True if the account has pinned the post to its profile; `None` for a post of another
+    /// account.
     pub pinned: Option<bool>,
-    /// Those of its filters that match: each a `FilterResult`, JSON.
+    /// The account's matching filters, each as a `FilterResult` in JSON.
     pub filtered: Vec<Box<RawValue>>,
 }
 
 impl ViewerOverlay {
-    /// Writes the members of the status.
+    /// Writes the members into the status.
     pub fn write(&self, status: &mut ObjectWriter<'_>) {
         status.value("favourited", &self.favourited);
         status.value("reblogged", &self.reblogged);

@@ -1,10 +1,10 @@
-//! Hashes that tell the versions of posts apart.
+//! Hashes that distinguish the versions of posts.
 //!
-//! They are of what a post's JSON means: of the decoded values of the members that are named here, in
-//! a canonical form. A member that is missing, `null` or an empty list is the same; `1.0` is `1e0`, to
-//! the last digit of any number; texts are decoded and no more; the order of keys does not matter, and
-//! of repeated keys the last counts. Hashes are stored, so their computation must not change:
-//! `tests/golden/post_hashes.txt` holds what it makes.
+//! They depend on the meaning of a post's JSON: on the decoded values of the members that are named
+//! here, in a canonical form. A missing member, `null` and an empty list are equal. `1.0` equals
+//! `1e0`, with all digits of any number. Texts are only decoded. The order of keys does not matter,
+//! and of repeated keys the last counts. Hashes are stored, so their computation must not change.
+//! `tests/golden/post_hashes.txt` contains expected results.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn post_hashes(post: &Post) -> PostHashes {
     of_status(post, RawObject::parse(&post.raw).ok().as_ref())
 }
 
-/// The hashes of a post whose JSON is parsed already; `None` if it is not an object.
+/// The hashes of a post whose JSON is already parsed; `None` if it is not an object.
 pub(crate) fn of_status(post: &Post, status: Option<&RawObject<'_>>) -> PostHashes {
     let mut hash = Fnv::new();
     hash.number(post.edited_at_ms);
@@ -38,21 +38,21 @@ pub(crate) fn of_status(post: &Post, status: Option<&RawObject<'_>>) -> PostHash
         hash.counts(boosted);
     }
     if let Some(poll) = status.and_then(|status| status.get("poll")) {
-        hash.votes(&RawObject::of(poll).unwrap_or_default());
+        hash.votes(&RawObject::from_value(poll).unwrap_or_default());
     }
     let state = hash.0.cast_signed();
     PostHashes { content, state }
 }
 
-/// Whether a post's boosted post is read. Mastodon boosts no boosts, so one level is enough; a
-/// hostile answer could nest them without end.
+/// The treatment of a post's boosted post. Mastodon has no boosts of boosts, so one level is
+/// enough. A hostile answer could nest them without end.
 #[derive(Clone, Copy)]
 pub(crate) enum Boosts {
     Read,
     Leave,
 }
 
-/// FNV-1a. Each value begins with the byte of its kind and ends where it cannot run into the next.
+/// FNV-1a. Each value begins with the byte of its kind, and its end is unambiguous.
 struct Fnv(u64);
 
 impl Fnv {
@@ -66,7 +66,7 @@ impl Fnv {
         }
     }
 
-    /// Ends with a byte that no text contains.
+    /// Adds a text. It ends with a byte that no text contains.
     fn text(&mut self, text: &[u8]) {
         self.bytes(text);
         self.bytes(&[0xff]);
@@ -92,7 +92,7 @@ impl Fnv {
         }
     }
 
-    /// What an author can edit.
+    /// Adds the members that an author can edit.
     fn content(&mut self, status: &RawObject<'_>, boosts: Boosts) {
         for name in ["content", "spoiler_text", "sensitive"] {
             self.value(status.get(name));
@@ -110,14 +110,14 @@ impl Fnv {
             hash.value(option.get("title"));
         });
         if let (Boosts::Read, Some(reblog)) = (boosts, status.get("reblog")) {
-            match RawObject::of(reblog) {
+            match RawObject::from_value(reblog) {
                 Some(boosted) => self.content(&boosted, Boosts::Leave),
                 None => self.value(Some(reblog)),
             }
         }
     }
 
-    /// What of a poll changes by itself.
+    /// Adds the members of a poll that change by themselves.
     fn votes(&mut self, poll: &RawObject<'_>) {
         for name in ["expired", "votes_count", "voters_count"] {
             self.value(poll.get(name));
@@ -127,7 +127,7 @@ impl Fnv {
         });
     }
 
-    /// A list of objects, of which `members` are hashed.
+    /// Adds a list of objects, with the hashes of their `members`.
     fn each(&mut self, list: Option<&RawValue>, members: fn(&mut Fnv, &RawObject<'_>)) {
         let Some(found) = list.and_then(items) else {
             return self.value(list);
@@ -137,7 +137,7 @@ impl Fnv {
         }
         self.bytes(&[LIST]);
         for item in found {
-            match RawObject::of(item) {
+            match RawObject::from_value(item) {
                 Some(object) => members(self, &object),
                 None => self.value(Some(item)),
             }
@@ -149,7 +149,7 @@ impl Fnv {
         self.nested(value, MAX_DEPTH);
     }
 
-    /// A value of any kind. What is nested deeper is hashed as it is written.
+    /// Adds a value of any kind. Deeper values are hashed as written.
     fn nested(&mut self, value: Option<&RawValue>, depth: usize) {
         let json = value.map_or("null", RawValue::get);
         if let Some(text) = decoded(json) {
@@ -162,7 +162,7 @@ impl Fnv {
             return self.text(number.digits.as_bytes());
         }
         let list = value.filter(|_| depth > 0).and_then(items);
-        let object = value.filter(|_| depth > 0).and_then(RawObject::of);
+        let object = value.filter(|_| depth > 0).and_then(RawObject::from_value);
         match (list, object) {
             _ if json == "null" => self.bytes(&[NOTHING]),
             (Some(items), _) => {
@@ -174,7 +174,8 @@ impl Fnv {
             }
             (None, Some(object)) => {
                 self.bytes(&[OBJECT]);
-                // Of repeated members the last counts, also if it is `null`, which is nothing.
+                // Of repeated members the last counts. If it is `null`, the member counts as
+                // missing.
                 let members: BTreeMap<&str, &RawValue> = object.members().collect();
                 let members = members.into_iter();
                 for (name, member) in members.filter(|(_, member)| member.get() != "null") {
@@ -188,12 +189,12 @@ impl Fnv {
     }
 }
 
-/// The kinds of values, by bytes that begin no character of UTF-8.
+/// The kinds of values, as bytes that begin no character of UTF-8.
 const NOTHING: u8 = 0xfe;
 const END: u8 = 0xfd;
 const LIST: u8 = 0xfc;
 const OBJECT: u8 = 0xfb;
 const TEXT: u8 = 0xfa;
 const NUMBER: u8 = 0xf9;
-/// Deeper than any of the hashed members is by its nature: each level is parsed again.
+/// Deeper than any of the hashed members needs. Each level is parsed again.
 const MAX_DEPTH: usize = 8;

@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 
 use crate::time::parse_time_ms;
 
-/// A JSON object whose members are kept as they were written: their order, repetitions, and the
-/// text of every value.
+/// A JSON object whose members are kept as written: their order, repetitions, and the text of every
+/// value.
 ///
-/// Values are not parsed before they are asked for, so neither endless nesting nor a value of an
-/// unexpected type breaks the rest. A member that is missing, `null`, or of another type than asked
-/// for reads as nothing; of repeated ones the last counts.
+/// A value is parsed only when it is requested, so neither endless nesting nor a value of an
+/// unexpected type affects the others. A member that is missing, `null`, or of another type than
+/// requested reads as missing. Of repeated members the last counts.
 #[derive(Debug, Clone, Default)]
 pub struct RawObject<'j>(Vec<(Key<'j>, &'j RawValue)>);
 
@@ -24,13 +24,13 @@ impl<'j> RawObject<'j> {
     /// Parses an object.
     ///
     /// # Errors
-    /// The text is not one JSON object.
+    /// [`serde_json::Error`] if the text is not one JSON object.
     pub fn parse(json: &'j str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(json)
     }
 
     /// Parses a value; `None` if it is not an object.
-    pub fn of(value: &'j RawValue) -> Option<Self> {
+    pub fn from_value(value: &'j RawValue) -> Option<Self> {
         Self::parse(value.get()).ok()
     }
 
@@ -61,7 +61,7 @@ impl<'j> RawObject<'j> {
         self.text(name).filter(|text| !text.is_empty())
     }
 
-    /// An ID: a text that is not empty, or a whole number, whose digits are kept as written.
+    /// An ID: a text that is not empty, or a whole number whose digits are kept as written.
     pub fn id(&self, name: &str) -> Option<Cow<'j, str>> {
         id(self.get(name)?)
     }
@@ -77,7 +77,7 @@ impl<'j> RawObject<'j> {
         whole(self.get(name)?)
     }
 
-    /// Whether a member is `true`.
+    /// True if the member is `true`.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.get() == "true")
     }
@@ -87,23 +87,25 @@ impl<'j> RawObject<'j> {
         parse_time_ms(&self.text(name)?)
     }
 
-    /// An object; without members if there is none.
+    /// An object. It has no members if the member is missing.
     pub fn object(&self, name: &str) -> Self {
-        self.get(name).and_then(Self::of).unwrap_or_default()
+        self.get(name)
+            .and_then(Self::from_value)
+            .unwrap_or_default()
     }
 
-    /// The items of a list; none if there is no list.
+    /// The items of a list. Empty if the member is missing.
     pub fn list(&self, name: &str) -> Vec<&'j RawValue> {
         self.get(name).and_then(items).unwrap_or_default()
     }
 
     /// The objects among the items of a list.
     pub fn objects(&self, name: &str) -> impl Iterator<Item = Self> + use<'j> {
-        self.list(name).into_iter().filter_map(Self::of)
+        self.list(name).into_iter().filter_map(Self::from_value)
     }
 }
 
-/// A value that is a text. U+0000, which databases refuse, becomes U+FFFD: see [`without_nul`].
+/// The text of a value. U+0000, which databases reject, becomes U+FFFD: see [`without_nul`].
 pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     let json = value.get();
     Some(match decoded(json)? {
@@ -115,7 +117,8 @@ pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     })
 }
 
-/// The name that a key, JSON with its quotes, stands for. Half of a surrogate pair becomes U+FFFD.
+/// The name for which a key stands. The key is JSON with its quotes. Half of a surrogate pair
+/// becomes U+FFFD.
 pub(crate) fn name(key: &str) -> Option<Cow<'_, str>> {
     Some(match decoded(key)? {
         Cow::Borrowed(_) => Cow::Borrowed(&key[1..key.len() - 1]),
@@ -123,8 +126,8 @@ pub(crate) fn name(key: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// The bytes of a JSON string; `None` for another value. They are UTF-8 but for halves of surrogate
-/// pairs, each of which has its three bytes.
+/// The bytes of a JSON string; `None` for another value. They are UTF-8, except for halves of
+/// surrogate pairs, each of which has its three bytes.
 pub(crate) fn decoded(json: &str) -> Option<Cow<'_, [u8]>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
@@ -134,14 +137,15 @@ pub(crate) fn decoded(json: &str) -> Option<Cow<'_, [u8]>> {
     json.deserialize_bytes(BytesVisitor).ok().map(Cow::Owned)
 }
 
-/// The items of a value that is a list.
+/// The items of a value, if it is a list.
 pub(crate) fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
     let json = value.get();
     let is_list = json.starts_with('[');
     is_list.then(|| serde_json::from_str(json).ok()).flatten()
 }
 
-/// A value that is the ID of a post or an account, as it is known here: see [`UpstreamId::stable`].
+/// The ID in a value, in the form in which this server knows the post or account: see
+/// [`UpstreamId::stable`].
 pub fn id(value: &RawValue) -> Option<Cow<'_, str>> {
     let id = written_id(value)?;
     match UpstreamId::stable_text(&id) {
@@ -150,8 +154,8 @@ pub fn id(value: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A value that is an ID: a text that is not empty, or a whole number, whose digits are kept as
-/// written. A float would round those above 2^53.
+/// The ID in a value: a text that is not empty, or a whole number whose digits are kept as written.
+/// A float would round numbers above 2^53.
 pub(crate) fn written_id(value: &RawValue) -> Option<Cow<'_, str>> {
     let json = value.get();
     if json.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -160,12 +164,12 @@ pub(crate) fn written_id(value: &RawValue) -> Option<Cow<'_, str>> {
     text(value).filter(|id| !id.is_empty())
 }
 
-/// A value that is a whole number.
+/// The whole number in a value.
 pub fn whole(value: &RawValue) -> Option<i64> {
     value.get().parse().ok()
 }
 
-/// Whether a value is an object, by its first character.
+/// True if the value is an object, by its first character.
 pub(crate) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
@@ -188,7 +192,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::with_capacity(DEFAULT_MEMBERS);
         while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
-            members.push((Key::of(key.get())?, value));
+            members.push((Key::from_written(key.get())?, value));
         }
         Ok(members)
     }
@@ -216,13 +220,13 @@ struct Key<'j> {
 }
 
 impl<'j> Key<'j> {
-    fn of<E: serde::de::Error>(written: &'j str) -> Result<Self, E> {
+    fn from_written<E: serde::de::Error>(written: &'j str) -> Result<Self, E> {
         let name = name(written).ok_or_else(|| E::custom("a key that is no text"))?;
         Ok(Self { name, written })
     }
 }
 
-/// About as many members as a status has.
+/// The approximate number of a status's members.
 const DEFAULT_MEMBERS: usize = 40;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! From statuses to posts.
+//! The conversion of statuses to posts.
 //!
-//! Strict on what completeness rests on (the IDs), tolerant on the rest: servers leave fields out,
-//! send `null`, or send another type.
+//! It is strict about the IDs, on which completeness depends, and tolerant about all else. Servers
+//! omit fields, send `null`, or send another type.
 
 use std::borrow::Cow;
 
@@ -22,19 +22,19 @@ use crate::{
     viewer,
 };
 
-/// Why JSON is not a post.
+/// The reason why JSON is not a post.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// It is not an object.
+    /// The JSON is not an object.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// It has no usable ID.
+    /// The JSON has no usable ID.
     #[error("no usable ID; IDs are texts or whole numbers of at most {MAX_ID_BYTES} bytes")]
     Id {
-        /// What is there instead, as the server wrote it.
+        /// The JSON of the ID member, as written by the server.
         found: Option<String>,
     },
-    /// It is nested too deep.
+    /// The JSON is nested too deep.
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
 }
@@ -42,7 +42,8 @@ pub enum StatusError {
 /// Reads a post.
 ///
 /// # Errors
-/// It, or the post that it boosts, is not an object with an ID, or it is nested too deep.
+/// [`StatusError`] if the post, or the post that it boosts, is not an object with an ID, or is
+/// nested too deep.
 pub fn read_status(json: &RawValue) -> Result<Post, StatusError> {
     if !is_object(json) {
         return Err(serde_json::Error::custom("it is not an object").into());
@@ -50,19 +51,20 @@ pub fn read_status(json: &RawValue) -> Result<Post, StatusError> {
     read_parsed(&RawObject::parse(json.get())?, json.get())
 }
 
-/// [`read_status`] of a status that was made of a post of another API: that is in it whole, and what it
-/// names by the IDs of that API are no references.
+/// [`read_status`] for a status that was made from a post of another API. It contains that post as
+/// a whole, whose IDs are not references.
 ///
 /// # Errors
-/// As for [`read_status`].
+/// The same as those of [`read_status`].
 pub fn read_made_status(json: &RawValue, api: Api) -> Result<Post, StatusError> {
     read(&RawObject::parse(json.get())?, json.get(), api)
 }
 
-/// Reads a post that is parsed already from that JSON: see [`read_status`].
+/// Reads a post that is already parsed from the given JSON: see [`read_status`].
 ///
 /// # Errors
-/// It, or the post that it boosts, has no usable ID, or it is nested too deep.
+/// [`StatusError`] if the post, or the post that it boosts, has no usable ID, or is nested too
+/// deep.
 pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusError> {
     read(status, json, Api::Mastodon)
 }
@@ -81,10 +83,10 @@ fn read_whole(status: &RawObject<'_>, json: &str, api: Api) -> Result<Post, Stat
     })
 }
 
-/// An ID that must be there, as it is written: what bounds of requests name.
+/// A required ID, as written, for the bounds of requests.
 ///
 /// # Errors
-/// [`StatusError::Id`] if it is no text or whole number, or longer than any ID.
+/// [`StatusError::Id`] if it is neither a text nor a whole number, or is too long.
 pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
     let read = value.and_then(written_id);
     let read = read.filter(|id| id.len() <= MAX_ID_BYTES);
@@ -131,7 +133,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
             boosts: status.whole("reblogs_count"),
             favourites: status.whole("favourites_count"),
             quotes: status.whole("quotes_count"),
-            // Mastodon's statuses have none; those that are made of posts of X keep them.
+            // Mastodon's statuses have no views. Statuses that are made from posts of X have them.
             views: status
                 .object("x")
                 .object("public_metrics")
@@ -145,8 +147,8 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
     Ok(post)
 }
 
-/// Reads a version of a post as its edit history lists it (Mastodon's `StatusEdit`), without what concerns its reader;
-/// `None` if it is not an object that says when it was written, or is nested too deep.
+/// Reads a version from a post's edit history (Mastodon's `StatusEdit`), without the parts that
+/// concern its reader. `None` if it is not an object with a time, or is nested too deep.
 pub fn read_version(json: &RawValue) -> Option<ListedVersion> {
     let whole = without_repeats(json.get()).ok()?;
     let raw = viewer::without(whole.unwrap_or_else(|| json.get().to_owned()));
@@ -154,17 +156,17 @@ pub fn read_version(json: &RawValue) -> Option<ListedVersion> {
     Some(ListedVersion { created_at_ms, raw })
 }
 
-/// Reads an account alone, as a search or a look-up of its name shows it; `None` if it has no ID that can be kept,
-/// or no name.
+/// Reads an account from a search or a look-up of its name. `None` if it has no name, or no ID that
+/// can be stored.
 pub fn read_account(account: &RawValue) -> Option<Author> {
     let account = author(Some(account));
     (!account.id.as_str().is_empty() && !account.acct.is_empty()).then_some(account)
 }
 
-/// The author; one that the server leaves out, or whose ID is too long, has an empty ID, because a post without an author is
-/// still a post.
+/// The author. If the server omits it, or its ID is too long, the author has an empty ID, because a
+/// post without an author is still a post.
 fn author(account: Option<&RawValue>) -> Author {
-    let members = account.and_then(RawObject::of);
+    let members = account.and_then(RawObject::from_value);
     let raw = match (&members, account) {
         (Some(_), Some(account)) => account.get(),
         _ => "{}",

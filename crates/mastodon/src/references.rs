@@ -1,8 +1,8 @@
-//! What in a status points to posts and accounts.
+//! The posts and accounts to which a status refers.
 //!
-//! Known members are known by where they stand ([`Part`]); those of servers that Driftline does not
-//! know, by their names (`…status_id`, `…account_ids`) and by the form of their objects (an ID and an
-//! `acct` make an account).
+//! Known members are recognised by their position ([`Part`]). Members of unknown servers are
+//! recognised by their names (`…status_id`, `…account_ids`) and by the form of their objects: an ID
+//! and an `acct` make an account.
 
 use driftline_core::{
     api::Api,
@@ -17,9 +17,9 @@ use crate::{
     viewer::{Member, Part},
 };
 
-/// What a status refers to besides itself and its author, quoted and boosted posts included: all that
-/// [`crate::Copier`] leaves room for. Where a status was made of a post of X or Twitter, that is left
-/// out there and here.
+/// The references of a status besides itself and its author, including those of quoted and boosted
+/// posts. They are all the IDs for which [`crate::Copier`] leaves room. Both omit the post of X or
+/// Twitter from which a status was made.
 pub fn references(status: &RawObject<'_>, api: Api) -> References {
     let mut found = Found {
         ids: References::default(),
@@ -39,7 +39,8 @@ struct Found {
     api: Api,
 }
 
-/// What the ID in a member of that name points to. Members with lists of IDs count too.
+/// The kind of entity to which the ID in a member called `name` refers. Members with lists of IDs
+/// count too.
 pub(crate) fn referent(name: &str) -> Option<Referent> {
     let name = name.strip_suffix('s').unwrap_or(name);
     let stem = name.strip_suffix("_id")?;
@@ -53,7 +54,7 @@ pub(crate) fn referent(name: &str) -> Option<Referent> {
     }
 }
 
-/// What a member is: by the object that it is in, or by its name alone.
+/// The meaning of a member, by the object that contains it, or by its name alone.
 pub(crate) fn member(part: Option<Part>, name: &str) -> Member {
     match (part.map(|part| part.member(name)), name) {
         (Some(known @ (Member::OfViewer | Member::Inner(_))), _) => known,
@@ -65,7 +66,8 @@ pub(crate) fn member(part: Option<Part>, name: &str) -> Member {
     }
 }
 
-/// What an object is: by where it stands, if a post or an account belongs there, or by its members.
+/// The kind of an object, by its position if a post or an account belongs there, otherwise by its
+/// members.
 pub(crate) fn part_of(position: Option<Part>, object: &RawObject<'_>) -> Option<Part> {
     match position {
         Some(Part::Status | Part::Account) => position,
@@ -84,7 +86,7 @@ fn form(object: &RawObject<'_>) -> Option<Part> {
     (has("acct") || has("username")).then_some(Part::Account)
 }
 
-/// Whether JSON may name a post or an account, by the ends of keys.
+/// True if the JSON may refer to a post or an account, by the ends of keys.
 pub(crate) fn may_refer(json: &str) -> bool {
     let has = |mark| json.contains(mark);
     // The letters of `ids`, as escapes.
@@ -92,7 +94,8 @@ pub(crate) fn may_refer(json: &str) -> bool {
     has("id\"") || has("ids\"") || has("\\u00") && is_escaped()
 }
 
-/// Whether an account, the author, refers to no account but itself. It is the longest part of most posts.
+/// True if an account, the author, refers to no other account. It is the longest part of most
+/// posts.
 fn names_itself_only(json: &str) -> bool {
     let Some((before, after)) = json.split_once("\"id\"") else {
         return !may_refer(json);
@@ -100,7 +103,7 @@ fn names_itself_only(json: &str) -> bool {
     before.rfind('{') == Some(0) && !may_refer(before) && !may_refer(after)
 }
 
-/// Whether media refer to nothing but themselves. Most do, and each has an ID.
+/// True if media refer only to themselves. Most do, and each has an ID.
 fn names_media_only(json: &str) -> bool {
     const MARKS: [&str; 13] = [
         "_id\"",
@@ -120,7 +123,7 @@ fn names_media_only(json: &str) -> bool {
     !MARKS.iter().any(|mark| json.contains(mark))
 }
 
-/// The deepest nesting that is read, in objects and lists. A hostile answer could nest without end.
+/// The deepest nesting of objects and lists that is read. A hostile answer could nest without end.
 pub(crate) const MAX_DEPTH: usize = 32;
 
 fn members(found: &mut Found, part: Option<Part>, object: &RawObject<'_>, depth: usize) {
@@ -131,7 +134,7 @@ fn members(found: &mut Found, part: Option<Part>, object: &RawObject<'_>, depth:
             Member::Inner(inner) => Some(inner),
             Member::OfPost => None,
         };
-        // Most of what is nested refers to nothing, and is not parsed.
+        // Most nested values refer to nothing, and are not parsed.
         let is_plain = match name {
             "x" | "twitter" => found.api != Api::Mastodon,
             "media_attachments" => names_media_only(json),
@@ -160,7 +163,7 @@ fn value_of(found: &mut Found, part: Option<Part>, (name, value): (&str, &RawVal
             }
         }
     } else if may_refer(json)
-        && let Some(object) = RawObject::of(value)
+        && let Some(object) = RawObject::from_value(value)
     {
         let part = part_of(part, &object);
         if let (Some(of), Some(id)) = (part.and_then(of_part), object.get("id")) {
@@ -171,7 +174,7 @@ fn value_of(found: &mut Found, part: Option<Part>, (name, value): (&str, &RawVal
     }
 }
 
-/// What the `id` of an object names.
+/// The kind of entity to which the `id` of an object refers.
 pub(crate) fn of_part(part: Part) -> Option<Referent> {
     match part {
         Part::Status => Some(Referent::Post),
@@ -180,12 +183,12 @@ pub(crate) fn of_part(part: Part) -> Option<Referent> {
     }
 }
 
-/// Whether a text is an address, which is no ID.
+/// True if a text is an address and so not an ID.
 pub(crate) fn is_address(text: &str) -> bool {
     text.contains('/')
 }
 
-/// Whether a text may be an ID at an upstream. Indexes hold no longer ones.
+/// True if a text may be an ID at an upstream. Indexes cannot contain longer ones.
 pub(crate) fn is_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_ID_BYTES && !is_address(text)
 }

@@ -1,23 +1,24 @@
-//! Posts are kept as they came, but for members that a later one of the same object repeats: of these
-//! the last counts, and readers of JSON disagree on the others.
+//! The removal of repeated keys. Posts are stored as received, except for members that a later
+//! member of the same object repeats. Of these the last counts; readers of JSON disagree about the
+//! others.
 
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::{json_string::end_of_string, raw_object::decoded};
 
-/// The text without members that a later one of the same object repeats, at any depth; `None` if there
-/// are none. All the rest stays as it is written. The text must be valid JSON.
+/// The text without members that a later one of the same object repeats, at any depth; `None` if
+/// there are no such members. The rest stays as written. The text must be valid JSON.
 ///
 /// # Errors
-/// [`TooDeep`]
+/// [`TooDeep`] if the text is nested too deep.
 pub(crate) fn without_repeats(json: &str) -> Result<Option<String>, TooDeep> {
     let mut scan = Scan::default();
     scan.run(json)?;
     Ok((!scan.repeated.is_empty()).then(|| scan.cut(json)))
 }
 
-/// It is nested too deep for those who read it from here. Most readers of JSON stop at some depth, and
-/// one post must not break the pages that list it.
+/// JSON that is nested too deep for its readers. Most readers of JSON have a limit, and one post
+/// must not break the pages that list it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is nested more than {MAX_DEPTH} levels deep")]
 pub struct TooDeep;
@@ -28,17 +29,18 @@ struct Scan<'j> {
     open: Vec<Option<Object<'j>>>,
     /// The text of each member, to the beginning of the next one of its object.
     members: Vec<(usize, usize)>,
-    /// The names of the open objects' members, each with the last member of that name, the innermost
-    /// object's at the end. Names are bytes: texts do not tell halves of surrogate pairs apart.
+    /// The names of the open objects' members, each with the last member of that name, the
+    /// innermost object's at the end. Names are bytes, because texts do not distinguish halves of
+    /// surrogate pairs.
     names: Vec<(Cow<'j, [u8]>, usize)>,
     /// Members that are repeated later.
     repeated: Vec<usize>,
 }
 
 struct Object<'j> {
-    /// Where its names begin.
+    /// The index of its first name.
     names_from: usize,
-    /// Its names, once they are more than are compared one by one.
+    /// Its names, once there are too many to compare them one by one.
     index: Option<HashMap<Cow<'j, [u8]>, usize>>,
     /// Its last member so far.
     last: Option<usize>,
@@ -105,7 +107,7 @@ impl<'j> Scan<'j> {
     }
 
     fn cut(mut self, json: &str) -> String {
-        // Members are in order of their beginnings, and one that is cut may hold another.
+        // Members are in order of their beginnings, and a removed one may contain another.
         self.repeated.sort_unstable();
         let mut kept = String::with_capacity(json.len());
         let mut from = 0;
@@ -121,7 +123,7 @@ impl<'j> Scan<'j> {
 }
 
 impl<'j> Object<'j> {
-    /// Makes a member the last of its name; returns which one was it before.
+    /// Makes a member the last of its name; returns the previous one.
     fn last_of(
         &mut self,
         names: &mut Vec<(Cow<'j, [u8]>, usize)>,
@@ -143,9 +145,11 @@ impl<'j> Object<'j> {
     }
 }
 
-/// Comparing this many names one by one takes less time than hashing them; a hostile object has more.
+/// Comparing this number of names one by one takes less time than hashing them. A hostile object
+/// has more.
 const MAX_COMPARED: usize = 64;
-/// Some readers of JSON stop at 128 levels, and what lists a post has levels of its own.
+/// Some readers of JSON stop at 128 levels, and the lists that contain a post have levels of their
+/// own.
 const MAX_DEPTH: usize = 100;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What of a post people read, as plain text.
+//! The readable parts of a post, as plain text.
 
 use crate::{clean_html, raw_object::RawObject};
 
-/// The texts of a post in which words are looked for: its warning, its text, the choices of its poll and the
-/// descriptions of its media. Of a boost, those of the boosted post.
+/// The searchable texts of a post: its warning, its text, the options of its poll and the
+/// descriptions of its media. For a boost, those of the boosted post.
 pub fn searchable_text(status: &RawObject<'_>) -> String {
     let boosted = status.object("reblog");
     let status = match boosted.get("id") {
@@ -29,7 +29,7 @@ pub fn searchable_text(status: &RawObject<'_>) -> String {
     texts.join("\n\n")
 }
 
-/// The text of HTML of a post, with line breaks where elements begin a line.
+/// The text of a post's HTML, with line breaks where elements begin a line.
 pub fn plain_text(html: &str) -> String {
     // Cleaned HTML is well formed, and has four entities.
     let html = clean_html(html);
@@ -49,7 +49,7 @@ pub fn plain_text(html: &str) -> String {
     text.replace("&amp;", "&").trim().to_owned()
 }
 
-/// The tag with which a text begins, without its brackets, and what follows it.
+/// The tag at the beginning of a text, without its brackets, and the rest of the text.
 fn tag_at(text: &str) -> (&str, &str) {
     let mut is_quoted = false;
     for (at, byte) in text.bytes().enumerate() {
@@ -68,7 +68,7 @@ fn breaks_line(tag: &str) -> bool {
     matches!(name, "p" | "br" | "li" | "ul" | "ol" | "pre" | "blockquote")
 }
 
-/// Whom a post answers: `None` if it answers nobody, or its own author.
+/// The author of the post to which a post replies, unless both have the same author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyTo {
     /// An account, by its ID at the upstream.
@@ -77,7 +77,8 @@ pub enum ReplyTo {
     Unknown,
 }
 
-/// Whom a post, as JSON, answers.
+/// The account to which a post, as JSON, replies; `None` if it is not a reply, or replies to its
+/// own author.
 pub fn reply_to(status: &str) -> Option<ReplyTo> {
     let status = RawObject::parse(status).ok()?;
     let author = status.object("account");

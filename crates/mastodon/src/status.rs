@@ -5,38 +5,39 @@ use serde_json::value::RawValue;
 
 use crate::account::Account;
 
-/// Mastodon's `Status`, as one is made. Statuses of servers are read by [`crate::read_status`].
+/// Mastodon's `Status`, for statuses that are made here. Statuses of servers are read by
+/// [`crate::read_status`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status<'a> {
     /// Its ID.
     pub id: Cow<'a, str>,
-    /// When it was written, ISO 8601.
+    /// The time at which it was written, in ISO 8601.
     pub created_at: Option<String>,
-    /// When it was last edited, ISO 8601; `None` if never.
+    /// The time of its last edit, in ISO 8601; `None` if it was not edited.
     pub edited_at: Option<String>,
     /// The ID of the post that it replies to.
     pub in_reply_to_id: Option<Cow<'a, str>>,
     /// The ID of that post's author.
     pub in_reply_to_account_id: Option<Cow<'a, str>>,
-    /// Whether its media are hidden at first.
+    /// True if its media are hidden at first.
     pub sensitive: bool,
-    /// The warning shown before its text, if any; plain text.
+    /// The warning before its text, if any; plain text.
     pub spoiler_text: Cow<'a, str>,
-    /// A visibility's name.
+    /// The name of its visibility.
     pub visibility: Cow<'a, str>,
     /// Its language, ISO 639.
     pub language: Option<Cow<'a, str>>,
-    /// Its name across servers.
+    /// Its URI.
     pub uri: Cow<'a, str>,
-    /// Its address for people.
+    /// The address of its page.
     pub url: Cow<'a, str>,
-    /// How many replies it has.
+    /// The number of replies.
     pub replies_count: Option<i64>,
-    /// How many boosts.
+    /// The number of boosts.
     pub reblogs_count: Option<i64>,
-    /// How many favourites.
+    /// The number of favourites.
     pub favourites_count: Option<i64>,
-    /// How many posts quote it.
+    /// The number of quotes.
     pub quotes_count: Option<i64>,
     /// Its text, HTML.
     pub content: Cow<'a, str>,
@@ -46,10 +47,10 @@ pub struct Status<'a> {
     /// Its author.
     #[serde(borrow)]
     pub account: Option<Account<'a>>,
-    /// Its pictures and films.
+    /// Its pictures and videos.
     #[serde(borrow)]
     pub media_attachments: Vec<MediaAttachment<'a>>,
-    /// The accounts that it names.
+    /// The accounts that it mentions.
     pub mentions: Vec<Mention<'a>>,
     /// Its hashtags.
     pub tags: Vec<Tag<'a>>,
@@ -62,10 +63,10 @@ pub struct Status<'a> {
     /// Its poll.
     #[serde(borrow)]
     pub poll: Option<&'a RawValue>,
-    /// The post of X that it was made of.
+    /// The post of X from which it was made.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub x: Option<&'a RawValue>,
-    /// The post of Twitter that it was made of.
+    /// The post of Twitter from which it was made.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub twitter: Option<&'a RawValue>,
 }
@@ -82,23 +83,23 @@ pub struct MediaAttachment<'a> {
     pub url: Option<Cow<'a, str>>,
     /// The address of a smaller picture of it.
     pub preview_url: Option<Cow<'a, str>>,
-    /// Its address at the server that it came from.
+    /// Its address at its original server.
     pub remote_url: Option<Cow<'a, str>>,
-    /// What it shows, in words.
+    /// Its description in words.
     pub description: Option<Cow<'a, str>>,
     /// A blurred picture of it, as a BlurHash.
     pub blurhash: Option<Cow<'a, str>>,
     /// Its sizes.
     pub meta: MediaMeta,
-    /// The medium of X that it is.
+    /// The medium of X from which it was made.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub x: Option<&'a RawValue>,
-    /// The medium of Twitter that it is.
+    /// The medium of Twitter from which it was made.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub twitter: Option<&'a RawValue>,
 }
 
-/// The sizes of a picture or film.
+/// The sizes of a picture or video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MediaMeta {
     /// Its own size.
@@ -124,7 +125,7 @@ pub struct Mention<'a> {
     pub username: Cow<'a, str>,
     /// `name`, or `name@host`.
     pub acct: Cow<'a, str>,
-    /// Its address for people.
+    /// The address of its page.
     pub url: Cow<'a, str>,
 }
 
@@ -133,6 +134,6 @@ pub struct Mention<'a> {
 pub struct Tag<'a> {
     /// The hashtag, without its sign.
     pub name: Cow<'a, str>,
-    /// Its address for people.
+    /// The address of its page.
     pub url: Cow<'a, str>,
 }

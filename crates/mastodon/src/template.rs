@@ -2,15 +2,15 @@ use serde::Serialize;
 
 use crate::{object_writer::ObjectWriter, overlay::ViewerOverlay, references::is_id};
 
-/// JSON with holes for what only the store knows: the local IDs of the posts and accounts that it
-/// names, and what it says of the account that views it.
+/// JSON with holes for data that only the store knows: local IDs of posts and accounts, and members
+/// that concern the viewing account.
 #[derive(Debug, Clone, Default)]
 pub struct Template {
     pub(crate) text: Vec<u8>,
     holes: Vec<Hole>,
 }
 
-/// What an ID of an upstream names.
+/// The kind of entity to which an upstream's ID refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Referent {
     /// A post.
@@ -19,7 +19,7 @@ pub enum Referent {
     Account,
 }
 
-/// What stands at a place of the text.
+/// A hole at a position of the text.
 #[derive(Debug, Clone)]
 struct Hole {
     at: usize,
@@ -28,9 +28,9 @@ struct Hole {
 
 #[derive(Debug, Clone)]
 enum HoleKind {
-    /// The local ID of what an upstream's ID names.
+    /// The local ID for an upstream's ID.
     Id(Referent, String),
-    /// What a post says of its viewer, as further members of its object.
+    /// Further members of a post's object that concern its viewer.
     Overlay(PostName),
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum PostName {
 }
 
 impl Template {
-    /// The upstream's IDs that it names, in its order.
+    /// The upstream's IDs that need local IDs, in the order of the text.
     pub fn references(&self) -> impl Iterator<Item = (Referent, &str)> {
         self.holes.iter().filter_map(|hole| match &hole.what {
             HoleKind::Id(referent, id) => Some((*referent, id.as_str())),
@@ -50,7 +50,7 @@ impl Template {
         })
     }
 
-    /// The upstream's IDs of the posts within it that say something of their viewer.
+    /// The upstream's IDs of the nested posts that need an overlay.
     pub fn nested_posts(&self) -> impl Iterator<Item = &str> {
         self.holes.iter().filter_map(|hole| match &hole.what {
             HoleKind::Overlay(PostName::Upstream(id)) => Some(id.as_str()),
@@ -58,19 +58,19 @@ impl Template {
         })
     }
 
-    /// The length of its text, in bytes.
+    /// The length of the text in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Whether its text is empty.
+    /// True if the text is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Writes it with its holes filled: `local_id` finds the local ID of an upstream's, without which
-    /// `null` is written, and `overlay` what the post of a local ID says of its viewer, if that has
-    /// an account.
+    /// Writes the text with its holes filled. `local_id` finds the local ID for an upstream's ID;
+    /// without one, `null` is written. `overlay` returns the members that concern the viewer, for
+    /// the local ID of a post, if there is a viewing account.
     pub fn fill(
         &self,
         out: &mut Vec<u8>,
@@ -107,7 +107,7 @@ impl Template {
         self.text.extend_from_slice(json.as_bytes());
     }
 
-    /// Adds a value as JSON: a text, a number, an option of these.
+    /// Adds a value as JSON: a text, a number, or an option of these.
     pub(crate) fn value(&mut self, value: &(impl Serialize + ?Sized)) {
         let start = self.text.len();
         if serde_json::to_writer(&mut self.text, value).is_err() {
@@ -116,7 +116,8 @@ impl Template {
         }
     }
 
-    /// Leaves room for the local ID of what an upstream's ID names; what can be no ID is `null`.
+    /// Leaves room for the local ID of an upstream's ID. Writes `null` for a text that cannot be an
+    /// ID.
     pub(crate) fn id(&mut self, referent: Referent, upstream_id: &str) {
         match is_id(upstream_id) {
             true => self.hole(HoleKind::Id(referent, upstream_id.to_owned())),
@@ -124,7 +125,7 @@ impl Template {
         }
     }
 
-    /// Leaves room for what a post says of its viewer, after members of its object.
+    /// Leaves room for the overlay of a post, after members of its object.
     pub(crate) fn overlay(&mut self, post: PostName) {
         self.hole(HoleKind::Overlay(post));
     }

@@ -1,13 +1,14 @@
 use jiff::{Timestamp, civil, tz::TimeZone};
 
-/// A time in ISO 8601, in UTC, to the millisecond. A time outside of the years -9999 to 9999 becomes
-/// the Unix epoch.
+/// A time in ISO 8601, in UTC, to the millisecond. A time outside of the years -9999 to 9999
+/// becomes the Unix epoch.
 pub fn iso_8601(unix_ms: i64) -> String {
     let time = Timestamp::from_millisecond(unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
     format!("{time:.3}")
 }
 
-/// A time in ISO 8601 as Unix ms; one without an offset is in UTC. `None` if it is not a time.
+/// Parses a time in ISO 8601 to Unix ms. A time without an offset is in UTC. `None` if the text is
+/// not a time.
 pub fn parse_time_ms(text: &str) -> Option<i64> {
     let time = text.parse::<Timestamp>().or_else(|_| {
         let civil: civil::DateTime = text.parse()?;

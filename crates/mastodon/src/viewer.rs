@@ -1,82 +1,82 @@
-//! What a status says of the account with whose token it was read.
+//! The parts of a status that concern the account whose token was used to read it.
 //!
-//! It is no part of the post: no other account may see it.
+//! They are not part of the post: no other account may see them.
 
 use serde_json::value::RawValue;
 
 use crate::raw_object::{RawObject, items, text};
 
-/// A status without what concerns its reader.
+/// A status, split from the parts that concern its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
-    /// The status, JSON. All its other members are as they were written.
+    /// The status, JSON. Its members are as written.
     pub status: String,
-    /// What was taken off it, as an object of the same shape, JSON.
+    /// The removed parts, as an object of the same shape, JSON.
     pub viewer: String,
 }
 
-/// Takes what concerns its reader off a status, also inside the boosted and the quoted post, and
-/// inside the tweet that the status was made of. `None` if there is nothing to take, or if the JSON
-/// is not an object.
+/// Splits a status from the parts that concern its reader, including those inside the boosted and
+/// the quoted post, and inside the tweet from which it was made. `None` if there are no such parts,
+/// or the JSON is not an object.
 pub fn split(json: &str) -> Option<Split> {
     split_status(&RawObject::parse(json).ok()?)
 }
 
-/// A status without what concerns its reader.
+/// A status without the parts that concern its reader.
 pub fn without(json: String) -> String {
     split(&json).map_or(json, |split| split.status)
 }
 
-/// [`split`] of a status that is parsed already.
+/// [`split`] for a status that is already parsed.
 pub(crate) fn split_status(status: &RawObject<'_>) -> Option<Split> {
     split_object(status, Part::Status, MAX_DEPTH)
 }
 
-/// The values that hold such members.
+/// The kinds of values that contain such members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Status,
     Poll,
     QuoteApproval,
-    /// What Pleroma and Akkoma add to a status.
+    /// The members that Pleroma and Akkoma add to a status.
     Pleroma,
-    /// What Akkoma adds to it.
+    /// The members that Akkoma adds to a status.
     Akkoma,
-    /// What Friendica adds to a status.
+    /// The members that Friendica adds to a status.
     Friendica,
-    /// The conversation of a status, of Mitra.
+    /// The conversation of a status, by Mitra.
     Conversation,
-    /// The posts that a post links to, of Mitra.
+    /// The posts to which a post links, by Mitra.
     Links,
-    /// The list of a post's emoji reactions, of Pleroma and of forks of Mastodon.
+    /// The list of a post's emoji reactions, by Pleroma and forks of Mastodon.
     Reactions,
     Reaction,
     /// The list of a post's hashtags.
     Tags,
     Tag,
     Account,
-    /// What Pleroma and Akkoma add to an account.
+    /// The members that Pleroma and Akkoma add to an account.
     PleromaAccount,
-    /// Who may do what with a post, of GoToSocial.
+    /// The permissions for a post, by GoToSocial.
     InteractionPolicy,
-    /// Who may do one thing.
+    /// The permission for one action.
     InteractionRule,
-    /// A list of those who may.
+    /// The list of permitted accounts.
     Interactors,
-    /// A tweet as version 1.1 of Twitter's API writes it.
+    /// A tweet in the form of Twitter's API 1.1.
     Tweet,
     TwitterUser,
     /// The preview of a page that a post links to.
     Card,
     /// The list of a profile's rows.
     Fields,
-    /// One of them.
+    /// A row of a profile.
     Field,
     /// A post as its author typed it.
     Source,
 }
 
-/// What a member of a [`Part`] is.
+/// The kind of a member of a [`Part`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Member {
     OfViewer,
@@ -85,7 +85,7 @@ pub(crate) enum Member {
 }
 
 impl Part {
-    /// What the items of a list are.
+    /// The kind of a list's items.
     pub(crate) fn item(self) -> Option<Self> {
         match self {
             Self::Reactions => Some(Self::Reaction),
@@ -96,12 +96,12 @@ impl Part {
         }
     }
 
-    /// Whether all that it holds may be copied, if nothing in it looks like HTML or an ID.
+    /// True if all contents may be copied, provided that nothing in them looks like HTML or an ID.
     pub(crate) fn may_be_plain(self) -> bool {
         matches!(self, Self::Card | Self::Fields | Self::Field | Self::Source)
     }
 
-    /// Whether an item of a list belongs to the reader.
+    /// True if an item of a list belongs to the reader.
     pub(crate) fn is_viewers_item(self, item: &RawValue) -> bool {
         self == Self::Interactors && text(item).is_some_and(|item| item == "me")
     }
@@ -169,7 +169,8 @@ impl Part {
                 | "blocking"
                 | "blocked_by",
             ) => Member::OfViewer,
-            // Mastodon's quote holds a `quoted_status`; some servers' is one.
+            // Mastodon's quote contains a `quoted_status`; with some servers the quote itself is a
+            // status.
             (Self::Status, "reblog" | "quote" | "quoted_status" | "in_reply_to_status")
             | (Self::Pleroma, "quote") => Member::Inner(Self::Status),
             (Self::Status, "card") => Member::Inner(Self::Card),
@@ -210,12 +211,12 @@ fn split_value(value: &RawValue, part: Part, depth: usize) -> Option<Split> {
     match (part, part.item()) {
         (Part::Interactors, _) => split_items(value, part),
         (_, Some(item)) => split_list(value, item, depth),
-        (_, None) => split_object(&RawObject::of(value)?, part, depth),
+        (_, None) => split_object(&RawObject::from_value(value)?, part, depth),
     }
 }
 
-/// Whether a value may hold something of the reader's. Most accounts and hashtags hold nothing and
-/// are not parsed for it.
+/// True if a value may contain parts that concern the reader. Most accounts and hashtags contain
+/// none and are not parsed.
 fn may_concern_viewer(part: Part, json: &str) -> bool {
     let has = |marks: &[&str]| marks.iter().any(|mark| json.contains(mark));
     match part {
@@ -266,7 +267,7 @@ fn split_object(object: &RawObject<'_>, part: Part, depth: usize) -> Option<Spli
     })
 }
 
-/// Splits each object of a list. What was taken off is a list of as many.
+/// Splits each object of a list. The removed parts form a list of the same length.
 fn split_list(list: &RawValue, part: Part, depth: usize) -> Option<Split> {
     let items: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
     let splits: Vec<_> = items
@@ -290,7 +291,7 @@ fn split_list(list: &RawValue, part: Part, depth: usize) -> Option<Split> {
     })
 }
 
-/// Takes the reader's items off a list.
+/// Splits a list from the reader's items.
 fn split_items(list: &RawValue, part: Part) -> Option<Split> {
     let items = items(list)?.into_iter();
     let (viewer, status): (Vec<_>, Vec<_>) = items.partition(|item| part.is_viewers_item(item));
@@ -311,8 +312,8 @@ fn add(members: &mut String, key: &str, value: &str) {
     members.extend([key, ":", value]);
 }
 
-/// The reactions to a post that a boosted post quotes within `pleroma` are six values deep. A hostile
-/// answer could nest without end.
+/// The reactions to a post that a boosted post quotes within `pleroma` are six values deep. A
+/// hostile answer could nest without end.
 const MAX_DEPTH: usize = 8;
 
 #[cfg(test)]
@@ -423,7 +424,7 @@ mod tests {
         };
         let json = tweet(user, r#","favorited":true,"retweeted":false"#);
         assert_eq!(without(json), tweet(user_kept, ""));
-        // The same names elsewhere are not the reader's.
+        // Elsewhere, members of the same names do not concern the reader.
         for json in [r#"{"favorited":true}"#, r#"{"x":{"retweeted":true}}"#] {
             assert_eq!(without(json.into()), json);
         }

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::{raw_object::decoded, template::Template};
 
-/// Returns whether apps open the value of a member with this name as an address.
+/// Returns true if apps open the value of a member with this name as an address.
 pub(crate) fn is_address_member(name: &str) -> bool {
     let is_named = matches!(
         name,
@@ -27,8 +27,8 @@ pub(crate) fn web_address(address: Cow<'_, str>) -> Option<Cow<'_, str>> {
     (!has_other_scheme(&address)).then_some(address)
 }
 
-/// Returns whether any string in this JSON is an address with a scheme other than `http` and `https`. The JSON must
-/// contain no escapes.
+/// Returns true if any string in this JSON is an address with another scheme than `http` and
+/// `https`. The JSON must contain no escapes.
 pub(crate) fn may_hold_other_schemes(json: &str) -> bool {
     let texts = json.split('"').skip(1).step_by(2);
     texts.into_iter().any(has_other_scheme)
@@ -55,7 +55,7 @@ pub(crate) fn harmless_uri(uri: &str) -> Option<&str> {
 }
 
 fn has_other_scheme(address: &str) -> bool {
-    // Almost all begin so, and need no parser.
+    // Almost all addresses begin so, and need no parser.
     let is_https = address.starts_with("https://");
     !is_https && scheme(address).is_some_and(|scheme| scheme != "http" && scheme != "https")
 }

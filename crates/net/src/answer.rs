@@ -9,26 +9,26 @@ use reqwest::{
 
 use crate::{FetchError, FetchErrorKind};
 
-/// An answer of any status, its body read.
+/// An answer of any status, with its body read.
 pub struct Answer {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its body after decompression. Of a status other than 200 it may be
-    /// shortened, or left out.
+    /// The body after decompression. It may be shortened or empty if the status is not 200.
     pub body: Vec<u8>,
-    /// Where it came from, as [`location`](crate::location) writes it.
+    /// The address of the answer, in the form of [`location`](crate::location).
     pub location: String,
-    /// When the last request was sent, by the local clock, Unix ms.
+    /// The time at which the last request was sent, by the local clock, in Unix ms.
     pub sent_at_ms: i64,
-    /// When the answer was complete: `sent_at_ms`, if its body was left out.
+    /// The time at which the answer was complete, in Unix ms. Equal to `sent_at_ms` if the body was
+    /// not read.
     pub received_at_ms: i64,
-    /// From sending to the answer's head, by a monotonic clock, ms.
+    /// The time from sending to the answer's head, by a monotonic clock, in ms.
     pub round_trip_ms: i64,
 }
 
-/// What the server sent may repeat the token.
+/// Omits the text from the server, which may repeat the token.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer")
@@ -41,20 +41,20 @@ impl fmt::Debug for Answer {
 /// An answer to a request for a stream.
 #[derive(Debug)]
 pub enum Opened {
-    /// Of the status that was expected; its body is still to come.
+    /// An answer with the expected status, whose body has not been read.
     Stream(OpenAnswer),
-    /// Of any other.
+    /// An answer with another status.
     Refused(Answer),
 }
 
-/// An answer whose body is still to come.
+/// An answer whose body has not been read.
 pub struct OpenAnswer {
     pub(crate) response: Response,
-    /// Of the first request, whatever redirects came after it.
+    /// The location of the first request, before redirects.
     pub(crate) location: String,
 }
 
-/// The headers may repeat the token.
+/// Omits the headers, which may repeat the token.
 impl fmt::Debug for OpenAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenAnswer")
@@ -64,16 +64,15 @@ impl fmt::Debug for OpenAnswer {
 }
 
 impl OpenAnswer {
-    /// Its headers.
+    /// The headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
-    /// The next bytes of the body; `None` at its end. Dropping the future
-    /// loses nothing.
+    /// Reads the next bytes of the body; `None` at its end. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// A [`FetchError`] if the body breaks off.
+    /// [`FetchError`] if the body breaks off.
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]>>, FetchError> {
         let chunk = self.response.chunk().await;
         chunk.map_err(|error| {
@@ -81,18 +80,18 @@ impl OpenAnswer {
         })
     }
 
-    /// The connection itself, after `101 Switching Protocols`.
+    /// Returns the connection itself, after `101 Switching Protocols`.
     ///
     /// # Errors
-    /// A [`FetchError`] if the connection is not handed over.
+    /// [`FetchError`] if the connection cannot be taken over.
     pub async fn upgrade(self) -> Result<Upgraded, FetchError> {
         let upgraded = self.response.upgrade().await;
         upgraded.map_err(|error| FetchError::at(self.location, FetchErrorKind::of_reading(&error)))
     }
 }
 
-/// Reads the body of a `200` chunk by chunk after decompression, so that no more than the
-/// cap and one chunk is ever held.
+/// Reads the body of a `200` chunk by chunk after decompression, so that memory holds at most the
+/// cap and one chunk.
 pub(crate) async fn body(
     response: &mut Response,
     announced: Option<usize>,
@@ -112,8 +111,7 @@ pub(crate) async fn body(
     Ok(body)
 }
 
-/// The announced size; a compressed body announces none, because reqwest
-/// takes the header away.
+/// The announced size. `None` for a compressed body, because reqwest removes the header.
 pub(crate) fn announced(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -1,12 +1,11 @@
-//! A few words of an answer for a message: at most 80 characters.
+//! Excerpts of an answer for messages, of at most 80 characters.
 
-/// At most this many characters of an answer reach a message.
+/// The largest number of an answer's characters in a message.
 const MAX_CHARS: usize = 80;
-/// At most this many bytes of an answer are looked at.
+/// The largest number of an answer's bytes that are searched.
 const MAX_BYTES: usize = 8 * 1024;
 
-/// The first words of a text, on one line and without characters that would
-/// steer a terminal.
+/// The first words of a text, on one line and without characters that control a terminal.
 pub fn words(bytes: &[u8]) -> String {
     one_line(&String::from_utf8_lossy(head(bytes)))
 }
@@ -47,7 +46,7 @@ fn one_line(text: &str) -> String {
     short
 }
 
-/// Control characters, and those that turn the direction of writing.
+/// True for control characters, and those that change the direction of text.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

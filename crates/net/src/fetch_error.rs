@@ -1,4 +1,4 @@
-//! What keeps a request from its answer.
+//! The errors of requests.
 
 use std::{error::Error, fmt, io, time::Duration};
 
@@ -7,22 +7,22 @@ use url::Url;
 
 use crate::{PrivateAddressError, RedirectError, excerpt, location::location};
 
-/// A request without a whole answer.
+/// A request without a complete answer.
 ///
-/// It holds nothing of what the request carried. A server may repeat a token in a redirect or
-/// a certificate, though: whoever sends one takes it out of the text.
+/// It contains no data of the request. A server may repeat a token in a redirect or a certificate,
+/// so a caller that sends a token must remove it from the text.
 #[derive(thiserror::Error)]
 #[error("{location}: {kind}")]
 pub struct FetchError {
-    /// Where the request went, as [`location`](crate::location) writes it.
+    /// The address of the request, in the form of [`location`](crate::location).
     pub location: String,
-    /// What was wrong there.
+    /// The kind of error.
     pub kind: FetchErrorKind,
-    /// The headers of the answer, if it began with the status 200 and its body broke.
+    /// The headers of the answer, if its status was 200 and its body broke off.
     pub headers: Option<Box<HeaderMap>>,
 }
 
-/// The headers may repeat the token.
+/// Omits the headers, which may repeat the token.
 impl fmt::Debug for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchError")
@@ -46,13 +46,13 @@ impl FetchError {
     }
 }
 
-/// What was wrong with a request. A `cause` is the words of the first cause; it may be empty.
+/// The kind of error of a request. A `cause` is the text of the first cause, and may be empty.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchErrorKind {
-    /// The request was not sent: its authorization could not be made.
+    /// The request was not sent, because its authorization could not be made.
     #[error("{0}")]
     Authorization(Box<dyn Error + Send + Sync>),
-    /// The host leads only into a private network.
+    /// The host has only private addresses.
     #[error(transparent)]
     PrivateAddress(#[from] PrivateAddressError),
     /// The host's name has no address.
@@ -62,18 +62,18 @@ pub enum FetchErrorKind {
     UnknownName {
         /// The name.
         host: String,
-        /// Why.
+        /// The reason.
         cause: String,
     },
-    /// The server took no connection.
+    /// The server did not accept a connection.
     #[error("no connection ({0}); check that the server is up and the address is right")]
     NoConnection(String),
-    /// The certificate or the handshake was refused.
+    /// The certificate or the handshake was rejected.
     #[error(
         "TLS failed ({0}); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock"
     )]
     Tls(String),
-    /// The connection ended inside the TLS handshake.
+    /// The connection ended during the TLS handshake.
     #[error("the server broke off the TLS handshake; check the address and port")]
     HandshakeEnded,
     /// The connection broke before an answer began.
@@ -85,16 +85,16 @@ pub enum FetchErrorKind {
     /// The expected answer did not begin within `read_timeout`.
     #[error("no stream in time")]
     NoStreamInTime,
-    /// A redirect that is not followed.
+    /// A redirect was not followed.
     #[error(transparent)]
     Redirect(#[from] RedirectError),
-    /// Nothing of the body came for `read_timeout`.
+    /// No byte of the body arrived for `read_timeout`.
     #[error("the answer stalled")]
     Stalled,
     /// The body was not complete after `total_timeout`.
     #[error("the answer was not complete after {} s", .0.as_secs_f64())]
     Incomplete(Duration),
-    /// The body is larger than so many bytes, `max_body_bytes`.
+    /// The body has more bytes than `max_body_bytes`.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
     /// The body's compression is damaged.
@@ -106,7 +106,7 @@ pub enum FetchErrorKind {
 }
 
 impl FetchErrorKind {
-    /// What was wrong with a request that brought no answer's head.
+    /// The error of a request that received no head of an answer.
     pub(crate) fn of_sending(url: &Url, error: &reqwest::Error) -> Self {
         let causes = causes(error);
         if let Some(private) = find::<PrivateAddressError>(&causes) {
@@ -123,7 +123,7 @@ impl FetchErrorKind {
             let host = url.host_str().unwrap_or_default().to_owned();
             return Self::UnknownName { host, cause };
         }
-        // Connecting alone never ends a stream: it ended inside the handshake.
+        // A mere connection never ends a stream, so the handshake was interrupted.
         let ended = is_io(&causes, &[io::ErrorKind::UnexpectedEof]);
         match error.is_connect() {
             true if ended && url.scheme() == "https" => Self::HandshakeEnded,
@@ -132,7 +132,7 @@ impl FetchErrorKind {
         }
     }
 
-    /// What was wrong with an answer whose body broke.
+    /// The error of an answer whose body broke off.
     pub(crate) fn of_reading(error: &reqwest::Error) -> Self {
         if error.is_timeout() {
             return Self::Stalled;
@@ -148,8 +148,8 @@ impl FetchErrorKind {
     }
 }
 
-/// An error and all that it came from. An [`io::Error`] leaves the error it
-/// wraps out of its `source`, so it is unwrapped here.
+/// An error and all its causes. An [`io::Error`] omits the error that it wraps from its `source`,
+/// so it is unwrapped here.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> Vec<&'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| source(error)).collect()
 }
@@ -172,8 +172,7 @@ fn is_io(causes: &[&(dyn Error + 'static)], kinds: &[io::ErrorKind]) -> bool {
         .any(|error| kinds.contains(&error.kind()))
 }
 
-/// The text of the first cause; those above it repeat it and may hold a URL
-/// with its query.
+/// The text of the first cause. The errors above it repeat it and may contain a URL with its query.
 fn deepest(causes: &[&(dyn Error + 'static)]) -> String {
     causes
         .last()

@@ -1,12 +1,12 @@
-//! The guard against addresses inside private networks: whoever may name a
-//! server must not reach through us what only we can reach.
+//! The guard against addresses inside private networks. A person who may name a server must not
+//! reach, through this process, servers that only this process can reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// A host that leads only into a private network.
+/// A host that has only private addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{host} leads to a private address ({address}), which is not allowed")]
 pub struct PrivateAddressError {
@@ -16,8 +16,8 @@ pub struct PrivateAddressError {
     pub address: IpAddr,
 }
 
-/// Checks a host that is written as an address: the client connects to such
-/// hosts without asking the resolver.
+/// Checks a host that is written as an address, because the client connects to it without the
+/// resolver.
 pub(crate) fn check_literal(url: &Url, allow_private: bool) -> Result<(), PrivateAddressError> {
     let address = match url.host() {
         Some(Host::Ipv4(v4)) => IpAddr::V4(v4),
@@ -33,8 +33,7 @@ pub(crate) fn check_literal(url: &Url, allow_private: bool) -> Result<(), Privat
     Ok(())
 }
 
-/// A resolver whose answers hold only addresses that may be connected to, so
-/// that the address checked is the address used.
+/// A resolver that returns only permitted addresses, so that the checked address is the one used.
 #[derive(Debug)]
 pub(crate) struct GuardedResolver {
     pub(crate) allow_private: bool,
@@ -67,9 +66,9 @@ fn allowed(
     }
 }
 
-/// Whether an address lies in no public network: loopback, private,
-/// link-local, shared (CGNAT), unspecified, multicast, broadcast, metadata
-/// services, documentation and benchmarks, and every IPv6 form of these.
+/// True if an address is in no public network. That covers loopback, private, link-local, shared
+/// (CGNAT), unspecified, multicast, broadcast, metadata services, documentation and benchmarks, and
+/// every IPv6 form of these.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_private_v4(v4),
@@ -84,8 +83,8 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
     })
 }
 
-/// Only global unicast (2000::/3) is public, without its reserved parts; where
-/// an IPv4 address is embedded, that one decides.
+/// Only global unicast (2000::/3) without its reserved parts is public. If an IPv4 address is
+/// embedded, that address decides.
 fn is_private_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
@@ -150,7 +149,7 @@ mod tests {
         3fff::1 3fff:fff::1 4000::1 5f00::1
         fc00::1 fd00:ec2::254 fdff::1
         fe80::1 febf::1 fec0::1 ff02::1";
-    /// What is next to them.
+    /// The public neighbours of the private ranges.
     const PUBLIC: &str = "
         1.0.0.0 8.8.8.8
         9.255.255.255 11.0.0.0

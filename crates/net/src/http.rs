@@ -1,4 +1,4 @@
-//! The one HTTP client.
+//! The only HTTP client.
 
 use std::{
     error::Error,
@@ -19,22 +19,21 @@ use crate::{
     trusted_server::TrustedServer,
 };
 
-/// The `Authorization` header of a request of one address, if it has one, or
-/// why it cannot be made. It is asked for again for each redirect, because a
-/// signature holds for one address.
+/// The `Authorization` header for one address, if it needs one, or the reason why it cannot be
+/// made. It is made again for each redirect, because a signature is valid for one address.
 pub type Authorization = Result<Option<HeaderValue>, Box<dyn Error + Send + Sync>>;
 
-/// A client with its policy and its connections. Clones share both: build one
-/// and give it to all that fetches.
+/// A client with its policy and its connections. Clones share both, so one client serves the whole
+/// process.
 #[derive(Debug, Clone)]
 pub struct Http {
     clients: Clients,
-    /// The one server that may be in a private network although others may not, and the clients
-    /// that reach it.
+    /// The only server that may be in a private network if others may not, with the clients that
+    /// reach it.
     trusted: Option<(TrustedServer, Clients)>,
-    /// Made with the first server that is trusted, for all of them.
+    /// Made with the first trusted server, for all of them.
     private: Arc<Mutex<Option<Clients>>>,
-    /// Made for the first request that must not reach private networks, where others may.
+    /// Made for the first request that must not reach private networks, if others may.
     guarded: Arc<Mutex<Option<Clients>>>,
     options: Arc<Options>,
 }
@@ -43,20 +42,19 @@ pub struct Http {
 #[derive(Debug, Clone)]
 struct Clients {
     requests: reqwest::Client,
-    /// Each stream has a connection of its own, which may be upgraded.
+    /// The client for streams. Each stream has its own connection, which may be upgraded.
     streams: reqwest::Client,
 }
 
 impl Http {
-    /// Builds the client. TLS is verified against the platform's certificates;
-    /// proxies of the environment are not used, because a proxy would connect
-    /// to addresses that were not checked.
+    /// Builds the client. TLS is verified against the platform's certificates. Proxies of the
+    /// environment are not used, because a proxy would connect to unchecked addresses.
     ///
     /// # Errors
-    /// [`HttpError`] if the platform has no usable certificates or the user
-    /// agent is not a header's text.
+    /// [`HttpError`] if the platform has no usable certificates, or the user agent is not valid in
+    /// a header.
     pub fn new(options: Options) -> Result<Self, HttpError> {
-        // The process may have chosen a provider already: that one serves.
+        // The process may have installed a provider already, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Self {
             clients: Clients::new(&options, options.allow_private)?,
@@ -67,11 +65,11 @@ impl Http {
         })
     }
 
-    /// The same client, which may also reach this server in a private network, and send tokens
-    /// there over plain `http`: this host on this port, and no other.
+    /// The same client, which may also reach this server in a private network and send tokens there
+    /// over plain `http`. The exception covers this host and port only.
     ///
     /// # Errors
-    /// [`HttpError`] as for [`Http::new`].
+    /// The same as those of [`Http::new`].
     pub fn trusting(&self, server: &Url) -> Result<Self, HttpError> {
         if self.options.allow_private {
             return Ok(self.clone());
@@ -82,16 +80,16 @@ impl Http {
             None => private.insert(Clients::new(&self.options, true)?).clone(),
         };
         Ok(Self {
-            trusted: Some((TrustedServer::of(server), clients)),
+            trusted: Some((TrustedServer::from_url(server), clients)),
             ..self.clone()
         })
     }
 
-    /// The same client, which reaches no private network and sends no token over plain `http`, whatever
-    /// this one may do.
+    /// The same client without these permissions: it reaches no private network and sends no token
+    /// over plain `http`.
     ///
     /// # Errors
-    /// [`HttpError`] as for [`Http::new`].
+    /// The same as those of [`Http::new`].
     pub fn guarded(&self) -> Result<Self, HttpError> {
         if !self.options.allow_private {
             return Ok(Self {
@@ -115,12 +113,12 @@ impl Http {
         })
     }
 
-    /// Whether this address may be in a private network, and be sent tokens over plain `http`.
+    /// True if this address may be in a private network, and may receive tokens over plain `http`.
     pub fn allows_private(&self, url: &Url) -> bool {
         self.options.allow_private || self.clients_of(url).1
     }
 
-    /// The clients for an address, and whether it is of the trusted server.
+    /// The clients for an address, and true if it belongs to the trusted server.
     fn clients_of(&self, url: &Url) -> (&Clients, bool) {
         match &self.trusted {
             Some((server, clients)) if server.has(url) => (clients, true),
@@ -133,11 +131,11 @@ impl Http {
         &self.options
     }
 
-    /// Gets an address, following redirects of the same server. Answers of any
-    /// status are answers.
+    /// Fetches an address and follows redirects within the same server. Returns answers of any
+    /// status.
     ///
     /// # Errors
-    /// A [`FetchError`] unless a whole answer came within the limits.
+    /// [`FetchError`] if no complete answer arrives within the limits.
     pub async fn fetch(
         &self,
         url: Url,
@@ -168,12 +166,12 @@ impl Http {
         Err(FetchError::new(&url, RedirectError::TooMany))
     }
 
-    /// Opens a stream, following redirects of the same server: an answer of
-    /// the expected status stays open, any other is read. Each answer's head has
-    /// `read_timeout` to come.
+    /// Opens a stream and follows redirects within the same server. An answer with the expected
+    /// status stays open; any other is read. The head of each answer must arrive within
+    /// `read_timeout`.
     ///
     /// # Errors
-    /// A [`FetchError`] unless an answer came within the limits.
+    /// [`FetchError`] if no answer arrives within the limits.
     pub async fn open(
         &self,
         url: Url,
@@ -186,11 +184,11 @@ impl Http {
             .await
     }
 
-    /// Opens what is there for everybody, such as an attachment: no request carries a token, so redirects
-    /// to other servers are followed. Each of them is checked as the first address is.
+    /// Opens a public resource, such as an attachment. No request carries a token, so redirects to
+    /// other servers are followed. Each address is checked like the first.
     ///
     /// # Errors
-    /// As for [`Http::open`].
+    /// The same as those of [`Http::open`].
     pub async fn open_public(
         &self,
         url: Url,
@@ -229,8 +227,8 @@ impl Http {
         Err(FetchError::new(&url, RedirectError::TooMany))
     }
 
-    /// An answer that is no stream. A body with the status 200 may never end:
-    /// it is not read.
+    /// Reads an answer that is not a stream. A body with the status 200 may never end, so it is not
+    /// read.
     async fn refused(&self, sent: Sent) -> Result<Answer, FetchError> {
         if sent.response.status() == StatusCode::OK {
             return Ok(sent.into_answer().0);
@@ -250,7 +248,7 @@ impl Http {
         headers: &HeaderMap,
     ) -> Result<Sent, FetchError> {
         let failed = |kind| FetchError::new(url, kind);
-        // A redirect is checked again: it may leave the trusted server.
+        // A redirect is checked again, because it may leave the trusted server.
         guard::check_literal(url, self.allows_private(url))
             .map_err(|error| failed(error.into()))?;
         let authorization =
@@ -293,20 +291,19 @@ impl Http {
                 }
             }
         } else {
-            // Only words for a message come from this body: without it there
-            // are fewer words.
+            // This body only adds words to a message, so an error here is ignored.
             answer.body = answer::body(&mut response, None, MAX_ERROR_BODY_BYTES)
                 .await
                 .unwrap_or_default();
         }
-        // Both times are of one clock, though it may have been set meanwhile.
+        // Both times come from one clock, even if it was set meanwhile.
         let took_ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         answer.received_at_ms = answer.sent_at_ms.saturating_add(took_ms);
         Ok(answer)
     }
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy)]
 enum Use {
     Request,
@@ -343,17 +340,17 @@ impl Clients {
     }
 }
 
-/// A request that was sent, and the head of its answer.
+/// A sent request, and the head of its answer.
 struct Sent {
     response: Response,
     sent_at_ms: i64,
-    /// The same moment by the monotonic clock.
+    /// The time of sending by the monotonic clock.
     sent: Instant,
     round_trip_ms: i64,
 }
 
 impl Sent {
-    /// The answer so far, and the response that its body comes from.
+    /// The answer so far, and the response that provides its body.
     fn into_answer(mut self) -> (Answer, Response) {
         let answer = Answer {
             status: self.response.status(),
@@ -368,14 +365,14 @@ impl Sent {
     }
 }
 
-/// A client that could not be built.
+/// An error in building a client.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the HTTP client cannot be built; check that the system's certificates are installed (for example the package ca-certificates) and that the user agent is plain text"
 )]
 pub struct HttpError(#[source] reqwest::Error);
 
-/// Where an answer redirects to, if it does.
+/// The target of an answer's redirect, if it is one.
 fn redirect_of(response: &Response) -> Option<&HeaderValue> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     is_redirect.then(|| response.headers().get(LOCATION))?

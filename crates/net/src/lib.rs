@@ -1,9 +1,8 @@
-//! The HTTP client for all that fetches.
+//! The HTTP client of all code that fetches.
 //!
-//! [`Http`] holds the policy ([`Options`]) and the connections, and is shared by
-//! all that sends requests. It connects only to addresses that the policy allows, follows
-//! redirects only within one server, and bounds sizes and times. What an answer
-//! means is for its users to say.
+//! [`Http`] contains the policy ([`Options`]) and the connections, and all requests share it. It
+//! connects only to addresses that the policy allows, follows redirects only within one server, and
+//! limits sizes and times. Its users interpret the answers.
 
 mod answer;
 pub mod excerpt;

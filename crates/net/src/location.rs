@@ -2,7 +2,7 @@
 
 use url::Url;
 
-/// Where a request goes, for messages: no query, no user, no fragment.
+/// The address of a request for messages, without query, user and fragment.
 pub fn location(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-/// How servers are asked.
+/// The rules for connections and requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Whether addresses of private networks may be connected to, and tokens
-    /// may travel over plain `http`.
+    /// True if connections to private networks are allowed, and tokens may be sent over plain
+    /// `http`.
     pub allow_private: bool,
-    /// The most that resolving, connecting and the TLS handshake may take.
+    /// The limit for resolving, connecting and the TLS handshake.
     pub connect_timeout: Duration,
-    /// The most that may pass without a byte arriving.
+    /// The longest time without an arriving byte.
     pub read_timeout: Duration,
-    /// The most that a request may take, with redirects and its whole body.
+    /// The limit for a request with its redirects and its whole body.
     pub total_timeout: Duration,
-    /// The most that may pass on a stream without a byte arriving; servers
-    /// send heartbeats every 15 to 30 s. Whoever reads the stream keeps it.
+    /// The longest time without an arriving byte on a stream. Servers send heartbeats every 15 to
+    /// 30 s. The reader of the stream must apply this limit.
     pub silence_timeout: Duration,
     /// The largest body that is read, in bytes after decompression.
     pub max_body_bytes: usize,

@@ -1,19 +1,20 @@
-//! Which redirects are followed.
+//! The rules for following redirects.
 
 use reqwest::header::HeaderValue;
 use url::Url;
 
-/// Whom a request may be redirected to.
+/// The permitted targets of a request's redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The same host and port. The token goes along, so another port is another server, except where
-    /// `http` turns into `https`.
+    /// The same host and port. The token is sent along, so another port counts as another server,
+    /// except if `http` becomes `https`.
     SameServer,
-    /// Any server, of a request that carries no token.
+    /// Any server, for a request without a token.
     AnyServer,
 }
 
-/// Where a redirect leads, if it may be followed: within reach, and never from `https` to `http`.
+/// The target of a redirect, if it may be followed: it must be within `reach`, and must not lead
+/// from `https` to `http`.
 pub(crate) fn target(
     from: &Url,
     location: &HeaderValue,
@@ -43,27 +44,27 @@ pub(crate) fn target(
 /// A redirect that is not followed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectError {
-    /// To something that is no address.
+    /// The target is not an address.
     #[error("it redirects to an address that cannot be read")]
     Unreadable,
-    /// To a scheme other than `http` and `https`.
+    /// The target has another scheme than `http` and `https`.
     #[error("it redirects to a {0}: address")]
     Scheme(String),
-    /// To an address with a user name or a password.
+    /// The target has a user name or a password.
     #[error("it redirects to an address with a user name")]
     UserInfo,
-    /// From `https` to `http`.
+    /// The redirect leads from `https` to `http`.
     #[error("it redirects from https to http, where everybody on the way reads along")]
     Downgrade,
-    /// To another host or port: its origin.
+    /// The target is another host or port. The text is its origin.
     #[error("it redirects to another server, {0}")]
     OtherServer(String),
-    /// After too many others.
+    /// Too many redirects came before it.
     #[error("more than {MAX_REDIRECTS} redirects")]
     TooMany,
 }
 
-/// At most this many redirects are followed for one request.
+/// The largest number of redirects for one request.
 pub(crate) const MAX_REDIRECTS: usize = 5;
 
 #[cfg(test)]

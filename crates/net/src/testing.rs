@@ -3,10 +3,10 @@
 
 use crate::{Http, Options};
 
-/// A client of servers on this machine.
+/// A client for servers on this machine.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If the client cannot be made.
 pub fn http_client() -> Http {
     let options = Options {
         allow_private: true,

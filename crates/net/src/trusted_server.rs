@@ -2,27 +2,27 @@
 
 use url::{Host, Url};
 
-/// A host with its port, as an operator named it.
+/// A host with its port, as named by an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustedServer {
     host: Option<Host>,
-    /// Where it is not the scheme's own.
+    /// The port, unless it is the default of the scheme.
     port: Option<u16>,
 }
 
 impl TrustedServer {
-    /// The server of this address.
-    pub(crate) fn of(url: &Url) -> Self {
+    /// The server of `url`.
+    pub(crate) fn from_url(url: &Url) -> Self {
         Self {
             host: url.host().map(|host| host.to_owned()),
             port: url.port(),
         }
     }
 
-    /// Whether an address is of this server: as for redirects, `https` may take the place of
-    /// `http` where both have their own ports.
+    /// True if `url` belongs to this server. As with redirects, `https` may replace `http` if both
+    /// use their default ports.
     pub(crate) fn has(&self, url: &Url) -> bool {
-        self.host.is_some() && *self == Self::of(url)
+        self.host.is_some() && *self == Self::from_url(url)
     }
 }
 
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn it_is_one_host_on_one_port() {
         let url = |text: &str| Url::parse(text).expect("a URL");
-        let server = TrustedServer::of(&url("http://10.0.0.7"));
+        let server = TrustedServer::from_url(&url("http://10.0.0.7"));
         for same in [
             "http://10.0.0.7/x?y",
             "https://10.0.0.7/",
@@ -49,6 +49,6 @@ mod tests {
         ] {
             assert!(!server.has(&url(other)), "{other}");
         }
-        assert!(!TrustedServer::of(&url("file:///x")).has(&url("file:///x")));
+        assert!(!TrustedServer::from_url(&url("file:///x")).has(&url("file:///x")));
     }
 }

@@ -1,4 +1,4 @@
-//! The local clocks. Only read here; machines take the time as an argument.
+//! The local clocks. Only this module reads them; machines take the time as an argument.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -8,13 +8,14 @@ use std::{
 
 use driftline_core::clock::ClockReading;
 
-/// The local time, Unix ms.
+/// The local time in Unix ms.
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// The wall clock and the monotonic clock, read together, to notice steps of the first.
+/// The wall clock and the monotonic clock, read together, so that steps of the wall clock can be
+/// noticed.
 pub fn read_clocks() -> ClockReading {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     ClockReading {
@@ -23,8 +24,8 @@ pub fn read_clocks() -> ClockReading {
     }
 }
 
-/// The monotonic clock, ms since a moment of the process: for waits in memory, which no step of the wall clock may
-/// lengthen.
+/// The monotonic clock, in ms since some moment of this process. For waits in memory, which no step
+/// of the wall clock may lengthen.
 pub fn steady_ms() -> i64 {
     read_clocks().steady_ms
 }

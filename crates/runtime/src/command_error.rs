@@ -1,28 +1,28 @@
-//! Why a command of the operator fails.
+//! The errors of the operator's commands.
 
 use std::fmt::Display;
 
 use driftline_store::StoreError;
 use serde::{Deserialize, Serialize};
 
-/// Why a command failed. Nothing was changed.
+/// A command that failed and changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct CommandError {
-    /// What was wrong and what to do.
+    /// The problem and its remedy.
     pub message: String,
-    /// Whether the command itself was wrong, so that retrying is useless.
+    /// True if the command itself was wrong, so that a retry is useless.
     pub usage: bool,
-    /// Whether the database refused the log-in, or the system access to its file.
+    /// True if the database rejected the log-in, or the system denied access to its file.
     #[serde(default)]
     pub denied: bool,
-    /// Whether the store as a whole fails, so that retrying later may help.
+    /// True if the whole store fails, so that a later retry may help.
     #[serde(default)]
     pub outage: bool,
 }
 
 impl CommandError {
-    /// The command itself is wrong.
+    /// An error in the command itself.
     pub fn usage(error: impl Display) -> Self {
         Self {
             message: error.to_string(),
@@ -32,7 +32,7 @@ impl CommandError {
         }
     }
 
-    /// The command is right and could not be executed.
+    /// A valid command that could not be executed.
     pub fn failed(error: impl Display) -> Self {
         Self {
             message: error.to_string(),

@@ -1,30 +1,30 @@
-//! Decides when to log a fault of an operation that is retried.
+//! Decides when a fault of a retried operation is logged.
 
 use std::{collections::HashMap, hash::Hash};
 
 use parking_lot::Mutex;
 
-/// Logs a fault once when it begins and once when it is over, and neither twice a minute.
+/// Logs a fault once at its beginning and once at its end, and each at most once a minute.
 #[derive(Debug, Clone, Default)]
 pub struct FaultLog {
     since_ms: Option<i64>,
-    /// In a row.
+    /// The number of consecutive failures.
     failures: u32,
     logged: Option<Weight>,
     logged_at_ms: Option<i64>,
 }
 
-/// Whether a fault may be over with the next retry.
+/// The seriousness of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// It may: a single failure is not logged.
+    /// The next retry may succeed, so a single failure is not logged.
     Passing,
-    /// The operator has to fix it.
+    /// The operator must fix the fault.
     Lasting,
 }
 
 impl FaultLog {
-    /// Records a failure at this time, Unix ms. Returns whether to log it.
+    /// Records a failure at `now_ms`, in Unix ms. Returns true if it must be logged.
     pub fn failed(&mut self, weight: Weight, now_ms: i64) -> bool {
         self.since_ms.get_or_insert(now_ms);
         self.failures = self.failures.saturating_add(1);
@@ -42,7 +42,7 @@ impl FaultLog {
         true
     }
 
-    /// Records a success. Returns how long the fault lasted, ms, if its end is to be logged.
+    /// Records a success. Returns the duration of the fault in ms if its end must be logged.
     pub fn succeeded(&mut self, now_ms: i64) -> Option<i64> {
         let since_ms = self.since_ms.take();
         self.failures = 0;
@@ -51,7 +51,7 @@ impl FaultLog {
         Some(now_ms.saturating_sub(since_ms?).max(0))
     }
 
-    /// Since when the operation fails, Unix ms.
+    /// The time since which the operation fails, in Unix ms.
     pub fn since_ms(&self) -> Option<i64> {
         self.since_ms
     }
@@ -73,18 +73,18 @@ impl<K> Default for FaultLogs<K> {
 }
 
 impl<K: Eq + Hash> FaultLogs<K> {
-    /// [`FaultLog::failed`] of one operation.
+    /// [`FaultLog::failed`] for one operation.
     pub fn failed(&self, of: K, weight: Weight, now_ms: i64) -> bool {
         self.0.lock().entry(of).or_default().failed(weight, now_ms)
     }
 
-    /// [`FaultLog::succeeded`] of one operation.
+    /// [`FaultLog::succeeded`] for one operation.
     pub fn succeeded(&self, of: &K, now_ms: i64) -> Option<i64> {
         self.0.lock().get_mut(of)?.succeeded(now_ms)
     }
 }
 
-/// Most faults of a single request are over with the next.
+/// Most faults of a single request end with the next request.
 const SURE_FAILURES: u32 = 2;
 const MIN_MS: i64 = 60_000;
 

@@ -1,5 +1,5 @@
-//! What every running part of Driftline shares: the local clock, fault logs, the health of the store,
-//! and the list of metrics.
+//! The parts that all running components of Driftline share: the local clock, fault logs, the
+//! health of the store, and the list of metrics.
 
 mod clock;
 mod command_error;

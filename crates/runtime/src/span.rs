@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Formats ms for people, without insignificant parts.
+/// Formats ms for people, without insignificant units.
 pub fn show_ms(ms: i64) -> String {
     if ms < 0 {
         return format!("-{}", show_ms(ms.saturating_neg()));

@@ -1,4 +1,4 @@
-//! The disk that holds the database file: what is free on it, and the reserve that intake leaves.
+//! The disk of the database file: its free space, and the reserve that intake leaves free.
 
 use std::{
     fmt, io,
@@ -20,10 +20,10 @@ use crate::{
     span::show_ms,
 };
 
-/// Whether intake has room on the disk of the database file. Clones share it.
+/// The state of the database file's disk for intake. Clones share it.
 ///
-/// Intake is what stores more: polls, streams, and refreshes of posts. Below the reserve it pauses,
-/// so that readers and the operator's commands still work.
+/// Intake is the work that stores more: polls, streams, and refreshes of posts. Intake pauses below
+/// the reserve, so that readers and the operator's commands still work.
 #[derive(Debug, Clone, Default)]
 pub struct StoreDisk(Arc<watch::Sender<Option<LowDisk>>>);
 
@@ -32,15 +32,15 @@ pub struct StoreDisk(Arc<watch::Sender<Option<LowDisk>>>);
 pub struct LowDisk {
     /// The folder of the database file.
     pub folder: PathBuf,
-    /// What may still be written.
+    /// The bytes that may still be written.
     pub free_bytes: u64,
-    /// What intake leaves.
+    /// The bytes that intake leaves free.
     pub reserve_bytes: u64,
-    /// Since when intake pauses, Unix ms.
+    /// The time since which intake pauses, in Unix ms.
     pub since_ms: i64,
 }
 
-/// What is known of a disk at one time.
+/// The size and free space of a disk at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Room {
     free_bytes: u64,
@@ -48,10 +48,11 @@ struct Room {
 }
 
 impl StoreDisk {
-    /// Watches the disk of this database file for as long as a clone exists. It is looked at once
-    /// before this returns, so that nothing begins on a disk without room.
+    /// Watches the disk of this database file while a clone exists. The first check happens before
+    /// this returns, so that nothing begins on a full disk.
     ///
-    /// Without a reserve it is a twentieth of the disk, at most 256 MiB; 0 disables it. Must be called within a Tokio runtime.
+    /// The default reserve is a twentieth of the disk, at most 256 MiB; 0 disables it. Must be
+    /// called within a Tokio runtime.
     pub fn watch(database_file: &Path, reserve_bytes: Option<u64>) -> Self {
         let disk = Self::default();
         let mut watched = Watched {
@@ -62,7 +63,7 @@ impl StoreDisk {
         };
         watched.look();
         tokio::spawn(async move {
-            // A file system that hangs holds up its thread and nothing else.
+            // A file system that hangs blocks only its own thread.
             loop {
                 tokio::time::sleep(LOOK_EVERY).await;
                 let looked = tokio::task::spawn_blocking(move || watched.look().then_some(watched));
@@ -75,23 +76,23 @@ impl StoreDisk {
         disk
     }
 
-    /// Why intake pauses now; `None` while there is room.
+    /// The reason why intake pauses now; `None` if the disk has room.
     pub fn low(&self) -> Option<LowDisk> {
         self.0.borrow().clone()
     }
 
-    /// Waits until there is room.
+    /// Waits until the disk has room.
     pub async fn has_room(&self) {
-        // The sender is this one's.
+        // This value owns the sender.
         let _ = self.0.subscribe().wait_for(Option::is_none).await;
     }
 
-    /// Waits until there is none.
+    /// Waits until the disk is low.
     pub async fn runs_low(&self) {
         let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Sets what is known, for tests.
+    /// Sets the state, for tests.
     #[cfg(feature = "testing")]
     pub fn set(&self, low: Option<LowDisk>) {
         self.0.send_replace(low);
@@ -106,7 +107,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Looks at the disk; `false` once the receivers are gone.
+    /// Checks the disk; returns `false` once all clones are dropped.
     fn look(&mut self) -> bool {
         let Some(low) = self.low.upgrade() else {
             return false;
@@ -127,7 +128,7 @@ impl Watched {
                     is_news
                 });
             }
-            // Of a disk that cannot be asked nothing is known: intake goes on as it did.
+            // The state of a disk that cannot be checked is unknown, so intake stays as it is.
             Err(error) => {
                 if !std::mem::replace(&mut self.has_failed, true) {
                     let folder = folder.display();
@@ -159,8 +160,8 @@ fn reserve(configured: Option<u64>, total_bytes: u64) -> u64 {
     configured.unwrap_or_else(|| (total_bytes / DEFAULT_PART).min(MAX_DEFAULT_BYTES))
 }
 
-/// Whether the disk is low: from the reserve down, until a quarter more than the reserve is free, so
-/// that intake does not begin and end with every commit.
+/// The low state of the disk, which lasts from the reserve down until a quarter more than the
+/// reserve is free. Intake therefore does not stop and start with every commit.
 fn judge(
     before: Option<&LowDisk>,
     folder: &Path,
@@ -219,7 +220,7 @@ impl fmt::Display for LowDisk {
     }
 }
 
-/// What fast upstreams and a checkpoint write meanwhile is far less than the reserve.
+/// In this time fast upstreams and a checkpoint write far less than the reserve.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const DEFAULT_PART: u64 = 20;
 const MAX_DEFAULT_BYTES: u64 = 256 << 20;

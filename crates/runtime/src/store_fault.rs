@@ -12,7 +12,7 @@ use crate::{
     store_probe::{ProbeError, StoreProbe},
 };
 
-/// Whether the store is out, for all parts of the process. Clones share it.
+/// The state of the store for all components of the process. Clones share it.
 #[derive(Clone)]
 pub struct StoreFault {
     probe: StoreProbe,
@@ -22,14 +22,14 @@ pub struct StoreFault {
 #[derive(Default)]
 struct Seen {
     log: FaultLog,
-    /// The last error, Unix ms.
+    /// The time of the last error, in Unix ms.
     failed_at_ms: i64,
-    /// The first good answer since, Unix ms.
+    /// The time of the first success after the error, in Unix ms.
     works_since_ms: Option<i64>,
 }
 
 impl StoreFault {
-    /// No outage so far.
+    /// A state without an outage so far.
     pub fn new(store: Store) -> Self {
         Self {
             probe: StoreProbe::new(store),
@@ -48,7 +48,7 @@ impl StoreFault {
         }
     }
 
-    /// Records an error if it is an outage. Returns whether it is.
+    /// Records an error if it is an outage. Returns true if it is.
     pub fn takes(&self, error: &StoreError) -> bool {
         let is_outage = error.is_outage();
         if is_outage {
@@ -57,7 +57,7 @@ impl StoreFault {
         is_outage
     }
 
-    /// Whether an outage lasts. Probes the store only after a failure.
+    /// True while an outage lasts. Probes the store only after a failure.
     pub async fn lasts(&self) -> bool {
         if self.seen.lock().log.since_ms().is_none() {
             return false;
@@ -75,8 +75,8 @@ impl StoreFault {
         }
     }
 
-    /// A disk that is nearly full may accept a probe and no page, so the outage is over only when
-    /// nothing has failed for longer than a source waits.
+    /// Records a successful probe. An almost full disk may accept a probe and no page. The outage
+    /// therefore ends only when nothing has failed for longer than a source waits.
     fn answered(&self, now_ms: i64) {
         let mut seen = self.seen.lock();
         let works_since_ms = *seen.works_since_ms.get_or_insert(now_ms);

@@ -1,4 +1,4 @@
-//! Probes whether the store can be read and written.
+//! Probes of the store's ability to read and write.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,24 +9,24 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Probes a store with a read and a write, at most once a second and once at a time, however many
-/// callers there are. Clones share the results.
+/// Probes a store with a read and a write, at most once a second and only once at a time. Clones
+/// share the results.
 #[derive(Clone)]
 pub struct StoreProbe {
     store: Store,
     state: Arc<Mutex<State>>,
 }
 
-/// Why a store is unusable.
+/// The reason why a store is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
-    /// It cannot be read.
+    /// The store cannot be read.
     #[error("The store cannot be read: {0}")]
     Read(StoreError),
-    /// It can be read, and not written.
+    /// The store can be read but not written.
     #[error("The store cannot be written: {0}")]
     Write(StoreError),
-    /// It has not answered for a while.
+    /// The store has not answered for some time.
     #[error("The store does not answer")]
     Silent,
 }
@@ -40,12 +40,12 @@ struct State {
 
 struct RunningProbe {
     since: Instant,
-    /// Closed with the answer.
+    /// Closed when the answer exists.
     ended: watch::Receiver<()>,
 }
 
 impl StoreProbe {
-    /// A probe of this store, which has not been probed yet.
+    /// A probe for a store that has not been probed yet.
     pub fn new(store: Store) -> Self {
         Self {
             store,
@@ -53,9 +53,13 @@ impl StoreProbe {
         }
     }
 
-    /// Whether the store can be read and written, within a second.
+    /// Checks within a second that the store can be read and written.
     ///
-    /// A slower store keeps its last answer for a while: a large commit or a checkpoint is no outage.
+    /// A slower store keeps its last answer for some time, because a large commit or a checkpoint
+    /// is not an outage.
+    ///
+    /// # Errors
+    /// [`ProbeError`] if the last probe failed, or the store has not answered for some time.
     pub async fn check(&self) -> Result<(), ProbeError> {
         if let Some(mut ended) = self.ask() {
             let _ = timeout(MAX_WAIT, async { while ended.changed().await.is_ok() {} }).await;
@@ -71,7 +75,8 @@ impl StoreProbe {
         }
     }
 
-    /// Starts a probe unless the last answer is fresh. Returns the end of the running probe.
+    /// Starts a probe unless the last answer is fresh. Returns a receiver for the end of the
+    /// running probe.
     fn ask(&self) -> Option<watch::Receiver<()>> {
         let mut state = self.state.lock();
         if let Some(running) = &state.running {
@@ -103,9 +108,9 @@ async fn read_and_write(store: &Store) -> Result<(), ProbeError> {
     touched.map_err(ProbeError::Write)
 }
 
-/// How long an answer is valid.
+/// The time for which an answer is valid.
 const FRESH: Duration = Duration::from_secs(1);
 /// Readiness checks usually time out after a second.
 const MAX_WAIT: Duration = Duration::from_millis(900);
-/// A store that has not answered for so long is out.
+/// A store that does not answer for this time is out.
 const SILENCE: Duration = Duration::from_secs(3);

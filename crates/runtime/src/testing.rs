@@ -20,10 +20,10 @@ thread_local! {
 }
 
 impl Warnings {
-    /// Captures what this thread logs until the guard is dropped.
+    /// Captures the log of this thread until the guard is dropped.
     pub fn listen() -> (Self, Capture) {
-        // One subscriber for all threads: what `tracing` remembers of a call site is wrong for a moment
-        // while subscribers of single threads come and go.
+        // One subscriber for all threads. Otherwise `tracing` has wrong information about a call
+        // site for a moment, while subscribers of single threads come and go.
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
             let subscriber = tracing_subscriber::fmt()
@@ -38,7 +38,7 @@ impl Warnings {
         (warnings, Capture(()))
     }
 
-    /// How many lines contain the text.
+    /// The number of lines that contain the text.
     pub fn times(&self, expected: &str) -> usize {
         let text = String::from_utf8(self.0.borrow().clone()).unwrap();
         text.lines().filter(|line| line.contains(expected)).count()

@@ -1,11 +1,11 @@
-//! Sources that are not read, or not as they should be.
+//! Sources that are not read, or not read properly.
 
 /// A source that no process reads although it is not paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StalledSource {
     /// The source's name.
     pub name: String,
-    /// Since when, Unix ms.
+    /// The time since when, in Unix ms.
     pub since_ms: i64,
     /// The reason.
     pub reason: String,
@@ -16,9 +16,9 @@ pub struct StalledSource {
 pub struct FailingSource {
     /// The source's name.
     pub name: String,
-    /// Since when, Unix ms.
+    /// The time since when, in Unix ms.
     pub since_ms: i64,
-    /// How many requests have failed in a row.
+    /// The number of consecutive failed requests.
     pub count: u32,
     /// The reason.
     pub reason: String,

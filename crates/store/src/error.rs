@@ -1,6 +1,6 @@
 use driftline_db::DbError;
 
-/// What can go wrong in the store. Outcomes that a caller expects are values, not errors.
+/// An error of the store. Expected outcomes are values, not errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -8,64 +8,64 @@ pub enum StoreError {
     #[error(transparent)]
     Db(DbError),
 
-    /// There is no such source (any more).
+    /// The source does not exist (any more).
     #[error("there is no such source")]
     NoSource,
 
-    /// There is no such local account (any more).
+    /// The local account does not exist (any more).
     #[error("there is no such account")]
     NoAccount,
 
-    /// Every ID that a source may have was given.
+    /// All possible IDs of sources were given.
     #[error("the store has given every ID that a source may have; begin a new store")]
     NoSourceIds,
 
-    /// Its rows were being distributed when that was stopped.
+    /// The distribution of its rows was interrupted.
     #[error("the store is half distributed: finish it with `driftline migrate --distribute`")]
     HalfDistributed,
 
-    /// Another worker has taken the source over: this one's results must not be stored.
+    /// Another worker has taken over the source. This worker's results must not be stored.
     #[error("the lease on the source was lost to another worker")]
     LeaseLost,
 
-    /// A page whose posts and checked IDs do not match.
+    /// The posts of a page do not match its checked IDs.
     #[error("the page has {posts} posts but {keys} checked IDs")]
     PageMismatch {
-        /// Posts on the page.
+        /// The number of posts on the page.
         posts: usize,
-        /// Keys of its reading.
+        /// The number of keys of its reading.
         keys: usize,
     },
 
     /// A stored value that this version cannot read.
     #[error("the store holds {what} that cannot be read: {reason}")]
     Unreadable {
-        /// Which value.
+        /// The value.
         what: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl StoreError {
-    /// Whether the store as a whole may fail, because it is unreachable, full or read-only: a retry
-    /// may help. Other errors concern the data of one source.
+    /// True if the whole store may fail, because it is unreachable, full or read-only. A retry may
+    /// help. Other errors concern the data of one source.
     pub fn is_outage(&self) -> bool {
         matches!(self, StoreError::Db(error) if !is_about_data(error))
     }
 
-    /// Whether the database refused the log-in, or the system access to its file.
+    /// True if the database rejected the log-in, or the system denied access to its file.
     pub fn is_denied(&self) -> bool {
         matches!(self, StoreError::Db(DbError::Denied(_)))
     }
 
-    /// Whether a backup was to be restored where something is already.
+    /// True if the target of a restore is not empty.
     pub fn is_not_empty(&self) -> bool {
         matches!(self, StoreError::Db(DbError::NotEmpty(_)))
     }
 
-    /// Whether a text held U+0000, which neither database stores. Texts of servers are cleaned of it, so it came
-    /// with a request.
+    /// True if a text contained U+0000, which neither database stores. It is removed from texts of
+    /// servers, so it came with a request.
     pub fn is_nul_in_text(&self) -> bool {
         let StoreError::Db(error) = self else {
             return false;
@@ -77,7 +77,7 @@ impl StoreError {
         matches!(error, DbError::NulInText)
     }
 
-    /// Whether it was ended on purpose.
+    /// True if the work was ended on purpose.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, StoreError::Db(DbError::Interrupted))
     }

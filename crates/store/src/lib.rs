@@ -1,18 +1,19 @@
 //! Driftline's schema and operations, by noun.
 //!
-//! Every operation is a synchronous function over one [`Tx`], and what it changes hangs below the
-//! root that its write names: [`source::root`] for what belongs to a source, [`local_ids::root`] for
-//! what does not. A commit of an answer ([`commit_page`], [`commit_look_up`]) holds posts, entries,
-//! ledger and machine together, so that nothing is half done; one of a stream's events
-//! ([`commit_events`]) holds posts and entries, and leaves ledger and machine as they are.
-//! [`node_lease`] names no root: each of its writes is one statement that says what it replaces; so do
-//! members ([`sharing::member`]).
+//! Every operation is a synchronous function over one [`Tx`], and changes only rows below the root
+//! of its write: [`source::root`] for rows of a source, [`local_ids::root`] for others. A commit of
+//! an answer ([`commit_page`], [`commit_look_up`]) contains posts, entries, ledger and machine
+//! together, so that nothing is half done. The commit of a stream's events ([`commit_events`])
+//! contains posts and entries, and leaves ledger and machine unchanged. [`node_lease`] names no
+//! root: each of its writes is one statement that says what it replaces; so do members
+//! ([`sharing::member`]).
 //!
 //! # Order of locks
-//! The root first, of two local accounts the one with the lower ID before the other, then the instance,
-//! then the local clock, then the number of changes. What sources of an instance share (its posts,
-//! accounts, references and aliases, and their history) is read to be changed, and changed, only while
-//! the instance is held, but for counts; the clock comes last, so that it is held shortly.
+//! The root first, of two local accounts the one with the lower ID before the other, then the
+//! instance, then the local clock, then the number of changes. What sources of an instance share
+//! (its posts, accounts, references and aliases, and their history) is read to be changed, and
+//! changed, only while the instance is held, but for counts; the clock comes last, so that it is
+//! held shortly.
 
 mod error;
 mod ids;

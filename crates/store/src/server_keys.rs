@@ -1,20 +1,23 @@
-//! What the processes of a store agree on about their keys.
+//! The keys on which the processes of a store agree.
 
 use driftline_db::{DbError, Row, Tx};
 
 use crate::error::StoreError;
 
-/// The keys of a store's processes. A store that was restored has none of the store that it was copied from,
-/// whose name it does not have.
+/// The keys of a store's processes. A restored store has another name than its original, and so
+/// none of its keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerKeys {
-    /// What the key of sealed texts is recognised by.
+    /// A fingerprint of the key of sealed texts.
     pub fingerprint: String,
-    /// The keys of native tokens, sealed with it.
+    /// The keys of native tokens, sealed with that key.
     pub sealed_token_keys: String,
 }
 
-/// The keys that are recorded, if any are.
+/// The recorded keys, if there are any.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn load(tx: &mut Tx<'_>) -> Result<Option<ServerKeys>, StoreError> {
     Ok(tx.query_opt(
         "select fingerprint, token_keys from server_keys
@@ -24,7 +27,10 @@ pub fn load(tx: &mut Tx<'_>) -> Result<Option<ServerKeys>, StoreError> {
     )?)
 }
 
-/// Records keys, unless there are some; returns those that are recorded from now on.
+/// Records keys, unless some are recorded. Returns the recorded ones.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn record(tx: &mut Tx<'_>, keys: &ServerKeys) -> Result<ServerKeys, StoreError> {
     tx.execute(
         "insert into server_keys (store_nonce, fingerprint, token_keys)
@@ -35,7 +41,10 @@ pub fn record(tx: &mut Tx<'_>, keys: &ServerKeys) -> Result<ServerKeys, StoreErr
     Ok(load(tx)?.unwrap_or_else(|| keys.clone()))
 }
 
-/// Replaces the sealed keys of native tokens, unless they are other than `before`; returns whether it did.
+/// Replaces the sealed keys of native tokens if they still equal `before`. Returns true if it did.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn replace_token_keys(
     tx: &mut Tx<'_>,
     before: &ServerKeys,
@@ -48,7 +57,10 @@ pub fn replace_token_keys(
     Ok(replaced > 0)
 }
 
-/// Forgets the keys, so that the next process brings others; returns whether there were any.
+/// Removes the keys, so that the next process brings others. Returns true if there were any.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn forget(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     Ok(tx.execute("delete from server_keys", &[])? > 0)
 }

@@ -35,19 +35,19 @@ use crate::{
     viewer::Owner,
 };
 
-/// When the tests' time begins, Unix ms.
+/// The beginning of the tests' time, in Unix ms.
 pub const START_MS: i64 = 1_800_000_000_000;
 
-/// Of a Mastodon server.
+/// The abilities of a Mastodon server.
 pub const ABILITIES: Abilities = Abilities {
     page_limit: 40,
     min_id: true,
 };
 
-/// The IDs of [`settings`].
+/// The ID scheme of [`settings`].
 pub const SCHEME: IdScheme = IdScheme::untimed(IdOrder::Numeric);
 
-/// A whole timeline.
+/// A range of the whole timeline.
 pub const EVERYTHING: Range = Range {
     since: None,
     min: None,
@@ -55,10 +55,10 @@ pub const EVERYTHING: Range = Range {
     limit: u16::MAX,
 };
 
-/// Opens a store on a database of a test's own.
+/// Opens a store on a test's own database.
 ///
 /// # Panics
-/// If it does not open.
+/// If the store does not open.
 pub fn open(fresh: &Fresh) -> Store {
     let opened = Store::open(fresh.target.clone());
     let store = opened.unwrap_or_else(|error| panic!("{} does not open: {error}", fresh.name));
@@ -69,11 +69,11 @@ pub fn open(fresh: &Fresh) -> Store {
     store
 }
 
-/// The URL of a new PostgreSQL database, as [`driftline_db::testing::postgres_database`] makes it; with a
-/// distributed store where the tests' are.
+/// The URL of a new PostgreSQL database, like [`driftline_db::testing::postgres_database`]. It
+/// contains a distributed store if the tests' stores are distributed.
 ///
 /// # Panics
-/// If there is none, saying why.
+/// If there is no such server. The message has the reason.
 pub fn postgres_database() -> String {
     let url = driftline_db::testing::postgres_database();
     if is_distributed() {
@@ -81,7 +81,7 @@ pub fn postgres_database() -> String {
             url: SecretUrl::new(&url),
             schema: None,
         };
-        // On a plain thread, because it may be asked for on one that drives a runtime.
+        // On a plain thread, because the caller's thread may already drive a runtime.
         let distributed = thread::spawn(move || {
             let store = Store::open(target).expect("a store");
             distribution::distribute(&store, SHARDS, |_| ()).expect("a distributed store");
@@ -92,19 +92,19 @@ pub fn postgres_database() -> String {
     url
 }
 
-/// More than there are workers, and few, since each costs time.
+/// More than there are workers, but few, because each costs time.
 const SHARDS: u32 = 4;
 
 /// Runs a test on a fresh store of each kind.
 ///
 /// # Panics
-/// If the test does, saying on which.
+/// If the test panics. The message names the store.
 pub fn on_both(test: impl Fn(&Store)) {
     for fresh in databases() {
         let store = open(&fresh);
         run(&store, fresh.name, &test);
     }
-    // Where the databases are distributed, so is that one.
+    // If the databases are distributed, this one is, too.
     if !is_distributed() {
         let store = open_reserving(&Fresh::postgres());
         run(&store, "PostgreSQL with reservations", &test);
@@ -117,18 +117,18 @@ fn run(store: &Store, name: &str, test: impl Fn(&Store)) {
     store.close_blocking();
 }
 
-/// Opens a store on one PostgreSQL as one that is distributed: its writes reserve their IDs, and its
-/// readers keep to the bound.
+/// Opens a store on one PostgreSQL as a distributed one: its writes reserve their IDs, and its
+/// readers apply the bound.
 ///
 /// # Panics
-/// If it cannot be opened, saying why.
+/// If it cannot be opened. The message has the reason.
 pub fn open_reserving(fresh: &Fresh) -> Store {
     let store = open(fresh);
     distribution::say_distributed(&store).expect("a store that counts as distributed");
     store
 }
 
-/// Of a source whose IDs carry no time.
+/// The settings of a source whose IDs contain no time.
 pub fn settings() -> Settings {
     Settings {
         id_layout: Some("none".to_owned()),
@@ -153,7 +153,7 @@ pub fn new_source(name: &str) -> NewSource {
     }
 }
 
-/// A public post by `ann` with that text, without hashes: a [`Feed`] adds them.
+/// A public post by `ann` with this text, without hashes. A [`Feed`] adds them.
 pub fn post(id: impl Display, text: &str) -> Post {
     let id = format!("{id}");
     Post {
@@ -181,7 +181,7 @@ pub fn post(id: impl Display, text: &str) -> Post {
     }
 }
 
-/// Posts of those IDs, in their order.
+/// Posts with these IDs, in their order.
 pub fn posts(ids: impl IntoIterator<Item = u64>) -> Vec<Post> {
     ids.into_iter().map(|id| post(id, "text")).collect()
 }
@@ -194,7 +194,7 @@ pub fn newest_page() -> Request {
     }
 }
 
-/// A page that lists posts by their own IDs, in whatever order they are given.
+/// A page that lists posts by their own IDs, in the given order.
 pub fn page(posts: Vec<Post>, now_ms: i64) -> Page {
     let listed = posts.into_iter().map(|post| Listed {
         position: post.id.clone(),
@@ -207,7 +207,7 @@ pub fn page(posts: Vec<Post>, now_ms: i64) -> Page {
     }
 }
 
-/// Of an answer that took no time.
+/// The headers of an answer that took no time.
 pub fn headers(now_ms: i64) -> AnswerHeaders {
     AnswerHeaders {
         sent_at_ms: now_ms,
@@ -216,36 +216,36 @@ pub fn headers(now_ms: i64) -> AnswerHeaders {
     }
 }
 
-/// Hashes a post by its fields and its JSON, as the crate that reads the JSON does.
+/// A function that hashes a post by its fields and its JSON, like the crate that reads the JSON.
 pub type HashPost = fn(&Post) -> PostHashes;
 
 /// A source and the state of the worker that reads it.
 #[derive(Debug)]
 pub struct Feed {
-    /// Where it is stored.
+    /// The store of the source.
     pub store: Store,
     /// The source.
     pub source: SourceKey,
-    /// Makes the hashes of each post that is committed.
+    /// The hash function for each committed post.
     pub hash: HashPost,
-    /// As of the last commit.
+    /// The machine of the last commit.
     pub machine: Machine,
-    /// Of the source.
+    /// The source's settings.
     pub settings: Settings,
-    /// Of the lease under which it commits; `None` asks for no lease.
+    /// The fence of the lease under which it commits; `None` requires no lease.
     pub fence: Option<i64>,
-    /// What a look-up's [`LookUp::Gone`] proves.
+    /// The proof of a look-up's [`LookUp::Gone`].
     pub proof: GoneProof,
-    /// Whether look-ups keep the text of deleted posts.
+    /// True if look-ups keep the text of deleted posts.
     pub keep_deleted: bool,
-    /// Of the process.
+    /// The claims of the process.
     pub claims: Claims,
-    /// The time of the next commit, Unix ms.
+    /// The time of the next commit, in Unix ms.
     pub now_ms: i64,
 }
 
 impl Feed {
-    /// A source that is being read for the first time: its first page is history.
+    /// A source that is read for the first time: its first page is history.
     pub fn new(store: &Store, name: &str, hash: HashPost) -> Feed {
         let new = new_source(name);
         let source = store
@@ -255,7 +255,7 @@ impl Feed {
         Feed::of(store, source, hash)
     }
 
-    /// A source that is there already.
+    /// A source that already exists.
     pub fn of(store: &Store, source: SourceKey, hash: HashPost) -> Feed {
         let machine = store.read_blocking(move |tx| machine::load(tx, source));
         Feed {
@@ -284,13 +284,19 @@ impl Feed {
         self.try_poll(posts).expect("a commit")
     }
 
-    /// [`Feed::poll`] that may fail.
+    /// [`Feed::poll`] with its result.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn try_poll(&mut self, posts: Vec<Post>) -> Result<CommitSummary, StoreError> {
         let page = page(posts, self.now_ms);
         self.commit(&newest_page(), page)
     }
 
     /// Commits an answer to a request.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn commit(
         &mut self,
         request: &Request,
@@ -305,7 +311,7 @@ impl Feed {
         Ok(summary)
     }
 
-    /// The transaction that commits a page, with the machine that comes of it.
+    /// The transaction that commits a page, with the resulting machine.
     pub fn page_job(
         &self,
         request: &Request,
@@ -364,23 +370,24 @@ impl Feed {
         summary
     }
 
-    /// Lets time pass until the machine requests the missing part of its history.
+    /// Advances the time until the machine requests the missing part of its history.
     pub fn fill(&mut self) -> Request {
         let request = self.next_request(false);
         assert!(matches!(request.purpose, RequestPurpose::Fill { .. }));
         request
     }
 
-    /// [`Feed::fill`] that answers what else is due with an empty page.
+    /// [`Feed::fill`] that answers other due requests with an empty page.
     pub fn fill_whatever_is_due(&mut self) -> Request {
         let is_fill = |purpose: &_| matches!(purpose, RequestPurpose::Fill { .. });
         self.request_of(is_fill, |_| Vec::new())
     }
 
-    /// Lets time pass until the machine requests a second look; the upstream has nothing in its gaps.
+    /// Advances the time until the machine requests a second look. The upstream has no posts in its
+    /// gaps.
     pub fn second_look(&mut self) -> Request {
         let is_look = |purpose: &_| matches!(purpose, RequestPurpose::Look { .. });
-        // Nothing lies below the post 1, which the page above it lists.
+        // No post is below the post 1, which the page above it lists.
         self.request_of(is_look, |request| {
             let below = request.page.max_id.as_ref().map(|id| id.as_str().parse());
             if matches!(below, Some(Ok(2_u64..))) {
@@ -391,7 +398,7 @@ impl Feed {
         })
     }
 
-    /// The next request for a purpose; those before it are answered.
+    /// The next request for a purpose. Earlier requests are answered.
     fn request_of(
         &mut self,
         is_it: fn(&RequestPurpose) -> bool,
@@ -407,12 +414,12 @@ impl Feed {
         }
     }
 
-    /// The hashes that reading its JSON would give, whatever a test has changed.
+    /// Adds the hashes that reading its JSON would give, after any change by a test.
     fn add_hashes(&self, post: &mut Post) {
         post.hashes = (self.hash)(post);
     }
 
-    /// What is due next but a poll; when it settles, looks come early.
+    /// The next due request except polls. With `settling`, looks come early.
     fn next_request(&mut self, settling: bool) -> Request {
         for _ in 0..100 {
             self.now_ms += 1000;
@@ -458,12 +465,12 @@ impl Feed {
             .expect("a write")
     }
 
-    /// The source's timeline as anyone may read it, the newest first.
+    /// The source's timeline as everyone may read it, the newest first.
     pub fn timeline(&self) -> Vec<TimelinePost> {
         self.timeline_for(Viewer::Anonymous)
     }
 
-    /// The source's timeline as that viewer may read it, the newest first.
+    /// The source's timeline as `viewer` may read it, the newest first.
     pub fn timeline_for(&self, viewer: Viewer) -> Vec<TimelinePost> {
         let source = self.source;
         self.read(move |tx| timeline::source(tx, source, &EVERYTHING, viewer))
@@ -488,12 +495,15 @@ impl Feed {
             .collect()
     }
 
-    /// Commits events of the stream that come now.
+    /// Commits events of the stream that arrive now.
     pub fn stream(&self, events: Vec<Event>) -> CommitSummary {
         self.try_stream(events).expect("a commit")
     }
 
-    /// [`Feed::stream`] that may fail.
+    /// [`Feed::stream`] with its result.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let arrived = |mut event| {

@@ -1,4 +1,4 @@
-//! Texts as they are stored.
+//! Texts in their stored form.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -6,12 +6,12 @@ use crate::error::StoreError;
 
 pub(crate) use driftline_core::text::without_nul;
 
-/// A value as JSON; `what` it is, for errors.
+/// A value as JSON. `what` names it in errors.
 pub(crate) fn to_json(what: &'static str, value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::unreadable(what, &error))
 }
 
-/// Of [`to_json`].
+/// Reads the result of [`to_json`].
 pub(crate) fn from_json<T: DeserializeOwned>(
     what: &'static str,
     json: &str,

@@ -1,4 +1,4 @@
-//! Who asks, and whose things are.
+//! The viewers of a store, and the owners of sources.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,29 +13,30 @@ use crate::{
     mirror::source_kind::{IS_LISTED, IS_OF_THREADS},
 };
 
-/// Who views a timeline or a post.
+/// The viewer of a timeline or a post.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Viewer {
-    /// Anyone: sees the public posts of sources that are for the world.
+    /// Anyone, who sees the public posts of public sources.
     Anonymous,
-    /// An account of this server: also sees its own sources, and those for all accounts.
+    /// An account of this server, which also sees its own sources, and those for all accounts.
     Account(LocalAccountId),
-    /// The operator: an account's rights, with the sources that belong to no account as its own.
+    /// The operator, who has an account's rights, with the sources that belong to no account as its
+    /// own.
     #[default]
     Operator,
 }
 
-/// Whose a source is.
+/// The owner of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The operator's.
+    /// The operator.
     Operator,
-    /// An account's of this server.
+    /// An account of this server.
     Account(LocalAccountId),
 }
 
 impl Owner {
-    /// As the store names it.
+    /// The ID in the store.
     pub(crate) fn id(self) -> i64 {
         match self {
             Owner::Operator => OPERATOR_ID,
@@ -52,7 +53,7 @@ impl Owner {
 }
 
 impl Viewer {
-    /// What this viewer is to a source of that owner.
+    /// The relation of this viewer to a source of `owner`.
     pub fn reader(self, owner: Owner) -> Reader {
         match (self, owner) {
             (Viewer::Anonymous, _) => Reader::World,
@@ -62,7 +63,7 @@ impl Viewer {
         }
     }
 
-    /// The account of this server that this viewer is.
+    /// The account of this server behind this viewer.
     pub fn account(self) -> Option<LocalAccountId> {
         match self {
             Viewer::Account(id) => Some(id),
@@ -70,7 +71,7 @@ impl Viewer {
         }
     }
 
-    /// The owner that this viewer is; `None` of one without an account.
+    /// The owner behind this viewer; `None` for a viewer without an account.
     pub fn owner(self) -> Option<Owner> {
         match self {
             Viewer::Anonymous => None,
@@ -80,14 +81,14 @@ impl Viewer {
     }
 }
 
-/// The sources that a viewer may read, each with the narrowest visibility of its posts that the viewer sees.
+/// The sources that a viewer may read, each with the narrowest visibility that the viewer sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadableSources {
     viewer: Viewer,
     by_id: HashMap<SourceId, ReadableSource>,
 }
 
-/// Readable sources that were asked for.
+/// Readable sources, requested but not read.
 pub struct PendingReadableSources {
     viewer: Viewer,
     rows: PendingRows<'static, Option<ReadableSource>>,
@@ -98,22 +99,22 @@ pub struct PendingReadableSources {
 pub struct ReadableSource {
     /// The source.
     pub key: SourceKey,
-    /// The viewer sees its posts up to this visibility.
+    /// The narrowest visibility of its posts that the viewer sees.
     pub shows: Visibility,
-    /// Whether the world may read it.
+    /// True if the world may read it.
     pub is_public: bool,
-    /// Whose it is, as the viewer knows it.
+    /// Its owner, from the view of the viewer.
     pub is_of: SourceOwner,
-    /// Whether it is one of [`crate::thread_source`], of which nothing is in a timeline.
+    /// True if it is one of [`crate::thread_source`], which are not part of timelines.
     pub is_of_threads: bool,
 }
 
-/// The owner of a source, as a viewer knows it.
+/// The owner of a source, from the view of a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceOwner {
     /// The operator.
     Operator,
-    /// The account that views it.
+    /// The viewing account.
     Viewer,
     /// Another account.
     Account,
@@ -125,23 +126,26 @@ impl ReadableSource {
         self.shows == Visibility::Direct
     }
 
-    /// True if the world may read a post in it. Of a source that an account has published, it may not read posts that
-    /// their server only claims to know ([`driftline_core::post::Post::is_claimed`]).
+    /// True if the world may read a post in it. Posts in a source that an account has published are
+    /// excluded if their server only claims to know them
+    /// ([`driftline_core::post::Post::is_claimed`]).
     pub(crate) fn shows_world(&self, is_claimed: bool) -> bool {
         self.is_public && (self.is_of == SourceOwner::Operator || !is_claimed)
     }
 
-    /// True if the viewer may read a post in it that is as narrow.
+    /// True if the viewer may read a post of this narrowness in it.
     pub(crate) fn shows_post(&self, narrowness: i64, is_claimed: bool) -> bool {
         narrowness <= self.shows.narrowness() && !(is_claimed && self.is_published())
     }
 
-    /// True if another account has published it: its server's word counts for its own posts and authors alone.
+    /// True if another account has published it. Its server is then trusted only about its own
+    /// posts and authors.
     pub fn is_published(&self) -> bool {
         self.is_public && self.is_of == SourceOwner::Account
     }
 
-    /// True if the viewer may read posts in it that the world may not, and timelines show them.
+    /// True if the viewer may read posts in it that the world may not read, and timelines show
+    /// them.
     pub(crate) fn is_hidden(&self) -> bool {
         let is_worlds = self.is_public && self.is_of != SourceOwner::Viewer;
         !is_worlds && !self.is_of_threads
@@ -149,12 +153,18 @@ impl ReadableSource {
 }
 
 impl ReadableSources {
-    /// Reads them: of a viewer without an account all that are for the world.
+    /// Reads the sources. A viewer without an account sees all public ones.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
     pub fn load(tx: &mut Tx<'_>, viewer: Viewer) -> Result<ReadableSources, DbError> {
         ReadableSources::ask(tx, viewer)?.read(tx)
     }
 
-    /// [`ReadableSources::load`], along with what is asked next.
+    /// [`ReadableSources::load`], requested together with the next query.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
     pub fn ask(tx: &mut Tx<'_>, viewer: Viewer) -> Result<PendingReadableSources, DbError> {
         let owner_id = viewer.owner().map(Owner::id);
         let rows = tx.query_later(
@@ -193,7 +203,7 @@ impl ReadableSources {
         self.viewer
     }
 
-    /// The source of that ID, if the viewer may read it.
+    /// The source with this ID, if the viewer may read it.
     pub fn of(&self, id: SourceId) -> Option<ReadableSource> {
         self.by_id.get(&id).copied()
     }
@@ -202,32 +212,32 @@ impl ReadableSources {
         self.of(from_sql(id).ok()?)
     }
 
-    /// All of them, by their IDs.
+    /// All sources, by their IDs.
     pub fn all(&self) -> Vec<ReadableSource> {
         let mut all: Vec<_> = self.by_id.values().copied().collect();
         all.sort_by_key(|source| source.key.id);
         all
     }
 
-    /// The keys of all of them, by their IDs.
+    /// The keys of all sources, by their IDs.
     pub fn keys(&self) -> Vec<SourceKey> {
         self.all().iter().map(|source| source.key).collect()
     }
 
-    /// The instances that they are of.
+    /// The instances of all sources.
     pub(crate) fn instances(&self) -> HashSet<i64> {
         let instances = self.by_id.values().map(|source| source.key.instance_id());
         instances.collect()
     }
 
-    /// Those that show the viewer posts which the world may not read in them, by their IDs.
+    /// The sources with posts that the viewer may read and the world may not, by their IDs.
     pub(crate) fn hidden(&self) -> Vec<ReadableSource> {
         let mut all = self.all();
         all.retain(ReadableSource::is_hidden);
         all
     }
 
-    /// Those of which timelines are made, by their IDs.
+    /// The sources that are part of timelines, by their IDs.
     pub fn of_timelines(&self) -> Vec<ReadableSource> {
         let mut all = self.all();
         all.retain(|source| !source.is_of_threads);
@@ -236,7 +246,10 @@ impl ReadableSources {
 }
 
 impl PendingReadableSources {
-    /// What was asked for.
+    /// Reads the requested sources.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
     pub fn read(self, tx: &mut Tx<'_>) -> Result<ReadableSources, DbError> {
         let found = tx.rows(self.rows)?.into_iter().flatten();
         Ok(ReadableSources {
@@ -246,7 +259,10 @@ impl PendingReadableSources {
     }
 }
 
-/// The owners of an instance's sources, each with whether all that it reads there is read with tokens.
+/// The owners of an instance's sources, each with true if all its reading there uses tokens.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn owners(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<(Owner, bool)>, DbError> {
     let found = tx.query(
         &format!(
@@ -259,5 +275,5 @@ pub fn owners(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<(Owner, bool)
     Ok(found)
 }
 
-/// No account has it.
+/// No account has this ID.
 const OPERATOR_ID: i64 = 0;

@@ -5,7 +5,7 @@ use super::offence::Offence;
 /// Holds a crate's manifest, at `path` from the root, against the table of who may know whom.
 pub(super) fn check(package: &Package, path: &str, manifest: &str) -> Vec<Offence> {
     let name = package.name.as_str();
-    let Some(rule) = Rule::of(name) else {
+    let Some(rule) = Rule::for_crate(name) else {
         let text = format!(
             "crate `{name}` is not in the table of edges: add it to xtask/src/tidy/edges.rs"
         );
@@ -41,7 +41,7 @@ fn line_of(manifest: &str, name: &str) -> usize {
     manifest.lines().position(named).map_or(1, |at| at + 1)
 }
 
-/// What a crate may know. Names of the workspace's own crates are without their common prefix.
+/// The crates that a crate may know. Names of the workspace's own crates are without their common prefix.
 struct Rule {
     name: &'static str,
     /// Crates of the workspace, none where it is [`ANY`].
@@ -53,7 +53,7 @@ struct Rule {
 }
 
 impl Rule {
-    fn of(name: &str) -> Option<&'static Rule> {
+    fn for_crate(name: &str) -> Option<&'static Rule> {
         RULES.iter().find(|rule| rule.name == short(name))
     }
 
@@ -93,7 +93,7 @@ fn short(name: &str) -> &str {
 
 const ANY: &[&str] = &["*"];
 const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "tokio-postgres"];
-/// What no pure crate is built from, directly or not.
+/// The packages that no pure crate depends on, directly or indirectly.
 #[rustfmt::skip]
 pub(super) const PURE: &[&str] =
     &["tokio", "axum", "hyper", "reqwest", "rusqlite", "tokio-postgres", "rand", "getrandom"];
@@ -152,7 +152,7 @@ mod tests {
             ("driftline", "rusqlite", false, true),
             ("driftline", "tokio-postgres", false, true),
         ] {
-            let rule = Rule::of(name).unwrap();
+            let rule = Rule::for_crate(name).unwrap();
             assert_eq!(rule.forbids(known, false), !allowed, "{name} {known}");
             assert_eq!(
                 rule.forbids(known, true),
@@ -161,9 +161,13 @@ mod tests {
             );
         }
         for shell in SHELLS {
-            assert!(Rule::of("driftline-core").unwrap().forbids(shell, true));
+            assert!(
+                Rule::for_crate("driftline-core")
+                    .unwrap()
+                    .forbids(shell, true)
+            );
         }
-        assert!(Rule::of("driftline-extra").is_none());
+        assert!(Rule::for_crate("driftline-extra").is_none());
     }
 
     /// With the real packages, changed to break the rules.

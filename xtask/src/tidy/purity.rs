@@ -4,7 +4,7 @@ use super::edges::PURE;
 use crate::error::TaskError;
 use crate::workspace::Workspace;
 
-/// What a pure crate is built from, directly or not, and must not be. Features that only other
+/// The direct and indirect dependencies of a pure crate that are banned. Features that only other
 /// crates ask for do not count.
 pub(super) fn unwanted(workspace: &Workspace, package: &str) -> Result<Vec<String>, TaskError> {
     let Some((_, banned)) = BANNED.iter().find(|(name, _)| *name == package) else {
@@ -30,7 +30,7 @@ fn banned_in<'a>(tree: &str, banned: &'a [&'a str]) -> impl Iterator<Item = &'a 
     banned.iter().copied().filter(is_in)
 }
 
-/// Crates with what must not be among anything that they are built from.
+/// Crates with the dependencies that they must not have, directly or not.
 const BANNED: [(&str, &[&str]); 4] = [
     ("driftline-id", PURE),
     ("driftline-core", PURE),

@@ -105,7 +105,7 @@ pub(super) fn named(
         None => Some(acct),
     };
     let Some(name) = name else {
-        let key = AcctKey::of(acct, "");
+        let key = AcctKey::new(acct, "");
         return Ok(key.map(|key| AccountId::new(key.account_id())));
     };
     let Ok(name) = AccountName::new(name) else {
@@ -220,7 +220,7 @@ pub(super) async fn resolve(
     if viewer == Viewer::Anonymous || host.eq_ignore_ascii_case(address.domain()) {
         return Ok(());
     }
-    let Some(key) = AcctKey::of(name, "") else {
+    let Some(key) = AcctKey::new(name, "") else {
         return Ok(());
     };
     let id = AccountId::new(key.account_id());

@@ -84,7 +84,7 @@ impl Unwanted {
         let origin = self.origins.get(&post.instance);
         let key = acct
             .zip(origin)
-            .and_then(|(acct, origin)| AcctKey::of(&acct, origin));
+            .and_then(|(acct, origin)| AcctKey::new(&acct, origin));
         key.is_some_and(|key| self.authors.contains(&AccountId::new(key.account_id())))
     }
 }

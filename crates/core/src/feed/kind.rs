@@ -2,22 +2,22 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What happened to a post in a source.
+/// The kind of a change to a post in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// The source has it for the first time.
+    /// The post is new in the source.
     New,
-    /// It was edited, or is shown again after it was deleted or had left.
+    /// The post was edited, or is shown again after it was deleted or had left.
     Edit,
-    /// It was deleted.
+    /// The post was deleted.
     Delete,
-    /// The source lists it no more, though it is not known to be deleted.
+    /// The source does not list the post any more, but it is not known to be deleted.
     Left,
 }
 
 impl ChangeKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [ChangeKind; 4] = [Self::New, Self::Edit, Self::Delete, Self::Left];
 
     /// Its name.
@@ -37,7 +37,7 @@ impl fmt::Display for ChangeKind {
     }
 }
 
-/// Some kinds of changes. Its text is their names, with commas between.
+/// A set of kinds of changes. Its text lists their names, separated by commas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ChangeKinds(u8);
@@ -46,10 +46,10 @@ impl ChangeKinds {
     /// All kinds.
     pub const ALL: ChangeKinds = ChangeKinds(0b1111);
 
-    /// New posts alone.
+    /// Only new posts.
     pub const NEW: ChangeKinds = ChangeKinds(0b1);
 
-    /// Whether that kind is one of them.
+    /// True if the set contains `kind`.
     pub fn contains(self, kind: ChangeKind) -> bool {
         self.0 & bit(kind) != 0
     }
@@ -75,7 +75,7 @@ impl fmt::Display for ChangeKinds {
     }
 }
 
-/// A text that names no kind of change.
+/// A text with a name that is not a kind of change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no event {0:?}; the events are new, edit, delete and left, with commas between")]
 pub struct UnknownChangeKind(String);

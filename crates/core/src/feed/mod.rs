@@ -1,5 +1,5 @@
-//! The feed of changes: what happens to the posts of sources, in the order in which each source
-//! reports it, resumable at any position.
+//! The feed of changes to the posts of sources. Each source's changes come in the order of its
+//! reports. The feed can be resumed at any position.
 
 mod kind;
 mod position;

@@ -2,16 +2,16 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// A place in the feed of several sources: of each source, by its ID, the USN up to which all is
-/// known. A source that is not in it is at its beginning, so that one which is added later loses
-/// nothing.
+/// A position in the feed of several sources. For each source, by its ID, it contains the USN up to
+/// which all changes are known. A source that is missing is at its beginning, so a source that is
+/// added later loses nothing.
 ///
-/// Its text is `SOURCE:USN` for each source, with commas between; `start` if there are none.
+/// The text is `SOURCE:USN` for each source, separated by commas, or `start` without sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FeedPosition(BTreeMap<u64, i64>);
 
-/// A text that is no position.
+/// A text that is not a position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no position in the feed; expected one that it gave, such as 1:1042,7:99, or `start`"
@@ -19,23 +19,23 @@ pub struct FeedPosition(BTreeMap<u64, i64>);
 pub struct FeedPositionError(String);
 
 impl FeedPosition {
-    /// The USN up to which all of a source is known; 0 at its beginning.
+    /// The USN up to which all changes of a source are known; 0 at its beginning.
     pub fn usn(&self, source: u64) -> i64 {
         self.0.get(&source).copied().unwrap_or(0)
     }
 
-    /// Goes on to a USN of a source; never back.
+    /// Advances to a USN of a source. Never moves back.
     pub fn advance(&mut self, source: u64, usn: i64) {
         let known = self.0.entry(source).or_insert(0);
         *known = usn.max(*known);
     }
 
-    /// Forgets the sources that are not to be kept, as when they were removed.
+    /// Removes the sources for which `keep` is false, for example removed ones.
     pub fn retain(&mut self, keep: impl Fn(u64) -> bool) {
         self.0.retain(|source, _| keep(*source));
     }
 
-    /// The sources in it, each with its USN, by their IDs.
+    /// The sources with their USNs, by their IDs.
     pub fn sources(&self) -> impl Iterator<Item = (u64, i64)> + '_ {
         self.0.iter().map(|(source, usn)| (*source, *usn))
     }
@@ -95,7 +95,7 @@ impl FromStr for FeedPosition {
     }
 }
 
-/// A number without a sign, as it is written.
+/// Parses a number without a sign.
 fn number(text: &str) -> Option<u64> {
     let is_written_so = text.bytes().all(|digit| digit.is_ascii_digit());
     is_written_so.then(|| text.parse().ok()).flatten()

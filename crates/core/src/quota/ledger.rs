@@ -11,43 +11,43 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct QuotaLedger {
     windows: Vec<Window>,
-    /// What the wall clock showed when the ledger was last stored, Unix ms: its times are by that clock.
+    /// The wall clock at the last storage of the ledger, in Unix ms. Its times are by that clock.
     #[serde(default)]
     as_of_ms: i64,
-    /// No request may be sent before this, Unix ms.
+    /// The time before which no request may be sent, in Unix ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     blocked_until_ms: Option<i64>,
-    /// The cap of another month, which a clock that steps back returns to.
+    /// The cap of another month, to which a clock that steps back returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     other_cap: Option<Window>,
     /// Consecutive refusals without a `Retry-After` or a reset.
     #[serde(default)]
     refusals: u32,
-    /// Requests granted so far.
+    /// The number of requests granted so far.
     #[serde(default)]
     granted: u64,
-    /// Requests under way that were granted before any limit was known.
+    /// The number of running requests that were granted before any limit was known.
     #[serde(default)]
     blind: u32,
 }
 
 /// The purpose of a request.
 ///
-/// Some upstreams have a further limit for pages with bounds, and each answer reports the tightest
-/// of the limits that its request counts against: a limit that only answers to polls report is
-/// taken to count only them.
+/// Some upstreams have a further limit for pages with bounds. Each answer reports the tightest
+/// limit that counts its request. A limit that only answers to polls report is assumed to count
+/// only polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuotaPurpose {
-    /// Reading a timeline, look-ups included, which goes first.
+    /// Reads of timelines, including look-ups for them. They have priority.
     Poll,
-    /// Refreshing posts by look-ups.
+    /// Look-ups that refresh posts.
     Refresh,
 }
 
-/// What a quota leaves for reading a timeline.
+/// The quota that remains for reading a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuotaView {
-    /// The time between two requests with which what is left lasts to the end of every window, ms;
+    /// The interval between requests at which the quota lasts until the end of every window, in ms;
     /// 0 while no limit is known.
     pub spacing_ms: i64,
     /// The tightest window that an answer has reported.
@@ -57,30 +57,32 @@ pub struct QuotaView {
 /// The ledger's decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
-    /// That many requests may be sent, at least one.
+    /// This number of requests may be sent, at least one.
     Requests(u32),
-    /// None before this, Unix ms.
+    /// No request may be sent before this time, in Unix ms.
     Until(i64),
 }
 
-/// What a process remembers of a ledger that it read or stored, to know how old the ledger is whatever the wall
-/// clock does.
+/// The process's memory of a ledger that it read or stored. It determines the ledger's age, even if
+/// the wall clock is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerAge {
-    /// The state of the ledger: when it was stored, Unix ms.
+    /// The time at which the ledger was stored, in Unix ms.
     as_of_ms: i64,
-    /// How old that state was, ms.
+    /// The age of the ledger at that time, in ms.
     age_ms: i64,
-    /// What the process's monotonic clock showed then, ms.
+    /// The process's monotonic clock at that time, in ms.
     steady_ms: i64,
 }
 
 impl QuotaLedger {
-    /// Moves the times of a ledger that was read from the store to what the wall clock shows now: windows and blocks
-    /// end as if it had never been set, and last for their length at most. `last` is what this process remembers
-    /// of the ledger; without it, a clock that was set forward counts as time that has passed.
+    /// Adjusts the times of a ledger from the store to the present wall clock. Windows and blocks
+    /// then end as if the clock had never been set, and last at most for their length. `last` is
+    /// this process's memory of the ledger. Without it, a clock that was set forward counts as
+    /// elapsed time.
     ///
-    /// Returns what to remember, which [`QuotaLedger::stored`] replaces once the ledger is stored again.
+    /// Returns the new memory, which [`QuotaLedger::stored`] replaces once the ledger is stored
+    /// again.
     pub fn sync(&mut self, clocks: ClockReading, last: Option<LedgerAge>) -> LedgerAge {
         let (now_ms, as_of_ms) = (clocks.wall_ms, self.as_of_ms);
         let shown_ms = now_ms.saturating_sub(as_of_ms);
@@ -90,7 +92,7 @@ impl QuotaLedger {
                 let passed_ms = clocks.steady_ms.saturating_sub(last.steady_ms).max(0);
                 match last.as_of_ms == as_of_ms {
                     true => last.age_ms.saturating_add(passed_ms),
-                    // It was stored since then, by this process or another one.
+                    // The ledger was stored since then, by this process or another one.
                     false => shown_ms.clamp(0, passed_ms),
                 }
             }
@@ -118,13 +120,14 @@ impl QuotaLedger {
         }
     }
 
-    /// Whether it was stored by a clock that showed a later time: then it is stored again after
-    /// [`QuotaLedger::sync`], or each process that begins would count its waits from its own beginning.
+    /// True if the ledger was stored by a clock that showed a later time. It must then be stored
+    /// again after [`QuotaLedger::sync`]. Otherwise each new process would count its waits from its
+    /// own start.
     pub fn is_ahead(&self, now_ms: i64) -> bool {
         self.as_of_ms > now_ms.saturating_add(MIN_STEP_MS)
     }
 
-    /// What to remember of a ledger that is stored just after [`QuotaLedger::sync`], at these times.
+    /// The memory of a ledger that is stored just after [`QuotaLedger::sync`], at these times.
     pub fn stored(&self, clocks: ClockReading) -> LedgerAge {
         LedgerAge {
             as_of_ms: self.as_of_ms,
@@ -135,11 +138,11 @@ impl QuotaLedger {
 
     /// Takes up to `max` requests that read up to `posts` posts each.
     ///
-    /// Refreshing leaves to polling the share `polling_share`, 0 to 1, of what the rest of the window
-    /// would bring at an even pace. The share fades with the window, so that nothing of it is left
-    /// unused at its end.
+    /// Refreshing leaves a reserve to polling: the share `polling_share`, 0 to 1, of the quota that
+    /// the rest of the window would provide at an even pace. The reserve shrinks with the window,
+    /// so that nothing is left unused at its end.
     ///
-    /// Until an answer reports the current window, it grants one at a time.
+    /// Until an answer reports the current window, it grants one request at a time.
     pub fn take(
         &mut self,
         max: u32,
@@ -190,7 +193,7 @@ impl QuotaLedger {
         Grant::Requests(granted)
     }
 
-    /// Whether an answer's headers would change the ledger.
+    /// True if an answer's headers would change the ledger.
     pub fn is_news(&self, purpose: QuotaPurpose, throttle: Option<&Throttle>, now_ms: i64) -> bool {
         let mut after = self.clone();
         after.answered(purpose, throttle, now_ms);
@@ -199,7 +202,7 @@ impl QuotaLedger {
 
     /// Applies an answer's headers. A late answer never raises the remaining quota.
     pub fn answered(&mut self, purpose: QuotaPurpose, throttle: Option<&Throttle>, now_ms: i64) {
-        // An answer to what was sent before a refusal does not lift it.
+        // An answer to a request that was sent before a refusal does not end the block.
         if self
             .blocked_until_ms
             .is_none_or(|until_ms| until_ms <= now_ms)
@@ -218,7 +221,8 @@ impl QuotaLedger {
         self.blind = self.blind.saturating_sub(1);
     }
 
-    /// Applies a refusal (429): others must have used the quota that the ledger counted as left.
+    /// Applies a refusal (429). Others must have used the quota that the ledger counted as
+    /// remaining.
     pub fn refused(
         &mut self,
         purpose: QuotaPurpose,
@@ -232,9 +236,9 @@ impl QuotaLedger {
             self.reported(purpose, throttle, now_ms);
         }
         if let Some(throttle) = throttle {
-            match self.of(purpose, throttle) {
+            match self.reported_window(purpose, throttle) {
                 Some(window) if window.is_of(throttle) => window.report(0),
-                // It is about to end.
+                // The window is about to end.
                 _ => self.blocked_until_ms = self.blocked_until_ms.max(Some(throttle.reset_at_ms)),
             }
         }
@@ -248,8 +252,8 @@ impl QuotaLedger {
         self.blocked_until_ms = self.blocked_until_ms.max(Some(until_ms));
     }
 
-    /// Sets a cap on posts read in a period that ends at `ends_at_ms`, Unix ms, and lasts
-    /// `length_ms`. Posts already used of that period stay used, also if a clock that steps has shown
+    /// Sets a cap on posts read in a period that ends at `ends_at_ms`, in Unix ms, and lasts
+    /// `length_ms`. Posts already used in that period stay used, even if a stepping clock has shown
     /// another period meanwhile.
     pub fn set_cap(&mut self, posts: u32, ends_at_ms: i64, length_ms: i64) {
         let is_it =
@@ -273,7 +277,7 @@ impl QuotaLedger {
             .push(Window::new(Unit::Posts, cap, length_ms, false));
     }
 
-    /// Corrects the posts that were taken to those that were read.
+    /// Replaces the number of taken posts by the number of read posts.
     pub fn settle(&mut self, taken: u32, read: u32) {
         for cap in self.windows.iter_mut().filter(|w| w.unit == Unit::Posts) {
             let left = cap.remaining.saturating_add(taken).saturating_sub(read);
@@ -281,7 +285,7 @@ impl QuotaLedger {
         }
     }
 
-    /// What is left for reading a timeline.
+    /// The quota that remains for reading a timeline.
     pub fn view(&self, now_ms: i64) -> QuotaView {
         let reported = |window: &&Window| {
             window.unit == Unit::Requests && !window.assumed && window.reset_at_ms > now_ms
@@ -306,12 +310,12 @@ impl QuotaLedger {
         self.windows.iter().find(|w| w.unit == Unit::Posts)
     }
 
-    /// The limits that are known.
+    /// The known limits.
     pub fn windows(&self) -> &[Window] {
         &self.windows
     }
 
-    /// The requests granted so far.
+    /// The number of requests granted so far.
     pub fn granted(&self) -> u64 {
         self.granted
     }
@@ -335,7 +339,8 @@ impl QuotaLedger {
         let is_known = self.windows.iter().any(|window| window.is_of(throttle));
         let ends_ms = throttle.reset_at_ms.saturating_sub(throttle.error_ms);
         if !is_known && ends_ms <= now_ms {
-            // A late answer: its window may have ended already, and says nothing of the next one.
+            // A late answer. Its window may have ended already, and it does not describe the next
+            // one.
             return;
         }
         if !is_known {
@@ -346,7 +351,7 @@ impl QuotaLedger {
         if purpose == QuotaPurpose::Refresh {
             self.set_apart(throttle, now_ms);
         }
-        let Some(window) = self.of(purpose, throttle) else {
+        let Some(window) = self.reported_window(purpose, throttle) else {
             return self.add(purpose, throttle, now_ms);
         };
         window.unreported = 0;
@@ -357,7 +362,7 @@ impl QuotaLedger {
             window.assumed = false;
             window.earlier = 0;
         } else if !window.is_of(throttle) {
-            // It was begun here with a guessed length: the answer corrects it.
+            // It was begun here with a guessed length, which the answer corrects.
             window.report(throttle.remaining);
             window.assumed = false;
             let began_ms = window.reset_at_ms.saturating_sub(window.length_ms);
@@ -376,8 +381,8 @@ impl QuotaLedger {
         self.merge(throttle);
     }
 
-    /// Merges windows that were taken for several and are the one that an answer reports, and drops those
-    /// that no answer has reported for long: they would only hold requests up.
+    /// Merges windows that were assumed to be separate but are the one that an answer reports.
+    /// Drops windows that no answer has reported for long, because they would only delay requests.
     fn merge(&mut self, throttle: &Throttle) {
         let mut merged: Vec<Window> = Vec::with_capacity(self.windows.len());
         for window in self.windows.drain(..) {
@@ -395,10 +400,14 @@ impl QuotaLedger {
         self.windows = merged;
     }
 
-    /// The window that an answer reports. Of two that end together, pages may report either, and
-    /// look-ups only the one that counts them. Failing that, one that was begun here with a guessed
-    /// length.
-    fn of(&mut self, purpose: QuotaPurpose, throttle: &Throttle) -> Option<&mut Window> {
+    /// The window that an answer reports. If two windows end together, pages may report either of
+    /// them, and look-ups only the one that counts them. If no window matches, a window that was
+    /// begun here with a guessed length.
+    fn reported_window(
+        &mut self,
+        purpose: QuotaPurpose,
+        throttle: &Throttle,
+    ) -> Option<&mut Window> {
         let is_page = purpose == QuotaPurpose::Poll;
         let reported = self.windows.iter_mut().filter(|window| {
             let is_guessed = window.unit == Unit::Requests
@@ -417,9 +426,10 @@ impl QuotaLedger {
         })
     }
 
-    /// An answer reports the tightest limit: a window that is far tighter than the one a look-up
-    /// reported does not count look-ups. This distinguishes two windows of the same size that once
-    /// ended together. A window that may have ended by the clock's error was not counted in by the answer.
+    /// Marks windows as counting pages only. An answer reports the tightest limit, so a window that
+    /// is far tighter than the one that a look-up reported does not count look-ups. This
+    /// distinguishes two windows of the same size that once ended together. A window that may have
+    /// ended, given the clock's error, was not considered by the answer.
     fn set_apart(&mut self, throttle: &Throttle, now_ms: i64) {
         for window in &mut self.windows {
             let is_tighter = window.remaining.saturating_add(UNDER_WAY) < throttle.remaining;
@@ -429,18 +439,18 @@ impl QuotaLedger {
         }
     }
 
-    /// A window that was thought to count only pages counts look-ups too: those under way were not
-    /// taken from it.
+    /// Marks a window that was assumed to count only pages as counting look-ups. Running look-ups
+    /// were not subtracted from it.
     fn share(&mut self, throttle: &Throttle) {
         let under_way = self.drop_assumed(QuotaPurpose::Refresh);
-        if let Some(window) = self.of(QuotaPurpose::Refresh, throttle) {
+        if let Some(window) = self.reported_window(QuotaPurpose::Refresh, throttle) {
             window.pages_only = false;
             window.remaining = window.remaining.saturating_sub(under_way);
         }
     }
 
-    /// Drops the windows that no answer has confirmed: a limit that is not reported again has been
-    /// lowered or raised. Returns the grants since then that may still be under way.
+    /// Drops the windows that no answer has confirmed: a limit that is not reported again was
+    /// lowered or raised. Returns the number of grants since then that may still be running.
     fn drop_assumed(&mut self, purpose: QuotaPurpose) -> u32 {
         let is_page = purpose == QuotaPurpose::Poll;
         let mut under_way = if is_page {
@@ -478,11 +488,11 @@ impl QuotaLedger {
     }
 }
 
-/// The reserve that a request leaves in a window.
+/// The reserve that a request leaves in a window, as a share.
 fn kept(purpose: QuotaPurpose, polling_share: f64, unit: Unit) -> f64 {
     match (purpose, unit) {
         (QuotaPurpose::Poll, _) => 0.0,
-        // A month's cap is spent evenly: a burst at its beginning would starve its end.
+        // A month's cap is spent evenly. A burst at its beginning would leave nothing for its end.
         (QuotaPurpose::Refresh, Unit::Posts) => EVEN,
         (QuotaPurpose::Refresh, Unit::Requests) => polling_share.clamp(0.0, 1.0),
     }
@@ -490,11 +500,12 @@ fn kept(purpose: QuotaPurpose, polling_share: f64, unit: Unit) -> f64 {
 
 const EVEN: f64 = 0.98;
 const MAX_WINDOWS: usize = 8;
-/// A window that was not reported while so many of them were used was never the tightest, or is none.
+/// A window that stays unreported while this number of windows was used was never the tightest, or
+/// does not exist.
 const MAX_UNREPORTED: i64 = 2;
-/// More requests than all processes have taken and not sent, or sent and not been answered.
+/// More requests than all processes have taken and not sent, or sent without an answer.
 const UNDER_WAY: u32 = 64;
 const BASE_WAIT_MS: i64 = 15_000;
 const MIN_WAIT_MS: i64 = 1_000;
-/// The longest block, and the longest window that an answer is believed to report, ms.
+/// The longest block, and the longest reported window that is accepted, in ms.
 const MAX_WAIT_MS: i64 = 24 * 3_600_000;

@@ -1,8 +1,8 @@
-//! The ledger of a credential's quotas: every limit that an upstream sets, obeyed at once.
+//! The ledger of a credential's quotas. All limits of an upstream are obeyed together.
 //!
 //! A request is taken from the ledger before it is sent, and the ledger is stored before the
-//! request leaves: processes that share a store so never overrun a limit together. What is left
-//! paces the reading of timelines.
+//! request leaves. Processes with one store therefore never exceed a limit together. The remaining
+//! quota determines the pace of reading timelines.
 
 mod ledger;
 mod window;

@@ -2,54 +2,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Throttle;
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Requests, as headers report them.
+    /// Requests, as reported by headers.
     Requests,
-    /// Posts read, which some upstreams cap by the month.
+    /// Posts read, which some upstreams limit per month.
     Posts,
 }
 
-/// One limit and how much of it is left.
+/// A limit and its remaining quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// What it counts.
+    /// The unit.
     pub unit: Unit,
-    /// How much a whole window holds.
+    /// The quota of a whole window.
     pub limit: u32,
-    /// How much is left. Within a window it only falls.
+    /// The remaining quota. Within a window it only falls.
     pub remaining: u32,
-    /// When the window ends, Unix ms.
+    /// The end of the window in Unix ms.
     pub reset_at_ms: i64,
-    /// By how much it may end earlier, ms: the clock's error in the answer that reported it.
+    /// The time by which it may end earlier, in ms: the clock's error in the answer that reported
+    /// it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error_ms: i64,
-    /// How long windows last, ms, as far as is known.
+    /// The known length of windows in ms.
     pub length_ms: i64,
-    /// How much of this window others used, as far as is known.
+    /// The known use of this window by others.
     pub others: u32,
-    /// Whether it was begun here after the previous one ended and no answer has reported it yet.
+    /// True if it was begun here after the previous one ended, and no answer has reported it yet.
     pub assumed: bool,
-    /// How many windows have ended, of which some was used, since an answer last reported it.
+    /// The number of ended windows with some use since an answer last reported it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unreported: i64,
-    /// Whether only pages count against it, as far as is known: no answer to a look-up has reported
-    /// it.
+    /// True if only pages are known to count against it, because no answer to a look-up has
+    /// reported it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pages_only: bool,
-    /// How much was taken so late that it may count against the next window.
+    /// The amount that was taken so late that it may count against the next window.
     #[serde(default)]
     pub late: u32,
-    /// Requests of windows that were begun here and ended here, with no answer in between. Their ends are guesses,
-    /// so the window of the next answer may hold these too; at most a whole window.
+    /// The requests of windows that began and ended here without an answer in between. Their ends
+    /// are guesses, so the window of the next answer may include these requests. At most a whole
+    /// window.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub earlier: u32,
 }
 
 impl Window {
-    /// A window of which answers have shown nothing else yet.
+    /// A window of which nothing else is known yet.
     pub(super) fn new(unit: Unit, reported: Throttle, length_ms: i64, pages_only: bool) -> Self {
         Self {
             unit,
@@ -93,7 +95,8 @@ impl Window {
         self.unreported = self.unreported.saturating_add(i64::from(is_used));
     }
 
-    /// Begins the next window if an answer reports that: by the clock's error this one may have ended already.
+    /// Begins the next window if an answer reports it. Given the clock's error, this one may have
+    /// ended already.
     pub(super) fn roll_for(&mut self, throttle: &Throttle, now_ms: i64) {
         let is_later = throttle.reset_at_ms > self.reset_at_ms;
         let may_have_ended = self.may_have_ended(throttle, now_ms);
@@ -102,19 +105,21 @@ impl Window {
         }
     }
 
-    /// Whether it is the one that an answer reports: it has the limit, and ends at the same time as far as
-    /// clocks can tell.
+    /// True if it is the window that an answer reports: it has the same limit, and the same end
+    /// within the clocks' error.
     pub(super) fn is_of(&self, throttle: &Throttle) -> bool {
         self.counts_as(throttle) && self.agrees(self.reset_at_ms, throttle)
     }
 
-    /// Whether an answer reports the window before it, which then has not ended yet: this one was begun too early.
+    /// True if an answer reports the window before it. That window has not ended yet, and this one
+    /// was begun too early.
     pub(super) fn is_after(&self, throttle: &Throttle) -> bool {
         let before_ms = self.reset_at_ms.saturating_sub(self.length_ms);
         self.assumed && self.counts_as(throttle) && self.agrees(before_ms, throttle)
     }
 
-    /// Returns true if it may have ended by now, as far as the clocks of its reports and of this one can tell.
+    /// Returns true if it may have ended by now, given the errors of the clocks of its reports and
+    /// of this process.
     pub(super) fn may_have_ended(&self, throttle: &Throttle, now_ms: i64) -> bool {
         self.reset_at_ms <= now_ms.saturating_add(self.tolerance_ms(throttle))
     }
@@ -123,7 +128,7 @@ impl Window {
         self.unit == Unit::Requests && self.limit == throttle.limit
     }
 
-    /// Whether an end of this window and a reported one differ by no more than the clock's error.
+    /// True if an end of this window and a reported one differ by at most the clock's error.
     fn agrees(&self, ends_ms: i64, throttle: &Throttle) -> bool {
         let difference_ms = ends_ms.saturating_sub(throttle.reset_at_ms);
         difference_ms.saturating_abs() <= self.tolerance_ms(throttle)
@@ -134,7 +139,8 @@ impl Window {
         SAME_WINDOW_MS.saturating_add(error_ms.clamp(0, (self.length_ms / 2).max(0)))
     }
 
-    /// Takes over the end of a report, which was computed with less error, or is the first of this window.
+    /// Adopts the end in a report that was computed with less error, or is the first for this
+    /// window.
     pub(super) fn correct_end(&mut self, throttle: &Throttle) {
         if self.assumed || throttle.error_ms < self.error_ms {
             self.reset_at_ms = throttle.reset_at_ms;
@@ -144,15 +150,15 @@ impl Window {
         }
     }
 
-    /// How much may be taken while a reserve stays: `kept` is the reserve as a share of the quota
-    /// that the rest of the window would bring at an even pace.
+    /// The amount that may be taken above a reserve. `kept` is the reserve, as a share of the quota
+    /// that the rest of the window would provide at an even pace.
     pub(super) fn free(&self, kept: f64, now_ms: i64) -> u32 {
         let line = self.even() * kept * self.left_ms(now_ms) as f64;
         let line = line.round().clamp(0.0, f64::from(u32::MAX)) as u32;
         self.remaining.saturating_sub(line)
     }
 
-    /// When `cost` of it will be free, Unix ms.
+    /// The time at which `cost` will be free, in Unix ms.
     pub(super) fn free_at_ms(&self, cost: u32, kept: f64, now_ms: i64) -> i64 {
         let spare = f64::from(self.remaining) - f64::from(cost);
         let pace = self.even() * kept;
@@ -174,7 +180,7 @@ impl Window {
         }
     }
 
-    /// Subtracts the use by others: `remaining` is the figure that an answer reports.
+    /// Subtracts the use by others. `remaining` is the number that an answer reports.
     pub(super) fn report(&mut self, remaining: u32) {
         let missing = self.remaining.saturating_sub(remaining);
         let by_others = missing.saturating_sub(std::mem::take(&mut self.earlier));
@@ -182,7 +188,7 @@ impl Window {
         self.remaining = self.remaining.min(remaining);
     }
 
-    /// Takes in what was counted as another window and is this one.
+    /// Merges another window that turned out to be this one.
     pub(super) fn absorb(&mut self, other: &Self) {
         self.remaining = self.remaining.min(other.remaining);
         self.others = self.others.max(other.others);
@@ -197,7 +203,7 @@ impl Window {
         }
     }
 
-    /// How much a ms brings at an even pace.
+    /// The quota per ms at an even pace.
     fn even(&self) -> f64 {
         f64::from(self.limit) / self.length_ms.max(1) as f64
     }
@@ -211,7 +217,8 @@ fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
 
-/// Reports of one window whose ends were computed without error differ by this at most, ms.
+/// The largest difference between the ends in two reports of one window that were computed without
+/// error, in ms.
 pub(super) const SAME_WINDOW_MS: i64 = 2_000;
-/// A request that is sent this close before a window's end may arrive after it.
+/// A request that is sent this close to a window's end may arrive after it.
 pub const WINDOW_EDGE_MS: i64 = 3_000;

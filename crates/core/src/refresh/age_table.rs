@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-/// How often posts are refreshed by their age.
+/// The intervals between refreshes of a post, by its age.
 ///
-/// Bands are half-open: a post of exactly a band's end belongs to the next one, and past the last
-/// band it is retired.
+/// Bands are half-open: a post with exactly the age of a band's end belongs to the next band. After
+/// the last band it is retired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgeTable {
     bands: Vec<AgeBand>,
@@ -13,30 +13,30 @@ pub struct AgeTable {
 /// One row of an [`AgeTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgeBand {
-    /// The age at which the band ends, ms.
+    /// The age at the end of the band, in ms.
     pub below_ms: i64,
-    /// The time between two refreshes in it, ms.
+    /// The time between two refreshes in the band, in ms.
     pub every_ms: i64,
 }
 
-/// When a post is due.
+/// The due time of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// At that Unix ms; it may have passed.
+    /// Due at this time in Unix ms, which may have passed.
     At(i64),
-    /// No longer: it is older than the table.
+    /// Not any more, because the post is older than the table.
     Retired,
-    /// Never: its creation time is unknown, or further in the future than clocks differ.
+    /// Never, because its creation time is unknown, or further in the future than clocks differ.
     Never,
 }
 
 /// An invalid table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AgeTableError {
-    /// There are no bands.
+    /// The table has no bands.
     #[error("the table is empty: expected at least one age")]
     Empty,
-    /// A band does not end after the one before it, or its interval is not above zero.
+    /// A band does not end after the previous one, or its interval is not above zero.
     #[error(
         "age {} must lie above the one before it and have an interval above zero",
         .at + 1
@@ -57,7 +57,7 @@ pub enum AgeTableError {
 }
 
 impl AgeTable {
-    /// A table of these bands, youngest first. A creation time up to `skew_ms` in the future
+    /// A table of these bands, the youngest first. A creation time up to `skew_ms` in the future
     /// counts as now.
     ///
     /// # Errors
@@ -88,17 +88,17 @@ impl AgeTable {
         &self.bands
     }
 
-    /// How far in the future a creation time may lie and count as now, ms.
+    /// The tolerance for a creation time in the future, which counts as now, in ms.
     pub fn skew_ms(&self) -> i64 {
         self.skew_ms
     }
 
-    /// When a post is due that was created at `created_at_ms` and last refreshed at `refreshed_ms`,
-    /// both Unix ms. A post never refreshed is due one interval after it was first stored, which is
-    /// then `refreshed_ms`.
+    /// The due time of a post that was created at `created_at_ms` and last refreshed at
+    /// `refreshed_ms`, both in Unix ms. For a post that was never refreshed, `refreshed_ms` is the
+    /// time of its first storage, and it is due one interval later.
     ///
-    /// The interval is that of the post's age at its last refresh, as the seed's delay is
-    /// computed when a post is queued again.
+    /// The interval is that of the post's age at its last refresh. The seed computes its delay the
+    /// same way when it queues a post again.
     pub fn due(&self, created_at_ms: Option<i64>, refreshed_ms: i64) -> Due {
         match self.wait_ms(created_at_ms, refreshed_ms) {
             Ok(wait_ms) => Due::At(refreshed_ms.saturating_add(wait_ms)),
@@ -106,8 +106,10 @@ impl AgeTable {
         }
     }
 
-    /// The time from the last refresh to the next, ms, as for [`AgeTable::due`]; what a post is
-    /// otherwise.
+    /// The time from the last refresh to the next in ms, as for [`AgeTable::due`].
+    ///
+    /// # Errors
+    /// [`Due::Retired`] or [`Due::Never`] if there is no next refresh.
     pub(super) fn wait_ms(
         &self,
         created_at_ms: Option<i64>,
@@ -121,25 +123,26 @@ impl AgeTable {
         self.every_ms(age_ms.max(0)).ok_or(Due::Retired)
     }
 
-    /// The time between two refreshes at that age, ms; `None` for the retired.
+    /// The time between two refreshes at this age, in ms; `None` if the post is retired.
     pub fn every_ms(&self, age_ms: i64) -> Option<i64> {
         Some(self.bands[self.band(age_ms)?].every_ms)
     }
 
-    /// Whether a post created at `created_at_ms` is still refreshed at `at_ms`, both Unix ms.
+    /// True if a post that was created at `created_at_ms` is still refreshed at `at_ms`, both in
+    /// Unix ms.
     pub fn holds(&self, created_at_ms: Option<i64>, at_ms: i64) -> bool {
         matches!(self.due(created_at_ms, at_ms), Due::At(_))
     }
 
-    /// The index of that age's band, from 0; `None` for the retired. A creation time in the future
-    /// belongs to the first.
+    /// The index of the band for this age, from 0; `None` if the post is retired. A creation time
+    /// in the future belongs to the first band.
     pub fn band(&self, age_ms: i64) -> Option<usize> {
         self.bands.iter().position(|band| age_ms < band.below_ms)
     }
 }
 
 impl Default for AgeTable {
-    /// The seed's ages, with the intervals that its users settled on.
+    /// The ages of the seed, with the intervals that its users chose.
     fn default() -> Self {
         let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
         Self {

@@ -1,8 +1,8 @@
-/// When a batch of due posts is sent: at once when it is full, else when its first post has waited
-/// long enough.
+/// The rule for sending a batch of due posts: at once if it is full, otherwise when its first post
+/// has waited long enough.
 ///
-/// The schedule itself is the buffer. No worker holds the posts that wait in it, so a worker that
-/// dies while a batch fills delays nothing; a claim takes a post off the schedule, so that it is in
+/// The schedule itself is the buffer. No worker holds the waiting posts, so a worker that dies
+/// while a batch fills delays nothing. A claim removes a post from the schedule, so that it is in
 /// one batch at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRule {
@@ -13,16 +13,16 @@ pub struct BatchRule {
 /// The state of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// It leaves: it is full, or its time is over.
+    /// The batch must be sent: it is full, or its time is over.
     Ready,
-    /// Its time is over at this Unix ms.
+    /// The time of the batch ends at this Unix ms.
     Until(i64),
-    /// Nothing is due.
+    /// No post is due.
     Empty,
 }
 
 impl BatchRule {
-    /// Batches of `size` posts, at least one, that wait `ttl_ms` at most.
+    /// Batches of `size` posts, at least one, that wait at most `ttl_ms`.
     pub fn new(size: usize, ttl_ms: i64) -> Self {
         Self {
             size: size.max(1),
@@ -30,12 +30,13 @@ impl BatchRule {
         }
     }
 
-    /// The most posts of a batch.
+    /// The largest number of posts in a batch.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The state of a batch of `due` posts, the first of which came due at `first_due_ms`, Unix ms.
+    /// The state of a batch of `due` posts. The first of them became due at `first_due_ms`, in Unix
+    /// ms.
     pub fn fill(&self, due: usize, first_due_ms: i64, now_ms: i64) -> Fill {
         let over_ms = first_due_ms.saturating_add(self.ttl_ms);
         if due == 0 {

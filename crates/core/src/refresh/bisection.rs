@@ -2,22 +2,24 @@ use crate::answer::FailureKind;
 
 /// Looks up the posts of a claim, and finds those that make requests fail by halving.
 ///
-/// Posts whose last look-ups failed are requested apart from the others, in parts that halve with
-/// each failure: the search survives claims and processes, however few requests a quota allows. A
-/// part that fails is halved in turn, until posts that fail are alone. A few failures in a row end
-/// it, since the upstream may be down: two if nothing was answered before, one after a turn without
-/// an answer, and then at most one post is blamed. So an outage costs one post's timeout a turn, and
-/// no post stays at the head of a schedule for ever.
+/// Posts whose last look-ups failed are requested separately from the others, in parts that halve
+/// with each failure. The search therefore survives claims and processes, even with a quota of few
+/// requests. A part that fails is halved in turn, until failing posts are alone.
+///
+/// A few consecutive failures end the search, because the upstream may be down. Two are enough if
+/// nothing was answered before. After a turn without an answer one is enough, and at most one post
+/// is blamed. An outage therefore costs the timeout of one post per turn, and no post stays at the
+/// head of a schedule for ever.
 #[derive(Debug, Clone)]
 pub struct Bisection<T> {
-    /// The parts still to be requested, the next one last.
+    /// The parts to request, the next one last.
     open: Vec<Part<T>>,
     /// Posts that failed alone.
     culprits: Vec<(T, FailureKind)>,
     has_answers: bool,
-    /// Whether every failure so far was a 403.
+    /// True if every failure so far was a 403.
     is_forbidden: bool,
-    /// How many more failures in a row end it.
+    /// The number of further consecutive failures that end the search.
     tolerated: u32,
     is_after_silence: bool,
 }
@@ -25,7 +27,7 @@ pub struct Bisection<T> {
 #[derive(Debug, Clone)]
 struct Part<T> {
     posts: Vec<T>,
-    /// Whether it is part of a request that failed.
+    /// True if it is part of a failed request.
     is_suspect: bool,
 }
 
@@ -34,20 +36,20 @@ struct Part<T> {
 pub struct Blame<T> {
     /// Posts that got no usable answer when they were requested alone.
     pub failed: Vec<T>,
-    /// Posts that got a 403 when they were requested alone: they are hidden, or the credential is
+    /// Posts that got a 403 when they were requested alone. They are hidden, or the credential is
     /// rejected.
     pub forbidden: Vec<T>,
-    /// Posts that were requested with others, one of which may be at fault.
+    /// Posts that were requested with others. One of them may be at fault.
     pub suspects: Vec<T>,
-    /// Whether some posts are left without blame: they stay due as before.
+    /// True if some posts are left without blame. They stay due as before.
     pub is_cut_short: bool,
 }
 
 impl<T> Bisection<T> {
-    /// Begins with a batch of posts and their consecutive failures. The part of the batch's first
-    /// post comes first: if the quota ends between two parts, the other is first the next time. After
-    /// a turn without an answer (`is_after_silence`), a post that failed least is requested alone
-    /// before all others.
+    /// Starts with a batch of posts and their consecutive failures. The part with the batch's first
+    /// post comes first. If the quota ends between two parts, the other is first the next time.
+    /// After a turn without an answer (`is_after_silence`), a post with the fewest failures is
+    /// requested alone before all others.
     pub fn new(mut batch: Vec<T>, failures: impl Fn(&T) -> u32, is_after_silence: bool) -> Self {
         let size = batch.len();
         let least = batch
@@ -85,20 +87,20 @@ impl<T> Bisection<T> {
         }
     }
 
-    /// The next part to request; `None` when nothing is left, or the upstream seems to be down.
+    /// The next part to request; `None` if no part is left, or the upstream seems to be down.
     pub fn part(&self) -> Option<&[T]> {
         let next = self.open.last().filter(|_| self.tolerated > 0);
         next.map(|part| part.posts.as_slice())
     }
 
-    /// The part was answered; returns it.
+    /// Records that the part was answered; returns it.
     pub fn answered(&mut self) -> Vec<T> {
         self.has_answers = true;
         self.tolerated = TOLERATED_AFTER_ANSWER;
         self.open.pop().map_or_else(Vec::new, |part| part.posts)
     }
 
-    /// The request for the part failed.
+    /// Records that the request for the part failed.
     pub fn failed(&mut self, kind: FailureKind) {
         self.is_forbidden &= kind == FailureKind::Forbidden;
         if !may_blame_posts(kind) {
@@ -117,25 +119,25 @@ impl<T> Bisection<T> {
             let halves = [second, posts].map(|posts| Part { posts, is_suspect });
             self.open.extend(halves);
         }
-        // A refused batch is halved at once: the upstream works. A request that cannot even be sent
-        // says nothing of the upstream.
+        // A rejected batch is halved at once, because the upstream works. A request that cannot be
+        // sent does not show the upstream's state.
         let may_be_down = is_alone || (is_silence(kind) && !self.has_answers);
         if may_be_down && kind != FailureKind::BadId {
             self.tolerated = self.tolerated.saturating_sub(1);
         }
     }
 
-    /// Whether anything was answered.
+    /// True if any request was answered.
     pub fn has_answers(&self) -> bool {
         self.has_answers
     }
 
-    /// Whether all requests got a 403.
+    /// True if all requests got a 403.
     pub fn is_forbidden(&self) -> bool {
         !self.has_answers && self.is_forbidden
     }
 
-    /// Ends it, whether or not all posts were answered.
+    /// Ends the search, even if posts are left without an answer.
     pub fn end(mut self) -> Blame<T> {
         let mut blame = Blame {
             failed: Vec::new(),
@@ -154,7 +156,7 @@ impl<T> Bisection<T> {
                 _ => blame.failed.push(post),
             }
         }
-        // After silence, nothing is known of posts that were requested together.
+        // After silence, the state of posts that were requested together is unknown.
         if self.has_answers || !self.is_after_silence {
             let suspects = self.open.into_iter().filter(|part| part.is_suspect);
             blame.suspects = suspects.flat_map(|part| part.posts).collect();
@@ -163,10 +165,11 @@ impl<T> Bisection<T> {
     }
 }
 
-/// How many posts may fail alone in a row after an answer before the upstream may be down.
+/// The number of posts that may fail alone in a row after an answer, before the upstream may be
+/// down.
 const TOLERATED_AFTER_ANSWER: u32 = 3;
 
-/// Whether a failure may be the fault of a requested post.
+/// True if a failure may be the fault of a requested post.
 pub fn may_blame_posts(kind: FailureKind) -> bool {
     !matches!(
         kind,
@@ -180,7 +183,7 @@ pub fn may_blame_posts(kind: FailureKind) -> bool {
     )
 }
 
-/// Whether the upstream gave no complete answer, or failed itself.
+/// True if the upstream gave no complete answer, or failed itself.
 fn is_silence(kind: FailureKind) -> bool {
     matches!(
         kind,

@@ -10,65 +10,64 @@ use super::{
 };
 use crate::{clock::is_older, post::Counts};
 
-/// How fresh a stored post is, by its answers so far.
+/// The freshness of a stored post, by its answers so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Freshness {
-    /// When it was created, Unix ms.
+    /// The time of its creation, in Unix ms.
     pub created_at_ms: Option<i64>,
-    /// When the first answer that showed it was requested, Unix ms.
+    /// The time of the request whose answer first showed it, in Unix ms.
     pub first_ms: i64,
-    /// When the newest stored answer was requested, Unix ms.
+    /// The time of the request for the newest stored answer, in Unix ms.
     pub refreshed_ms: i64,
-    /// How many look-ups have answered it. Polls that show it are not counted: they end no wait for
-    /// a probe.
+    /// The number of look-ups that have answered it. Polls that show it are not counted, because
+    /// they end no wait for a probe.
     pub refreshes: u32,
-    /// Consecutive look-ups without an answer on it.
+    /// The number of consecutive look-ups without an answer on it.
     pub failures: u32,
-    /// Whether the last answer left it out without an error.
+    /// True if the last answer omitted it without an error.
     pub missing: bool,
-    /// Its counts as last seen.
+    /// Its last known counts.
     pub counts: Counts,
     /// Its total and its time at the answer before the last.
     pub before: Option<CountSample>,
-    /// The counts of the last notification of libraries.
+    /// The counts at the last notification of libraries.
     pub notified: CountSample,
-    /// The first source to store it, by its number in the store.
+    /// The first source that stored it, by its number in the store.
     pub source: Option<u64>,
 }
 
 /// A post's total of counts at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CountSample {
-    /// Unix ms.
+    /// The time in Unix ms.
     pub at_ms: i64,
-    /// See [`Counts::total`].
+    /// The total: see [`Counts::total`].
     pub total: i64,
 }
 
 /// The result of a look-up for one post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookupResult {
-    /// It is there.
+    /// The post exists.
     Seen {
         /// Its counts.
         counts: Counts,
-        /// Whether it differs from the stored version.
+        /// True if it differs from the stored version.
         changed: bool,
     },
-    /// It was left out, for an unknown reason.
+    /// The answer omitted it, for an unknown reason.
     Missing,
-    /// It does not exist any more.
+    /// The post does not exist any more.
     Gone,
-    /// It exists, but is hidden from this reader.
+    /// The post exists, but is hidden from this reader.
     Hidden,
-    /// There was no usable answer.
+    /// The answer was not usable, or there was none.
     Nothing,
-    /// There was no usable answer to a request for it and others, and the post at fault was not
-    /// determined.
+    /// A request for it and others had no usable answer, and the post at fault is unknown.
     Suspect,
-    /// It was not asked for: nobody who has it has a credential any more.
+    /// It was not requested, because no source with the post has a credential any more.
     NoCredential,
-    /// It was not asked for: look-ups with the credential find no posts of its kind.
+    /// It was not requested, because look-ups with the credential find no posts of its kind.
     Unsupported,
 }
 
@@ -89,54 +88,54 @@ pub enum LookupResult {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum LookupOutcome {
-    /// Something changed, and is stored.
+    /// A change was stored.
     Updated,
-    /// Nothing changed.
+    /// The post has not changed.
     Unchanged,
-    /// A newer answer was stored already.
+    /// A newer answer was already stored.
     Superseded,
-    /// The answer left it out; a second look-up has to confirm that.
+    /// The answer omitted it. A second look-up must confirm that.
     Missing,
-    /// It is deleted; a tombstone stays.
+    /// It is deleted, and a tombstone stays.
     Deleted,
     /// It is hidden from the available credentials.
     Hidden,
-    /// There was no usable answer; it is due again soon. A suspect is due as it was: the search for
-    /// the culprit goes on with the next claim.
+    /// The answer was not usable. The post is due again soon. A suspect keeps its due time, and the
+    /// search for the culprit continues with the next claim.
     Failed,
-    /// Only private sources have it, or its author hides it, and none of those who have it has a credential any
-    /// more: it is not asked for, and looked at again now and then.
+    /// Only private sources have it, or its author hides it, and none of its sources has a
+    /// credential any more. It is not requested, but checked again from time to time.
     NoCredential,
-    /// Look-ups with the credential find no posts of its kind, as some find no boosts: it is not asked for, and looked at
-    /// again now and then. Pages that show it are its refreshes.
+    /// Look-ups with the credential find no posts of its kind, as some find no boosts. It is not
+    /// requested, but checked again from time to time. Pages that show it are its refreshes.
     Unsupported,
 }
 
-/// The circumstances of a look-up.
+/// The context of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestContext {
-    /// When it was requested, Unix ms: answers are ordered by this.
+    /// The time of the request, in Unix ms. Answers are ordered by it.
     pub at_ms: i64,
-    /// The time, Unix ms.
+    /// The present time, in Unix ms.
     pub now_ms: i64,
-    /// When the post was due, Unix ms.
+    /// The due time of the post, in Unix ms.
     pub due_ms: i64,
-    /// Any random number, to spread retries with.
+    /// A random number, which spreads retries.
     pub random: u64,
-    /// Whether anyone may see the post, so that an answer without it means that it is deleted.
+    /// True if everyone may see the post, so that an answer without it means that it is deleted.
     pub is_open: bool,
 }
 
 /// The consequences of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// The post's freshness now.
+    /// The post's new freshness.
     pub freshness: Freshness,
     /// The outcome.
     pub outcome: LookupOutcome,
-    /// When it is due next.
+    /// The next due time.
     pub due: Due,
-    /// Whether libraries are to be notified of its counts.
+    /// True if libraries must be notified of its counts.
     pub notify: bool,
 }
 
@@ -157,8 +156,8 @@ impl Freshness {
         }
     }
 
-    /// The input for planning the next refresh. Its times are those of answers, so a look-up without
-    /// an answer does not change it.
+    /// The input for planning the next refresh. Its times are those of answers, so a look-up
+    /// without an answer does not change it.
     pub fn refresh_history(&self) -> RefreshHistory {
         RefreshHistory {
             created_at_ms: self.created_at_ms,
@@ -237,7 +236,7 @@ impl Freshness {
         }
     }
 
-    /// When a post without an answer is due again: a suspect as it was.
+    /// The next due time of a post without an answer. A suspect keeps its due time.
     fn retry(&self, policy: &Policy, is_suspect: bool, context: RequestContext) -> Due {
         let (ages, now_ms) = (policy.ages(), context.now_ms);
         if !ages.holds(self.created_at_ms, now_ms) {
@@ -278,12 +277,12 @@ impl LookupOutcome {
     /// Every outcome.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its name in reports, in metrics and in the store.
+    /// The name in reports, in metrics and in the store.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// The wait before a post that was not asked for is due again, ms. There may be another credential by then, or the
-/// server may find such posts.
+/// The wait of a post that was not requested, in ms. There may be another credential by then, or
+/// the server may find such posts.
 const NOT_ASKED_FOR_MS: i64 = 3_600_000;

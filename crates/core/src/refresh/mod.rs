@@ -1,12 +1,12 @@
-//! The refresh machine: when a stored post is looked up again, in which batch, and what the result
-//! means.
+//! The refresh machine. It determines the time and the batch in which a stored post is looked up
+//! again, and interprets the result.
 //!
 //! Source: the seed on keeping stored tweets updated. Its ages are computed here from the creation
-//! time; all delays are ms.
+//! time. All delays are in ms.
 //!
-//! There are two policies ([`Policy`]): the seed's age table, and one by the value of a
-//! refresh ([`ValuePolicy`]), from a learned growth curve ([`GrowthSums`]) and a price that follows
-//! the quota ([`QuotaPrice`]). `driftline-sim` compares them.
+//! There are two policies ([`Policy`]): the seed's age table, and one by the value of a refresh
+//! ([`ValuePolicy`]). The second uses a learned growth curve ([`GrowthSums`]) and a price that
+//! follows the quota ([`QuotaPrice`]). `driftline-sim` compares them.
 
 mod age_table;
 mod batch_rule;

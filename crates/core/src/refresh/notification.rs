@@ -1,12 +1,12 @@
-//! When libraries are notified of a post's changed counts.
+//! The rule for notifying libraries of a post's changed counts.
 //!
-//! Counts change at every refresh: a notification for each change would flood every replica.
+//! Counts change at every refresh. A notification for each change would flood every replica.
 
 use super::{age_table::AgeTable, freshness::Freshness};
 
-/// Whether libraries are to be notified of a post's counts: since the last notification at least
-/// an hour has passed, and the counts moved by a tenth, or moved at all and the post is in another
-/// age band.
+/// True if libraries must be notified of a post's counts. At least an hour must have passed since
+/// the last notification. The counts must have changed by a tenth, or the post must have changed
+/// its age band and its counts.
 pub(super) fn is_worth_notifying(table: &AgeTable, post: &Freshness, now_ms: i64) -> bool {
     let moved = post.counts.total().abs_diff(post.notified.total);
     if moved == 0 || (0..MIN_MS).contains(&now_ms.saturating_sub(post.notified.at_ms)) {

@@ -6,65 +6,65 @@ use super::{
     value::ValuePolicy,
 };
 
-/// How posts share the quota.
+/// The distribution of the quota among posts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Policy {
-    /// By age alone, as the seed has it.
+    /// By age only, like the seed.
     Table {
         /// The intervals.
         ages: AgeTable,
-        /// The factor that lengthens them while the quota is short; 1 or more.
+        /// The factor that lengthens the intervals while the quota is short; at least 1.
         stretch: f64,
     },
     /// By the value of a refresh.
     Value {
-        /// Bounds the waits and retires posts.
+        /// The table that limits the waits and retires posts.
         ages: AgeTable,
         /// The valuation.
         by: ValuePolicy,
     },
-    /// No post is ever due; reports still use the table's ages.
+    /// No post is ever due. Reports still use the table's ages.
     Never {
         /// The ages.
         ages: AgeTable,
     },
 }
 
-/// Why a post becomes due when it does.
+/// The reason for a post's due time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The age table says so.
+    /// The age table.
     Age,
-    /// Its expected change is worth a refresh.
+    /// The expected change is worth a refresh.
     #[serde(rename = "worth")]
     Value,
-    /// It is young and has not been refreshed yet, or not often.
+    /// The post is young, and has been refreshed rarely or never.
     Probe,
-    /// No post waits longer.
+    /// The longest wait of any post.
     Bound,
 }
 
 impl Policy {
-    /// By this table, unstretched.
+    /// A policy by this table without stretching.
     pub fn of_ages(ages: AgeTable) -> Self {
         let stretch = 1.0;
         Self::Table { ages, stretch }
     }
 
-    /// The ages for reports and libraries; every post retires at their end.
+    /// The ages for reports and libraries. Every post retires at their end.
     pub fn ages(&self) -> &AgeTable {
         match self {
             Self::Table { ages, .. } | Self::Value { ages, .. } | Self::Never { ages } => ages,
         }
     }
 
-    /// When a post is due again.
+    /// The next due time of a post.
     pub fn due(&self, history: &RefreshHistory) -> Due {
         self.due_because(history).0
     }
 
-    /// When a post is due again, and why then.
+    /// The next due time of a post, and its reason.
     pub fn due_because(&self, history: &RefreshHistory) -> (Due, Cause) {
         let (ages, stretch) = match self {
             Self::Table { ages, stretch } => (ages, *stretch),
@@ -81,9 +81,9 @@ impl Policy {
         (due, Cause::Age)
     }
 
-    /// The value of a refresh at that time, in prices of a refresh: 1 when the post becomes due,
-    /// more the longer it waits, 0 for retired posts. Overdue posts are refreshed in order of value;
-    /// a batch that they do not fill takes the most valuable of the others.
+    /// The value of a refresh at `now_ms`, in prices of a refresh. It is 1 when the post becomes
+    /// due, grows while the post waits, and is 0 for retired posts. Overdue posts are refreshed in
+    /// order of value. If they do not fill a batch, the most valuable of the others are added.
     pub fn value(&self, history: &RefreshHistory, now_ms: i64) -> f64 {
         match self {
             Self::Table { ages, stretch } => {
@@ -98,7 +98,8 @@ impl Policy {
         }
     }
 
-    /// Whether a post has waited longer than a policy by value lets any post wait; never by age.
+    /// True if a post has waited longer than the limit of a policy by value. Always false for a
+    /// policy by age.
     pub fn is_beyond_bound(&self, history: &RefreshHistory, now_ms: i64) -> bool {
         match self {
             Self::Value { ages, by } => by.is_beyond_bound(ages, history, now_ms),
@@ -108,7 +109,7 @@ impl Policy {
 }
 
 impl Default for Policy {
-    /// By the seed's table.
+    /// The policy by the seed's table.
     fn default() -> Self {
         Self::of_ages(AgeTable::default())
     }

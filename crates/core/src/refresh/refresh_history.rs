@@ -3,23 +3,24 @@ use super::value::Growth;
 /// The refreshes of a stored post so far: the input for planning the next one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RefreshHistory {
-    /// When it was created, Unix ms.
+    /// The time of its creation, in Unix ms.
     pub created_at_ms: Option<i64>,
-    /// When its counts were last looked at, Unix ms: refreshed or, before that, first stored.
+    /// The time of its last counts, in Unix ms: of its last refresh or, before the first, of its
+    /// first storage.
     pub refreshed_ms: i64,
-    /// How many refreshes it has had.
+    /// The number of its refreshes.
     pub refreshes: u32,
-    /// Its engagement then.
+    /// Its engagement at that time.
     pub total: f64,
-    /// The engagement at the look before that.
+    /// The engagement at the previous answer.
     pub before: Option<EngagementSample>,
-    /// The source whose growth curve applies: the first to store it, by its number in the store;
+    /// The source whose growth curve applies: the first that stored it, by its number in the store;
     /// `None` if unknown.
     pub source: Option<u64>,
 }
 
 impl RefreshHistory {
-    /// A post that was first stored at that Unix ms, with this engagement.
+    /// The history of a post that was first stored at `at_ms`, in Unix ms, with this engagement.
     pub fn stored(created_at_ms: Option<i64>, at_ms: i64, total: f64) -> Self {
         Self {
             created_at_ms,
@@ -31,7 +32,7 @@ impl RefreshHistory {
         }
     }
 
-    /// The history after a refresh at that Unix ms that found this engagement.
+    /// The history after a refresh at `at_ms`, in Unix ms, with this engagement.
     #[must_use]
     pub fn refreshed(self, at_ms: i64, total: f64) -> Self {
         Self {
@@ -62,8 +63,8 @@ impl RefreshHistory {
 /// A post's engagement at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EngagementSample {
-    /// When, Unix ms.
+    /// The time in Unix ms.
     pub at_ms: i64,
-    /// Its engagement then.
+    /// The engagement at that time.
     pub total: f64,
 }

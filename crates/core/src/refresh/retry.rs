@@ -1,9 +1,9 @@
-//! When a failed look-up is repeated.
+//! The waits before repeated look-ups.
 
-/// The time until a post is looked up again after this many consecutive failures, ms: from 5 s,
-/// doubling up to eight times `every_ms`, the time between its refreshes (at least five minutes).
-/// A post that keeps failing is looked up alone, and so costs as much as a whole batch. `random`
-/// subtracts up to half.
+/// The wait before the next look-up of a post after this number of consecutive failures, in ms. It
+/// starts at 5 s and doubles up to eight times `every_ms`, the time between its refreshes (at least
+/// five minutes). A post that keeps failing is looked up alone, which costs as much as a whole
+/// batch. `random` subtracts up to half.
 pub(super) fn retry_ms(failures: u32, every_ms: i64, random: u64) -> i64 {
     let doublings = failures.saturating_sub(2).min(30);
     let max_ms = every_ms.max(MIN_EVERY_MS).saturating_mul(MAX_EVERIES);
@@ -11,8 +11,8 @@ pub(super) fn retry_ms(failures: u32, every_ms: i64, random: u64) -> i64 {
     whole_ms - (random % (whole_ms as u64 / 2 + 1)) as i64
 }
 
-/// The time until a post that an answer left out is looked up again, ms: long enough for a
-/// server's replicas to agree.
+/// The wait before the next look-up of a post that an answer omitted, in ms. It is long enough for
+/// a server's replicas to agree.
 pub(super) const CONFIRM_MS: i64 = 60_000;
 
 const BASE_MS: i64 = 5_000;

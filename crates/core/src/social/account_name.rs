@@ -2,13 +2,14 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of an account of this server: 1 to 64 of `A-Z a-z 0-9 . _ ~ -`, which need no escape in a
-/// URL, but for `.` and `..`, which a URL's path drops. It is shown as it was chosen; two names that differ in case alone are one ([`AccountName::key`]).
+/// The name of an account of this server: 1 to 64 of `A-Z a-z 0-9 . _ ~ -`, which need no escapes
+/// in a URL. `.` and `..` are not allowed, because a URL's path drops them. It is shown as it was
+/// chosen. Two names that differ only in case are the same ([`AccountName::key`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AccountName(String);
 
-/// Why a text is not an account's name.
+/// An invalid account name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid account name: expected 1 to 64 of the letters A to Z, digits, `.`, `_`, `~` and `-`, and neither `.` nor `..`"
@@ -35,7 +36,7 @@ impl AccountName {
         &self.0
     }
 
-    /// What the name is unique by: the same for names that differ in case alone.
+    /// The key for uniqueness, which is the same for names that differ only in case.
     pub fn key(&self) -> String {
         self.0.to_ascii_lowercase()
     }

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// The state of an account. [`AccountState::change_to`] is the only way from one to another.
+/// The state of an account. [`AccountState::change_to`] is the only way to change it.
 #[derive(
     Debug,
     Clone,
@@ -19,57 +19,57 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AccountState {
-    /// Its mail address is verified, and it waits for approval or for its first log-in. Every account
-    /// begins so.
+    /// The mail address is verified, and the account waits for approval or for its first log-in.
+    /// Every account starts in this state.
     NotActivated,
-    /// It may do everything.
+    /// All actions are allowed.
     Active,
-    /// It may do nothing.
+    /// No action is allowed.
     Frozen,
-    /// It may do everything but post for the world.
+    /// All actions are allowed, except public posts.
     Silenced,
 }
 
 use AccountState::{Active, Frozen, NotActivated, Silenced};
 
-/// What an account's state may forbid.
+/// An action that an account's state may forbid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 pub enum AccountAction {
     /// Log in with the passphrase.
     LogIn,
-    /// Use tokens that it was given before.
+    /// Use tokens that were issued before.
     UseTokens,
-    /// Follow, mark, list and whatever else changes its own things.
+    /// Follow, mark, list and change other own data.
     Act,
-    /// Post to followers or named people.
+    /// Post to followers or mentioned accounts.
     Post,
-    /// Post for the world.
+    /// Post to everyone.
     PostPublicly,
 }
 
-/// A change that is not among [`AccountState::EDGES`].
+/// A change that is not in [`AccountState::EDGES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an account that is {from} cannot become {to}")]
 pub struct StateChangeError {
-    /// The state that it has.
+    /// The present state.
     pub from: AccountState,
-    /// The state that it would have had.
+    /// The requested state.
     pub to: AccountState,
 }
 
-/// Why an account may not log in. To be told only to somebody who knows the passphrase.
+/// The reason for a rejected log-in. Only for a person who knows the passphrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LogInRefused {
-    /// It waits for approval.
+    /// The account waits for approval.
     #[error("the account waits for approval")]
     AwaitsApproval,
-    /// It is frozen.
+    /// The account is frozen.
     #[error("the account is frozen")]
     Frozen,
 }
 
 impl AccountState {
-    /// Every change that there is.
+    /// All permitted changes.
     pub const EDGES: [(AccountState, AccountState); 7] = [
         (NotActivated, Active),
         (Active, Frozen),
@@ -80,7 +80,7 @@ impl AccountState {
         (Frozen, Active),
     ];
 
-    /// Its name in commands and in the store.
+    /// The name in commands and in the store.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -88,7 +88,8 @@ impl AccountState {
     /// The state after this change.
     ///
     /// # Errors
-    /// [`StateChangeError`] if there is no such edge; no state has one to itself.
+    /// [`StateChangeError`] if [`AccountState::EDGES`] does not contain the change. No state can
+    /// change to itself.
     pub fn change_to(self, to: AccountState) -> Result<AccountState, StateChangeError> {
         match Self::EDGES.contains(&(self, to)) {
             true => Ok(to),
@@ -96,7 +97,7 @@ impl AccountState {
         }
     }
 
-    /// Whether an account in this state may do that.
+    /// True if an account in this state may perform the action.
     pub fn allows(self, action: AccountAction) -> bool {
         match self {
             NotActivated => action == AccountAction::LogIn,
@@ -106,11 +107,11 @@ impl AccountState {
         }
     }
 
-    /// The state after a log-in with the right passphrase: the first one activates an account that waits
-    /// for nothing else.
+    /// The state after a log-in with the right passphrase. The first log-in activates an account,
+    /// unless it waits for approval.
     ///
     /// # Errors
-    /// [`LogInRefused`] if it may not log in.
+    /// [`LogInRefused`] if the account may not log in.
     pub fn after_log_in(self, awaits_approval: bool) -> Result<AccountState, LogInRefused> {
         match self {
             NotActivated if awaits_approval => Err(LogInRefused::AwaitsApproval),

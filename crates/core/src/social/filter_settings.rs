@@ -3,7 +3,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::list_settings::{TextError, check_text};
 
-/// Where a filter applies.
+/// A place where a filter applies.
 #[derive(
     Debug,
     Clone,
@@ -42,7 +42,7 @@ impl FilterContext {
     }
 }
 
-/// What an app does with a post that a filter matches.
+/// The action of an app for a post that a filter matches.
 #[derive(
     Debug,
     Clone,
@@ -61,12 +61,12 @@ impl FilterContext {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum FilterAction {
-    /// It shows the filter's title instead, until somebody asks for the post.
+    /// The app shows the filter's title instead, until the user opens the post.
     #[default]
     Warn,
-    /// It leaves the post out.
+    /// The app omits the post.
     Hide,
-    /// It hides the post's media until somebody asks for them.
+    /// The app hides the post's media until the user opens them.
     Blur,
 }
 
@@ -77,44 +77,44 @@ impl FilterAction {
     }
 }
 
-/// What somebody says of a filter, but for what it matches.
+/// The settings of a filter, except for what it matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterSettings {
-    /// Its name: 1 to 256 characters.
+    /// The title: 1 to 256 characters.
     pub title: String,
-    /// Where it applies: once each, in their order; at least one.
+    /// The places where it applies: at least one, each once, in their order.
     pub contexts: Vec<FilterContext>,
-    /// What apps do.
+    /// The action of apps.
     pub action: FilterAction,
-    /// When it ends by itself, Unix ms.
+    /// The time at which it ends by itself, in Unix ms.
     pub expires_at_ms: Option<i64>,
 }
 
-/// Words that a filter matches.
+/// A keyword of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterKeyword {
-    /// What is looked for: 1 to 512 characters.
+    /// The text to find: 1 to 512 characters.
     pub keyword: String,
-    /// Whether it has to be a word, not a part of one.
+    /// True if it must be a whole word.
     pub whole_word: bool,
 }
 
-/// Why a filter cannot be stored.
+/// The reason why a filter cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// A text is not valid.
+    /// A text is invalid.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// It applies nowhere.
+    /// The filter has no context.
     #[error("Context can't be blank")]
     NoContext,
 }
 
 impl FilterSettings {
-    /// Checks every limit, and puts the contexts in order.
+    /// Checks every limit, and sorts the contexts.
     ///
     /// # Errors
-    /// [`FilterError`]: the first that it is over.
+    /// [`FilterError`] with the first limit that is exceeded.
     pub fn checked(mut self) -> Result<Self, FilterError> {
         check_text("Title", &self.title, MAX_FILTER_TITLE_CHARS)?;
         self.contexts.sort_unstable();
@@ -125,7 +125,7 @@ impl FilterSettings {
         }
     }
 
-    /// Whether it applies at a time, Unix ms.
+    /// True if it applies at `now_ms`, in Unix ms.
     pub fn is_active(&self, now_ms: i64) -> bool {
         self.expires_at_ms.is_none_or(|end| now_ms < end)
     }
@@ -135,7 +135,7 @@ impl FilterKeyword {
     /// Checks the keyword.
     ///
     /// # Errors
-    /// [`TextError`].
+    /// [`TextError`] if the keyword is blank, too long, or contains U+0000.
     pub fn check(&self) -> Result<(), TextError> {
         check_text("Keyword", &self.keyword, MAX_KEYWORD_CHARS)
     }
@@ -143,11 +143,11 @@ impl FilterKeyword {
 
 const MAX_FILTER_TITLE_CHARS: usize = 256;
 const MAX_KEYWORD_CHARS: usize = 512;
-/// How many filters an account may have.
+/// The largest number of an account's filters.
 pub const MAX_FILTERS: usize = 100;
-/// How many keywords a filter may have.
+/// The largest number of a filter's keywords.
 pub const MAX_KEYWORDS_PER_FILTER: usize = 100;
-/// How many posts a filter may name.
+/// The largest number of a filter's posts.
 pub const MAX_POSTS_PER_FILTER: usize = 1_000;
 
 #[cfg(test)]

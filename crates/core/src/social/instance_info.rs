@@ -3,9 +3,9 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::BIDI_CONTROLS;
 
-/// What a server says of itself, or is configured to say. Its texts are plain, bounded, and without
-/// [`BIDI_CONTROLS`] and control characters: they come from whoever runs the server, and are shown on pages
-/// and terminals.
+/// A server's description of itself. Its texts are plain, bounded, and without [`BIDI_CONTROLS`]
+/// and control characters, because a server's operator writes them, and pages and terminals show
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "InstanceSelfDescription")]
 pub struct InstanceInfo {
@@ -17,13 +17,13 @@ pub struct InstanceInfo {
     maintainer_name: String,
 }
 
-/// What a server says of itself, as it came: for [`InstanceInfo`].
+/// A server's description of itself as received. The source of an [`InstanceInfo`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct InstanceSelfDescription {
-    /// Its name for people.
+    /// The display name.
     pub name: String,
-    /// What it is for, in plain text.
+    /// The purpose, in plain text.
     pub description: String,
     /// The version of its software.
     pub version: String,
@@ -31,36 +31,36 @@ pub struct InstanceSelfDescription {
     pub software_name: String,
     /// The protocols and extensions that it lists.
     pub extensions: Vec<String>,
-    /// The name of whoever runs it.
+    /// The name of the operator.
     pub maintainer_name: String,
 }
 
 impl InstanceInfo {
-    /// The most graphemes of a server's name, and of its maintainer's.
+    /// The largest number of graphemes of a server's name, and of its maintainer's.
     pub const MAX_NAME_GRAPHEMES: usize = 256;
-    /// The most graphemes of a description.
+    /// The largest number of graphemes of a description.
     pub const MAX_DESCRIPTION_GRAPHEMES: usize = 4_096;
-    /// The most graphemes of a version, of the name of a software and of an extension.
+    /// The largest number of graphemes of a version, of the name of a software and of an extension.
     pub const MAX_WORD_GRAPHEMES: usize = 128;
-    /// The most extensions.
+    /// The largest number of extensions.
     pub const MAX_EXTENSIONS: usize = 64;
 
-    /// Its name for people, one line; empty if it says none.
+    /// The display name, one line; empty if there is none.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is for; may have several lines, and be empty.
+    /// The purpose; may have several lines, and may be empty.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The version of its software; empty if it says none.
+    /// The version of its software; empty if there is none.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The name of its software, as NodeInfo has it; empty if it says none.
+    /// The name of its software, as in NodeInfo; empty if there is none.
     pub fn software_name(&self) -> &str {
         &self.software_name
     }
@@ -70,14 +70,14 @@ impl InstanceInfo {
         &self.extensions
     }
 
-    /// The name of whoever runs it; empty if it says none.
+    /// The name of the operator; empty if there is none.
     pub fn maintainer_name(&self) -> &str {
         &self.maintainer_name
     }
 }
 
 impl From<InstanceSelfDescription> for InstanceInfo {
-    /// Takes out what is not allowed, and cuts what is too long.
+    /// Removes forbidden characters, and shortens long texts.
     fn from(said: InstanceSelfDescription) -> Self {
         let word = |text: &str| line(text, Self::MAX_WORD_GRAPHEMES);
         let mut extensions: Vec<String> = Vec::new();
@@ -107,7 +107,8 @@ fn line(text: &str, max_graphemes: usize) -> String {
     cut(text, max_graphemes, |_| false)
 }
 
-/// The text without what is not allowed, at most so long. Control characters become spaces, but those to `keep`.
+/// The text without forbidden characters, of at most `max_graphemes`. Control characters become
+/// spaces, except for those to `keep`.
 fn cut(text: &str, max_graphemes: usize, keep: impl Fn(char) -> bool) -> String {
     let max_bytes = max_graphemes * BYTES_PER_GRAPHEME;
     // A hostile text is not read to its end.
@@ -132,5 +133,5 @@ fn cut(text: &str, max_graphemes: usize, keep: impl Fn(char) -> bool) -> String 
     text[..end].trim_end().to_owned()
 }
 
-/// A grapheme alone may have any number of bytes.
+/// A single grapheme may have any number of bytes.
 const BYTES_PER_GRAPHEME: usize = 16;

@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// Which replies a list shows. A reply to its author, or to whoever has the list, is always shown.
+/// The replies that a list shows. A reply to its author, or to the owner of the list, is always
+/// shown.
 #[derive(
     Debug,
     Clone,
@@ -20,12 +21,12 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RepliesPolicy {
-    /// Those to anyone whom the account follows.
+    /// Replies to accounts that the owner follows.
     Followed,
-    /// Those to accounts of the list.
+    /// Replies to accounts of the list.
     #[default]
     List,
-    /// None.
+    /// No replies.
     None,
 }
 
@@ -36,27 +37,27 @@ impl RepliesPolicy {
     }
 }
 
-/// What somebody says of a list of accounts.
+/// The settings of a list of accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListSettings {
-    /// Its name: 1 to 100 characters.
+    /// The title: 1 to 100 characters.
     pub title: String,
-    /// Which replies it shows.
+    /// The replies that it shows.
     pub replies_policy: RepliesPolicy,
-    /// Whether its accounts' posts are left out of the home timeline.
+    /// True if the home timeline omits the posts of its accounts.
     pub exclusive: bool,
 }
 
-/// Why a text cannot be stored.
+/// The reason why a text cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// It holds nothing but white space.
+    /// The text contains only white space.
     #[error("{0} can't be blank")]
     Blank(&'static str),
-    /// It is too long.
+    /// The text is too long.
     #[error("{0} is too long (maximum is {1} characters)")]
     Long(&'static str, usize),
-    /// It holds U+0000.
+    /// The text contains U+0000.
     #[error("{0} is invalid")]
     Nul(&'static str),
 }
@@ -65,13 +66,13 @@ impl ListSettings {
     /// Checks the title.
     ///
     /// # Errors
-    /// [`TextError`].
+    /// [`TextError`] if the title is blank, too long, or contains U+0000.
     pub fn check(&self) -> Result<(), TextError> {
         check_text("Title", &self.title, MAX_LIST_TITLE_CHARS)
     }
 }
 
-/// Checks a text that people type in one line.
+/// Checks a text of one line.
 pub(super) fn check_text(
     what: &'static str,
     text: &str,
@@ -89,11 +90,11 @@ pub(super) fn check_text(
     }
 }
 
-/// How long a list's title may be.
+/// The largest length of a list's title.
 pub const MAX_LIST_TITLE_CHARS: usize = 100;
-/// How many lists an account may have.
+/// The largest number of an account's lists.
 pub const MAX_LISTS: usize = 50;
-/// How many accounts a list may have.
+/// The largest number of a list's accounts.
 pub const MAX_LIST_MEMBERS: usize = 250;
 
 #[cfg(test)]

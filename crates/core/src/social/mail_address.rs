@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::BIDI_CONTROLS;
 
-/// A mail address of 7 to 319 bytes, as people have them: a local part without quotes, and the name of
-/// a domain below another one.
+/// A mail address of 7 to 319 bytes: a local part without quotes, and the name of a domain that is
+/// not a top-level domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MailAddress(String);
 
-/// Why a text is not a mail address.
+/// An invalid mail address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid mail address: expected name@host.domain, of 7 to 319 bytes")]
 pub struct MailAddressError;
@@ -20,10 +20,10 @@ impl MailAddress {
     /// Parses an address.
     ///
     /// # Errors
-    /// [`MailAddressError`] if mail could not be sent to it.
+    /// [`MailAddressError`] if mail cannot be sent to it.
     pub fn new(text: impl Into<String>) -> Result<Self, MailAddressError> {
         let text = text.into();
-        // Quoted local parts may hold anything, and nobody has one.
+        // Quoted local parts may contain any character, and are not used in practice.
         let is_plain = |of: char| {
             let is_shown_as_it_is = !of.is_control() && !BIDI_CONTROLS.contains(&of);
             is_shown_as_it_is && !of.is_whitespace() && !"\"<>()".contains(of)
@@ -41,13 +41,13 @@ impl MailAddress {
         }
     }
 
-    /// The address as it was written.
+    /// The address as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the address is unique by. Servers may tell the case of local parts apart; none does, and
-    /// people do not.
+    /// The key for uniqueness. Servers may distinguish the case of local parts, but in practice
+    /// neither they nor people do.
     pub fn key(&self) -> String {
         self.0.to_lowercase()
     }

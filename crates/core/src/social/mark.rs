@@ -1,14 +1,14 @@
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// What somebody can mark a post as.
+/// The kinds of marks for a post.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Mark {
-    /// To be found again.
+    /// A bookmark.
     Bookmark,
-    /// Liked.
+    /// A favourite.
     Favourite,
 }
 

@@ -1,8 +1,7 @@
-//! People: their accounts, what these may do, and how they stand to each other.
+//! The accounts of this server, their permissions, and the relations between them.
 //!
-//! The two machines, [`AccountState`] and [`Relation`], know exactly the edges that `docs/social.md`
-//! draws; a test holds the two against each other. Everything else is a type that cannot hold an
-//! invalid value.
+//! The two machines, [`AccountState`] and [`Relation`], have exactly the edges of the diagrams in
+//! `docs/social.md`, which a test compares. All other types cannot contain an invalid value.
 
 mod account_name;
 mod account_state;

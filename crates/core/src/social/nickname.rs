@@ -4,19 +4,19 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use super::{AccountName, BIDI_CONTROLS, without_bidi_controls};
 use crate::text::without_nul;
 
-/// The name that an account is shown under: any text without [`BIDI_CONTROLS`] and U+0000, of at most
-/// 256 graphemes. It is empty at first, and then the account's name is shown.
+/// The display name of an account: any text without [`BIDI_CONTROLS`] and U+0000, of at most 256
+/// graphemes. It is empty at first; then the account's name is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Nickname(String);
 
-/// Why a text is not a nickname.
+/// An invalid nickname.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NicknameError {
-    /// It would turn the direction of the text around it.
+    /// It would change the direction of the text around it.
     #[error("invalid nickname: it holds U+{:04X}, which turns the direction of text", u32::from(*.0))]
     BidiControl(char),
-    /// It holds U+0000, which PostgreSQL cannot store.
+    /// It contains U+0000, which PostgreSQL cannot store.
     #[error("invalid nickname: it holds U+0000")]
     Nul,
     /// It is too long.
@@ -29,15 +29,15 @@ pub enum NicknameError {
 }
 
 impl Nickname {
-    /// The most graphemes of a nickname.
+    /// The largest number of graphemes of a nickname.
     pub const MAX_GRAPHEMES: usize = 256;
-    /// The most bytes of a nickname: a grapheme alone may have any number.
+    /// The largest number of bytes of a nickname, because a single grapheme may have any number.
     pub const MAX_BYTES: usize = 4_096;
 
-    /// Parses what somebody of this server chose.
+    /// Parses the choice of a user of this server.
     ///
     /// # Errors
-    /// [`NicknameError`] if it holds what is not allowed, or is too long.
+    /// [`NicknameError`] if it contains a forbidden character, or is too long.
     pub fn new(text: impl Into<String>) -> Result<Self, NicknameError> {
         let text = text.into();
         if let Some(control) = text.chars().find(|of| BIDI_CONTROLS.contains(of)) {
@@ -52,7 +52,7 @@ impl Nickname {
         }
     }
 
-    /// What another server says, with all that is not allowed taken out and cut where it is too long.
+    /// A nickname from another server, without forbidden characters and shortened if too long.
     pub fn of_remote(text: &str) -> Self {
         let text = without_bidi_controls(text);
         let text = without_nul(&text);
@@ -71,7 +71,7 @@ impl Nickname {
         &self.0
     }
 
-    /// What to show: the nickname, or the account's name where it is empty.
+    /// The text to show: the nickname, or the account's name if it is empty.
     pub fn or_name<'a>(&'a self, name: &'a AccountName) -> &'a str {
         match self.0.as_str() {
             "" => name.as_str(),

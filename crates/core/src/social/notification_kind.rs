@@ -1,14 +1,14 @@
 use strum::{EnumString, IntoStaticStr};
 
-/// What a notification is of. Mastodon's API names them so, too.
+/// The kind of a notification, with the names of Mastodon's API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum NotificationKind {
-    /// Somebody follows the account.
+    /// Another account follows the account.
     Follow,
-    /// Somebody asks to follow it.
+    /// Another account requests to follow it.
     FollowRequest,
-    /// An account that it follows with `notify` wrote a post.
+    /// An account that it follows with `notify` has written a post.
     Status,
 }
 

@@ -2,32 +2,32 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A passphrase as it is stored: the Argon2id hash of the normalised text followed by the salt.
+/// A passphrase in stored form: the Argon2id hash of the normalised text and the salt.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassphraseHash {
     /// The hash.
     pub hash: Vec<u8>,
-    /// 16 random bytes of its own.
+    /// Its own 16 random bytes.
     pub salt: [u8; 16],
-    /// What it costs.
+    /// The cost parameters.
     pub cost: HashCost,
-    /// How the text was normalised ([`super::Passphrase::NORMALIZATION`]).
+    /// The version of the normalisation ([`super::Passphrase::NORMALIZATION`]).
     pub normalization: i64,
 }
 
 /// The parameters of Argon2id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HashCost {
-    /// KiB of memory (m).
+    /// The memory in KiB (m).
     pub memory_kib: u32,
-    /// Passes over it (t).
+    /// The number of passes over the memory (t).
     pub passes: u32,
-    /// Lanes (p).
+    /// The number of lanes (p).
     pub lanes: u32,
 }
 
 impl HashCost {
-    /// What OWASP recommends first: 19 MiB, two passes, one lane.
+    /// The first recommendation of OWASP: 19 MiB, two passes, one lane.
     pub const DEFAULT: HashCost = HashCost {
         memory_kib: 19_456,
         passes: 2,

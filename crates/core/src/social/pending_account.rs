@@ -4,34 +4,34 @@ use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// The random text that is mailed to the address of a pending account: 256 bits, of which only a digest
-/// is stored.
+/// The random text that is mailed to the address of a pending account: 256 bits. Only a digest of
+/// it is stored.
 #[derive(Debug)]
 pub struct VerificationState(SecretBox<[u8; 32]>);
 
-/// What is stored of a [`VerificationState`].
+/// The stored digest of a [`VerificationState`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct VerificationDigest(pub [u8; 32]);
 
-/// What a presented state does to a pending account.
+/// The effect of a presented state on a pending account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingCheck {
     /// The address is verified.
     Verified,
-    /// It was another text. However many of them come, the account stays: nobody guesses 256 bits, and whoever
-    /// knows of the sign-up must not be able to end it.
+    /// The text is wrong. The account stays, even after many wrong texts: nobody guesses 256 bits,
+    /// and a person who knows of the sign-up must not be able to end it.
     Wrong,
-    /// The pending account is void, whatever was presented: its time is over.
+    /// The pending account has expired, for any presented text.
     Void,
 }
 
 impl VerificationState {
-    /// Of 32 random bytes.
+    /// Makes a state from 32 random bytes.
     pub fn new(random: [u8; 32]) -> Self {
         Self(SecretBox::new(Box::new(random)))
     }
 
-    /// Reads the text that was mailed; `None` of any other.
+    /// Parses the mailed text; `None` for other texts.
     pub fn parse(text: &SecretString) -> Option<Self> {
         let text = text.expose_secret();
         if text.len() != 64 || !text.is_ascii() {
@@ -55,18 +55,18 @@ impl VerificationState {
         text.into()
     }
 
-    /// What to store.
+    /// The digest to store.
     pub fn digest(&self) -> VerificationDigest {
         VerificationDigest(Sha256::digest(self.0.expose_secret()).into())
     }
 }
 
 impl VerificationDigest {
-    /// How long a pending account lasts, ms: 168 hours.
+    /// The life of a pending account in ms: 168 hours.
     pub const LASTS_MS: i64 = 168 * 3_600_000;
 
-    /// Checks a presented state against this digest of a pending account, which was added
-    /// `age_ms` ago. Takes the same time for every wrong state.
+    /// Checks a presented state against this digest of a pending account, which was added `age_ms`
+    /// ago. Takes the same time for every wrong state.
     pub fn check(&self, presented: Option<&VerificationState>, age_ms: i64) -> PendingCheck {
         if age_ms >= Self::LASTS_MS {
             return PendingCheck::Void;

@@ -3,42 +3,41 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::BIDI_CONTROLS;
 
-/// What somebody says of themselves: an entity of its own, keyed by the account's ID. Its texts are
-/// plain.
+/// A user's self-description: an entity of its own, keyed by the account's ID. Its texts are plain.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Profile {
-    /// At most 1024 graphemes.
+    /// The bio, of at most 1024 graphemes.
     pub bio: String,
     /// The address of the picture, if there is one.
     pub avatar: Option<String>,
     /// The address of the wide picture, if there is one.
     pub header: Option<String>,
-    /// At most four.
+    /// The fields, at most four.
     pub fields: Vec<ProfileField>,
-    /// Whether follows wait until they are accepted.
+    /// True if new followers must be accepted.
     pub locked: bool,
-    /// Whether a program posts.
+    /// True if the account is automated.
     pub bot: bool,
-    /// Whether it may be listed where people look for others.
+    /// True if the account may be listed in directories.
     pub discoverable: bool,
 }
 
-/// A line of a profile's table. Each part has at most 255 graphemes.
+/// A row of a profile's table. Each part has at most 255 graphemes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProfileField {
-    /// What it is of.
+    /// The name of the row.
     pub name: String,
-    /// What it says.
+    /// The value of the row.
     pub value: String,
 }
 
-/// Why a profile is not valid.
+/// The reason why a profile is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// The bio is too long.
     #[error("invalid bio: longer than {MAX_BIO_GRAPHEMES} characters")]
     LongBio,
-    /// There are too many fields.
+    /// The profile has too many fields.
     #[error("invalid profile: more than {MAX_FIELDS} fields")]
     ManyFields,
     /// A field is too long.
@@ -46,7 +45,7 @@ pub enum ProfileError {
         "invalid profile: a field's name or value is longer than {MAX_FIELD_GRAPHEMES} characters"
     )]
     LongField,
-    /// It holds U+0000, or in a field what turns the direction of text.
+    /// A text contains U+0000, or a field contains a character that changes the direction of text.
     #[error("invalid profile: it holds U+{:04X}", u32::from(*.0))]
     BadCharacter(char),
 }
@@ -55,7 +54,7 @@ impl Profile {
     /// Checks every limit.
     ///
     /// # Errors
-    /// [`ProfileError`]: the first that it is over.
+    /// [`ProfileError`] with the first limit that is exceeded.
     pub fn check(&self) -> Result<(), ProfileError> {
         check(&self.bio, MAX_BIO_GRAPHEMES, &['\0'], ProfileError::LongBio)?;
         if self.fields.len() > MAX_FIELDS {
@@ -83,5 +82,5 @@ fn check(text: &str, max: usize, bad: &[char], long: ProfileError) -> Result<(),
 const MAX_BIO_GRAPHEMES: usize = 1_024;
 const MAX_FIELDS: usize = 4;
 const MAX_FIELD_GRAPHEMES: usize = 255;
-/// On average: a grapheme alone may have any number.
+/// An average, because a single grapheme may have any number.
 const BYTES_PER_GRAPHEME: usize = 16;

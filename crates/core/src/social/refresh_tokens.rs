@@ -1,36 +1,36 @@
-/// The refresh tokens of one log-in that may still be used, by their digests. Pure: the time comes as an
-/// argument.
+/// The usable refresh tokens of one log-in, by their digests. Pure: the time is an argument.
 ///
-/// Each use gives a new token and closes those that were open before it: they may be used again within the
-/// grace, since an answer may be lost, and several tabs may have one token. A token that comes back after
-/// its grace may be stolen.
+/// Each use issues a new token and closes the tokens that were open before. Closed tokens may be
+/// used again within the grace period, because an answer may be lost, and several tabs may share a
+/// token. A token that is used after its grace period may be stolen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshTokens {
-    /// In the order in which they were given: the open ones last.
+    /// In the order in which they were issued, with the open ones last.
     tokens: Vec<GivenToken>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct GivenToken {
     digest: [u8; 32],
-    /// When the first token of its round was used, Unix ms; `None` if none was: it is open.
+    /// The time of the first use of a token of its round, in Unix ms; `None` if it is open.
     closed_at_ms: Option<i64>,
 }
 
-/// The token was used before and its grace is over, or it was never given.
+/// The token was used before and its grace period is over, or it was never issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the refresh token was used before")]
 pub struct TokenReused;
 
-/// Stored tokens have another form than [`RefreshTokens::to_bytes`] gives.
+/// Stored tokens do not have the form of [`RefreshTokens::to_bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected one or more entries of 40 bytes")]
 pub struct RefreshTokensError;
 
 impl RefreshTokens {
-    /// How long closed tokens may be used again, ms.
+    /// The grace period of closed tokens, in ms.
     pub const GRACE_MS: i64 = 30_000;
-    /// How many tokens are kept: of those that a client asks for in a loop, the last ones.
+    /// The largest number of stored tokens. If a client requests tokens in a loop, the last ones
+    /// are kept.
     pub const MAX: usize = 32;
 
     /// The first token of a log-in, which is open.
@@ -47,14 +47,14 @@ impl RefreshTokens {
     /// Exchanges `used` for `next`, which is open.
     ///
     /// # Errors
-    /// [`TokenReused`] if `used` is not among those that may be used.
+    /// [`TokenReused`] if `used` is not usable.
     pub fn exchange(
         &mut self,
         used: &[u8; 32],
         next: [u8; 32],
         now_ms: i64,
     ) -> Result<(), TokenReused> {
-        // A clock that was ahead must not leave a token in its grace for as long.
+        // A clock that was ahead must not extend the grace period of a token.
         let is_usable = |token: &GivenToken| {
             let since = token.closed_at_ms.map(|at| now_ms.saturating_sub(at));
             since.is_none_or(|since| (-Self::GRACE_MS..Self::GRACE_MS).contains(&since))
@@ -75,8 +75,8 @@ impl RefreshTokens {
         Ok(())
     }
 
-    /// The form that is stored: for each token its digest and the time of its closing, big-endian; that of an
-    /// open one is the largest number.
+    /// The stored form: for each token its digest and the time of its closing, big-endian. Open
+    /// tokens have the largest number as time.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.tokens.len() * TOKEN_BYTES);
         for token in &self.tokens {
@@ -86,7 +86,7 @@ impl RefreshTokens {
         bytes
     }
 
-    /// Reads [`to_bytes`](Self::to_bytes).
+    /// Reads the form of [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     /// [`RefreshTokensError`] for any other bytes.

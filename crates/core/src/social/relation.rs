@@ -1,8 +1,9 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// How one account stands to another one. [`Relation::change_to`] is the only way from one to another;
-/// what people do is composed of such changes ([`super::RelationPair`]). Muting is no part of it.
+/// The relation of one account to another. [`Relation::change_to`] is the only way to change it.
+/// Actions of users are sequences of such changes ([`super::RelationPair`]). Muting is not part of
+/// it.
 #[derive(
     Debug,
     Clone,
@@ -21,29 +22,29 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Relation {
-    /// There is none.
+    /// No relation.
     #[default]
     None,
-    /// It asks to follow.
+    /// The account requests to follow the other.
     RequestingFollow,
-    /// It follows.
+    /// The account follows the other.
     Following,
-    /// It blocks.
+    /// The account blocks the other.
     Blocking,
 }
 
-/// A change that is not among [`Relation::EDGES`].
+/// A change that is not in [`Relation::EDGES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a relation that is {from} cannot become {to}")]
 pub struct RelationChangeError {
-    /// The relation that it is.
+    /// The present relation.
     pub from: Relation,
-    /// The relation that it would have become.
+    /// The requested relation.
     pub to: Relation,
 }
 
 impl Relation {
-    /// Every change that there is.
+    /// All permitted changes.
     pub const EDGES: [(Relation, Relation); 7] = [
         (Relation::None, Relation::RequestingFollow),
         (Relation::RequestingFollow, Relation::None),
@@ -54,7 +55,7 @@ impl Relation {
         (Relation::Blocking, Relation::None),
     ];
 
-    /// Its name in the store.
+    /// The name in the store.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -62,7 +63,8 @@ impl Relation {
     /// The relation after this change.
     ///
     /// # Errors
-    /// [`RelationChangeError`] if there is no such edge; no relation has one to itself.
+    /// [`RelationChangeError`] if [`Relation::EDGES`] does not contain the change. No relation can
+    /// change to itself.
     pub fn change_to(self, to: Relation) -> Result<Relation, RelationChangeError> {
         match Self::EDGES.contains(&(self, to)) {
             true => Ok(to),

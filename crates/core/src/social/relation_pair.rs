@@ -1,67 +1,67 @@
 use super::{Relation, RelationChangeError};
 use Relation::{Blocking, Following, RequestingFollow};
 
-/// How two accounts stand to each other, seen from the one that acts.
+/// The relations between two accounts, from the view of the acting account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RelationPair {
-    /// How the one that acts stands to the other.
+    /// The relation of the acting account to the other.
     pub outgoing: Relation,
-    /// How the other stands to the one that acts.
+    /// The relation of the other account to the acting one.
     pub incoming: Relation,
 }
 
-/// What somebody does to another account. Each is safe to do again.
+/// An action towards another account. Each can safely be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RelationMove {
-    /// Follows it, or asks to.
+    /// Follows the other account, or requests to.
     Follow {
-        /// Whether the other one lets everybody follow it.
+        /// True if the other account accepts all followers.
         auto_accept: bool,
     },
-    /// Follows it no more, or takes the request back.
+    /// Stops following, or withdraws the request.
     Unfollow,
-    /// Lets it follow, as it asked.
+    /// Accepts the other account's request to follow.
     AcceptFollow,
-    /// Does not let it follow, as it asked.
+    /// Rejects the other account's request to follow.
     RejectFollow,
-    /// Lets it follow no more.
+    /// Removes the other account as a follower.
     RemoveFollower,
-    /// Blocks it, from whatever there was: neither follows the other any more.
+    /// Blocks the other account, from any relation. Afterwards neither follows the other.
     Block,
-    /// Blocks it no more.
+    /// Stops blocking the other account.
     Unblock,
 }
 
-/// Which of the two relations changes.
+/// One of the two relations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// How the one that acts stands to the other.
+    /// The relation of the acting account to the other.
     Outgoing,
-    /// How the other stands to the one that acts.
+    /// The relation of the other account to the acting one.
     Incoming,
 }
 
-/// One change along one of [`Relation::EDGES`].
+/// A change along one of [`Relation::EDGES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RelationStep {
-    /// Which relation changes.
+    /// The relation that changes.
     pub direction: Direction,
-    /// What it was.
+    /// The relation before.
     pub from: Relation,
-    /// What it becomes.
+    /// The relation after.
     pub to: Relation,
 }
 
-/// Why a move is not possible.
+/// The reason why an action is not possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RelationRefused {
-    /// The one that acts blocks the other.
+    /// The acting account blocks the other.
     #[error("you block this account; unblock it first")]
     Blocking,
-    /// The other one blocks it. What is said of it must not tell.
+    /// The other account blocks it. The message must not reveal that.
     #[error("this account cannot be followed")]
     BlockedBy,
-    /// The other one does not ask to follow.
+    /// The other account does not request to follow.
     #[error("this account does not ask to follow you")]
     NotRequested,
     /// A change without an edge.
@@ -70,11 +70,11 @@ pub enum RelationRefused {
 }
 
 impl RelationPair {
-    /// The changes that a move is composed of, in their order, and the pair after them. They are to be
-    /// stored together or not at all. A move that was done already has none.
+    /// The changes of an action in their order, and the pair after them. They must be stored
+    /// together. An action that has already happened has no changes.
     ///
     /// # Errors
-    /// [`RelationRefused`] if it is not possible.
+    /// [`RelationRefused`] if the action is not possible.
     pub fn after(
         self,
         done: RelationMove,

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// What somebody may do for the server, each role what those before it may, too.
+/// The permissions of a user for the server. Each role includes those before it.
 #[derive(
     Debug,
     Clone,
@@ -22,12 +22,12 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Role {
-    /// Uses it.
+    /// Uses the server.
     #[default]
     Member,
     /// Freezes and silences accounts, and approves new ones.
     Moderator,
-    /// Gives roles, and does what the operator's commands do for accounts.
+    /// Assigns roles, and performs the account actions of the operator's commands.
     Admin,
 }
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All paths from the post down, by recursion: what hangs below it, in the order of showing.
+/// All paths from the post down, by recursion: the posts below it, in the order of display.
 fn naive(post: &str, replies: &[Reply<'_>], path: &mut Vec<String>, out: &mut Vec<String>) {
     let mut children: Vec<&Reply<'_>> = replies
         .iter()
@@ -17,7 +17,7 @@ fn naive(post: &str, replies: &[Reply<'_>], path: &mut Vec<String>, out: &mut Ve
     }
 }
 
-/// Posts 0 to 19, each of which replies to any, itself included.
+/// Posts 0 to 19, each of which replies to any post, possibly itself.
 fn edges() -> impl Strategy<Value = Vec<(String, String, i64)>> {
     let edge = (0..20_u8, 0..3_i64);
     proptest::collection::vec(edge, 20).prop_map(|edges| {

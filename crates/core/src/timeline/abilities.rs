@@ -1,8 +1,8 @@
-//! What a server honours of the requests for a timeline, learned from its answers.
+//! The parameters of timeline requests that a server honours, learned from its answers.
 //!
-//! Servers differ from the documents of the API that they speak, and from one kind of timeline to
-//! another. So nothing is believed that no answer has shown, and only answers that would differ if
-//! a parameter were ignored say anything of it.
+//! Servers differ from the documentation of their API, and from one kind of timeline to another. So
+//! nothing is assumed that no answer has shown. Only an answer that would differ if a parameter
+//! were ignored counts as evidence about it.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::upstream_id::Key;
 
-/// What a server honours of the requests for a timeline.
+/// The parameters of timeline requests that a server honours.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HonouredAbilities {
@@ -27,19 +27,19 @@ pub struct HonouredAbilities {
     pub max_id: Observed,
     /// `since_id` and `max_id` together.
     pub both: Observed,
-    /// With both, an answer that cannot hold all begins with the newest post.
+    /// With both, an answer that is too small for all posts begins with the newest post.
     pub from_newest: Observed,
     /// `limit`: ignored if a page was longer.
     pub limit: Observed,
-    /// The longest page so far, in items: the server may hold it shorter than was asked.
+    /// The longest page so far, in items. The server may use a smaller limit than requested.
     pub longest_page: usize,
-    /// Within how many ms of each other posts are listed in any order, by what pages showed.
+    /// The ms within which posts are listed in any order, as seen in pages.
     pub precision_ms: i64,
     /// Set while pages do not follow the order of IDs.
     pub disorder: Option<Disorder>,
-    /// How many pages in a row did not.
+    /// The number of consecutive pages out of order.
     disordered: u8,
-    /// Set for good once posts of one second were out of order, where IDs say nothing of seconds.
+    /// Set permanently once posts of one second were out of order and IDs contain no seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     unordered: Option<Disorder>,
     /// The post that a page listed first, against the order in its second.
@@ -49,19 +49,19 @@ pub struct HonouredAbilities {
     unproven_top: Option<(Key, Key)>,
 }
 
-/// What answers have shown of one ability.
+/// The observations of one ability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observed {
-    /// Whether it is honoured.
+    /// The state of the ability.
     pub state: Honoured,
-    /// When it was shown last, Unix ms by the local clock.
+    /// The time of the last observation, in Unix ms by the local clock.
     pub at_ms: i64,
-    /// Answers against it in a row.
+    /// The number of consecutive answers against it.
     pub contradictions: u8,
 }
 
-/// Whether a server honours something.
+/// The state of a server's ability.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, IntoStaticStr,
 )]
@@ -71,18 +71,18 @@ pub enum Honoured {
     /// No answer has shown it yet.
     #[default]
     Unknown,
-    /// It does.
+    /// The server honours it.
     Honoured,
-    /// It does not.
+    /// The server ignores it.
     Ignored,
 }
 
-/// Why completeness cannot be proven for a timeline.
+/// The reason why completeness cannot be proven for a timeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unprovable {
-    /// The server ignores `max_id`, and no answer has shown that it honours `min_id`: only its newest
-    /// page can be had.
+    /// The server ignores `max_id`, and no answer has shown that it honours `min_id`. Only its
+    /// newest page is available.
     NoBounds,
     /// Pages do not follow the order of IDs.
     NoOrder(Disorder),
@@ -100,21 +100,21 @@ impl fmt::Display for Unprovable {
     }
 }
 
-/// What is known of a timeline when a page comes.
+/// The known state of a timeline when a page arrives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'a> {
-    /// Where coverage begins: a post that was shown, or the lowest key.
+    /// The beginning of coverage: a post that was shown, or the lowest key.
     pub(super) origin: Option<&'a Key>,
     /// The newest post that was shown.
     pub(super) frontier: Option<&'a Key>,
-    /// How many of the page's posts are new.
+    /// The number of the page's posts that are new.
     pub(super) new: u64,
-    /// Unix ms by the local clock.
+    /// The time in Unix ms by the local clock.
     pub(super) now_ms: i64,
 }
 
 impl HonouredAbilities {
-    /// Visits each of its times, which are of the past, by the local clock.
+    /// Visits each of its past times by the local clock.
     pub(super) fn each_local_time(&mut self, visit: &mut impl FnMut(&mut i64)) {
         for ability in [
             &mut self.since_id,
@@ -130,7 +130,7 @@ impl HonouredAbilities {
 }
 
 impl Observed {
-    /// Whether it is worth asking: not ignored, or not for some hours.
+    /// True if the ability may be used: it is not ignored, or was not tested for some hours.
     pub(super) fn is_usable(self, now_ms: i64) -> bool {
         self.state != Honoured::Ignored || !(0..RETRY_MS).contains(&(now_ms - self.at_ms))
     }
@@ -155,12 +155,12 @@ impl Observed {
 }
 
 impl HonouredAbilities {
-    /// Whether nothing was learned yet.
+    /// True if nothing has been learned yet.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What another source of the same kind of timeline may assume.
+    /// The assumptions for another source of the same kind of timeline.
     #[must_use]
     pub(super) fn as_prior(&self) -> Self {
         Self {
@@ -171,45 +171,46 @@ impl HonouredAbilities {
         }
     }
 
-    /// Whether pages can be had by a `Link` header alone, if at all.
+    /// True if at most a `Link` header makes further pages available.
     pub fn is_link_only(&self) -> bool {
         self.max_id.state == Honoured::Ignored && !self.min_id.is_honoured()
     }
 
-    /// Whether an answer with so many items may have been cut: as long as the limit, or as the
-    /// longest so far.
+    /// True if an answer with this number of items may have been cut, because it reaches the limit
+    /// or the longest page so far.
     pub(super) fn is_full(&self, items: usize, limit: u16) -> bool {
         items >= usize::from(limit).min(self.longest_page.max(1))
     }
 
-    /// The same, where a short answer counts only if it is long enough to be cut by the server's own limit: the
+    /// The same, but a short answer counts only if it is long enough for a server's own limit. The
     /// first posts of a timeline make pages that are the longest so far.
     pub(super) fn is_surely_full(&self, items: usize, limit: u16) -> bool {
         let is_long = items >= MIN_FULL.min(usize::from(limit));
         is_long && self.is_full(items, limit)
     }
 
-    /// Whether an answer is surely whole: even if posts were filtered out of it after it was cut.
+    /// True if an answer is certainly complete, even if posts were removed by a filter after it was
+    /// cut.
     pub(super) fn is_surely_whole(&self, items: usize, limit: u16) -> bool {
         let full = usize::from(limit).min(self.longest_page);
         full >= MIN_FULL && items * WHOLE_PART <= full
     }
 
-    /// Whether a page shows all between its newest post and a `max_id` that was honoured.
+    /// True if a page shows all posts between its newest post and an honoured `max_id`.
     pub(super) fn shows_top(&self, request: &Request, reading: &Reading) -> bool {
         request.since_id.is_none()
             || self.from_newest.is_honoured()
             || self.is_surely_whole(reading.items, request.page.limit)
     }
 
-    /// Whether a page between two bounds can show that it is whole.
+    /// True if a page between two bounds can show that it is complete.
     pub(super) fn can_prove_both(&self) -> bool {
         self.from_newest.is_honoured() || self.longest_page >= MIN_FULL
     }
 
     /// Learns from an answer.
     pub(super) fn learn(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
-        // Before anything else is known, any page says more than none.
+        // Before anything is known, any page has information.
         let is_first = known.frontier.is_none();
         if reading.items >= MIN_ORDERED || is_first {
             self.disordered = match reading.disorder {
@@ -239,8 +240,8 @@ impl HonouredAbilities {
         let (Some(newest), Some(oldest)) = (reading.newest(), reading.oldest()) else {
             return;
         };
-        // Without the bound, posts that are known would have been shown too: as many as ever were,
-        // or those outside.
+        // Without the bound, known posts would also have been shown: as many as ever, or those
+        // outside of it.
         let has_below = |bound: &Key| {
             let origin = known.origin.filter(|origin| !origin.is_lowest());
             origin.is_some_and(|origin| origin < bound)
@@ -256,7 +257,7 @@ impl HonouredAbilities {
         };
         let now_ms = known.now_ms;
         match (&request.since_id, &request.max_id, &request.min_id) {
-            // Polls may leave out what is dated ahead by a bound of their own.
+            // Polls may exclude posts that are dated ahead by their own bound.
             (Some(_), None, None) if request.ceiling.is_none() => {
                 self.since_id.saw(answer(!is_full), now_ms);
             }
@@ -281,8 +282,8 @@ impl HonouredAbilities {
         }
     }
 
-    /// Whether a page lists its first post against the order in its second, and that post cannot be one
-    /// that is pinned on top of the newest page.
+    /// True if a page lists its first post against the order in its second, and that post cannot be
+    /// pinned on top of the newest page.
     fn is_odd_again(&mut self, request: &Request, reading: &Reading) -> bool {
         let Some(top) = &reading.odd_top else {
             return false;
@@ -291,9 +292,9 @@ impl HonouredAbilities {
         request.max_id.is_some() || before.is_some_and(|before| before != *top)
     }
 
-    /// A page between two bounds that may have been cut shows from which end. Where that is not
-    /// known, the range above its newest post is asked for again: if that shows nothing more, the
-    /// page began with the newest.
+    /// Learns the end from which a page between two bounds was cut. If it is unknown, the range
+    /// above its newest post is requested again. If that shows nothing more, the page began with
+    /// the newest.
     fn learn_top(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
         let (Some(max), Some(_)) = (&request.max_id, &request.since_id) else {
             return;
@@ -313,7 +314,7 @@ impl HonouredAbilities {
                 self.from_newest.saw(Some(true), known.now_ms);
             }
         } else if let (Some(newest), Some(oldest)) = (reading.newest(), reading.oldest()) {
-            // A page that reaches its anchor may show all there is.
+            // A page that reaches its anchor may be complete.
             let is_cut = self.is_full(reading.items, request.page.limit)
                 && request
                     .anchor
@@ -326,8 +327,8 @@ impl HonouredAbilities {
     }
 }
 
-/// Whether a page is the newest one, though a `max_id` was sent. In a second posts may be listed in any
-/// order, and a list may show a post once more further down.
+/// True if a page is the newest one although a `max_id` was sent. Within a second posts may be in
+/// any order, and a list may repeat a post further down.
 fn ignores_max_id(request: &Request, reading: &Reading, known: Known<'_>) -> bool {
     let (Some(scheme), Some(max), Some(newest)) =
         (reading.scheme, &request.max_id, reading.newest())
@@ -342,15 +343,16 @@ fn ignores_max_id(request: &Request, reading: &Reading, known: Known<'_>) -> boo
         && (!scheme.names_posts() || known.frontier.is_none_or(is_newest))
 }
 
-/// Answers in a row against an ability until it counts as ignored: a cache may answer one.
+/// The number of consecutive answers against an ability before it counts as ignored. A cache may
+/// give one such answer.
 const MIN_CONTRADICTIONS: u8 = 2;
-/// What is ignored is tried again after this time: servers are upgraded.
+/// An ignored ability is tested again after this time, because servers are upgraded.
 const RETRY_MS: i64 = 6 * 3_600_000;
-/// A page with fewer items says nothing of the order.
+/// A page with fewer items does not show the order.
 const MIN_ORDERED: usize = 8;
-/// A page of at most this part of the longest was not cut, even if most of it was filtered.
+/// A page with at most this part of the longest was not cut, even if a filter removed most of it.
 const WHOLE_PART: usize = 4;
-/// Of shorter pages all but few may be filtered.
+/// A filter may remove most items of shorter pages.
 const MIN_FULL: usize = 12;
 
 #[cfg(test)]
@@ -364,8 +366,8 @@ mod tests {
         upstream_id::{IdOrder, UpstreamId},
     };
 
-    /// What two pages of posts of these tenths of a second, asked for below the 500th, show of
-    /// `max_id`, if the 900th is the newest that is known.
+    /// The state of `max_id` after two pages with posts of these tenths of a second, which were
+    /// requested below the 500th. The 900th is the newest known post.
     fn learned(layout: Layout, order: IdOrder, tenths: &[i64]) -> Honoured {
         let scheme = IdScheme {
             order,
@@ -411,10 +413,10 @@ mod tests {
         let mastodon = |tenths: &[i64]| learned(Layout::MASTODON, IdOrder::Numeric, tenths);
         assert_eq!(snac(&[900, 600, 400]), Honoured::Ignored);
         assert_eq!(mastodon(&[900, 600, 400]), Honoured::Ignored);
-        // A list shows a post again that is listed above, too.
+        // A list may repeat a post that it also lists further up.
         assert_ne!(snac(&[600, 400]), Honoured::Ignored);
         assert_eq!(mastodon(&[600, 400]), Honoured::Ignored);
-        // In a second any order is possible.
+        // Within a second any order is possible.
         assert_ne!(mastodon(&[505, 400]), Honoured::Ignored);
         assert_eq!(snac(&[450, 400]), Honoured::Honoured);
     }

@@ -1,11 +1,12 @@
-//! The decision how much a 404 for a post proves, without I/O.
+//! The decision about the proof in a 404 for a post, without I/O.
 //!
-//! Servers answer 404 for posts that they hide from this reader (blocks, suspensions). Some answer it for
-//! every boost, or for every post. So a 404 counts only beside a live post that is found: a *control*.
-//! A credential that has found no live post of the kind proves nothing. With a token, a post by the
-//! same author must be found, because the author may have blocked the reader. An unboost is no deletion.
+//! Servers answer 404 for posts that they hide from this reader (blocks, suspensions). Some answer
+//! it for every boost, or for every post. So a 404 counts only if a look-up finds a live post: a
+//! *control*. A credential that has found no live post of the kind proves nothing. With a token, a
+//! post by the same author must be found, because the author may have blocked the reader. An
+//! unboost is not a deletion.
 //!
-//! Controls are looked up again for each proof. An earlier result does not exclude a block since then.
+//! Controls are looked up again for each proof. An earlier result does not exclude a later block.
 
 use std::collections::VecDeque;
 
@@ -19,20 +20,21 @@ pub struct ControlPosts {
     pub kind: PostKind,
     /// True if the post in question is a boost of a deleted post.
     pub is_original_deleted: bool,
-    /// Other posts by its author, empty for a boost. Posts that anyone may see and the source lists come first.
+    /// Other posts by its author; empty for a boost. Posts that everyone may see and the source
+    /// lists come first.
     pub of_author: Vec<UpstreamId>,
     /// Other posts of its kind that pages have just shown.
     pub of_others: Vec<UpstreamId>,
 }
 
-/// A proof in progress. The shell looks controls up until the proof is over.
+/// A proof in progress. The shell looks up controls until the proof is over.
 #[derive(Debug, Clone)]
 pub struct AbsenceProof {
-    /// The controls to look up, each with what it proves if it is found.
+    /// The controls to look up, each with the proof that results if it is found.
     controls: VecDeque<(UpstreamId, GoneProof)>,
     /// The result once no control is left.
     proof: GoneProof,
-    /// True if finding none of the controls shows that look-ups find no posts of the kind.
+    /// True if look-ups find no posts of the kind in case no control is found.
     disproves: bool,
     learned: Option<bool>,
 }
@@ -40,20 +42,21 @@ pub struct AbsenceProof {
 /// The next step of a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProofStep {
-    /// Look this control up.
+    /// Look up this control.
     LookUp(UpstreamId),
-    /// It is over.
+    /// The proof is over.
     Over {
         /// The result.
         proof: GoneProof,
-        /// The ability of look-ups with this credential to find posts of the kind, if the controls showed it.
+        /// The ability of look-ups with this credential to find posts of the kind, if the controls
+        /// have shown it.
         finds: Option<bool>,
     },
 }
 
 impl AbsenceProof {
-    /// Begins a proof. `finds` is what is known of the credential: that its look-ups find posts of the kind, that they
-    /// do not, or neither.
+    /// Starts a proof. `finds` is the known ability of the credential: true if its look-ups find
+    /// posts of the kind, false if not, `None` if unknown.
     pub fn new(controls: ControlPosts, has_token: bool, finds: Option<bool>) -> Self {
         let ControlPosts {
             kind,
@@ -64,7 +67,7 @@ impl AbsenceProof {
         let asks_for_author = kind == PostKind::Post && has_token && !of_author.is_empty();
         let proof = match kind {
             PostKind::Boost if !is_original_deleted => GoneProof::Hidden,
-            // None of the author's is found: the author may be hidden from the reader.
+            // No post of the author is found, so the author may be hidden from the reader.
             _ if asks_for_author => GoneProof::Hidden,
             _ => GoneProof::Deleted,
         };
@@ -103,7 +106,7 @@ impl AbsenceProof {
         }
     }
 
-    /// Reports whether the control of the present step was found.
+    /// Records the look-up of the present step's control.
     pub fn answered(&mut self, is_found: bool) {
         let Some((_, proof)) = self.controls.pop_front() else {
             return;

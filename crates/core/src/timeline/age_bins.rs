@@ -1,18 +1,18 @@
 //! Bins of ages and of lateness, half an octave each.
 //!
-//! One grid serves the estimate, the evidence and the ages of looks, so that what is proven for one
-//! of its edges can be asked for by another's number.
+//! The estimate, the evidence and the ages of looks share one grid, so the evidence for an edge
+//! applies to all of them.
 
-/// How many bins there are: the last ends at 24 days.
+/// The number of bins. The last one ends at 24 days.
 pub(super) const BINS: usize = 53;
 
-/// The upper edge of a bin, ms: 31 ms for the first, then half an octave more for each.
+/// The upper edge of a bin, in ms: 31 ms for the first, and half an octave more for each next one.
 pub(super) fn edge_ms(bin: usize) -> i64 {
     (FIRST_EDGE_MS * 2_f64.powf(bin as f64 / 2.0)).round() as i64
 }
 
-/// The bin whose upper edge is nearest to an age, by ratio: what is read at that age is taken to
-/// show posts up to that edge.
+/// The bin whose upper edge is nearest to an age, by ratio. A read at that age counts as showing
+/// posts up to that edge.
 pub(super) fn nearest(age_ms: i64) -> usize {
     if age_ms <= 0 {
         return 0;
@@ -21,7 +21,7 @@ pub(super) fn nearest(age_ms: i64) -> usize {
     ((octaves * 2.0).round().max(0.0) as usize).min(BINS - 1)
 }
 
-/// The middle of a bin by ratio, ms: the lateness that its posts count as.
+/// The middle of a bin by ratio, in ms, which counts as the lateness of its posts.
 pub(super) fn middle_ms(bin: usize) -> f64 {
     if bin == 0 {
         return 0.0;

@@ -1,10 +1,9 @@
 //! Delays after failures.
 
-/// The delay before the next try after this many failures in a row, ms:
-/// `base_ms` after each of the first two, for most faults are over by then;
-/// from there it doubles up to five minutes; and `random` (any random number)
-/// subtracts up to half of it, so that sources that failed together do not
-/// retry together.
+/// The delay before the next attempt after this number of consecutive failures, in ms. It is
+/// `base_ms` after each of the first two, because most faults are short. Then it doubles up to five
+/// minutes. `random` (any random number) subtracts up to half, so that sources that failed together
+/// do not retry together.
 pub fn backoff_ms(base_ms: i64, failures: u32, random: u64) -> i64 {
     let whole_ms = base_ms
         .clamp(MIN_MS, MAX_MS)

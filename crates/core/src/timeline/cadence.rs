@@ -2,9 +2,9 @@
 
 use super::settings::Settings;
 
-/// The growth of the time between two polls. It doubles with each poll that shows nothing that
-/// the stream had not shown, up to [`Settings::streamed_every_ms`]; a poll that does, and the
-/// stream's end, take it back at once.
+/// The growth of the time between two polls. It doubles after each poll that shows no post that the
+/// stream missed, up to [`Settings::streamed_every_ms`]. A poll with such a post, and the stream's
+/// end, reset it at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cadence {
     state: State,
@@ -12,30 +12,31 @@ pub struct Cadence {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// There is no stream.
+    /// No stream is open.
     #[default]
     Alone,
-    /// The stream is open; the next poll shows what came before it, too.
+    /// The stream is open. The next poll also shows earlier posts.
     Opened,
-    /// Polls have begun since it was opened.
+    /// Polls have started since it was opened.
     Growing {
-        /// By how much the interval has grown.
+        /// The factor of the interval's growth.
         times: u32,
     },
 }
 
 impl Cadence {
-    /// The stream is open from now on.
+    /// Records that the stream was opened.
     pub fn opened(&mut self) {
         self.state = State::Opened;
     }
 
-    /// The stream has ended.
+    /// Records that the stream has ended.
     pub fn lost(&mut self) {
         self.state = State::Alone;
     }
 
-    /// A poll has shown `shown` posts for the first time, `missed` of which the stream had not shown.
+    /// Records a poll that has shown `shown` posts for the first time. The stream had not shown
+    /// `missed` of them.
     pub fn polled(&mut self, shown: u64, missed: u64) {
         self.state = match self.state {
             State::Alone => State::Alone,
@@ -60,8 +61,8 @@ impl Cadence {
     }
 }
 
-/// How many posts a stream may miss: a few become visible just before a poll, which then shows
-/// them first.
+/// The number of posts that a stream may miss. A few become visible just before a poll, which then
+/// shows them first.
 fn tolerated(shown: u64) -> u64 {
     (shown / 10).max(u64::from(shown > 1))
 }

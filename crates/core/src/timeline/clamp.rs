@@ -1,17 +1,15 @@
-//! The clamp: where to read from so that roughly ordered IDs are not missed.
+//! The clamp: the position from which to read, so that roughly ordered IDs are not missed.
 //!
 //! After tesaguri, "Twitter API におけるタイムラインの取得漏れ問題", 2023.
 
 use super::scheme::IdScheme;
 use crate::upstream_id::Key;
 
-/// The `since_id` for the next read: `clamp(time2sf(retrieved_at - k) - 1,
-/// lower, latest)`, where `lower` lies `k` below the latest ID, or is the
-/// latest ID itself while its time part is at or below `k`.
+/// The `since_id` for the next read: `clamp(time2sf(retrieved_at - k) - 1, lower, latest)`. `lower`
+/// is `k` below the latest ID, or the latest ID itself while its time part is at most `k`.
 ///
-/// `retrieved_at_ms` is the server's time at the last proven read (see
-/// [`super::retrieved_at_ms`]), `overlap_ms` is `k`. `None` if the scheme's IDs
-/// carry no time.
+/// `retrieved_at_ms` is the server's time at the last proven read (see [`super::retrieved_at_ms`]),
+/// and `overlap_ms` is `k`. `None` if the scheme's IDs contain no time.
 pub fn since_id(
     scheme: &IdScheme,
     latest: &Key,
@@ -25,7 +23,7 @@ pub fn since_id(
     } else {
         layout.smallest_at(latest_ms - overlap_ms).saturating_sub(1)
     };
-    // Saturating at zero is below `lower` or equal to it, as the formula's -1 is.
+    // Saturation at zero is at or below `lower`, like the formula's -1.
     let target = layout
         .smallest_at(retrieved_at_ms.saturating_sub(overlap_ms))
         .saturating_sub(1);
@@ -42,7 +40,7 @@ mod tests {
 
     const TWEPOCH: i64 = 1_288_834_974_657;
 
-    /// The formulas as the source states them, on plain integers.
+    /// The formulas as stated by the source, on plain integers.
     fn stated(latest_id: i128, retrieved_at: i128, k: i128, twepoch: i128, shift: u32) -> i128 {
         let time2sf = |unix_time_ms: i128| (unix_time_ms - twepoch).max(0) << shift;
         let timestamp = latest_id >> shift;

@@ -1,5 +1,5 @@
-//! What reading again has proven: page-fulls without a late post, by how late they would have
-//! shown one.
+//! The evidence from repeated reads: page-fulls without a late post, by the lateness that they
+//! would have shown.
 
 use std::collections::VecDeque;
 
@@ -9,23 +9,23 @@ use super::age_bins::{BINS, nearest};
 
 /// Runs of page-fulls that were read again without result, one for each bin of lateness.
 ///
-/// Late posts come in clusters (a server's queue that was stuck), so the unit is a page-full of
-/// [`PAGE_FULL`] posts and not a post. A find ends the runs of all bins that it may belong to; what
-/// is older than thirty days does not count.
+/// Late posts come in clusters (from a stuck queue of a server), so the unit is a page-full of
+/// [`PAGE_FULL`] posts and not a post. A find ends the runs of all bins to which it may belong.
+/// Evidence older than thirty days does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Evidence {
     runs: Vec<Run>,
 }
 
-/// Posts that were read again since the last find, by spans of time, oldest first.
+/// The posts that were read again since the last find, by spans of time, the oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Run(VecDeque<(i64, u64)>);
 
 impl Evidence {
-    /// Counts a read at `age_ms` of a range that had been read at `before_ms`: this many posts, none
-    /// of them new.
+    /// Counts a read at `age_ms` of a range that was first read at `before_ms`. It showed this
+    /// number of posts, all of them known.
     pub fn read_again(&mut self, before_ms: i64, age_ms: i64, posts: u64, now_ms: i64) {
         let span = now_ms.div_euclid(SPAN_MS);
         for run in self.bins(before_ms, age_ms) {
@@ -44,8 +44,8 @@ impl Evidence {
         }
     }
 
-    /// How many page-fulls have been read again without result for every lateness above one age
-    /// and up to another: the least of their runs.
+    /// The number of page-fulls that were read again without result for every lateness above one
+    /// age and up to another. It is the minimum of their runs.
     pub fn page_fulls(&self, above_ms: i64, up_to_ms: i64, now_ms: i64) -> u64 {
         let span = now_ms.div_euclid(SPAN_MS);
         let bins = nearest(above_ms) + 1..nearest(up_to_ms) + 1;
@@ -69,8 +69,8 @@ impl Evidence {
     }
 }
 
-/// An upper bound, at 95%, of the share of page-fulls that lack a post, where so many were read
-/// again without result: `1 - 0.05^(1/n)`, about `3/n` (the rule of three).
+/// An upper bound, at 95%, of the share of page-fulls that lack a post, after this number of
+/// page-fulls without result: `1 - 0.05^(1/n)`, about `3/n` (the rule of three).
 pub fn bound_of(page_fulls: u64) -> f64 {
     if page_fulls == 0 {
         return 1.0;
@@ -78,9 +78,9 @@ pub fn bound_of(page_fulls: u64) -> f64 {
     -(0.05_f64.ln() / page_fulls as f64).exp_m1()
 }
 
-/// Posts in a page-full, whatever an upstream's pages hold.
+/// The number of posts in a page-full, independent of an upstream's pages.
 pub const PAGE_FULL: u64 = 40;
-/// So many page-fulls without result bound the share that lacks a post by 1 in 10,000.
+/// This number of page-fulls without result bounds the share that lacks a post by 1 in 10,000.
 pub const PROVEN_PAGE_FULLS: u64 = 30_000;
 /// Evidence counts for thirty days.
 pub(super) const MAX_AGE_MS: i64 = SPANS * SPAN_MS;

@@ -1,4 +1,4 @@
-//! The gap ledger: which ranges of a source's IDs are not proven complete.
+//! The gap ledger: the ranges of a source's IDs that are not proven complete.
 
 use std::ops::Range;
 
@@ -7,36 +7,36 @@ use serde::{Deserialize, Serialize};
 use super::{age_bins::nearest, ladder::Ladder, scheme::IdScheme};
 use crate::upstream_id::Key;
 
-/// A range of IDs that is not proven complete: from `low`, inclusive, to
-/// `high`, exclusive.
+/// A range of IDs that is not proven complete, from `low`, inclusive, to `high`, exclusive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The lowest ID of the range.
     pub low: Key,
-    /// The ID that the range ends below.
+    /// The upper bound, which is not part of the range.
     pub high: Key,
-    /// Why it is not complete.
+    /// The reason why it is not complete.
     pub kind: GapKind,
 }
 
-/// Why a range is not complete.
+/// The reason why a range is not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum GapKind {
-    /// Not yet read by contiguous answers.
+    /// The range was not yet read by contiguous answers.
     Open {
-        /// Part of the history that the source was asked to begin with.
+        /// True for a part of the history that was requested for the source.
         history: bool,
-        /// Requests without progress: each makes the next use an older anchor.
+        /// The number of requests without progress. Each makes the next one use an older anchor.
         tries: u32,
-        /// To be filled although the source does not fill gaps by itself.
+        /// True if the range must be filled although the source does not fill gaps by itself.
         fill_requested: bool,
     },
-    /// Read, but not yet of age.
+    /// The range was read, but is not yet old enough.
     Provisional(Provisional),
-    /// It came of age without the last rung's read, by the plan or for want of quota.
+    /// The range became old enough without the last rung's read, because of the plan or a short
+    /// quota.
     PassedOver {
-        /// As for [`Provisional`].
+        /// The same as [`Provisional::read_age_ms`].
         read_age_ms: i64,
     },
     /// The upstream's pages do not reach it.
@@ -46,14 +46,13 @@ pub enum GapKind {
 /// The reads of a provisional range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provisional {
-    /// The age at which it was read last: no post of it was younger then, ms.
+    /// The age at the last read, in ms. No post of the range was younger then.
     pub read_age_ms: i64,
-    /// The time of its lowest ID (where IDs carry no time: of its first
-    /// read), Unix ms.
+    /// The time of its lowest ID in Unix ms, or of its first read if IDs contain no time.
     pub from_ms: i64,
-    /// The time of its highest ID (likewise), Unix ms.
+    /// The time of its highest ID in Unix ms, with the same exception.
     pub until_ms: i64,
-    /// As for [`GapKind::Open`].
+    /// The same as in [`GapKind::Open`].
     pub tries: u32,
 }
 
@@ -66,14 +65,14 @@ impl Gap {
         }
     }
 
-    /// Whether part of it lies between `low` and `high`.
+    /// True if a part of it lies between `low` and `high`.
     pub(super) fn overlaps(&self, low: &Key, high: &Key) -> bool {
         self.low < *high && self.high > *low
     }
 }
 
 impl GapKind {
-    /// An open range without history in it, not tried yet.
+    /// An open range outside of the history, not tried yet.
     pub const fn open() -> Self {
         Self::Open {
             history: false,
@@ -83,10 +82,10 @@ impl GapKind {
     }
 }
 
-/// Every range of a source that is not proven complete, in order, disjoint.
+/// All ranges of a source that are not proven complete, in order and disjoint.
 ///
-/// What lies between [`GapLedger::origin`] and [`GapLedger::frontier`] and in no
-/// range here is complete.
+/// IDs between [`GapLedger::origin`] and [`GapLedger::frontier`] outside of these ranges are
+/// complete.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GapLedger {
     origin: Option<Key>,
@@ -95,27 +94,26 @@ pub struct GapLedger {
     gaps: Vec<Gap>,
 }
 
-/// A contiguous stretch of IDs that answers proved: from `low`, inclusive, to
-/// `high`, exclusive, read at `at_ms` by the server's clock.
+/// A contiguous stretch of IDs that answers have proven, from `low`, inclusive, to `high`,
+/// exclusive. It was read at `at_ms` by the server's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
     /// The lowest ID that was read.
     pub low: Key,
-    /// The ID that the stretch ends below.
+    /// The upper bound, which is not part of the stretch.
     pub high: Key,
-    /// When it was read, Unix ms by the server's clock.
+    /// The time of the read, in Unix ms by the server's clock.
     pub at_ms: i64,
 }
 
 impl GapLedger {
-    /// Where the source's coverage begins, inclusive; `None` before the first
-    /// post was seen.
+    /// The beginning of the source's coverage, inclusive; `None` before the first post was seen.
     pub fn origin(&self) -> Option<&Key> {
         self.origin.as_ref()
     }
 
-    /// Where the source's coverage ends, exclusive: the newest ID that a
-    /// proven read brought and that was not ahead of server time.
+    /// The end of the source's coverage, exclusive: the newest ID of a proven read that was not
+    /// ahead of the server's time.
     pub fn frontier(&self) -> Option<&Key> {
         self.frontier.as_ref()
     }
@@ -125,13 +123,13 @@ impl GapLedger {
         &self.gaps
     }
 
-    /// Restores the ranges, which the store keeps apart from the rest.
+    /// Restores the ranges, which the store keeps separately.
     pub fn restore_gaps(&mut self, mut gaps: Vec<Gap>) {
         gaps.sort_by(|a, b| a.low.cmp(&b.low));
         self.gaps = gaps;
     }
 
-    /// Begins coverage at `origin`; up to `frontier` it is an open gap.
+    /// Begins coverage at `origin`, with an open gap up to `frontier`.
     pub fn begin(&mut self, origin: Key, frontier: Key, history: bool) {
         self.gaps.clear();
         if origin < frontier {
@@ -149,8 +147,8 @@ impl GapLedger {
         self.frontier = Some(frontier);
     }
 
-    /// Extends coverage to `frontier`; what the next [`GapLedger::read`] does not
-    /// prove of it stays an open gap.
+    /// Extends coverage to `frontier`. The part that the next [`GapLedger::read`] does not prove
+    /// stays an open gap.
     pub fn extend(&mut self, frontier: Key) {
         let Some(old) = self.frontier.clone() else {
             return;
@@ -166,9 +164,8 @@ impl GapLedger {
         self.frontier = Some(frontier);
     }
 
-    /// Applies a proven stretch: open parts become provisional, provisional
-    /// ones are read at the age that they have now, and what has come of age by
-    /// then is complete.
+    /// Applies a proven stretch. Open parts become provisional, provisional parts are read at their
+    /// present age, and old enough parts become complete.
     pub fn read(&mut self, stretch: &Stretch, scheme: &IdScheme, ladder: &Ladder) {
         if stretch.low >= stretch.high {
             return;
@@ -200,7 +197,7 @@ impl GapLedger {
         self.join(ladder);
     }
 
-    /// Lets the provisional parts of a range come of age without another read.
+    /// Marks the provisional parts of a range as old enough without another read.
     pub fn pass_over(&mut self, low: &Key, high: &Key, scheme: &IdScheme, ladder: &Ladder) {
         self.change(low, high, scheme, |kind| match kind {
             GapKind::Provisional(Provisional { read_age_ms, .. }) => {
@@ -211,8 +208,8 @@ impl GapLedger {
         self.join(ladder);
     }
 
-    /// The least age at which all of a stretch was read last, ms; `None` if part of it was never
-    /// read, or is complete: then reading it again gives no evidence of what reads leave out.
+    /// The smallest age at the last read of any part of a stretch, in ms. `None` if a part was
+    /// never read, or is complete: another read is then no evidence about omissions of reads.
     pub fn read_age_ms(&self, low: &Key, high: &Key) -> Option<i64> {
         let mut covered = low.clone();
         let mut min_ms: Option<i64> = None;
@@ -234,8 +231,8 @@ impl GapLedger {
         None
     }
 
-    /// Opens the provisional parts of a range again: the overlap of a poll whose page did not reach
-    /// down to it is read with the gap above.
+    /// Opens the provisional parts of a range again. They are the overlap of a poll whose page did
+    /// not reach down to it, and are read with the gap above.
     pub fn reopen(&mut self, low: &Key, high: &Key, scheme: &IdScheme) {
         self.change(low, high, scheme, |kind| match kind {
             GapKind::Provisional(_) => GapKind::open(),
@@ -244,7 +241,7 @@ impl GapLedger {
         self.join_open();
     }
 
-    /// Marks the open parts of a range as ranges that the upstream's pages do not reach.
+    /// Marks the open parts of a range as unreachable by the upstream's pages.
     pub fn give_up(&mut self, low: &Key, high: &Key, scheme: &IdScheme) {
         self.change(low, high, scheme, |kind| match kind {
             GapKind::Open { .. } => GapKind::Unrecoverable,
@@ -252,8 +249,8 @@ impl GapLedger {
         });
     }
 
-    /// Lets coverage begin at `origin` instead: what was open below it was
-    /// history that the upstream does not have, or that was not asked for.
+    /// Moves the beginning of coverage up to `origin`. The open ranges below it were history that
+    /// the upstream does not have, or that was not requested.
     pub fn begin_later(&mut self, origin: &Key) {
         if self.origin.is_none() {
             return;
@@ -270,12 +267,12 @@ impl GapLedger {
         self.tries_of(low, high).for_each(|tries| *tries += 1);
     }
 
-    /// Resets the tries in a range: a request made progress.
+    /// Resets the tries in a range after a request with progress.
     pub fn progressed(&mut self, low: &Key, high: &Key) {
         self.tries_of(low, high).for_each(|tries| *tries = 0);
     }
 
-    /// The most requests without progress for a part of a range.
+    /// The largest number of requests without progress for a part of a range.
     pub fn max_tries(&mut self, low: &Key, high: &Key) -> u32 {
         self.tries_of(low, high)
             .map(|tries| *tries)
@@ -283,8 +280,8 @@ impl GapLedger {
             .unwrap_or(0)
     }
 
-    /// Lists what is complete between `low` and `high` as a range of this kind: what its proof rested
-    /// on has failed.
+    /// Marks the complete parts between `low` and `high` as ranges of this kind, because their
+    /// proof is no longer valid.
     pub fn doubt(&mut self, low: &Key, high: &Key, kind: &GapKind) {
         let mut covered = low.clone();
         let mut listed = Vec::with_capacity(self.gaps.len());
@@ -315,8 +312,8 @@ impl GapLedger {
         })
     }
 
-    /// Requests that an open range be filled although the source does not fill
-    /// gaps by itself. `false` if there is none at `low`.
+    /// Requests that an open range be filled although the source does not fill gaps by itself.
+    /// Returns `false` if no open range begins at `low`.
     pub fn request_fill(&mut self, low: &Key) -> bool {
         let gap = self.gaps.iter_mut().find(|gap| gap.low == *low);
         let Some(GapKind::Open { fill_requested, .. }) = gap.map(|gap| &mut gap.kind) else {
@@ -339,7 +336,7 @@ impl GapLedger {
         });
     }
 
-    /// Changes the kind of what lies between `low` and `high`.
+    /// Changes the kind of the ranges between `low` and `high`.
     fn change(
         &mut self,
         low: &Key,
@@ -355,8 +352,8 @@ impl GapLedger {
         });
     }
 
-    /// Replaces what lies between `low` and `high` by what `change` makes of
-    /// each part; the rest stays.
+    /// Replaces the ranges between `low` and `high` by the results of `change` for each part. The
+    /// rest stays.
     fn rewrite(
         &mut self,
         low: &Key,
@@ -375,16 +372,16 @@ impl GapLedger {
         self.gaps.splice(range, changed);
     }
 
-    /// The indexes of the ranges that lie between `low` and `high`, in part at least.
+    /// The indexes of the ranges that overlap `low` to `high`.
     fn overlapping(&self, low: &Key, high: &Key) -> Range<usize> {
         let begin = self.gaps.partition_point(|gap| gap.high <= *low);
         let rest = &self.gaps[begin..];
         begin..begin + rest.partition_point(|gap| gap.low < *high)
     }
 
-    /// Joins neighbours that wait for the same rung, as long as the whole is
-    /// no longer than that rung's period: a look then reads full pages. What was
-    /// passed over is joined whatever its length.
+    /// Joins neighbours that wait for the same rung, if the whole is no longer than that rung's
+    /// period, so that a look reads full pages. Ranges that were passed over are joined at any
+    /// length.
     fn join(&mut self, ladder: &Ladder) {
         self.gaps.dedup_by(|next, last| {
             let kind = joined_kind(&last.kind, &next.kind, ladder);
@@ -398,7 +395,7 @@ impl GapLedger {
     }
 }
 
-/// What two neighbours are as one range, if they may be one.
+/// The kind of two neighbours as one range, if they may be joined.
 fn joined_kind(low: &GapKind, high: &GapKind, ladder: &Ladder) -> Option<GapKind> {
     match (low, high) {
         (GapKind::Provisional(low), GapKind::Provisional(high)) => {
@@ -424,8 +421,8 @@ fn joined_kind(low: &GapKind, high: &GapKind, ladder: &Ladder) -> Option<GapKind
     }
 }
 
-/// Whether two ranges were read at much the same age, for the rung that both wait for: what a probe
-/// read stays apart until then, so that the look shows what came after it.
+/// True if two ranges were read at a similar age for the rung for which both wait. Ranges read by a
+/// probe stay separate until then, so that the look shows the later posts.
 fn are_alike(age_ms: i64, other_ms: i64, rung_ms: Option<i64>) -> bool {
     let Some(rung_ms) = rung_ms else {
         return true;
@@ -434,9 +431,9 @@ fn are_alike(age_ms: i64, other_ms: i64, rung_ms: Option<i64>) -> bool {
     nearest(age_ms) == nearest(other_ms) || age_ms.max(other_ms) < early_ms
 }
 
-/// The parts of a range that was read, by the rung that each waits for, lowest first; what has
-/// come of age is left out, being complete. What was passed over stays so unless this read makes
-/// it complete.
+/// The parts of a range that was read, by the rung for which each waits, the lowest first. Parts
+/// that are old enough are complete and left out. Parts that were passed over stay so, unless this
+/// read completes them.
 fn aged(
     Gap { low, high, kind }: Gap,
     before: Provisional,
@@ -444,7 +441,7 @@ fn aged(
     scheme: &IdScheme,
     ladder: &Ladder,
 ) -> Vec<Gap> {
-    // From the oldest part to the youngest: first what is complete, then by rung.
+    // From the oldest part to the youngest: first the complete ones, then by rung.
     let ages = ladder.rungs().iter().rev().map(|rung| rung.age_ms);
     let complete_ms = ladder.complete_ms();
     let ages = std::iter::once(complete_ms).chain(ages.filter(|age_ms| *age_ms < complete_ms));
@@ -485,8 +482,8 @@ fn aged(
     parts
 }
 
-/// The parts of a range before, inside and after others bounds. Each has the times of its own IDs: with
-/// those of the whole, what is left of a range would be due at once, a sliver at a time.
+/// The parts of a range before, inside and after other bounds. Each part has the times of its own
+/// IDs. With the times of the whole, the remaining parts would be due at once, in small pieces.
 fn cut(gap: &Gap, low: &Key, high: &Key, scheme: &IdScheme) -> (Option<Gap>, Gap, Option<Gap>) {
     let part = |low: &Key, high: &Key| {
         let mut kind = gap.kind.clone();

@@ -1,37 +1,38 @@
-//! The ladder: how late, and in which portions, a range is read again.
+//! The ladder: the ages and portions in which a range is read again.
 
 use serde::{Deserialize, Serialize};
 
-/// The looks that read every range, by age, the second look first; and the age from which on a read
-/// completes a range.
+/// The looks that read every range, by age, with the second look first, and the age from which a
+/// read completes a range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
     rungs: Vec<Rung>,
     complete_ms: i64,
-    /// Probes are made below its rungs: what they read stays apart until the next look.
+    /// True if probes are made below its rungs. Ranges that they read stay separate until the next
+    /// look.
     #[serde(default)]
     is_probed: bool,
 }
 
-/// One rung: a range is read once more when its youngest ID is this old.
+/// A rung: a range is read once more when its youngest ID has this age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
     /// The age at which a range is read, ms.
     pub age_ms: i64,
-    /// How much time of the timeline one look takes together, ms.
+    /// The time span of the timeline that one look covers, in ms.
     pub period_ms: i64,
 }
 
 impl Rung {
-    /// How much later than it could a look may come and count as one at its age, ms.
+    /// The tolerated delay of a look that still counts as one at its age, in ms.
     pub(super) fn in_time_ms(&self) -> i64 {
         2 * self.period_ms + IN_TIME_MS
     }
 }
 
 impl Ladder {
-    /// A ladder of these rungs, which are put in order of age. A range that was read at
-    /// `complete_ms` is complete, whether or not a rung has that age.
+    /// A ladder with these rungs, which are sorted by age. A range that was read at `complete_ms`
+    /// is complete, even without a rung at that age.
     pub fn new(mut rungs: Vec<Rung>, complete_ms: i64) -> Self {
         rungs.sort_by_key(|rung| rung.age_ms);
         Self {
@@ -41,44 +42,45 @@ impl Ladder {
         }
     }
 
-    /// The same, with probes below its rungs.
+    /// The same ladder, with or without probes below its rungs.
     #[must_use]
     pub(super) fn probed(mut self, is_probed: bool) -> Self {
         self.is_probed = is_probed;
         self
     }
 
-    /// Whether probes are made below its rungs.
+    /// True if probes are made below its rungs.
     pub(super) fn is_probed(&self) -> bool {
         self.is_probed
     }
 
-    /// The age at which a rung reads, ms; `None` above the last rung.
+    /// The age at which a rung reads, in ms; `None` above the last rung.
     pub fn age_ms(&self, rung: usize) -> Option<i64> {
         self.rungs.get(rung).map(|rung| rung.age_ms)
     }
 
-    /// How much of the timeline one look takes together, ms; above the last rung, how much of it
-    /// waits together to come of age.
+    /// The time span that one look covers, in ms. Above the last rung, the time span that becomes
+    /// old enough together.
     pub fn period_ms(&self, rung: usize) -> i64 {
         self.rungs
             .get(rung)
             .map_or(self.complete_ms / 4, |rung| rung.period_ms)
     }
 
-    /// The age from which on a read completes a range, ms.
+    /// The age from which a read completes a range, in ms.
     pub fn complete_ms(&self) -> i64 {
         self.complete_ms
     }
 
-    /// The rung that is to read what was read at this age last; their number where none is.
+    /// The next rung for a range that was last read at this age. The number of rungs if there is
+    /// none.
     pub fn next(&self, read_age_ms: i64) -> usize {
         self.rungs
             .partition_point(|rung| rung.age_ms <= read_age_ms)
     }
 
-    /// The age that a read at an age counts as, ms: a look that comes in time counts as one at its
-    /// rung's age, though part of what it reads is older.
+    /// The age that counts for a read at this age, in ms. A look in time counts as one at its
+    /// rung's age, although some posts are older.
     pub fn counted_ms(&self, age_ms: i64) -> i64 {
         let Some(rung) = self.next(age_ms).checked_sub(1) else {
             return age_ms;
@@ -88,7 +90,7 @@ impl Ladder {
         if in_time { rung.age_ms } else { age_ms }
     }
 
-    /// Whether some range is never read again before it has come of age.
+    /// True if some ranges are never read again before they are old enough.
     pub fn leaves_out_the_last(&self) -> bool {
         self.rungs
             .last()
@@ -100,7 +102,7 @@ impl Ladder {
         self.rungs.len()
     }
 
-    /// Whether nothing is ever read again.
+    /// True if no range is ever read again.
     pub fn is_empty(&self) -> bool {
         self.rungs.is_empty()
     }
@@ -111,21 +113,21 @@ impl Ladder {
     }
 }
 
-/// The finds of a rung's looks.
+/// The results of a rung's looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RungStats {
-    /// Ranges that were read to their end.
+    /// The number of ranges that were read to their end.
     pub looks: u64,
-    /// Posts that looks were the first to find.
+    /// The number of posts that looks were the first to find.
     pub found: u64,
-    /// Edits that looks found.
+    /// The number of edits that looks found.
     pub edited: u64,
-    /// Deletions that looks found and look-ups confirmed.
+    /// The number of deletions that looks found and look-ups confirmed.
     pub deleted: u64,
-    /// Ranges that passed without a look because the quota's share was spent.
+    /// The number of ranges that passed without a look because the quota's share was spent.
     pub skipped_quota: u64,
-    /// Ranges of which the upstream showed nothing: beyond its depth, or empty.
+    /// The number of ranges without posts from the upstream: beyond its depth, or empty.
     pub unreachable: u64,
 }
 

@@ -1,11 +1,11 @@
-//! How late posts become visible: an estimate from what reads did and did not show.
+//! The lateness of posts: an estimate from posts that reads did and did not show.
 //!
-//! Polling measures a post's lateness only as an interval. When a range is read at one age and again
-//! at another, the second read shows which of the posts visible by then were not yet visible at the
-//! first. Reads without a find count as much as those with one. The estimate is Turnbull's
-//! self-consistent one for censored and truncated data (JRSS B 38, 1976) over bins of half an octave.
-//! Expectation maximisation finds the hazards in reversed time: for each bin the share, of the posts
-//! visible by its end, that became visible in it.
+//! Polling measures a post's lateness only as an interval. If a range is read at one age and again
+//! at another, the second read shows which of its posts were not visible at the first. Reads
+//! without a find count as much as those with one. The estimate is Turnbull's self-consistent one
+//! for censored and truncated data (JRSS B 38, 1976) over bins of half an octave. Expectation
+//! maximisation finds the hazards in reversed time: for each bin the share, of the posts visible by
+//! its end, that became visible in it.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,49 +15,49 @@ use super::{
 };
 
 /// A source's lateness as measured by its reads. Old reads fade by half in twelve hours, but a slow
-/// source keeps as many as it needs.
+/// source keeps the number that it needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lateness {
     /// By the bins of both ages.
     reads: Vec<Reads>,
     faded_at_ms: i64,
-    /// Posts whose ID was ahead of the server's time when they were read.
+    /// The number of posts whose ID was ahead of the server's time when they were read.
     pub ahead: u64,
-    /// The newest ID's time less the server's time at the last read that brought one, ms.
+    /// The time of the newest ID minus the server's time at the last read with a new ID, in ms.
     pub newest_ahead_ms: i64,
-    /// The recent share of new posts whose ID was ahead of the server's time by more than is
-    /// tolerated.
+    /// The recent share of new posts whose ID was ahead of the server's time by more than the
+    /// tolerance.
     pub(super) ahead_share: f32,
-    /// The greatest proven lateness of a post, ms: the age at which its range was read and did not
-    /// show it.
+    /// The largest proven lateness of a post, in ms: the age at which its range was read without
+    /// it.
     pub longest_ms: i64,
     latest: Latest,
 }
 
-/// The latest find that later reads have not made unlikely to be repeated.
+/// The latest find that later reads have not outweighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Latest {
-    /// How late the post may have been, ms.
+    /// An upper bound of the post's lateness, in ms.
     ms: i64,
-    /// When it was found, Unix ms by the server's clock.
+    /// The time of the find, in Unix ms by the server's clock.
     at_ms: i64,
-    /// Posts that were read again at that age or later since, none of them new.
+    /// The number of posts that were read again at that age or later since, all of them known.
     posts_again: u64,
 }
 
-/// Ranges that were read at one age and again at another. They are stored as tuples, since a source
-/// has a hundred of them and they are written with each page.
+/// Ranges that were read at one age and again at another. They are stored as tuples, because a
+/// source has a hundred of them and they are written with each page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(u8, u8, f32, f32)", into = "(u8, u8, f32, f32)")]
 struct Reads {
-    /// The bin of the age of the read before.
+    /// The bin of the age at the previous read.
     before: u8,
-    /// The bin of the age of this read.
+    /// The bin of the age at this read.
     age: u8,
-    /// Posts that this read showed.
+    /// The number of posts that this read showed.
     posts: f32,
-    /// How many of these the earlier read had not shown.
+    /// The number of these that the previous read had not shown.
     found: f32,
 }
 
@@ -84,13 +84,13 @@ impl From<Reads> for (u8, u8, f32, f32) {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
     shares: Vec<f64>,
-    /// The number of posts that it rests on, after fading.
+    /// The number of posts on which it is based, after fading.
     pub posts: f64,
 }
 
 impl Lateness {
     /// Counts a range that was read at `before_ms` (a lower bound) and again at `age_ms` (an upper
-    /// bound): this read showed `posts` posts, `found` of which the earlier one had not.
+    /// bound). This read showed `posts` posts, of which the previous one had not shown `found`.
     pub fn read_again(&mut self, before_ms: i64, age_ms: i64, posts: u64, found: u64) {
         let (before, age) = (nearest(before_ms) as u8, nearest(age_ms) as u8);
         if found > 0 {
@@ -111,13 +111,13 @@ impl Lateness {
         reads.found += found as f32;
     }
 
-    /// How late posts come by what was found lately, ms: a look at this age does not show that
-    /// nothing comes later.
+    /// The lateness of posts by recent finds, in ms. A look at this age does not show that no later
+    /// posts exist.
     pub fn latest_ms(&self) -> i64 {
         self.latest.ms
     }
 
-    /// Counts a post that was found to be up to so late, ms.
+    /// Counts a post that was found with a lateness of up to `ms`.
     pub(super) fn found_late(&mut self, ms: i64, now_ms: i64) {
         let latest = &mut self.latest;
         if ms > latest.ms / 2 {
@@ -129,8 +129,8 @@ impl Lateness {
         }
     }
 
-    /// Counts posts that were read again at an age, none of them new: enough of them at the age of the
-    /// latest find, and it is forgotten.
+    /// Counts posts that were read again at an age, all of them known. Enough of them at the age of
+    /// the latest find make it irrelevant.
     pub(super) fn found_none(&mut self, age_ms: i64, posts: u64) {
         let latest = &mut self.latest;
         if age_ms >= latest.ms {
@@ -141,7 +141,7 @@ impl Lateness {
         }
     }
 
-    /// Lets older counts fade; `now_ms` is the time, Unix ms.
+    /// Fades older counts. `now_ms` is in Unix ms.
     pub fn fade(&mut self, now_ms: i64) {
         if now_ms - self.latest.at_ms >= MAX_AGE_MS {
             self.latest = Latest::default();
@@ -166,7 +166,7 @@ impl Lateness {
     }
 
     /// This lateness as a prior for another source of the same instance, with the weight of `posts`
-    /// posts. It shapes a plan and is never part of a proof.
+    /// posts. It influences a plan and is never part of a proof.
     #[must_use]
     pub fn as_prior(&self, posts: f32) -> Self {
         let all = self.posts();
@@ -186,15 +186,15 @@ impl Lateness {
         self.reads.iter().map(|reads| reads.posts).sum()
     }
 
-    /// Whether no read has been counted yet.
+    /// True if no read has been counted yet.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
-    /// The estimate; `None` while no range was read twice.
+    /// The estimate; `None` until a range is read twice.
     ///
-    /// It covers only what reads could show: its shares are of the posts visible by the greatest age
-    /// that was read.
+    /// It covers only the posts that reads could show. Its shares refer to the posts visible by the
+    /// largest age that was read.
     pub fn distribution(&self) -> Option<Distribution> {
         let oldest = self
             .reads
@@ -223,12 +223,12 @@ impl Lateness {
         Some(Distribution { shares, posts })
     }
 
-    /// For each bin, the expected share of the posts visible by its end that belong to it, given the
-    /// shares `up_to` that are visible by each bin's end.
+    /// For each bin, the expected share of the posts visible by its end that belong to it, given
+    /// the shares `up_to` that are visible by each bin's end.
     ///
-    /// A find belongs to one of the bins between its two ages, in proportion to their shares. A post
-    /// that is only shown again was visible before them all. So posts that no read could show yet need
-    /// no assumption.
+    /// A find belongs to one of the bins between its two ages, in proportion to their shares. A
+    /// post that is only shown again was visible before them all. So no assumption is needed about
+    /// posts that no read could show yet.
     fn hazards(&self, up_to: &[f64]) -> Vec<f64> {
         let mut events = vec![0.0; up_to.len()];
         let mut exposed = vec![0.0; up_to.len()];
@@ -254,7 +254,7 @@ impl Lateness {
     }
 }
 
-/// The share that is visible by each bin's end; by the last one's, everything is.
+/// The share that is visible by each bin's end. By the end of the last one, it is 1.
 fn product(hazards: &[f64]) -> Vec<f64> {
     let mut up_to = vec![1.0; hazards.len()];
     for bin in (1..hazards.len()).rev() {
@@ -275,7 +275,7 @@ impl Distribution {
         self.shares.iter().skip(bin + 1).sum()
     }
 
-    /// The lateness that this share of the posts does not exceed, ms: the upper edge of the
+    /// The lateness that this share of the posts does not exceed, in ms: the upper edge of the
     /// quantile's bin.
     pub fn quantile_ms(&self, share: f64) -> i64 {
         let mut sum = 0.0;
@@ -289,15 +289,15 @@ impl Distribution {
         edge_ms(BINS - 1)
     }
 
-    /// The bins that are not empty: upper edge, ms, and share.
+    /// The upper edge in ms and the share of each bin that is not empty.
     pub fn bins(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
         let held = |(_, share): &(usize, &f64)| **share > 1e-9;
         let bins = self.shares.iter().enumerate().filter(held);
         bins.map(|(bin, &share)| (edge_ms(bin), share))
     }
 
-    /// The delay, ms, of the posts between two bins (the first excluded) that are stored at an age,
-    /// times their share.
+    /// The delay in ms of the posts between two bins (the first excluded) that are stored at an
+    /// age, times their share.
     pub(super) fn delay_ms(&self, after: Option<usize>, to: usize, stored_at_ms: f64) -> f64 {
         let from = after.map_or(0, |bin| bin + 1);
         (from..=to)
@@ -311,16 +311,16 @@ const ROUNDS: usize = 100;
 const CONVERGED: f64 = 1e-6;
 const TINY: f64 = 1e-12;
 const HALF_LIFE_MS: f64 = 12.0 * 3_600_000.0;
-/// A slow source's reads do not fade below this many posts.
+/// The number of posts to which a slow source's reads do not fade.
 const KEPT_POSTS: f32 = 20_000.0;
 const FADE_EVERY_MS: i64 = 15 * 60_000;
-/// After so many page-fulls without another find, at most 3 in 100 hold one (95%).
+/// After this number of page-fulls without another find, at most 3 in 100 have one (95%).
 const FORGOTTEN_PAGE_FULLS: u64 = 100;
 
 #[cfg(test)]
 impl Lateness {
-    /// Reads of `posts` posts at each of these ages in turn, of a world in which this share of
-    /// them is visible by each.
+    /// Reads of `posts` posts at each of these ages in turn, in a world in which this share of them
+    /// is visible by each age.
     pub(super) fn of_reads(ages_ms: &[i64], visible: impl Fn(i64) -> f64, posts: f64) -> Self {
         let mut lateness = Self::default();
         for pair in ages_ms.windows(2) {
@@ -354,7 +354,8 @@ mod tests {
 
     #[test]
     fn what_a_read_could_not_show_yet_is_made_up_for() {
-        // Most ranges are read at 1 and 16 s only; few also at 512 s, where 2% come to light.
+        // Most ranges are read at 1 and 16 s only. Few are read also at 512 s, which shows another
+        // 2%.
         let mut lateness = Lateness::default();
         lateness.read_again(1_000, 16_000, 98_000, 0);
         lateness.read_again(16_000, 512_000, 1_000, 20);

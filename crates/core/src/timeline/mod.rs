@@ -1,8 +1,8 @@
-//! The timeline machine: it reads one source so that no post is missed.
+//! The timeline machine, which reads one source so that no post is missed.
 //!
-//! [`Machine`] takes events (a page arrived, a request failed, the time) and
-//! returns steps (fetch this page, look this post up, wait until). Its state is
-//! committed together with the posts of each page.
+//! [`Machine`] accepts events (a page arrived, a request failed, the time) and returns steps (fetch
+//! this page, look up this post, wait until). Its state is committed together with the posts of
+//! each page.
 
 mod abilities;
 mod absence_proof;

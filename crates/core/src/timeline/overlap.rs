@@ -1,4 +1,5 @@
-//! Which overlap and which looks store posts soonest for a budget of fetches, within the bound.
+//! The choice of the overlap and looks that store posts soonest for a budget of fetches, within the
+//! bound.
 
 use super::{
     age_bins::{edge_ms, nearest},
@@ -13,70 +14,73 @@ use super::{
 pub(super) struct Measured<'a> {
     /// The source's lateness.
     pub(super) lateness: &'a Lateness,
-    /// Evidence from reading again without result.
+    /// The evidence from repeated reads without result.
     pub(super) evidence: &'a Evidence,
-    /// The ages, ms, of rungs that have found edits or deletions in the last 30 days: they stay.
+    /// The ages of rungs that have found edits or deletions in the last 30 days, in ms. They are
+    /// kept.
     pub(super) kept_ms: &'a [i64],
     /// The candidates for shorter last looks.
     pub(super) trials: &'a Trials,
-    /// The age of the look that is on trial, ms: the trial goes on until it is proven or refuted.
+    /// The age of the look on trial, in ms. The trial continues until the look is proven or
+    /// refuted.
     pub(super) trial_ms: Option<i64>,
-    /// New posts a second, lately.
+    /// The recent number of new posts per second.
     pub(super) rate_per_s: f64,
-    /// Whether polls have shown that for long enough to plan with it.
+    /// True if polls have shown the rate for long enough to plan with it.
     pub(super) is_rate_known: bool,
-    /// New posts a second, averaged over a day: it determines how much evidence accumulates.
+    /// The number of new posts per second, averaged over a day. It determines the speed of
+    /// collecting evidence.
     pub(super) daily_rate_per_s: f64,
-    /// The most posts that one page holds.
+    /// The largest number of posts in one page.
     pub(super) page_limit: u16,
-    /// The time between two requests that the throttles leave, ms.
+    /// The time between two requests that the throttles allow, in ms.
     pub(super) quota_spacing_ms: i64,
-    /// Whether the source's IDs carry time.
+    /// True if the source's IDs contain time.
     pub(super) timed: bool,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub(super) now_ms: i64,
 }
 
 /// The inputs of a choice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Basis<'a> {
-    /// Everything that was measured.
+    /// All measurements.
     pub(super) measured: Measured<'a>,
-    /// The estimate of lateness, once it rests on enough posts.
+    /// The estimate of lateness, once it is based on enough posts.
     pub(super) lateness: Option<&'a Distribution>,
-    /// The time between two polls, ms.
+    /// The time between two polls, in ms.
     pub(super) every_ms: i64,
-    /// An overlap that the operator has set, ms.
+    /// An overlap set by the operator, in ms.
     pub(super) overlap_ms: Option<i64>,
-    /// The fetches per post that polls, looks and probes may take together.
+    /// The largest number of fetches per post for polls, looks and probes together.
     pub(super) budget: f64,
-    /// The fetches per post of the probes at the last age that keep the proof; `None` where too few
-    /// posts come to ever prove anything.
+    /// The fetches per post of the probes at the last age that maintain the proof; `None` if there
+    /// are too few posts for any proof.
     pub(super) upkeep: Option<f64>,
-    /// The second look's minimum age, and how much of the timeline one such look covers.
+    /// The second look's minimum age, and the time span of the timeline that one such look covers.
     pub(super) second_look: Rung,
-    /// The rungs above the second look, the last one included.
+    /// The rungs above the second look, including the last one.
     pub(super) rungs: &'a [Rung],
 }
 
-/// Overlap and looks, and their cost.
+/// The chosen overlap and looks, and their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub(super) overlap_ms: i64,
     /// The looks that read every range.
     pub(super) looks: Vec<Rung>,
-    /// Whether reading again has proven that later looks may be left out.
+    /// True if repeated reads have proven that later looks are unnecessary.
     pub(super) is_proven: bool,
-    /// A look of this age, ms, is taken in addition to find out whether it is enough.
+    /// The age of an additional look on trial, in ms, to find out if it is enough.
     pub(super) trial_ms: Option<i64>,
-    /// Fetches a post of polls, looks and probes, without faults.
+    /// The fetches per post for polls, looks and probes, without faults.
     pub(super) fetches: f64,
-    /// From visible to stored, on average, ms; `None` without an estimate.
+    /// The average time from visible to stored, in ms; `None` without an estimate.
     pub(super) delay_ms: Option<f64>,
 }
 
-/// The choice of least delay within the budget. Until the bound is proven, every rung reads
-/// everything. If the budget is too small for the bound, the bound wins.
+/// The choice with the least delay within the budget. Until the bound is proven, every rung reads
+/// everything. If the budget is too small for the bound, the bound has priority.
 pub(super) fn choose(basis: &Basis<'_>) -> Choice {
     match proven(basis) {
         Some(choice) if !is_nearly_proven_shorter(basis, &choice) => choice,
@@ -84,9 +88,9 @@ pub(super) fn choose(basis: &Basis<'_>) -> Choice {
     }
 }
 
-/// Whether the second look that is best while every rung reads everything will soon be proven to be
-/// enough by itself: the proof of a longer look is reached a little earlier by chance, and with it
-/// alone a shorter one is never proven.
+/// True if the best second look, while every rung reads everything, will soon be proven enough by
+/// itself. By chance, the proof of a longer look can come a little earlier. With that longer look
+/// only, a shorter one would never be proven.
 fn is_nearly_proven_shorter(basis: &Basis<'_>, choice: &Choice) -> bool {
     let (Some(longest), Some(last)) = (choice.looks.last(), basis.rungs.last()) else {
         return false;
@@ -98,16 +102,17 @@ fn is_nearly_proven_shorter(basis: &Basis<'_>, choice: &Choice) -> bool {
     choice.trial_ms.is_none() && second_look_ms < longest.age_ms && is_near
 }
 
-/// Every rung reads everything; the overlap and the second look's age are chosen.
+/// The choice while every rung reads everything: only the overlap and the second look's age are
+/// chosen.
 fn unproven(basis: &Basis<'_>) -> Choice {
     let min_ms = basis.second_look.age_ms;
     let first_rung = basis.rungs.first().filter(|_| basis.lateness.is_some());
-    // The first rung is left some distance.
+    // Keeps some distance from the first rung.
     let max_ms = first_rung.map_or(min_ms, |rung| rung.age_ms / 2);
     let choice = |age_ms: i64| {
         let mut looks = vec![basis.look(age_ms)];
         looks.extend(basis.rungs.iter().filter(|rung| rung.age_ms > age_ms));
-        // The rungs are not paid from the budget: the bound wins.
+        // The rungs are not part of the budget, because the bound has priority.
         let cost = 1.0 + basis.look_cost(&looks[0]);
         basis.with_overlap(looks, cost)
     };
@@ -121,7 +126,7 @@ fn proven(basis: &Basis<'_>) -> Option<Choice> {
     basis.lateness?;
     let is_enough = |age_ms: &i64| basis.page_fulls(*age_ms, last) >= PROVEN_PAGE_FULLS;
     let ages = look_ages(basis, last);
-    // Longer looks are proven where shorter ones are.
+    // If shorter looks are proven, longer ones are, too.
     let least = ages.iter().position(is_enough)?;
     let without_looks = 1.0 + upkeep + YOUNG_PROBES;
     let mut choices = Vec::new();
@@ -135,7 +140,7 @@ fn proven(basis: &Basis<'_>) -> Option<Choice> {
             }
         }
     }
-    // With long intervals an overlap that is proven by itself may cost less than any look.
+    // With long intervals, an overlap that is proven by itself may cost less than any look.
     if basis.overlap_ms.is_none() && basis.measured.kept_ms.is_empty() {
         let overlaps = ages_from(MIN_OVERLAP_MS, last.age_ms - 1);
         let alone = overlaps.into_iter().filter(is_enough);
@@ -148,8 +153,8 @@ fn proven(basis: &Basis<'_>) -> Option<Choice> {
     Some(tried(basis, choice, &ages))
 }
 
-/// The ages that a look may have below the last rung's, ms: the rungs' and the grid's. A rung
-/// replaces the grid's age next to it.
+/// The possible ages of a look below the last rung's, in ms: those of the rungs and of the grid. A
+/// rung replaces the adjacent age of the grid.
 fn look_ages(basis: &Basis<'_>, last: &Rung) -> Vec<i64> {
     let mut ages: Vec<i64> = basis.rungs.iter().map(|rung| rung.age_ms).collect();
     let mut grid = ages_from(basis.second_look.age_ms, last.age_ms - 1);
@@ -160,9 +165,10 @@ fn look_ages(basis: &Basis<'_>, last: &Rung) -> Vec<i64> {
     ages
 }
 
-/// The choice with an additional shorter look, if probes suggest that it would be enough: what it
-/// leaves, the longer one reads, until one or the other is proven. That is learning again, which no
-/// budget limits. A trial gives way to one of a shorter look, which proves the longer one too.
+/// The choice with an additional shorter look, if probes suggest that it is enough. The longer look
+/// reads the posts that the shorter one misses, until one of them is proven. Such a trial is not
+/// limited by the budget. A trial of a shorter look replaces it, because that also proves the
+/// longer one.
 fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
     let (Some(longest), [_]) = (choice.looks.last(), &choice.looks[..]) else {
         return choice;
@@ -191,7 +197,7 @@ fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
     }
 }
 
-/// The best of those within the budget or, without any, of the cheapest.
+/// The best of the choices within the budget or, if there is none, of the cheapest.
 fn best_within(budget: f64, mut choices: Vec<Choice>) -> Option<Choice> {
     let least = least(&choices, |choice| choice.fetches);
     let max = if least <= budget {
@@ -203,8 +209,8 @@ fn best_within(budget: f64, mut choices: Vec<Choice>) -> Option<Choice> {
     best(choices, WORTH)
 }
 
-/// Of the choices whose delay is within this share of the least, the cheapest; among those that cost
-/// about as much, the one that looks soonest. Where no post has been late, every plan has the same
+/// The cheapest of the choices whose delay is within this share of the least one. Among choices of
+/// a similar cost, the one that looks first. If no post has been late, every plan has the same
 /// delay, and the first late post should not have to wait.
 fn best(mut choices: Vec<Choice>, margin: f64) -> Option<Choice> {
     let delay = |choice: &Choice| choice.delay_ms.unwrap_or(0.0);
@@ -225,7 +231,7 @@ fn least(choices: &[Choice], of: impl Fn(&Choice) -> f64) -> f64 {
 }
 
 impl Basis<'_> {
-    /// A look at this age; a rung of the operator's keeps its period.
+    /// A look at this age. A rung set by the operator keeps its period.
     fn look(&self, age_ms: i64) -> Rung {
         let named = self.rungs.iter().find(|rung| rung.age_ms == age_ms);
         named.copied().unwrap_or(Rung {
@@ -234,21 +240,23 @@ impl Basis<'_> {
         })
     }
 
-    /// Fetches a post that a look takes: one, and an anchor for each stretch.
+    /// The fetches per post of a look: one, and an anchor for each stretch.
     fn look_cost(&self, look: &Rung) -> f64 {
-        // By the day's rate as well: a quiet night is no reason for another plan.
+        // Also by the day's rate: a quiet night is no reason for another plan.
         let rate_per_s = self.measured.rate_per_s.max(self.measured.daily_rate_per_s);
         1.0 + 1.0 / (rate_per_s * look.period_ms as f64 / 1000.0).max(1.0)
     }
 
-    /// How many page-fulls show that nothing comes later than an age, as far as the last rung sees.
+    /// The number of page-fulls that show that no post arrives later than an age, as far as the
+    /// last rung shows.
     fn page_fulls(&self, age_ms: i64, last: &Rung) -> u64 {
         let (evidence, now_ms) = (self.measured.evidence, self.measured.now_ms);
         evidence.page_fulls(age_ms, last.age_ms, now_ms)
     }
 
-    /// A plan of looks at these ages and those that stay, for the cost of everything else; `None`
-    /// for several looks beyond the budget. A single one may be dearer: the bound wins.
+    /// A plan with looks at these ages and the kept ones, with the cost of everything else. `None`
+    /// for several looks beyond the budget. A single look may exceed it, because the bound has
+    /// priority.
     fn with_looks(&self, looks_ms: &[i64], cost: f64) -> Option<Choice> {
         let mut ages = [looks_ms, self.measured.kept_ms].concat();
         ages.sort_unstable();
@@ -259,7 +267,7 @@ impl Basis<'_> {
         (cost <= self.budget || is_least).then(|| self.with_overlap(looks, cost))
     }
 
-    /// The looks with the overlap that the rest of the budget pays for and that is worth it.
+    /// The looks with an overlap that fits the rest of the budget and is worth its cost.
     fn with_overlap(&self, looks: Vec<Rung>, cost: f64) -> Choice {
         if let Some(fixed_ms) = self.overlap_ms {
             return self.costed(fixed_ms, looks, cost);
@@ -275,7 +283,7 @@ impl Basis<'_> {
         let choices = overlaps
             .into_iter()
             .map(|overlap_ms| self.costed(overlap_ms, looks.clone(), cost));
-        // The budget is there to be spent.
+        // The budget may be spent completely.
         let best = best(choices.collect(), OVERLAP_WORTH);
         best.unwrap_or_else(|| self.costed(MIN_OVERLAP_MS, looks.clone(), cost))
     }
@@ -291,12 +299,12 @@ impl Basis<'_> {
         }
     }
 
-    /// Fetches a post that polls take in addition to the first.
+    /// The fetches per post of polls in addition to the first.
     fn overlap_cost(&self, overlap_ms: i64) -> f64 {
         (overlap_ms + DATE_SLACK_MS).max(0) as f64 / self.every_ms.max(1) as f64
     }
 
-    /// From visible to stored on average, of the posts that the last look shows, ms.
+    /// The average time from visible to stored, in ms, of the posts that the last look shows.
     fn delay_ms(&self, overlap_ms: i64, looks: &[Rung]) -> Option<f64> {
         let lateness = self.lateness?;
         let half_interval_ms = self.every_ms as f64 / 2.0;
@@ -317,7 +325,7 @@ impl Basis<'_> {
     }
 }
 
-/// The grid's ages from one to another, ms; the first unchanged.
+/// The grid's ages from one to another, in ms, with the first unchanged.
 fn ages_from(min_ms: i64, max_ms: i64) -> Vec<i64> {
     let mut ages = vec![min_ms];
     let above = (nearest(min_ms)..=nearest(max_ms)).map(edge_ms);
@@ -325,27 +333,31 @@ fn ages_from(min_ms: i64, max_ms: i64) -> Vec<i64> {
     ages
 }
 
-/// Fetches a post of the probes at ages between the last look's and the last rung's.
+/// The fetches per post of the probes at ages between the last look's and the last rung's.
 pub(super) const YOUNG_PROBES: f64 = 0.14;
-/// `Date` is floored to a second and a round trip old: on average a poll takes its time to be so much
-/// earlier, which costs as much as that much more overlap, ms.
+/// `Date` is rounded down to a second, and a round trip old. On average a poll therefore assumes an
+/// earlier time by this amount, in ms, which costs as much as a larger overlap.
 const DATE_SLACK_MS: i64 = 600;
 /// The ID service's own bound, until lateness is measured.
 const FIRST_OVERLAP_MS: i64 = 1_000;
 const MIN_OVERLAP_MS: i64 = 50;
-/// A dearer plan must shorten the mean delay by this share at least.
+/// A more expensive plan must shorten the mean delay by at least this share.
 const WORTH: f64 = 0.01;
-/// And more overlap by this one.
+/// A larger overlap must shorten the mean delay by at least this share.
 const OVERLAP_WORTH: f64 = 0.000_5;
-/// Plans whose fetches differ by no more than this cost the same.
+/// Plans whose fetches differ by at most this have the same cost.
 const CHEAP: f64 = 0.1;
 /// A shorter look on trial must shorten the mean delay to this share.
 const TRIAL_GAIN: f64 = 0.9;
 
 #[cfg(test)]
 impl<'a> Measured<'a> {
-    /// Of a source with 20 posts a second.
-    pub(super) fn of(lateness: &'a Lateness, evidence: &'a Evidence, trials: &'a Trials) -> Self {
+    /// Measurements of a source with 20 posts per second.
+    pub(super) fn example(
+        lateness: &'a Lateness,
+        evidence: &'a Evidence,
+        trials: &'a Trials,
+    ) -> Self {
         Self {
             lateness,
             evidence,
@@ -382,7 +394,7 @@ mod tests {
         ]
     }
 
-    /// Reads at the ages of the default plan of a world whose posts are late as `visible` says.
+    /// Reads at the ages of the default plan, in a world with the lateness of `visible`.
     fn seen(visible: impl Fn(i64) -> f64) -> Lateness {
         let ages_ms = [
             250, 3_000, 16_000, 32_000, 64_000, 128_000, 512_000, 8_192_000, DAY_MS,
@@ -408,7 +420,7 @@ mod tests {
     ) -> Choice {
         let distribution = lateness.distribution();
         let mut basis = Basis {
-            measured: Measured::of(lateness, evidence, trials),
+            measured: Measured::example(lateness, evidence, trials),
             lateness: distribution.as_ref(),
             every_ms: 3_000,
             overlap_ms: None,

@@ -5,21 +5,21 @@ use std::collections::HashSet;
 use super::scheme::IdScheme;
 use crate::upstream_id::Key;
 
-/// Which posts of an answer are in their place.
+/// The posts of an answer that are in their place.
 ///
-/// What an answer lists is contiguous, but that goes only for what it lists in order: a pinned post
-/// above the newest, or a repeated one at the end, says nothing of the posts between.
+/// The posts of an answer are contiguous, but only those that it lists in order. A pinned post
+/// above the newest, or a repeated one at the end, does not bound the posts between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageOrder {
-    /// For each key, whether it is one of the longest run in order.
+    /// For each key, true if it is part of the longest run in order.
     pub(super) placed: Vec<bool>,
-    /// Within how many ms of each other the answer lists posts in any order.
+    /// The ms within which the answer lists posts in any order.
     pub(super) precision_ms: i64,
 }
 
 impl PageOrder {
     /// The order of different keys, as the answer lists them.
-    pub(super) fn of(keys: &[Key], scheme: &IdScheme) -> Self {
+    pub(super) fn detect(keys: &[Key], scheme: &IdScheme) -> Self {
         let exact = Self {
             placed: non_increasing(keys),
             precision_ms: 0,
@@ -47,20 +47,20 @@ impl PageOrder {
         }
     }
 
-    /// How many posts are out of place.
+    /// The number of posts out of place.
     pub(super) fn strays(&self) -> usize {
         self.placed.iter().filter(|placed| !**placed).count()
     }
 
-    /// Whether the answer follows the order of IDs at all: a few posts may be out of place.
+    /// True if the answer follows the order of IDs. A few posts may be out of place.
     pub(super) fn is_kept(&self) -> bool {
         self.strays() <= (self.placed.len() / 4).max(1)
     }
 }
 
-/// Whether an answer of these keys lists some of its posts again. GoToSocial does so at the end of a short page,
-/// and lists boosts there that it leaves out before: they follow older posts, whatever the order is. The answer
-/// is in order but for its beginning or its end.
+/// True if an answer with these keys lists some of its posts again. GoToSocial does so at the end
+/// of a short page, and lists boosts there that it omits before. They follow older posts in any
+/// order. The answer is in order except for its beginning or its end.
 pub(super) fn lists_again(keys: &[Key]) -> bool {
     let different: HashSet<&Key> = keys.iter().collect();
     let rises = keys.windows(2).filter(|pair| pair[0] < pair[1]).count();
@@ -71,9 +71,9 @@ fn windows(times: &[i64], precision_ms: i64) -> Vec<i64> {
     times.iter().map(|ms| ms.div_euclid(precision_ms)).collect()
 }
 
-/// Which values belong to the longest run that never rises.
+/// For each value, true if it belongs to the longest run that never rises.
 pub(super) fn non_increasing<T: Ord>(values: &[T]) -> Vec<bool> {
-    // For each length the index of the largest value that such a run can end with.
+    // For each length the index of the largest value with which such a run can end.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());
     for (index, value) in values.iter().enumerate() {
@@ -97,7 +97,7 @@ pub(super) fn non_increasing<T: Ord>(values: &[T]) -> Vec<bool> {
 /// The order of `created_at` in whole seconds.
 const SECOND_MS: i64 = 1_000;
 
-/// One where the posts are listed again, and one below a pinned post.
+/// One rise before the posts that are listed again, and one below a pinned post.
 const MAX_RISES: usize = 2;
 
 #[cfg(test)]
@@ -112,14 +112,14 @@ mod tests {
         layout: Some(Layout::MASTODON),
     };
 
-    /// Posts of these times, ms, in the order of the answer.
+    /// Posts with these times in ms, in the order of the answer.
     fn order(times_ms: &[i64]) -> PageOrder {
         let key = |ms: &i64| {
             let id = Layout::MASTODON.smallest_at(1_700_000_000_000 + ms);
             SCHEME.key(&UpstreamId::new(id.to_string())).expect("an ID")
         };
         let keys: Vec<Key> = times_ms.iter().map(key).collect();
-        PageOrder::of(&keys, &SCHEME)
+        PageOrder::detect(&keys, &SCHEME)
     }
 
     #[test]

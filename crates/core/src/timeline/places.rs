@@ -1,9 +1,9 @@
-//! The places of posts whose IDs change.
+//! The positions of posts whose IDs change.
 //!
-//! snac lists posts in the order in which they came, by IDs that hold the time of their last change:
-//! see [`UpstreamId::stable`]. Here a post keeps the position at which it was seen first. A post that
-//! was changed before is seen far from the posts that are listed beside it; it takes the time of the
-//! one above.
+//! snac lists posts in their order of arrival, with IDs that contain the time of their last change:
+//! see [`UpstreamId::stable`]. A post keeps the position at which it was first seen here. A post
+//! that was changed before then is listed next to posts with different times, and takes the time of
+//! the post above it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{
     upstream_id::UpstreamId,
 };
 
-/// The posts of a timeline whose IDs there are not their positions here.
+/// The posts of a timeline whose IDs at the server are not their positions here.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The newest ID of each post, by its position.
@@ -21,15 +21,15 @@ pub struct Places {
 }
 
 impl Places {
-    /// The posts of a page whose positions may be stored under other IDs: [`Places::keep`] wants to
-    /// know them.
+    /// The posts of a page whose positions may be stored under other IDs. They are an input of
+    /// [`Places::keep`].
     pub fn movable(page: &Page) -> Vec<UpstreamId> {
         let movable = page.listed.iter().filter(|item| is_movable(item));
         movable.map(|item| item.post.id.clone()).collect()
     }
 
-    /// Lists the posts of a page of this request at their positions: those that are stored, by post,
-    /// and those that their neighbours give them.
+    /// Lists the posts of a page for this request at their positions: the stored ones, by post, or
+    /// those derived from their neighbours.
     pub fn keep(
         &mut self,
         page: &mut Page,
@@ -39,7 +39,7 @@ impl Places {
         if self.shown.len() > MAX_SHOWN {
             self.shown.clear();
         }
-        // Of a post that is listed twice, the first place counts.
+        // The first place of a post that is listed twice counts.
         let mut seen = HashSet::new();
         page.listed
             .retain(|item| !is_movable(item) || seen.insert(item.post.id.clone()));
@@ -79,7 +79,7 @@ impl Places {
                 self.shown.insert(position, item.shown.clone());
             }
         }
-        // A list may show a post once more, in another place than the one that is stored.
+        // A list may repeat a post at another place than the stored one.
         let items = items.into_iter().zip(placed);
         let kept = items.filter(|(item, placed)| *placed || !item.is_outside);
         page.listed = kept.map(|(item, _)| item.listed).collect();
@@ -103,14 +103,14 @@ struct Item {
     listed: Listed,
     /// Its ID at the server.
     shown: UpstreamId,
-    /// It has no place yet.
+    /// True if it has no position yet.
     is_free: bool,
-    /// It has a place that the bounds of the request leave out.
+    /// True if its position is outside of the request's bounds.
     is_outside: bool,
 }
 
-/// Whether a page is below the `max_id` of its request, and which of its items are in order there.
-/// What has a place counts more than what has none yet.
+/// True if a page is below the `max_id` of its request, and the items that are in order there.
+/// Items with a position count more than those without.
 fn in_place(items: &[Item], request: &PageRequest) -> (bool, Vec<bool>) {
     let above = request.max_id.iter().map(time);
     let mut times: Vec<&str> = above
@@ -129,7 +129,7 @@ fn in_place(items: &[Item], request: &PageRequest) -> (bool, Vec<bool>) {
     (is_below, placed.collect())
 }
 
-/// Whether a place lies beyond the bounds of a request.
+/// True if a position is outside of a request's bounds.
 fn is_outside(position: &UpstreamId, request: &PageRequest) -> bool {
     let is_above = |max_id| time(position) > time(max_id);
     let is_below = |bound| time(position) < time(bound);
@@ -137,7 +137,7 @@ fn is_outside(position: &UpstreamId, request: &PageRequest) -> bool {
     request.max_id.as_ref().is_some_and(is_above) || lower.is_some_and(is_below)
 }
 
-/// Whether an item's position is the ID of its post and may be another one tomorrow.
+/// True if an item's position is the ID of its post and may change.
 fn is_movable(item: &Listed) -> bool {
     item.position.stable() == item.post.id && item.position.at_place_of(&item.position).is_some()
 }
@@ -147,7 +147,7 @@ fn time(id: &UpstreamId) -> &str {
     id.as_str().get(..10).unwrap_or_default()
 }
 
-/// An item with a place counts as so many without.
+/// An item with a position counts as this number of items without.
 const KNOWN: usize = 3;
 /// Far more than a walk through a timeline needs.
 const MAX_SHOWN: usize = 10_000;

@@ -15,48 +15,48 @@ use super::{
 pub struct Plan {
     /// The overlap `k`, ms.
     pub overlap_ms: i64,
-    /// The time between two polls that the quota allows, ms.
+    /// The time between two polls that the quota allows, in ms.
     pub every_ms: i64,
     /// The looks that read every range, the second look first.
     pub ladder: Ladder,
-    /// Page-fulls that are read again although no look reads them.
+    /// Probes: page-fulls that are read again although no look reads them.
     pub probes: Vec<Probe>,
-    /// The proof by reading again.
+    /// The proof by repeated reads.
     pub proof: Proof,
     /// The expected posts fetched per post stored, without faults.
     pub fetched_per_post: f64,
-    /// From visible to stored on average, ms; `None` while nothing is measured.
+    /// The average time from visible to stored, in ms; `None` while nothing is measured.
     pub delay_ms: Option<f64>,
     /// The reasons, in sentences.
     pub reasons: Vec<String>,
 }
 
-/// How many page-fulls are drawn and read at an age.
+/// The number of page-fulls that are drawn and read at an age.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// The age, ms.
+    /// The age in ms.
     pub age_ms: i64,
-    /// Page-fulls read for each page-full that came: also posts fetched per post.
+    /// The page-fulls read for each new page-full, which equals the posts fetched per post.
     pub share: f64,
 }
 
-/// What reading again has proven, at 95%: at most the share `bound` of the page-fulls lacks a post
-/// that came later than `above_ms` and was visible at `up_to_ms`.
+/// The result of repeated reads, at 95%: at most the share `bound` of the page-fulls lacks a post
+/// that arrived later than `above_ms` and was visible at `up_to_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Whether later looks may be left out.
+    /// True if later looks are unnecessary.
     pub is_enough: bool,
-    /// The age of the last look that reads everything but the last rung, ms.
+    /// The age of the last look that reads everything, not counting the last rung, in ms.
     pub above_ms: i64,
-    /// The last rung's age, ms.
+    /// The last rung's age, in ms.
     pub up_to_ms: i64,
-    /// Page-fulls of 40 posts that were read again since the last find, within thirty days.
+    /// The page-fulls of 40 posts that were read again since the last find, within thirty days.
     pub page_fulls: u64,
-    /// The upper bound that follows, from 0 to 1.
+    /// The resulting upper bound, from 0 to 1.
     pub bound: f64,
 }
 
-/// Chooses overlap and looks; the rest of a plan follows from them.
+/// Chooses overlap and looks. The rest of a plan follows from them.
 pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
     let second_look = second_look(settings, measured);
     let mut rungs = settings.rungs.clone();
@@ -82,7 +82,7 @@ pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
     })
 }
 
-/// The plan of a choice; with `explain`, its reasons are written out.
+/// The plan of a choice, with its reasons if `explain`.
 pub(super) fn of_choice(
     settings: &Settings,
     measured: Measured<'_>,
@@ -92,7 +92,7 @@ pub(super) fn of_choice(
     let every_ms = interval_ms(settings, measured);
     let last = last_rung(settings, measured);
     let is_full = |rung: &&Rung| rung.age_ms < last.age_ms;
-    // A short quota is not spent on placing looks: each probe also splits a look.
+    // A short quota is not spent on placing looks, because each probe also splits a look.
     let quota_binds = measured.quota_spacing_ms > settings.spacing_ms;
     let full = || choice.looks.iter().filter(is_full).map(|rung| rung.age_ms);
     let above_ms = full().max().unwrap_or(choice.overlap_ms);
@@ -115,7 +115,7 @@ pub(super) fn of_choice(
                 });
                 all
             }
-            // To place the second look.
+            // Places the second look.
             (false, Some(_), Some(second_look_ms)) if !quota_binds => {
                 let next_ms = full().nth(1).unwrap_or(second_look_ms);
                 young(FIRST_PROBE_MS, second_look_ms, next_ms * 9 / 10)
@@ -140,17 +140,17 @@ pub(super) fn of_choice(
     plan
 }
 
-/// Makes the plan for what was measured, with its reasons if `explain`.
+/// Makes the plan from the measurements, with its reasons if `explain`.
 ///
 /// Polls every `T` with overlap `k` fetch each post `1 + k/T` times, and each look fetches it once
-/// more. The plan takes the overlap and looks within the budget that store posts soonest on average.
-/// Until it is proven that nothing comes later than the last of these looks, every rung reads
+/// more. The plan uses the overlap and looks within the budget that store posts soonest on average.
+/// Until it is proven that no post arrives later than the last of these looks, every rung reads
 /// everything.
 pub(super) fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -> Plan {
     of_choice(settings, measured, &choose(settings, measured), explain)
 }
 
-/// The cost of the rungs that are read until the bound is proven; not part of the budget.
+/// The cost of the rungs that are read until the bound is proven. It is not part of the budget.
 fn unpaid(choice: &Choice) -> f64 {
     if choice.is_proven {
         return 0.0;
@@ -158,15 +158,15 @@ fn unpaid(choice: &Choice) -> f64 {
     choice.looks.len().saturating_sub(1) as f64
 }
 
-/// The last rung: what was read at its age is complete.
+/// The last rung. Ranges read at its age are complete.
 fn last_rung(settings: &Settings, measured: Measured<'_>) -> Rung {
     let second_look = second_look(settings, measured);
     let rungs = settings.rungs.iter().copied().chain([second_look]);
     rungs.max_by_key(|rung| rung.age_ms).unwrap_or(second_look)
 }
 
-/// The fetches per post of the probes that renew the proof before it is too old; `None` where the
-/// posts of thirty days are too few for a proof, or more than half of them would have to be read again.
+/// The fetches per post of the probes that renew the proof in time. `None` if the posts of thirty
+/// days are too few for a proof, or more than half of them would be read again.
 fn upkeep(measured: Measured<'_>) -> Option<f64> {
     let page_fulls_per_ms = measured.daily_rate_per_s / 1000.0 / PAGE_FULL as f64;
     let came = page_fulls_per_ms * MAX_AGE_MS as f64 * UPKEEP_MARGIN;
@@ -174,9 +174,9 @@ fn upkeep(measured: Measured<'_>) -> Option<f64> {
     (measured.timed && share <= MAX_UPKEEP).then_some(share.max(MIN_UPKEEP))
 }
 
-/// Probes at ages about a factor of two apart, and one close below the look, where a shorter look may
-/// be enough. A probe above the look shows all that is late by less than its age, but only at that
-/// age: most are made where they show a growing tail within minutes.
+/// Probes at ages about a factor of two apart, and one just below the look, where a shorter look
+/// may be enough. A probe above the look shows all posts with a lateness below its age, but only at
+/// that age. Most probes are made where they show a growing tail within minutes.
 fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
     let twice = |age_ms: &i64| Some(age_ms * 2);
     let above = std::iter::successors(Some(look_ms.max(1_000) * 2), twice);
@@ -199,20 +199,20 @@ fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
     all
 }
 
-/// The estimate, once there is enough of one.
+/// The estimate, once it is based on enough posts.
 fn enough(measured: Measured<'_>) -> Option<Distribution> {
     let distribution = measured.lateness.distribution()?;
     (distribution.posts >= ENOUGH_POSTS).then_some(distribution)
 }
 
-/// The time between two polls, ms. When the quota binds, this grows first: that costs delay, not
-/// posts.
+/// The time between two polls, in ms. If the quota is short, it grows first, which costs delay and
+/// no posts.
 pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     let every_ms = settings.every_ms.max(1);
     if measured.quota_spacing_ms <= settings.spacing_ms {
         return every_ms;
     }
-    // Of the requests that are left, polls take what second looks do not.
+    // Polls use the remaining requests that second looks do not use.
     let period_s = second_look_period_ms(settings, measured) as f64 / 1000.0;
     let page = f64::from(measured.page_limit.max(1));
     let looks_per_s = measured.rate_per_s / page + 1.0 / period_s;
@@ -221,8 +221,8 @@ pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     every_ms.max((1000.0 / for_polls_per_s).ceil() as i64)
 }
 
-/// The second look at its minimum age. Until the rate of posts is known, it takes the least of the
-/// timeline together: of a busy source that fills a page, and the first late posts do not wait.
+/// The second look at its minimum age. Until the rate of posts is known, it covers the shortest
+/// time span. On a busy source that fills a page, and the first late posts do not wait.
 fn second_look(settings: &Settings, measured: Measured<'_>) -> Rung {
     Rung {
         age_ms: settings.second_look_ms,
@@ -233,8 +233,8 @@ fn second_look(settings: &Settings, measured: Measured<'_>) -> Rung {
     }
 }
 
-/// As much of the timeline, ms, as fills a page, within limits: the anchor of a look then costs
-/// little.
+/// The time span of the timeline that fills a page, in ms, within limits. The anchor of a look then
+/// costs little.
 fn second_look_period_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     let page_ms = if measured.rate_per_s > 0.0 {
         (f64::from(measured.page_limit) * 0.9 / measured.rate_per_s * 1000.0) as i64
@@ -338,7 +338,7 @@ fn unproven_reason(measured: Measured<'_>, plan: &Plan) -> String {
     }
 }
 
-/// The requests a second that the plan takes and those that the throttles allow, if they are fewer.
+/// The requests per second of the plan and those that the throttles allow, if they are fewer.
 fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
     if measured.quota_spacing_ms <= 0 {
         return None;
@@ -350,13 +350,13 @@ fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
 }
 
 const ENOUGH_POSTS: f64 = 200.0;
-/// The share of the budget to plan with.
+/// The share of the budget that is planned.
 const SPENT: f64 = 0.97;
-/// A slow source's second look covers at most this many of its minimum periods.
+/// The largest number of minimum periods in a second look of a slow source.
 const MAX_SECOND_LOOK_PERIODS: i64 = 12;
 /// Evidence is renewed when a fifth of its lifetime is left.
 const UPKEEP_MARGIN: f64 = 0.8;
-/// The weights of the first ages above a look; the others weigh 1.
+/// The weights of the first ages above a look. Others have the weight 1.
 const ABOVE_WEIGHTS: [f64; 5] = [12.0, 16.0, 24.0, 40.0, 24.0];
 const MIN_UPKEEP: f64 = 0.01;
 /// The youngest age that is probed, ms.
@@ -373,10 +373,10 @@ mod tests {
 
     const DAY_MS: i64 = 86_400_000;
 
-    /// The plan with default settings, of a source with 20 posts a second but for the changes.
+    /// The plan with default settings for a source with 20 posts per second, after the change.
     fn plan(lateness: &Lateness, evidence: &Evidence, change: impl Fn(&mut Measured<'_>)) -> Plan {
         let trials = Trials::default();
-        let mut measured = Measured::of(lateness, evidence, &trials);
+        let mut measured = Measured::example(lateness, evidence, &trials);
         change(&mut measured);
         make(&Settings::default(), measured, true)
     }

@@ -1,15 +1,15 @@
-//! Probes: page-fulls that are read again though the plan passes over them, drawn at random over
-//! what has come of age.
+//! Probes: page-fulls that are read again although the plan passes over them. They are drawn at
+//! random from the parts that are old enough.
 
 use serde::{Deserialize, Serialize};
 
 use super::plan::Probe;
 use crate::rng::Rng;
 
-/// The probes owed to each age, and how far each age has been drawn from.
+/// The pending probes of each age, and the time up to which each age was drawn.
 ///
-/// The machine has its own random number generator, whose state is stored with it: so the machine
-/// stays a function of its inputs.
+/// The machine has its own random number generator, whose state is stored with it. The machine
+/// therefore stays a function of its inputs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Probes {
@@ -17,39 +17,39 @@ pub(super) struct Probes {
     ages: Vec<Owed>,
 }
 
-/// The probes owed to one age.
+/// The pending probes of one age.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Owed {
     age_ms: i64,
     page_fulls: f32,
-    /// The next is drawn when this many page-fulls are owed: a random number, so that draws do not
-    /// coincide with a period of the timeline.
+    /// The number of pending page-fulls at which the next is drawn. It is random, so that draws do
+    /// not coincide with a period of the timeline.
     due_at: f32,
-    /// Up to this time of the timeline pages were drawn, Unix ms by the server's clock.
+    /// The time of the timeline up to which pages were drawn, in Unix ms by the server's clock.
     until_ms: i64,
 }
 
-/// A stretch of the timeline to draw a page-full from.
+/// A stretch of the timeline from which a page-full is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Draw {
-    /// The age at which it is read, ms.
+    /// The age at which it is read, in ms.
     pub(super) age_ms: i64,
-    /// The time of its lowest ID, Unix ms by the server's clock.
+    /// The time of its lowest ID, in Unix ms by the server's clock.
     pub(super) from_ms: i64,
-    /// The time that it ends below.
+    /// The time of its end, not included.
     pub(super) until_ms: i64,
-    /// Which of its posts, as a share of their number from 0 to 1, has the page-full below it.
+    /// The position of the post above the page-full, as a share of the number of posts from 0 to 1.
     pub(super) share: f64,
 }
 
 impl Probes {
-    /// Mixes a number into the seed, so that two sources do not draw the same.
+    /// Mixes a number into the seed, so that two sources draw differently.
     pub(super) fn stir(&mut self, entropy: u64) {
         self.rng.stir(entropy);
     }
 
-    /// Counts new posts, each of which adds its share of a page-full to each age.
+    /// Counts new posts. Each adds its share of a page-full to each age.
     pub(super) fn came(&mut self, probes: &[Probe], posts: u64, page_full: u64, now_ms: i64) {
         self.ages
             .retain(|owed| probes.iter().any(|probe| probe.age_ms == owed.age_ms));
@@ -60,7 +60,7 @@ impl Probes {
                 .find(|owed| owed.age_ms == probe.age_ms);
             let more = posts as f64 / page_full as f64 * probe.share;
             match known {
-                // What a quota could not pay for accumulates only up to a bound.
+                // Probes that a quota does not allow accumulate only up to a limit.
                 Some(owed) => {
                     owed.page_fulls = (owed.page_fulls + more as f32).min(MAX_OWED);
                 }
@@ -76,10 +76,10 @@ impl Probes {
         }
     }
 
-    /// The next draw that is owed, of `last_ms` alone or of any age but that; the oldest debt first.
+    /// The next pending draw, of `last_ms` only or of any other age, the oldest first.
     pub(super) fn next(&mut self, last_ms: i64, last_only: bool, now_ms: i64) -> Option<Draw> {
-        // Probes at the last age are drawn over all that has come of age; those that place the looks
-        // have to be of their age.
+        // Probes at the last age are drawn from all parts that are old enough. Probes that place
+        // the looks must have their age.
         let from_ms = |owed: &Owed| {
             let min_ms = now_ms - owed.age_ms - (owed.age_ms / AGE_PARTS).max(MIN_DRAW_MS);
             if owed.age_ms >= last_ms {
@@ -107,7 +107,7 @@ impl Probes {
         })
     }
 
-    /// A probe was answered; its range is not drawn from again.
+    /// Records that a probe was answered. Its range is not drawn from again.
     pub(super) fn drawn(&mut self, age_ms: i64, until_ms: i64) {
         let next = self.rng.share() as f32;
         if let Some(owed) = self.ages.iter_mut().find(|owed| owed.age_ms == age_ms) {
@@ -119,7 +119,7 @@ impl Probes {
 }
 
 const MAX_OWED: f32 = 50.0;
-/// A draw at an age reaches back by this part of it, and by so much at least.
+/// A draw at an age reaches back by this part of it, but at least by the minimum.
 const AGE_PARTS: i64 = 8;
 const MIN_DRAW_MS: i64 = 1_000;
 

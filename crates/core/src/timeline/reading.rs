@@ -1,4 +1,4 @@
-//! A page as it was answered, put in order, and what it says of its request.
+//! An answered page in order, and its meaning for the request.
 
 use std::{collections::HashSet, fmt};
 
@@ -16,61 +16,62 @@ use crate::{
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
-/// A page whose IDs were checked.
+/// A page with checked IDs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// The scheme that its IDs were read by.
+    /// The scheme by which its IDs were read.
     pub scheme: Option<IdScheme>,
-    /// The key of each listed post, newest first.
+    /// The key of each listed post, the newest first.
     pub keys: Vec<Key>,
     /// The newest and the oldest key of the listed items that are not posts, in their place and not
-    /// ahead of server time.
+    /// ahead of the server's time.
     pub passed: Option<(Key, Key)>,
-    /// When it was read, Unix ms by the server's clock, on the safe side of both
-    /// clocks: what the next poll may begin from.
+    /// The time of the read, in Unix ms by the server's clock, on the safe side of both clocks. The
+    /// next poll may begin there.
     pub retrieved_at_ms: i64,
-    /// When it was read at the earliest, Unix ms, by the server's clock alone.
+    /// The earliest possible time of the read, in Unix ms by the server's clock only.
     pub read_at_ms: i64,
-    /// The server's time when it answered, at most, Unix ms.
+    /// The latest possible server time of the answer, in Unix ms.
     pub answered_by_ms: i64,
-    /// How many of the first keys are ahead of server time.
+    /// The number of the first keys that are ahead of the server's time.
     pub ahead: usize,
-    /// Within how many ms of each other the answer lists posts in any order.
+    /// The ms within which the answer lists posts in any order.
     pub precision_ms: i64,
-    /// Whether that shows the server's order: not if a post that is pinned on top explains it.
+    /// True if that is the server's order. False if a post that is pinned on top explains it.
     pub(super) is_coarse: bool,
-    /// The post that is listed first, if the answer follows the order of IDs exactly but for it, and
-    /// that of seconds with it.
+    /// The post that is listed first, if it is the only exception to the order of IDs, and to that
+    /// of seconds.
     pub(super) odd_top: Option<Key>,
-    /// Whether it lists posts of one second against the order of IDs that say nothing of seconds.
+    /// True if it lists posts of one second against the order of IDs that contain no seconds.
     pub(super) is_unordered: bool,
-    /// Whether the answer lists the oldest post first.
+    /// True if the answer lists the oldest post first.
     pub(super) is_reversed: bool,
-    /// Set if the answer does not follow the order of IDs: then `keys` are as it lists them.
+    /// Set if the answer does not follow the order of IDs. Then `keys` are in the order of the
+    /// answer.
     pub disorder: Option<Disorder>,
-    /// How many different items it lists, posts or not.
+    /// The number of different listed items, posts or not.
     pub items: usize,
     /// The last posts that the answer lists in their places, up to two, the last one first.
     pub(super) last: Vec<Key>,
-    /// For each key, whether the answer lists it in its place. The others are posts like any, but
-    /// say nothing of what lies between.
+    /// For each key, true if the answer lists it in its place. The others are normal posts, but do
+    /// not bound the posts between.
     placed: Vec<bool>,
 }
 
-/// Two posts that a page lists against the order of their IDs, where it does so with many.
+/// Two posts that a page lists against the order of their IDs, if it does so with many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disorder {
     /// The post that is listed first.
     pub first: UpstreamId,
-    /// When it was created, Unix ms.
+    /// The time of its creation, in Unix ms.
     pub first_ms: Option<i64>,
     /// The post that is listed next, whose ID is the larger one.
     pub next: UpstreamId,
-    /// When it was created, Unix ms.
+    /// The time of its creation, in Unix ms.
     pub next_ms: Option<i64>,
-    /// The order of IDs that would fit the page, if there is one.
+    /// The order of IDs that fits the page, if there is one.
     pub fits: Option<IdOrder>,
-    /// Whether the page is in the order of `created_at`.
+    /// True if the page is in the order of `created_at`.
     pub is_by_creation: bool,
 }
 
@@ -97,13 +98,12 @@ impl fmt::Display for Disorder {
 }
 
 impl Reading {
-    /// Reads a page for what it shows, and finds the source's ID scheme if it is not known yet.
+    /// Reads the contents of a page, and finds the source's ID scheme if it is not known yet.
     ///
-    /// Repeated items are dropped and the others are put in order, newest first, so that each of
-    /// `keys` belongs to the listed post at its index. A page that lists the oldest first is turned
-    /// round; one that does not follow the order of IDs is left as it is. What lies outside the
-    /// requested bounds stays. A post whose ID has no place in the source's order joins those that
-    /// cannot be read.
+    /// Repeated items are dropped and the others are sorted, the newest first, so that each of
+    /// `keys` belongs to the listed post at its index. A page that lists the oldest first is
+    /// reversed. A page that does not follow the order of IDs stays as it is. Posts outside the
+    /// requested bounds stay. A post whose ID does not fit the source's order becomes unreadable.
     pub fn check(page: &mut Page, known: Option<IdScheme>, settings: &Settings) -> Self {
         let Some(scheme) = known.or_else(|| find_scheme(page, settings)) else {
             return Self::of_keys(Vec::new(), &[], None, &page.headers);
@@ -114,7 +114,7 @@ impl Reading {
         let mut listed = take_listed(page, &scheme);
         let keys =
             |listed: &[(Key, Listed)]| listed.iter().map(|of| of.0.clone()).collect::<Vec<_>>();
-        // Such a page shows nothing of the server's order.
+        // Such a page does not show the server's order.
         let repeats = lists_again(&keys(&listed)) || passes_again;
         drop_repeats(&mut listed, |(key, _)| key.clone());
         let is_reversed = is_rising(&keys(&listed), &passed);
@@ -123,8 +123,8 @@ impl Reading {
             passed.reverse();
         }
         let keys = keys(&listed);
-        let order = PageOrder::of(&keys, &scheme);
-        let passed_order = PageOrder::of(&passed, &scheme);
+        let order = PageOrder::detect(&keys, &scheme);
+        let passed_order = PageOrder::detect(&passed, &scheme);
         let is_unordered = !repeats && is_unordered(&listed, &scheme);
         let is_kept = repeats || order.is_kept();
         if !is_kept || !passed_order.is_kept() || is_unordered {
@@ -162,7 +162,7 @@ impl Reading {
         }
     }
 
-    /// A page whose keys are known to be right, newest first.
+    /// A page whose keys are known to be correct, the newest first.
     pub(super) fn of_keys(
         keys: Vec<Key>,
         passed: &[Key],
@@ -206,18 +206,18 @@ impl Reading {
         }
     }
 
-    /// The newest ID that is in its place and not ahead of server time.
+    /// The newest ID that is in its place and not ahead of the server's time.
     pub(super) fn newest(&self) -> Option<&Key> {
         let passed = self.passed.as_ref().map(|(newest, _)| newest);
         self.placed_keys().next().max(passed)
     }
 
-    /// The oldest ID that is in its place, if any is not ahead of server time.
+    /// The oldest ID that is in its place, if one is not ahead of the server's time.
     pub(super) fn oldest(&self) -> Option<&Key> {
         self.oldest_from(None)
     }
 
-    /// The oldest of them that is not below this one.
+    /// The oldest of them that is not below `low`.
     pub(super) fn oldest_from(&self, low: Option<&Key>) -> Option<&Key> {
         let is_inside = |key: &&Key| low.is_none_or(|low| *key >= low);
         let listed = self.placed_keys().filter(is_inside).last();
@@ -234,8 +234,9 @@ impl Reading {
         keys.filter_map(move |(key, placed)| (*placed && in_order).then_some(key))
     }
 
-    /// Up to where a page without `max_id` shows all that is listed: its newest post. Where IDs say
-    /// the second only, the end of that second, or its beginning if it may not have been over.
+    /// The upper end of the range of which a page without `max_id` shows all posts: its newest
+    /// post. If IDs contain only the second, the end of that second, or its beginning if it may not
+    /// have been over.
     pub(super) fn top(&self, scheme: &IdScheme, newest: &Key) -> Key {
         let end = scheme.end_of_time(newest);
         match scheme.time_ms(&end) {
@@ -244,7 +245,7 @@ impl Reading {
         }
     }
 
-    /// Whether it lists posts above the `max_id` that was sent, in their place: then it is the
+    /// True if it lists posts above the `max_id` of the request, in their place. It is then the
     /// newest page.
     pub(super) fn passes_max_id(&self, request: &Request) -> bool {
         let newest = self
@@ -257,15 +258,15 @@ impl Reading {
         self.disorder.is_none() && request.max_id.as_ref().is_some_and(is_above)
     }
 
-    /// Whether it lists posts below the lower bound that was sent, in their place.
+    /// True if it lists posts below the lower bound of the request, in their place.
     pub(super) fn passes_lower_bound(&self, request: &Request) -> bool {
         let bound = request.since_id.as_ref().or(request.min_id.as_ref());
         let oldest = self.oldest();
         bound.is_some_and(|bound| oldest.is_some_and(|oldest| self.is_above(bound, oldest)))
     }
 
-    /// Whether one key is surely listed above another: not if they are closer than the order is
-    /// precise.
+    /// True if one key is certainly listed above another: they are further apart than the precision
+    /// of the order.
     fn is_above(&self, key: &Key, other: &Key) -> bool {
         let scheme = self.scheme.filter(|_| self.precision_ms > 0);
         let window = |key| Some(scheme?.time_ms(key)?.div_euclid(self.precision_ms));
@@ -276,14 +277,14 @@ impl Reading {
     }
 }
 
-/// Whether keys are out of order even without the first of them.
+/// True if keys are out of order even without the first of them.
 fn is_coarse(keys: &[Key], scheme: &IdScheme) -> bool {
     let below = keys.get(1..).unwrap_or_default();
-    PageOrder::of(below, scheme).precision_ms > 0
+    PageOrder::detect(below, scheme).precision_ms > 0
 }
 
-/// Whether posts below the first one that were created in one second are out of order, where IDs say
-/// nothing of the time: then nobody knows how far apart such posts may be.
+/// True if posts below the first one that were created in one second are out of order, and IDs
+/// contain no time. The distance between such posts is then unknown.
 fn is_unordered(listed: &[(Key, Listed)], scheme: &IdScheme) -> bool {
     let second = |item: &Listed| Some(item.post.created_at_ms?.div_euclid(1_000));
     let swapped = |pair: &[(Key, Listed)]| {
@@ -296,7 +297,7 @@ fn is_unordered(listed: &[(Key, Listed)], scheme: &IdScheme) -> bool {
     scheme.layout.is_none() && below.windows(2).any(swapped)
 }
 
-/// Takes the posts of a page with their keys. Those without a key join the unreadable ones.
+/// Takes the posts of a page with their keys. Posts without a key become unreadable.
 fn take_listed(page: &mut Page, scheme: &IdScheme) -> Vec<(Key, Listed)> {
     let all = std::mem::take(&mut page.listed);
     let keys: Vec<_> = all.iter().map(|item| scheme.key(&item.position)).collect();
@@ -322,7 +323,7 @@ fn take_listed(page: &mut Page, scheme: &IdScheme) -> Vec<(Key, Listed)> {
     listed
 }
 
-/// Whether a page lists the oldest item first: each of several is above the one before.
+/// True if a page lists the oldest item first: each of several is above the previous one.
 fn is_rising(listed: &[Key], passed: &[Key]) -> bool {
     let is_rising = |keys: &[Key]| keys.is_sorted_by(|a, b| a < b);
     let falls = |keys: &[Key]| keys.len() > 1 && !is_rising(keys);
@@ -335,7 +336,7 @@ fn drop_repeats<T>(items: &mut Vec<T>, key: impl Fn(&T) -> Key) {
     items.retain(|item| seen.insert(key(item)));
 }
 
-/// The scheme of a page: the order that the form of its IDs suggests, unless the page is in another
+/// The scheme of a page: the order that the form of its IDs suggests, unless the page has another
 /// one.
 fn find_scheme(page: &Page, settings: &Settings) -> Option<IdScheme> {
     let listed = page.listed.iter().map(|item| &item.position);
@@ -359,23 +360,23 @@ fn find_scheme(page: &Page, settings: &Settings) -> Option<IdScheme> {
     )
 }
 
-/// Whether a page is in a scheme's order.
+/// True if a page is in a scheme's order.
 fn fits(page: &Page, scheme: &IdScheme) -> bool {
     let listed = page.listed.iter().map(|item| &item.position);
     let ids = page.listed.len() + page.passed.len();
     let in_order = |mut keys: Vec<Key>| {
         drop_repeats(&mut keys, Clone::clone);
-        PageOrder::of(&keys, scheme).is_kept()
+        PageOrder::detect(&keys, scheme).is_kept()
     };
     let keys = (keys_of(listed, scheme), keys_of(&page.passed, scheme));
     let are_most = (keys.0.len() + keys.1.len()) * MOST.1 >= ids * MOST.0;
     are_most && in_order(keys.0) && in_order(keys.1)
 }
 
-/// Two posts that are listed against the order, and what order would fit.
+/// Two posts that are listed against the order, and the order that fits.
 fn disorder(keys: &[Key], scheme: IdScheme, page: &Page) -> Disorder {
     let created_at_ms = |index: usize| page.listed.get(index)?.post.created_at_ms;
-    // Posts of one time are in any order.
+    // Posts of one time may be in any order.
     let begin = |key: &Key| scheme.begin_of_time(key);
     let rises = keys
         .windows(2)
@@ -399,15 +400,15 @@ fn disorder(keys: &[Key], scheme: IdScheme, page: &Page) -> Disorder {
     }
 }
 
-/// The keys of those IDs that have one.
+/// The keys of the IDs that have one.
 fn keys_of<'a>(ids: impl IntoIterator<Item = &'a UpstreamId>, scheme: &IdScheme) -> Vec<Key> {
     let keys = ids.into_iter().map(|id| scheme.key(id).ok());
     keys.flatten().collect()
 }
 
-/// The orders that a page may be in against the form of its IDs.
+/// The orders that a page may have against the form of its IDs.
 const OTHERS: [IdOrder; 3] = [IdOrder::LengthThenText, IdOrder::Text, IdOrder::Numeric];
-/// Fewer items may rise by chance: a pinned post above a new one.
+/// Fewer items may rise by chance, for example a pinned post above a new one.
 const MIN_RISING: usize = 3;
-/// The part of a page's IDs that has to fit an order: one may be odd.
+/// The part of a page's IDs that must fit an order. One may be an exception.
 const MOST: (usize, usize) = (7, 8);

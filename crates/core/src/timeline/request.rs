@@ -10,7 +10,7 @@ use crate::{answer::PageRequest, upstream_id::Key};
 pub struct Fetch {
     /// Its purpose.
     pub purpose: RequestPurpose,
-    /// Which page it is.
+    /// The bounds of the page.
     pub(super) bounds: Bounds,
     pub(super) limit: u16,
 }
@@ -24,7 +24,7 @@ pub enum RequestPurpose {
     Fill {
         /// The gap's lowest ID.
         low: Key,
-        /// The ID that it ends below.
+        /// The upper bound, which is not part of the gap.
         high: Key,
     },
     /// A rung's look at a provisional range.
@@ -33,25 +33,25 @@ pub enum RequestPurpose {
         rung: usize,
         /// The range's lowest ID.
         low: Key,
-        /// The ID that it ends below.
+        /// The upper bound, which is not part of the range.
         high: Key,
     },
-    /// A page-full drawn at random over what has come of this age: what it shows
-    /// that is not stored measures what the plan leaves out.
+    /// A page-full drawn at random from posts of this age. New posts in it measure the plan's
+    /// omissions.
     Probe {
-        /// The age, ms.
+        /// The age in ms.
         age_ms: i64,
-        /// The time that the draw ended below, Unix ms by the server's clock.
+        /// The end of the draw, in Unix ms by the server's clock, not included.
         until_ms: i64,
     },
-    /// A place where a page lacked posts that no look-up has answered for.
+    /// A place where a page lacked posts for which no look-up has answered.
     Recheck {
         /// The place's lowest ID.
         low: Key,
-        /// The ID that it ends below.
+        /// The upper bound, which is not part of the place.
         high: Key,
     },
-    /// Posts dated ahead of the server's time, which polls leave out.
+    /// Posts dated ahead of the server's time, which polls exclude.
     Ahead,
 }
 
@@ -59,7 +59,7 @@ pub enum RequestPurpose {
 pub(super) enum Bounds {
     Head {
         since_id: Option<Key>,
-        /// The ID above which posts are dated ahead, if polls leave those out.
+        /// The ID above which posts are dated ahead, if polls exclude those.
         ceiling: Option<Key>,
     },
     /// The newest posts, from a stored one on.
@@ -77,51 +77,50 @@ pub(super) enum Bounds {
         anchor: AnchorQuery,
         else_max_id: Key,
     },
-    /// The page that has to show a stored post first; the newest if none is stored.
+    /// The page that must show a stored post first; the newest if none is stored.
     Above(AnchorQuery),
 }
 
-/// A query for a stored post, of those that a page has shown and that are not
-/// known to be deleted.
+/// A query for a stored post that a page has shown and that is not known to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnchorQuery {
-    /// The newest that a page may end at.
+    /// The newest post at which a page may end.
     Newest {
         /// The largest suitable ID.
         at_most: Key,
-        /// How many suitable posts to skip, since pages did not reach them.
+        /// The number of suitable posts to skip, because pages did not reach them.
         skip: u32,
     },
-    /// The oldest that a page has to show.
+    /// The oldest post that a page must show.
     Oldest {
         /// The smallest suitable ID.
         at_least: Key,
-        /// How many suitable posts to skip, since pages did not show them.
+        /// The number of suitable posts to skip, because pages did not show them.
         skip: u32,
     },
-    /// One of a range, drawn at random.
+    /// A post of a range, drawn at random.
     Drawn {
         /// The range's lowest ID.
         low: Key,
-        /// The ID that it ends below.
+        /// The upper bound, which is not part of the range.
         high: Key,
-        /// How many of a million parts of the range's posts lie below it.
+        /// The position of the post: the parts per million of the range's posts below it.
         per_million: u32,
     },
 }
 
-/// A stored post that a page may end at.
+/// A stored post at which a page may end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
     /// Its ID.
     pub key: Key,
-    /// The ID of the stored post before it (after it, for
-    /// [`AnchorQuery::Oldest`]), for IDs that cannot be counted from.
+    /// The ID of the stored post before it (after it, for [`AnchorQuery::Oldest`]), for IDs without
+    /// computable neighbours.
     pub before: Option<Key>,
 }
 
 impl AnchorQuery {
-    /// The newest below an ID, by [`Anchor::below`].
+    /// A query for the newest post below an ID, by [`Anchor::below`].
     pub fn below(high: &Key) -> Self {
         Self::Newest {
             at_most: high.clone(),
@@ -129,8 +128,7 @@ impl AnchorQuery {
         }
     }
 
-    /// The answer of a store that keeps its posts in memory: of these posts, by ID, those that are
-    /// live.
+    /// The answer of a store in memory, from these posts by ID, of which the live ones count.
     pub fn among<P>(
         &self,
         posts: &BTreeMap<Key, P>,
@@ -169,7 +167,7 @@ impl Anchor {
         })
     }
 
-    /// Of what [`AnchorQuery::below`] found: the stored post below the ID.
+    /// The stored post below the ID, from the answer to [`AnchorQuery::below`].
     pub fn below(self, high: &Key) -> Option<Key> {
         if self.key == *high {
             self.before
@@ -179,7 +177,7 @@ impl Anchor {
     }
 }
 
-/// A page to ask the upstream for.
+/// A page to request from the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Its purpose.
@@ -189,8 +187,8 @@ pub struct Request {
     pub(super) since_id: Option<Key>,
     pub(super) max_id: Option<Key>,
     pub(super) min_id: Option<Key>,
-    /// Above it posts are dated ahead. The page should leave them out, but a
-    /// server that lists them does no harm.
+    /// The ID above which posts are dated ahead. The page should exclude them, but a server that
+    /// lists them does no harm.
     pub(super) ceiling: Option<Key>,
     /// The stored post that the page should reach.
     pub(super) anchor: Option<Key>,
@@ -207,7 +205,7 @@ impl Fetch {
         }
     }
 
-    /// The request, with the anchor that was found, if one was asked for.
+    /// The request, with the anchor that was found for its query, if it has one.
     pub fn request(self, scheme: Option<&IdScheme>, anchor: Option<&Anchor>) -> Request {
         let under_anchor = anchor.and_then(|anchor| {
             scheme
@@ -220,7 +218,7 @@ impl Fetch {
                 since_id: since,
                 ceiling: above,
             } => (since_id, ceiling) = (since, above),
-            // The page shows the anchor, if there is another below it.
+            // The page shows the anchor, if another post is below it.
             Bounds::HeadFrom(_) => {
                 since_id = under_anchor.or_else(|| anchor.map(|anchor| anchor.key.clone()));
             }
@@ -262,9 +260,8 @@ impl Fetch {
 }
 
 impl Request {
-    /// The range, for a request that no ID bounds from below: an answer that shows
-    /// nothing of it may mean that nothing is there any more, or that the upstream
-    /// does not reach down to it, or nothing at all.
+    /// The range of a request without a lower bound. An answer without posts of it may mean that
+    /// the range is empty now, that the upstream does not reach down to it, or nothing.
     pub(super) fn unbounded_range(&self) -> Option<(&Key, &Key)> {
         match &self.purpose {
             RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }

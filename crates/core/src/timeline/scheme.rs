@@ -1,4 +1,4 @@
-//! A source's ID scheme: the order of its IDs, and whether they carry time.
+//! A source's ID scheme: the order of its IDs, and the time in them.
 
 use driftline_id::Layout;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,13 +8,13 @@ use crate::{
     upstream_id::{BadIdError, IdOrder, Key, UpstreamId},
 };
 
-/// How a source's IDs are ordered and, if they carry time, in which layout.
+/// The order of a source's IDs and, if they contain time, their layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdScheme {
     /// The order of its IDs.
     pub order: IdOrder,
-    /// The position of the time in an ID; `None` if IDs carry none, or if that
-    /// is not known: then no clamp is used.
+    /// The layout of the time in an ID; `None` if IDs contain no time, or if that is unknown. Then
+    /// no clamp is used.
     #[serde(with = "layout_name")]
     pub layout: Option<Layout>,
 }
@@ -41,37 +41,37 @@ impl IdScheme {
         self.order.id(key)
     }
 
-    /// The time in an ID, Unix ms; `None` where there is none.
+    /// The time in an ID, in Unix ms; `None` if it has none.
     pub fn time_ms(&self, key: &Key) -> Option<i64> {
         let (layout, raw) = self.raw(key)?;
         Some(layout.time_ms(raw))
     }
 
-    /// The smallest ID of a time; `None` where IDs carry no time.
+    /// The smallest ID of a time; `None` if IDs contain no time.
     pub fn floor(&self, unix_ms: i64) -> Option<Key> {
         let layout = self.layout?;
         self.print(&layout, layout.smallest_at(unix_ms))
     }
 
-    /// Within how many ms of each other posts are listed in any order, whatever their IDs; 0 where
-    /// IDs order them all.
+    /// The ms within which posts are listed in any order, independent of their IDs; 0 if IDs order
+    /// all posts.
     pub fn precision_ms(&self) -> i64 {
         if self.names_posts() { 1_000 } else { 0 }
     }
 
-    /// Whether a bound has to be the ID of a listed post: snac seeks it in its list, by equality.
+    /// True if a bound must be the ID of a listed post: snac searches its list for an equal ID.
     pub fn names_posts(&self) -> bool {
         self.layout == Some(Layout::SNAC)
     }
 
-    /// The lowest key of a key's time, where IDs that are listed in any order share one; else the key.
+    /// The lowest key of a key's time, if IDs in any order share one; otherwise the key.
     pub(super) fn begin_of_time(&self, key: &Key) -> Key {
         self.time_boundary(key, 0)
     }
 
-    /// Above all keys of a key's time, where IDs that are listed in any order share one; else the key.
-    /// Ranges of such a scheme begin and end there, or a page that shows some posts of a time would
-    /// cut them from the others.
+    /// The end of a key's time, above all its keys, if IDs in any order share one; otherwise the
+    /// key. Ranges of such a scheme begin and end there. Otherwise a page with some posts of a time
+    /// would separate them from the others.
     pub(super) fn end_of_time(&self, key: &Key) -> Key {
         self.time_boundary(key, 1)
     }
@@ -85,13 +85,13 @@ impl IdScheme {
         boundary.flatten().unwrap_or_else(|| key.clone())
     }
 
-    /// The ID just below another; `None` where it cannot be computed, because
-    /// the text has no known number behind it, or nothing is below it.
+    /// The ID just below another; `None` if it cannot be computed, because the text represents no
+    /// known number, or nothing is below it.
     pub fn predecessor(&self, key: &Key) -> Option<Key> {
         self.neighbour(key, |number| number.checked_sub(1))
     }
 
-    /// The ID just above another; `None` where it cannot be computed.
+    /// The ID just above another; `None` if it cannot be computed.
     pub fn successor(&self, key: &Key) -> Option<Key> {
         self.neighbour(key, |number| number.checked_add(1))
     }
@@ -109,7 +109,7 @@ impl IdScheme {
         self.key(&UpstreamId::new(of(number)?.to_string())).ok()
     }
 
-    /// The layout and the number of an ID that carries time.
+    /// The layout and the number of an ID that contains time.
     pub(super) fn raw(&self, key: &Key) -> Option<(Layout, u128)> {
         let layout = self.layout?;
         let raw = layout.parse(self.id(key).as_str()).ok()?;
@@ -122,21 +122,21 @@ impl IdScheme {
     }
 }
 
-/// The order of a page's IDs, guessed from their form.
+/// The order of a page's IDs, detected from their form.
 ///
-/// Numbers are taken as numbers; ULIDs, UUIDs and TIDs, which have one length,
-/// as text; everything else by length and then text, which is right for every
-/// encoding of growing numbers in an alphabet that ASCII orders.
+/// Numbers are sorted as numbers. ULIDs, UUIDs and TIDs, which have a fixed length, are sorted as
+/// text. All others are sorted by length and then as text, which is correct for every encoding of
+/// growing numbers in an alphabet that ASCII orders.
 pub fn detect_order(ids: &[&UpstreamId]) -> Option<IdOrder> {
     if ids.is_empty() {
         return None;
     }
-    // One may be odd.
+    // One may be an exception.
     let most = |test: fn(&str) -> bool| {
         let fitting = ids.iter().filter(|id| test(id.as_str())).count();
         fitting * 8 >= ids.len() * 7
     };
-    // Its hash may be of digits alone.
+    // Its hash may consist of digits only.
     Some(if most(is_of_snac) {
         IdOrder::Text
     } else if most(|id| id.bytes().all(|b| b.is_ascii_digit())) {
@@ -148,16 +148,15 @@ pub fn detect_order(ids: &[&UpstreamId]) -> Option<IdOrder> {
     })
 }
 
-/// Whether an ID is ten digits of a Unix time in seconds, from 2001 to 2128, and an MD5.
+/// True if an ID is ten digits of a Unix time in seconds, from 2001 to 2128, and an MD5.
 fn is_of_snac(id: &str) -> bool {
     let seconds = id.get(..10).and_then(|seconds| seconds.parse::<i64>().ok());
     Layout::SNAC.parse(id).is_ok()
         && seconds.is_some_and(|seconds| (1_000_000_000..5_000_000_000).contains(&seconds))
 }
 
-/// The layout whose time agrees with the posts' own creation times, if one
-/// does: at least nine posts in ten within a day, and half of them within an
-/// hour. A mixed page has none.
+/// The layout whose time agrees with the posts' own creation times, if there is one. At least nine
+/// posts in ten must agree within a day, and half of them within an hour. A mixed page has none.
 pub fn detect_layout(order: IdOrder, listed: &[Listed]) -> Option<Layout> {
     let candidates: &[Layout] = match order {
         IdOrder::Numeric => NUMERIC_LAYOUTS,

@@ -1,19 +1,18 @@
-//! Server time without a synchronised clock.
+//! The server's time without a synchronised clock.
 
 use crate::answer::AnswerHeaders;
 
-/// The time of a read on the safe side of both clocks, Unix ms:
+/// The time of a read on the safe side of both clocks, in Unix ms:
 /// `min(local send time, Date - round trip)`.
 ///
-/// `Date` is floored to a second by its sender, and the read happened at most
-/// one round trip before it, so the server's clock did not stand earlier than
-/// this when it read.
+/// The sender rounds `Date` down to a second, and the read happened at most one round trip before
+/// it. The server's clock was therefore not earlier than this at the read.
 pub fn retrieved_at_ms(headers: &AnswerHeaders) -> i64 {
     headers.sent_at_ms.min(read_at_ms(headers))
 }
 
-/// When a page was read at the earliest, Unix ms by the server's clock alone: ages are counted by
-/// it. Without `Date` the local clock has to be right.
+/// The earliest possible time of a read, in Unix ms by the server's clock only. Ages are counted by
+/// it. Without `Date` the local clock must be right.
 pub(super) fn read_at_ms(headers: &AnswerHeaders) -> i64 {
     match headers.date_ms {
         Some(date_ms) => date_ms.saturating_sub(headers.round_trip_ms.max(0)),
@@ -21,11 +20,11 @@ pub(super) fn read_at_ms(headers: &AnswerHeaders) -> i64 {
     }
 }
 
-/// A time that the server's clock had not passed when it answered, Unix ms:
-/// IDs beyond it are ahead of server time.
+/// A time that the server's clock had not passed when it answered, in Unix ms. IDs beyond it are
+/// ahead of the server's time.
 ///
-/// By `Date` alone where there is one: `Date` is floored to a second; the local clock may
-/// refine it within that second.
+/// If there is a `Date`, it determines the time. It is rounded down to a second, and the local
+/// clock may refine it within that second.
 pub fn answered_by_ms(headers: &AnswerHeaders) -> i64 {
     match headers.date_ms {
         Some(date_ms) if headers.received_at_ms < date_ms => date_ms.saturating_add(999),

@@ -11,49 +11,45 @@ use crate::upstream_id::IdOrder;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// The time between two polls, ms; it grows when the quota binds.
+    /// The time between two polls in ms. It grows when the quota is short.
     pub every_ms: i64,
-    /// How far the time between two polls may grow while a stream shows what
-    /// they would, ms.
+    /// The limit for the time between two polls while a stream shows the same posts, in ms.
     pub streamed_every_ms: i64,
-    /// The least time between two requests of any kind, ms.
+    /// The shortest time between two requests of any kind, in ms.
     pub spacing_ms: i64,
-    /// How far below the newest ID a poll begins to read.
+    /// The distance below the newest ID at which a poll begins to read.
     pub overlap: Overlap,
     /// The history that the source begins with.
     pub backfill: Backfill,
-    /// Whether gaps are filled without a request.
+    /// True if gaps are filled without a request.
     pub fill_gaps: bool,
-    /// The second look's least age, ms: it is taken after the longest
-    /// lateness measured, but never earlier than this.
+    /// The second look's smallest age in ms. The look is taken after the longest measured lateness,
+    /// but never earlier than this.
     pub second_look_ms: i64,
-    /// The least time of timeline that one second look takes together, ms; on
-    /// a slow source it takes up to twelve times as much.
+    /// The shortest time span that one second look covers, in ms. On a slow source it covers up to
+    /// twelve times as much.
     pub second_look_period_ms: i64,
     /// The rungs above the second look.
     pub rungs: Vec<Rung>,
-    /// The budget: posts fetched for each post stored, in percent (250 are 2.5
-    /// fetches), that polls, looks and probes may take once less than every rung
-    /// is proven to be enough.
+    /// The budget: posts fetched for each post stored, in percent (250 means 2.5 fetches). It
+    /// limits polls, looks and probes once less than every rung is proven to be enough.
     pub fetches_percent: u32,
-    /// Whether refreshing finds edits and deletions of stored posts, so that no
-    /// rung has to stay for them.
+    /// True if refreshing finds edits and deletions of stored posts, so that no rung is kept for
+    /// them.
     pub refreshed: bool,
-    /// The share of all requests that rungs above the second look may take
-    /// while a quota binds, percent.
+    /// The share of all requests for rungs above the second look while the quota is short, in
+    /// percent.
     pub rung_share_percent: u32,
-    /// The order of IDs, where it is not to be detected.
+    /// The order of IDs, if it is not to be detected.
     pub id_order: Option<IdOrder>,
-    /// The layout of IDs by name, where it is not to be detected; `none` for
-    /// IDs that carry no time.
+    /// The layout of IDs by name, if it is not to be detected; `none` for IDs without time.
     pub id_layout: Option<String>,
-    /// How the upstream's stream is followed, where it has one.
+    /// The way of following the upstream's stream, if it has one.
     pub stream: Streaming,
 }
 
 impl Settings {
-    /// The configured layout: `None` to detect one,
-    /// `Some(None)` for IDs without time.
+    /// The configured layout: `None` to detect one, `Some(None)` for IDs without time.
     pub fn named_layout(&self) -> Option<Option<Layout>> {
         self.id_layout.as_deref().map(Layout::named)
     }
@@ -86,15 +82,15 @@ impl Default for Settings {
     }
 }
 
-/// How an upstream's stream is followed. A stream shows posts sooner; only
-/// polls prove that none is missing.
+/// The way of following an upstream's stream. A stream shows posts sooner; only polls prove that
+/// none is missing.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, EnumString, IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Streaming {
-    /// As server-sent events, or over a WebSocket where the server has none.
+    /// As server-sent events, or over a WebSocket if the server has none.
     #[default]
     Auto,
     /// As server-sent events.
@@ -106,19 +102,19 @@ pub enum Streaming {
 }
 
 impl Streaming {
-    /// Its name on command lines.
+    /// The name on command lines.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// How far below the newest ID a poll begins to read (`k`).
+/// The distance below the newest ID at which a poll begins to read (`k`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// Near the measured p99 of lateness.
     Adaptive,
-    /// This long, ms.
+    /// A fixed distance in ms.
     Fixed(i64),
 }
 
@@ -126,13 +122,13 @@ pub enum Overlap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backfill {
-    /// What the first page shows.
+    /// The contents of the first page.
     None,
-    /// About this many posts: whole pages until so many are stored.
+    /// About this number of posts: whole pages until this number is stored.
     Count(u64),
-    /// Posts of the last so many ms.
+    /// The posts of the last ms of this number.
     Duration(i64),
-    /// All that the upstream reaches down to.
+    /// All posts that the upstream still shows.
     All,
 }
 

@@ -1,4 +1,4 @@
-//! Trials of shorter last looks: which may be enough, by what probes have left for the next look.
+//! Trials of shorter last looks: the looks that may be enough, by the finds of later reads.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{age_bins::nearest, evidence::PAGE_FULL};
 
-/// The finds of reads in ranges that had been read at an age before, by bins of age.
+/// The finds of reads in ranges that had been read at an earlier age, by bins of age.
 ///
-/// It only selects looks for a trial; the proof is [`Evidence`](super::Evidence).
+/// It only selects looks for a trial. The proof is [`Evidence`](super::Evidence).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Trials {
@@ -18,22 +18,22 @@ pub(super) struct Trials {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Candidate {
-    /// Posts that were read again since the last find.
+    /// The number of posts that were read again since the last find.
     posts: u64,
-    /// Trials that found that it is not enough.
+    /// The number of trials in which the look was not enough.
     failed: u32,
 }
 
 impl Trials {
-    /// Counts a read of a range that had been read at an age before: its posts, and whether one of
+    /// Counts a read of a range that had been read at an earlier age: its posts, and true if one of
     /// them was new.
     pub(super) fn read_again(&mut self, before_ms: i64, posts: u64, is_find: bool) {
         let candidate = self.candidates.entry(nearest(before_ms)).or_default();
         candidate.posts = if is_find { 0 } else { candidate.posts + posts };
     }
 
-    /// Whether a look of this age may be enough: [`TRIAL_PAGE_FULLS`] were read again without
-    /// result, twice as many for each trial of it that failed.
+    /// True if a look at this age may be enough: [`TRIAL_PAGE_FULLS`] were read again without
+    /// result, and twice as many for each of its failed trials.
     pub(super) fn may_be_enough(&self, age_ms: i64) -> bool {
         let candidate = self.candidates.get(&nearest(age_ms));
         candidate.is_some_and(|candidate| {
@@ -42,26 +42,26 @@ impl Trials {
         })
     }
 
-    /// Whether a look on trial has left nothing since the trial began.
+    /// True if a look on trial has missed nothing since the trial began.
     pub(super) fn goes_on(&self, age_ms: i64) -> bool {
         let candidate = self.candidates.get(&nearest(age_ms));
         candidate.is_some_and(|candidate| candidate.posts >= PAGE_FULL * TRIAL_PAGE_FULLS)
     }
 
-    /// A trial found that a look of this age is not enough.
+    /// Records that a look at this age was not enough in a trial.
     pub(super) fn failed(&mut self, age_ms: i64) {
         let candidate = self.candidates.entry(nearest(age_ms)).or_default();
         candidate.posts = 0;
         candidate.failed += 1;
     }
 
-    /// A look of this age was proven to be enough: so are all above it.
+    /// Records that a look at this age, and so at all higher ages, was proven to be enough.
     pub(super) fn proven(&mut self, age_ms: i64) {
         self.candidates.retain(|bin, _| *bin < nearest(age_ms));
     }
 }
 
-/// So many page-fulls without result suggest that a shorter look is enough.
+/// This number of page-fulls without result suggests that a shorter look is enough.
 pub(super) const TRIAL_PAGE_FULLS: u64 = 40;
 const MAX_DOUBLINGS: u32 = 6;
 

@@ -1,18 +1,19 @@
 use ring::digest::{SHA256, digest};
 
-/// What a table holds: equal digests mean equal rows, in whatever order they lie.
+/// The number and digest of a table's rows. Equal digests mean equal rows, in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDigest {
     /// The table.
     pub name: String,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
-    /// Of all rows, 64 hexadecimal digits. Digests of the two databases cannot be compared.
+    /// The digest of all rows, 64 hexadecimal digits. Digests of the two kinds of database cannot
+    /// be compared.
     pub digest: String,
 }
 
-/// The digest of a table whose rows are read one by one: the sum of their SHA-256, as four numbers of
-/// 64 bits. It does not depend on their order, so that nothing has to be sorted.
+/// The digest of a table whose rows are read one by one: the sum of their SHA-256, as four numbers
+/// of 64 bits. It does not depend on the order of rows, so nothing must be sorted.
 #[derive(Default)]
 pub(super) struct RowsDigest {
     rows: u64,
@@ -20,7 +21,7 @@ pub(super) struct RowsDigest {
 }
 
 impl RowsDigest {
-    /// Takes a row in, in a form that no other row has.
+    /// Adds a row, in a form that no other row has.
     pub(super) fn add(&mut self, row: &[u8]) {
         self.rows += 1;
         let hash = digest(&SHA256, row);
@@ -31,7 +32,7 @@ impl RowsDigest {
         }
     }
 
-    /// Of all rows of that table.
+    /// Returns the digest of all rows, for the table `name`.
     pub(super) fn end(self, name: String) -> TableDigest {
         let digest = self.sums.map(|sum| format!("{sum:016x}")).concat();
         let rows = self.rows;
@@ -47,7 +48,7 @@ impl RowsDigest {
 mod tests {
     use super::*;
 
-    fn of(rows: &[&str]) -> TableDigest {
+    fn digest_of(rows: &[&str]) -> TableDigest {
         let mut digest = RowsDigest::default();
         rows.iter().for_each(|row| digest.add(row.as_bytes()));
         digest.end("t".to_owned())
@@ -55,10 +56,10 @@ mod tests {
 
     #[test]
     fn the_order_of_rows_does_not_matter_and_each_row_does() {
-        assert_eq!(of(&["a", "b", "c"]), of(&["c", "a", "b"]));
-        assert_ne!(of(&["a", "b"]), of(&["a", "c"]));
-        // What cancels itself out in an exclusive or.
-        assert_ne!(of(&["a", "a"]).digest, of(&["b", "b"]).digest);
-        assert_ne!(of(&["a"]).digest, of(&["a", "a"]).digest);
+        assert_eq!(digest_of(&["a", "b", "c"]), digest_of(&["c", "a", "b"]));
+        assert_ne!(digest_of(&["a", "b"]), digest_of(&["a", "c"]));
+        // Equal rows would cancel each other in an exclusive or.
+        assert_ne!(digest_of(&["a", "a"]).digest, digest_of(&["b", "b"]).digest);
+        assert_ne!(digest_of(&["a"]).digest, digest_of(&["a", "a"]).digest);
     }
 }

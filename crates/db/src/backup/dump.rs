@@ -15,7 +15,7 @@ use crate::postgres::{Server, Session, SessionPurpose, client_environment};
 use crate::sqlite::create_private;
 use crate::tx::Tx;
 
-/// Rows without indexes, as they are packed on the server.
+/// The size of the rows without indexes, as packed on the server.
 pub(super) fn size(url: &SecretUrl, schema: Option<&str>) -> Result<u64, DbError> {
     let mut session = Server::new(url, schema)?.connect(SessionPurpose::Read)?;
     session.begin("begin isolation level repeatable read read only");
@@ -29,8 +29,8 @@ pub(super) fn size(url: &SecretUrl, schema: Option<&str>) -> Result<u64, DbError
     size.map(i64::cast_unsigned)
 }
 
-/// A transaction here holds the snapshot that `pg_dump` reads, and reads the same rows for their
-/// digests.
+/// Copies the schema with `pg_dump`, whose snapshot a transaction here exports. The transaction
+/// reads the same rows for their digests.
 pub(super) fn copy(
     url: &SecretUrl,
     schema: Option<&str>,
@@ -65,7 +65,7 @@ pub(super) fn copy(
     ];
     let arguments = arguments.map(OsString::from);
     let (running, mut out) = program.start(&arguments, &client_environment(url)?, &[])?;
-    // Through this process, so that it ends with it.
+    // Bytes pass through this process, so that the copy ends with it.
     let mut file = create_private(to).map_err(|error| of_io(to, &error))?;
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = 0;
@@ -95,8 +95,8 @@ pub(super) fn copy(
     })
 }
 
-/// What `pg_restore` would send to a server: each table's rows, in the form in which a server copies
-/// them out.
+/// The digests of the tables in an archive. `pg_restore` writes each table's rows in the form in
+/// which a server copies them out.
 pub(super) fn read(path: &Path, watch: &mut Watch) -> Result<Vec<TableDigest>, DbError> {
     let program = Program::find("pg_restore", 0)?;
     let arguments = [OsString::from("--file=-"), path.into()];
@@ -132,7 +132,7 @@ pub(super) fn read(path: &Path, watch: &mut Watch) -> Result<Vec<TableDigest>, D
     Ok(found)
 }
 
-/// The table of `COPY schema.name (columns) FROM stdin;`.
+/// The table's name in `COPY schema.name (columns) FROM stdin;`.
 fn copied_table(line: &[u8]) -> Option<String> {
     let line = std::str::from_utf8(line).ok()?;
     let (name, _) = line.strip_prefix("COPY ")?.split_once(" (")?;
@@ -141,9 +141,10 @@ fn copied_table(line: &[u8]) -> Option<String> {
     Some(name.trim_matches('"').replace("\"\"", "\""))
 }
 
-/// In three steps, of which each either happens or does not: the tables, all but the rows that say
-/// which migrations were applied; these rows, in the transaction that has compared the tables; their
-/// statistics. A program finds tables without these rows unusable, and another try clears them away.
+/// Restores in three steps, each of which either happens or does not. First come the tables, except
+/// for the rows that record the applied migrations. The transaction that has compared the tables
+/// then adds these rows. The statistics come last. A program cannot use tables without these rows,
+/// and another attempt removes them.
 pub(super) fn restore(
     copy: &Path,
     snapshot: &Snapshot,
@@ -190,7 +191,7 @@ pub(super) fn restore(
     finish(&mut Tx::postgres(&mut session))?;
     session.commit()?;
     for name in names {
-        // Only plans are worse without.
+        // Without statistics only plans are worse.
         if let Err(error) = session.script(&format!("analyze {}", quote(&name))) {
             tracing::info!(%error, "a restored table was not analyzed; autovacuum will do it");
         }
@@ -198,7 +199,7 @@ pub(super) fn restore(
     Ok(())
 }
 
-/// Makes sure that the schema has no tables, and removes those of a restore that was ended.
+/// Fails if the schema has tables, but removes those of an interrupted restore.
 fn clear(session: &mut Session, schema: &str) -> Result<(), DbError> {
     let mut tx = Tx::postgres(session);
     let names = tx.query(
@@ -294,7 +295,7 @@ fn schema_and_version(tx: &mut Tx<'_>) -> Result<(String, u32), DbError> {
     Ok((schema, version / 10_000))
 }
 
-/// Those that have rows themselves.
+/// The tables that have rows themselves.
 fn table_names(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
     tx.query(
         "select relname::text from pg_class
@@ -339,9 +340,9 @@ fn of_io(path: &Path, error: &std::io::Error) -> DbError {
 /// The transaction waits while another program works, and reads whole tables.
 const UNBOUNDED: &str = "set local idle_in_transaction_session_timeout = 0; \
     set local statement_timeout = 0; set local bytea_output = 'hex'";
-/// Bytes that may wait for the disk.
+/// The bytes that may wait for the disk.
 const UNSYNCED_BYTES: u64 = 32 << 20;
-/// Rows between two looks at the watch.
+/// The number of rows between two calls of the watch.
 const ROWS: u64 = 10_000;
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ pub(super) fn size(path: &Path) -> Result<u64, DbError> {
     pages(&sqlite::open_to_read(path)?)
 }
 
-/// The steps run inside a read transaction: a commit of another process neither makes the copy begin
-/// again nor waits for it.
+/// Copies the file in steps inside a read transaction. A commit of another process neither restarts
+/// the copy nor waits for it.
 pub(super) fn copy(
     from: &Path,
     to: &Path,
@@ -42,7 +42,7 @@ pub(super) fn copy(
 
 fn copy_pages(source: &Connection, to: &Path, watch: &mut Watch) -> Result<(), DbError> {
     let bytes = pages(source)?;
-    // Neither a journal nor flushes: a file that is not whole never gets its name.
+    // Neither a journal nor flushes: an incomplete file never gets its final name.
     let unsafely = "pragma journal_mode = off; pragma synchronous = off";
     let mut target = open_new(to, unsafely)?;
     let file = File::open(to).map_err(|error| of_io(to, &error))?;
@@ -54,7 +54,7 @@ fn copy_pages(source: &Connection, to: &Path, watch: &mut Watch) -> Result<(), D
         let [all, left] =
             [at.pagecount, at.remaining].map(|count| u64::try_from(count).unwrap_or(0));
         let copied = bytes * (all - left.min(all)) / all.max(1);
-        // In parts, so that no writer's flush waits for all of it.
+        // In parts, so that no writer's flush waits for the whole copy.
         if copied >= unsynced + UNSYNCED_BYTES {
             unsynced = copied;
             file.sync_data().map_err(|error| of_io(to, &error))?;
@@ -64,7 +64,7 @@ fn copy_pages(source: &Connection, to: &Path, watch: &mut Watch) -> Result<(), D
         match step {
             StepResult::Done => break,
             StepResult::More => {}
-            // The snapshot is held, and the target is this process's own.
+            // The snapshot is locked, and the target belongs to this process.
             _ => std::thread::sleep(Duration::from_millis(10)),
         }
     }
@@ -127,7 +127,7 @@ fn copy_bytes(from: &Path, to: &Path, watch: &mut Watch) -> Result<(), DbError> 
     }
 }
 
-/// SQLite's own check of a file's structure.
+/// Runs SQLite's own check of a file's structure.
 fn prove(connection: &Connection) -> Result<(), DbError> {
     let mut statement = connection
         .prepare("pragma quick_check(1)")
@@ -140,7 +140,7 @@ fn prove(connection: &Connection) -> Result<(), DbError> {
     }
 }
 
-/// Of all tables, and of the schema, which is a table too.
+/// The digests of all tables, and of the schema, which is also a table.
 fn digests(connection: &Connection, watch: &mut Watch) -> Result<Vec<TableDigest>, DbError> {
     let names = "select name from sqlite_schema where type = 'table' and name not like 'sqlite~_%' \
         escape '~' union all select 'sqlite_schema' order by 1";
@@ -167,7 +167,7 @@ fn digest(
     watch: &mut Watch,
 ) -> Result<TableDigest, DbError> {
     let quoted = name.replace('"', "\"\"");
-    // Where pages lie is not what the schema says.
+    // The positions of pages are not part of the schema.
     let columns = match name == "sqlite_schema" {
         true => "type, name, tbl_name, sql",
         false => "*",
@@ -193,7 +193,7 @@ fn digest(
     Ok(digest.end(name))
 }
 
-/// Each value by its type, its length and its bytes: no other row has the same form.
+/// Writes each value as its type, its length and its bytes, so that no other row has the same form.
 fn write_value(form: &mut Vec<u8>, value: ValueRef<'_>) {
     let mut write = |kind: u8, bytes: &[u8]| {
         form.push(kind);
@@ -240,7 +240,7 @@ fn run(connection: &Connection, sql: &str) -> Result<(), DbError> {
     done.map_err(|error| classify(&error))
 }
 
-/// What goes wrong while a copy is read is a fault of the copy.
+/// An error while a copy is read is a fault of the copy.
 fn damaged(error: DbError) -> DbError {
     match error {
         DbError::Other(message) => DbError::Damaged(message),
@@ -252,9 +252,9 @@ fn of_io(path: &Path, error: &std::io::Error) -> DbError {
     DbError::Other(format!("{}: {error}", path.display()))
 }
 
-/// 2 MiB a step: short enough to be interrupted, and to leave a writer the disk.
+/// A step of 2 MiB is short enough to be interrupted, and leaves the disk to writers in between.
 const PAGES: i32 = 512;
-/// Bytes that may wait for the disk.
+/// The bytes that may wait for the disk.
 const UNSYNCED_BYTES: u64 = 8 << 20;
-/// Rows between two looks at the watch.
+/// The number of rows between two calls of the watch.
 const ROWS: u64 = 10_000;

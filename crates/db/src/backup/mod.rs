@@ -1,7 +1,7 @@
-//! Copies of a whole database, of one snapshot, with digests by which a copy is proven.
+//! Copies of a whole database, of one snapshot, with digests that verify a copy.
 //!
 //! SQLite's file is copied page by page inside a read transaction, so that writers neither wait for
-//! the copy nor make it begin again. PostgreSQL's own programs dump and restore a snapshot that a
+//! the copy nor restart it. PostgreSQL's own programs dump and restore a snapshot that a
 //! transaction here exports.
 
 mod digest;
@@ -22,11 +22,11 @@ use crate::tx::Tx;
 /// A snapshot of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The schema that it is of, on PostgreSQL.
+    /// The copied schema, on PostgreSQL.
     pub schema: Option<String>,
-    /// The migrations that were applied.
+    /// The applied migrations.
     pub migrations: Vec<AppliedMigration>,
-    /// Its tables, by name.
+    /// The tables, by name.
     pub tables: Vec<TableDigest>,
 }
 
@@ -37,40 +37,40 @@ pub struct AppliedMigration {
     pub version: i64,
     /// Its name.
     pub name: String,
-    /// The oldest version whose program may use the database after it.
+    /// The oldest schema version whose program may use the database after this migration.
     pub compat_version: i64,
     /// Its [`Migration::digest`].
     pub digest: String,
 }
 
-/// How far the work is.
+/// The progress of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Bytes are copied; of how many, where that is known.
+    /// Bytes are copied.
     Copied {
-        /// Those so far.
+        /// The bytes so far.
         bytes: u64,
-        /// All of them.
+        /// All bytes, if their number is known.
         of: Option<u64>,
     },
-    /// Rows are read to prove them.
+    /// Rows are read to verify them.
     Read {
-        /// Those so far.
+        /// The rows so far.
         rows: u64,
     },
 }
 
-/// Is shown the progress, and says whether the work goes on; else it ends with
+/// Receives the progress, and returns true if the work may continue. Otherwise the work ends with
 /// [`DbError::Interrupted`].
 pub type Watch = dyn FnMut(Progress) -> bool + Send;
 
-/// Works with a transaction on the database, whatever its schema.
+/// Works with a transaction on a database of any schema.
 pub type Work = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + Send;
 
-/// About how many bytes a copy takes.
+/// The approximate size of a copy in bytes.
 ///
 /// # Errors
-/// If the database cannot be read.
+/// [`DbError`] if the database cannot be read.
 pub fn size(target: &Target) -> Result<u64, DbError> {
     let target = target.clone();
     on_own_thread("driftline-db-backup", move || match &target {
@@ -79,27 +79,29 @@ pub fn size(target: &Target) -> Result<u64, DbError> {
     })
 }
 
-/// Refuses a database to which other migrations were applied than the program's.
+/// Rejects a database whose applied migrations differ from the program's.
 ///
 /// # Errors
-/// As of [`crate::Db::open`].
+/// [`DbError::Newer`], [`DbError::OtherSchema`] or [`DbError::Migration`] if the migrations differ;
+/// another [`DbError`] if the database cannot be read.
 pub fn check_database(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<(), DbError> {
     fits(&applied(tx)?, migrations)
 }
 
-/// Refuses a copy of such a database.
+/// Rejects a copy of a database whose applied migrations differ from the program's.
 ///
 /// # Errors
-/// As of [`crate::Db::open`].
+/// [`DbError::Newer`], [`DbError::OtherSchema`] or [`DbError::Migration`] if the migrations differ.
 pub fn check_snapshot(snapshot: &Snapshot, migrations: &[Migration]) -> Result<(), DbError> {
     fits(&snapshot.migrations, migrations)
 }
 
-/// Copies the database into a new file, which is durable and not proven yet: see [`read`]. `check` may
-/// refuse the snapshot before it is copied. Blocks.
+/// Copies the database into a new file, which is durable but not verified yet: see [`read`].
+/// `check` may reject the snapshot before it is copied. Blocks.
 ///
 /// # Errors
-/// [`DbError`]; the file is to be removed then.
+/// [`DbError`] if the database cannot be read, `check` rejects it, or the file cannot be written.
+/// The caller must then remove the file.
 pub fn copy(
     target: &Target,
     to: &Path,
@@ -115,7 +117,7 @@ pub fn copy(
     })
 }
 
-/// Which database a copy is of.
+/// The kind of database that was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyKind {
     /// A database file.
@@ -124,10 +126,11 @@ pub enum CopyKind {
     Dump,
 }
 
-/// Reads a copy from its beginning to its end, and says what it holds. Blocks.
+/// Reads a whole copy and returns the digests of its tables. Blocks.
 ///
 /// # Errors
-/// [`DbError::Damaged`] if it is not whole.
+/// [`DbError::Damaged`] if the copy is incomplete or invalid, [`DbError::Interrupted`] if `watch`
+/// ends the work.
 pub fn read(
     kind: CopyKind,
     path: &Path,
@@ -140,12 +143,14 @@ pub fn read(
     })
 }
 
-/// Restores a copy: into a new file, or into an empty schema. `finish` is the last work on it, in the
-/// transaction that makes it whole. With `verify` its tables are compared with the snapshot first.
+/// Restores a copy into a new file or an empty schema. `finish` is the last work on it, in the
+/// transaction that completes it. With `verify`, its tables are first compared with the snapshot.
 /// Blocks.
 ///
 /// # Errors
-/// [`DbError`]: no program takes what was restored so far for whole, and on PostgreSQL another try clears it away.
+/// [`DbError`] if the copy is damaged, the target is not empty or fails, `finish` fails, or `watch`
+/// ends the work. No program accepts the incomplete restore as a database. On PostgreSQL another
+/// attempt removes it.
 pub fn restore(
     copy: &Path,
     snapshot: &Snapshot,
@@ -166,13 +171,13 @@ pub fn restore(
     })
 }
 
-/// Whether this user may write to a database file and in its folder. A file without any write permission
-/// counts as read-only for root, too.
+/// True if this user may write to a database file and in its folder. A file without any write
+/// permission counts as read-only for root, too.
 pub fn may_write(path: &Path) -> bool {
     crate::sqlite::may_write(path)
 }
 
-/// What differs between two sets of tables, in words; `None` if nothing does.
+/// The first difference between two sets of tables, in words; `None` if they are equal.
 pub fn difference(expected: &[TableDigest], found: &[TableDigest]) -> Option<String> {
     for table in expected {
         let name = &table.name;

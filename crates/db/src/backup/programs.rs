@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use crate::error::DbError;
 
-/// A program of PostgreSQL, found and fit.
+/// A program of PostgreSQL that was found, with a suitable version.
 pub(super) struct Program {
     name: &'static str,
     path: PathBuf,
 }
 
-/// A program that runs: it is killed when it is dropped.
+/// A running program. Dropping it kills the program.
 pub(super) struct Running {
     name: &'static str,
     child: Child,
@@ -25,7 +25,7 @@ pub(super) struct Running {
 }
 
 impl Program {
-    /// Finds a program of at least that major version: on the `PATH`, or where Debian has it.
+    /// Finds a program of at least the given major version, on the `PATH` or in Debian's folders.
     ///
     /// # Errors
     /// [`DbError::Open`], which says what to install.
@@ -56,7 +56,7 @@ impl Program {
         }))
     }
 
-    /// Starts it; `input` is its standard input.
+    /// Starts the program; `input` is its standard input.
     pub(super) fn start(
         &self,
         arguments: &[OsString],
@@ -70,7 +70,7 @@ impl Program {
             ))
         };
         let mut command = Command::new(&self.path);
-        // Whatever else says where a server is.
+        // Other variables could also name a server.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PG") && !environment.is_empty() {
                 command.env_remove(name);
@@ -83,7 +83,7 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A Ctrl-C is for this process, which then ends it.
+            // A Ctrl-C is for this process, which then ends the program.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -102,7 +102,7 @@ impl Program {
             return Err(DbError::Other(format!("{} has no output", self.name)));
         };
         if let Some(mut stdin) = stdin {
-            // It may have ended already: its message says why.
+            // The program may have ended already. Its message then has the reason.
             let _ = stdin.write_all(input);
         }
         Ok((running, out))
@@ -110,10 +110,10 @@ impl Program {
 }
 
 impl Running {
-    /// Waits for its end, and asks meanwhile whether to go on.
+    /// Waits for the program's end, and calls `go_on` meanwhile.
     ///
     /// # Errors
-    /// As [`Running::end`], or that of `go_on`: then it is killed.
+    /// The error of `go_on`, after which the program is killed; otherwise as [`Running::end`].
     pub(super) fn end_while(
         mut self,
         mut go_on: impl FnMut() -> Result<(), DbError>,
@@ -127,10 +127,10 @@ impl Running {
         self.end()
     }
 
-    /// Waits for its end.
+    /// Waits for the program's end.
     ///
     /// # Errors
-    /// [`DbError::Other`] with its own message, if it failed.
+    /// [`DbError::Other`] with the program's own message if it failed.
     pub(super) fn end(mut self) -> Result<(), DbError> {
         let name = self.name;
         let status = self.child.wait();
@@ -185,7 +185,7 @@ fn candidates(name: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The major version of `pg_dump (PostgreSQL) 15.14 (Debian 15.14-0)`.
+/// The major version in `pg_dump (PostgreSQL) 15.14 (Debian 15.14-0)`.
 fn version(path: &Path) -> Option<u32> {
     let output = Command::new(path).arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

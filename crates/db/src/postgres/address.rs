@@ -11,23 +11,23 @@ use super::tls::{Tls, Trust};
 use crate::error::DbError;
 use crate::options::SecretUrl;
 
-/// The address and options of a connection. Not `Debug`: it holds the password.
+/// The address and options of a connection. Not `Debug`, because it contains the password.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) config: Config,
-    /// `None`: TLS is not spoken at all.
+    /// `None` if TLS is never used.
     pub(super) tls: Option<Tls>,
-    /// How long a statement may take; `None` leaves that to the server. Zero has no bound.
+    /// The longest time of a statement; `None` uses the server's setting. Zero means no limit.
     pub(super) statement_timeout: Option<Duration>,
-    /// How long a transaction may be idle, likewise.
+    /// The longest idle time of a transaction, with the same rules.
     pub(super) idle_in_transaction_timeout: Option<Duration>,
-    /// Whether statements are prepared under names; `None`: where the server, or the pooler before
-    /// it, keeps them.
+    /// True if statements are prepared under names. `None`: they are if the server, or a pooler
+    /// before it, keeps them.
     pub(super) named_statements: Option<bool>,
 }
 
 impl Address {
-    /// Reads a URL: what the driver knows, and what it does not.
+    /// Parses a URL, with the parameters that the driver knows and those that it does not.
     pub(super) fn parse(url: &SecretUrl) -> Result<Address, DbError> {
         let (rest, own) = Own::take_from(url.expose())?;
         // The parser's own message may quote a part of the password.
@@ -67,8 +67,8 @@ impl Address {
     }
 }
 
-/// The same connection for PostgreSQL's own programs, which take it from their environment: no list of
-/// processes shows it.
+/// The same connection for PostgreSQL's own programs, which read it from their environment. The
+/// list of processes does not show it.
 pub(crate) fn client_environment(
     url: &SecretUrl,
 ) -> Result<Vec<(&'static str, OsString)>, DbError> {
@@ -103,7 +103,7 @@ pub(crate) fn client_environment(
     Ok(found)
 }
 
-/// The parameters that the driver does not know, or knows less of.
+/// The parameters that the driver does not know, or knows only in part.
 #[derive(Default)]
 struct Own {
     mode: Option<String>,
@@ -114,7 +114,7 @@ struct Own {
 }
 
 impl Own {
-    /// Takes them out of a URL, or out of words of the form `key=value`.
+    /// Removes these parameters from a URL, or from words of the form `key=value`.
     fn take_from(text: &str) -> Result<(String, Own), DbError> {
         let mut own = Own::default();
         let (start, query, separator) = match text.split_once('?') {
@@ -136,7 +136,7 @@ impl Own {
         Ok((format!("{start}{between}{}", kept.join(separator)), own))
     }
 
-    /// Whether it was one of them.
+    /// Stores a parameter's value; returns true if the parameter is one of these.
     fn take(&mut self, key: &str, value: &str) -> Result<bool, DbError> {
         match key {
             "sslmode" => self.mode = Some(value.to_owned()),
@@ -149,7 +149,8 @@ impl Own {
         Ok(true)
     }
 
-    /// As PostgreSQL's own clients interpret it: with a root certificate, the chain is checked.
+    /// The TLS mode as PostgreSQL's own clients interpret it: with a root certificate, the chain is
+    /// checked.
     fn tls(&self) -> Result<(SslMode, Trust), DbError> {
         let named = match self.root {
             Some(_) => Trust::Authority,
@@ -170,14 +171,14 @@ impl Own {
     }
 }
 
-/// A value without percent-encoding; `+` is itself, as in the driver.
+/// A value without percent-encoding. A `+` stays itself, as in the driver.
 fn decoded(value: &str) -> String {
     percent_encoding::percent_decode_str(value)
         .decode_utf8_lossy()
         .into_owned()
 }
 
-/// A time as PostgreSQL writes it: `30s`, `5min`, or a number of ms.
+/// A time in PostgreSQL's notation: `30s`, `5min`, or a number of ms.
 fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ms_each = match &value[digits.len()..] {
@@ -198,7 +199,7 @@ fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
         })
 }
 
-/// Whether statements are prepared; `None` where that is to be found out.
+/// True if statements are prepared; `None` if that must be detected.
 fn is_on(value: &str) -> Result<Option<bool>, DbError> {
     match value {
         "auto" => Ok(None),
@@ -213,14 +214,13 @@ fn is_on(value: &str) -> Result<Option<bool>, DbError> {
 const PREPARED_STATEMENTS: &str = "prepared_statements";
 pub(super) const STATEMENT_TIMEOUT: &str = "statement_timeout";
 pub(super) const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
-/// Longer than any healthy statement takes; counting a large source's entries takes a minute.
+/// Longer than any healthy statement takes. Counting a large source's entries takes a minute.
 const DEFAULT_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
-/// A transaction waits for this process's computing alone. An idle one holds locks that
-/// others wait for: where a machine is gone without a word, for as long as this, which is the
-/// time that leases last.
+/// A transaction waits only for the computation of this process. An idle one holds locks for which
+/// others wait. If its machine vanishes, they wait for this time, which equals the time of leases.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
-/// connection. A statement that takes longer is acknowledged all the same.
+/// A machine that vanishes sends no reset. The connection breaks if it acknowledges nothing for
+/// this time. Longer statements are still acknowledged.
 const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -4,8 +4,8 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::DbError;
 
-/// Whether a pooler in between has moved the connection to another server process, which does not
-/// know a prepared statement, or another one by its name.
+/// True if a pooler has moved the connection to another server process, which does not know a
+/// prepared statement, or knows another one under its name.
 pub(super) fn is_lost_statement(error: &tokio_postgres::Error) -> bool {
     let lost = [
         &SqlState::INVALID_SQL_STATEMENT_NAME,
@@ -14,14 +14,14 @@ pub(super) fn is_lost_statement(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| lost.contains(&code))
 }
 
-/// Maps a driver's error.
+/// Maps a driver's error to [`DbError`].
 pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
     let Some(report) = error.as_db_error() else {
         let source = error.source();
         if error.is_closed() || source.is_some_and(|source| source.is::<std::io::Error>()) {
             return DbError::ConnectionLost("the connection broke".into());
         }
-        // The driver's errors are about types and carry no values.
+        // The driver's errors concern types and contain no values.
         let reason = source.map_or_else(String::new, |source| format!(": {source}"));
         return DbError::Type(format!("{error}{reason}"));
     };
@@ -48,14 +48,14 @@ pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
         | SqlState::CANNOT_CONNECT_NOW
         | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => DbError::ConnectionLost(message()),
         SqlState::DATATYPE_MISMATCH | SqlState::UNDEFINED_FUNCTION => DbError::Type(message()),
-        // Not of the network: a statement that is not prepared has other parameters.
+        // Not an error of the network: an unprepared statement has other parameters.
         SqlState::PROTOCOL_VIOLATION if report.message().starts_with("bind message") => {
             DbError::Type(message())
         }
         _ => match code.code().get(..2) {
             Some("08") => DbError::ConnectionLost(message()),
             Some("23") => DbError::Constraint(format!("{} ({})", constraint(), table())),
-            // A data exception's message quotes the value.
+            // The message of a data exception quotes the value.
             Some("22") => DbError::Type(format!("PostgreSQL refused a value ({})", code.code())),
             _ => DbError::Other(message()),
         },

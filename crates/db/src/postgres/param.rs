@@ -6,13 +6,12 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use crate::batch::Column;
 use crate::value::ValueRef;
 
-/// A parameter, encoded as the type that the server found for it.
+/// A parameter, encoded as the type that the server inferred.
 #[derive(Debug)]
 pub(super) struct Param<'a>(pub(super) ValueRef<'a>);
 
 impl Param<'_> {
-    /// The type to declare it as where the server is not asked for its own; for null, the server
-    /// finds one.
+    /// The type to declare if the server is not asked for its own. For null, the server infers one.
     pub(super) fn own_type(&self) -> Type {
         match self.0 {
             ValueRef::Null => Type::UNKNOWN,
@@ -27,7 +26,7 @@ impl Param<'_> {
     }
 }
 
-/// A parameter as it travels: what it was made from need not live until it is sent.
+/// A parameter as it is sent. Its source need not live until then.
 #[derive(Debug)]
 pub(super) struct Encoded {
     pub(super) kind: Type,
@@ -38,7 +37,7 @@ pub(super) struct Encoded {
 type Written = Result<IsNull, Box<dyn Error + Sync + Send>>;
 
 impl Encoded {
-    pub(super) fn of(
+    pub(super) fn encode(
         param: &Param<'_>,
         kind: Type,
     ) -> Result<Encoded, Box<dyn Error + Sync + Send>> {

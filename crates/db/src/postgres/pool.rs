@@ -14,17 +14,16 @@ use crate::stats::Counters;
 use crate::testing::StatementWatcher;
 use crate::tx::{ApartJob, Beside, Tx};
 
-/// The sessions of one purpose, made when first needed and again when they are lost. There are at
-/// most as many as there are threads that run jobs.
+/// The sessions of one purpose, made when first needed and replaced when lost. There are at most as
+/// many as threads that run jobs.
 pub(crate) struct Pool {
     server: Server,
     purpose: SessionPurpose,
     queue: Arc<Queue>,
     counters: Arc<Counters>,
-    /// Sessions that no thread uses. The one that was used last is used next, so that those beyond the
-    /// need grow old.
+    /// Unused sessions. The last one used is the next one used, so that superfluous ones grow old.
     idle: Mutex<Vec<Idle>>,
-    /// Sessions that were lost and have not been replaced.
+    /// The number of lost sessions that have not been replaced.
     lost: AtomicUsize,
     is_distributed: Arc<AtomicBool>,
     #[cfg(feature = "testing")]
@@ -71,8 +70,8 @@ impl Pool {
         self.close_idle(Duration::ZERO);
     }
 
-    /// Closes the sessions that have not been used for so long, until the queue is closed. Whoever
-    /// closes it unparks this thread.
+    /// Closes sessions that were unused for `max_idle`, until the queue is closed. The code that
+    /// closes the queue unparks this thread.
     pub(crate) fn keep_small(&self, max_idle: Duration) {
         while !self.queue.is_closed() {
             thread::park_timeout(max_idle / 2);
@@ -82,7 +81,7 @@ impl Pool {
 
     fn close_idle(&self, max_idle: Duration) {
         let mut idle = self.idle();
-        // Sorted by time: each was the last when it came.
+        // Sorted by time: each was the last when it was added.
         let old = idle.partition_point(|idle| idle.since.elapsed() >= max_idle);
         let old: Vec<Idle> = idle.drain(..old).collect();
         // Closing takes time.
@@ -112,7 +111,7 @@ impl Pool {
         }
     }
 
-    /// Runs the job once. `Ok` means that its own result counts.
+    /// Runs the job once. After `Ok`, the job's own result is valid.
     fn transact(&self, job: &mut dyn Job) -> Result<(), DbError> {
         let mut session = self.session()?;
         session.take_round_trips();
@@ -234,5 +233,5 @@ impl Pool {
 }
 
 const WRITE: &str = "begin isolation level read committed read write";
-/// How often a transaction is run again, waiting 1, 2, 4 … 64 ms: about half a second in all.
+/// The number of further runs of a transaction, after 1, 2, 4 … 64 ms: about half a second in all.
 const RERUNS: u32 = 12;

@@ -1,34 +1,35 @@
-//! Connection poolers: whether one is between us and the server, and what it does with statements.
+//! Connection poolers: their detection, and their treatment of statements.
 
 use std::hash::{BuildHasher, RandomState};
 
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
-/// What is at the other end of a new connection.
+/// The properties of the other end of a new connection.
 pub(super) struct Found {
-    /// Whether a pooler is in between. It may give each transaction another server connection, which
-    /// others use as well.
+    /// True if there is a pooler. It may give each transaction another server connection, which
+    /// others also use.
     pub(super) is_pooled: bool,
-    /// Whether the server packs with LZ4.
+    /// True if the server supports LZ4 compression.
     pub(super) has_lz4: bool,
-    /// Whether the server notices the end of a connection while it works or waits for it: since version 14.
+    /// True if the server notices the end of a connection while it works or waits for a lock, as it
+    /// does since version 14.
     pub(super) checks_connections: bool,
 }
 
-/// A mark for one connection.
+/// A new mark for one connection.
 pub(super) fn new_mark() -> String {
     format!("{:016x}", RandomState::new().hash_one(0))
 }
 
-/// The setting by which a server looks whether a client is still there.
+/// The setting for the interval at which a server checks that a client is still connected.
 pub(super) const CHECK_INTERVAL: &str = "client_connection_check_interval";
 
-/// The option that gives a connection its mark. A server keeps it; poolers refuse or ignore it.
+/// The option that gives a connection its mark. A server keeps it; poolers reject or ignore it.
 pub(super) fn option(mark: &str) -> String {
     format!("-c {MARK}={mark}")
 }
 
-/// Looks for the mark.
+/// Asks the server for the mark.
 pub(super) async fn find(client: &Client, mark: &str) -> Result<Found, Error> {
     let sql = format!(
         "select current_setting('{MARK}', true), exists (select from pg_settings
@@ -48,29 +49,30 @@ pub(super) async fn find(client: &Client, mark: &str) -> Result<Found, Error> {
     })
 }
 
-/// Whether a pooler keeps prepared statements: it then knows each by a name of its own. Others hand the
-/// names on, so that the next transaction finds no statement by its name, or another client's.
+/// True if a pooler keeps prepared statements, which it then knows under names of its own. Other
+/// poolers pass the names on, so that the next transaction finds no statement under its name, or
+/// another client's.
 pub(super) async fn keeps_statements(client: &Client) -> Result<bool, Error> {
     // One transaction has one server connection.
     client.batch_execute("begin").await?;
     let names = async {
         let statement = client.prepare(NAMES).await?;
         let names = client.query(&statement, &[]).await?;
-        // The statement is closed with its last row: while the connection is still the same.
+        // The statement is closed with its last row, while the connection is still the same.
         Ok::<Vec<String>, Error>(names.iter().map(|row| row.get(0)).collect())
     };
     let names = names.await;
     client.batch_execute("rollback").await?;
     let names = match names {
         Ok(names) => names,
-        // Another client has left a statement of the name.
+        // Another client has left a statement of that name.
         Err(error) if error.as_db_error().is_some() => return Ok(false),
         Err(error) => return Err(error),
     };
     Ok(!names.is_empty() && !names.iter().any(|name| is_ours(name)))
 }
 
-/// Whether the driver gives such names: `s` and a number.
+/// True if the driver chooses such names: `s` and a number.
 fn is_ours(name: &str) -> bool {
     let number = name.strip_prefix('s').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

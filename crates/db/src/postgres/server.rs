@@ -17,7 +17,7 @@ use crate::migrate::while_reporting;
 use crate::options::SecretUrl;
 use crate::tx::Tx;
 
-/// Where to connect, checked. Not `Debug`: it holds the password.
+/// The checked address of the server. Not `Debug`, because it contains the password.
 #[derive(Clone)]
 pub(crate) struct Server {
     address: Address,
@@ -25,37 +25,37 @@ pub(crate) struct Server {
     seen: Arc<Seen>,
 }
 
-/// What connections have found.
+/// Findings of earlier connections.
 #[derive(Debug, Default)]
 struct Seen {
-    /// A pooler in between refuses to be told apart from a server.
+    /// A pooler rejects the mark that distinguishes it from a server.
     refuses_marks: AtomicBool,
     /// Connections get other server processes, which do not know their statements.
     loses_statements: AtomicBool,
     is_pooler_told: AtomicBool,
-    /// The server has taken a connection.
+    /// The server has accepted a connection.
     is_connected: AtomicBool,
-    /// A job has been done.
+    /// A job has completed.
     is_in_use: AtomicBool,
 }
 
-/// What a session needs to know of its connection.
+/// The properties of a connection that its session needs.
 pub(super) struct Traits {
-    /// Whether a pooler may give each transaction another server connection.
+    /// True if a pooler may give each transaction another server connection.
     pub(super) is_pooled: bool,
-    /// What begins each transaction, after its first command: its settings, where the connection must
-    /// not keep them.
+    /// The settings at the beginning of each transaction, after its first command, if the
+    /// connection must not keep them.
     pub(super) settings: String,
     seen: Arc<Seen>,
 }
 
 impl Traits {
-    /// Whether a prepared statement is there when it is used.
+    /// True if a prepared statement still exists when it is used.
     pub(super) fn keeps_statements(&self) -> bool {
         !self.seen.loses_statements.load(Ordering::Relaxed)
     }
 
-    /// One was not.
+    /// Records that a prepared statement was lost.
     pub(super) fn lose_statements(&self) {
         if !self.seen.loses_statements.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -78,8 +78,8 @@ impl Server {
         })
     }
 
-    /// Connects. A connection to the server itself keeps its settings. Behind a pooler it is not ours:
-    /// each transaction brings them.
+    /// Connects. A direct connection to the server keeps its settings. Behind a pooler each
+    /// transaction sends them, because the connection is shared.
     pub(crate) fn connect(&self, purpose: SessionPurpose) -> Result<Session, DbError> {
         let mark = pooler::new_mark();
         let wire = self.marked_wire(&mark)?;
@@ -103,7 +103,7 @@ impl Server {
         Ok(Session::new(wire, traits, purpose == SessionPurpose::Write))
     }
 
-    /// Connects in order to migrate, and makes the schema if it does not exist.
+    /// Connects for a migration, and makes the schema if it does not exist.
     pub(crate) fn prepare(&self) -> Result<Session, DbError> {
         let connected = self.connect(SessionPurpose::Migrate);
         let mut session = connected.map_err(|error| match error {
@@ -121,7 +121,7 @@ impl Server {
         );
         session.roll_back();
         if exists?.is_none() {
-            // Two processes may both find it missing; `if not exists` can still collide.
+            // Two processes may both find it missing. Even `if not exists` can then collide.
             match session.script(&format!("create schema if not exists {}", quote(schema))) {
                 Err(DbError::Conflict { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
@@ -130,8 +130,8 @@ impl Server {
         Ok(session)
     }
 
-    /// Does work that begins with a connection. Until the first such work is done, says what it waits
-    /// for.
+    /// Runs work that begins with a connection. Until the first such work is done, the log says
+    /// what it waits for.
     pub(crate) fn saying_what_it_waits_for<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.seen.is_in_use.load(Ordering::Relaxed) {
             return work();
@@ -152,12 +152,13 @@ impl Server {
         while_reporting(FIRST_REPORT, report, work)
     }
 
-    /// A job has been done.
+    /// Records that a job has completed.
     pub(super) fn mark_in_use(&self) {
         self.seen.is_in_use.store(true, Ordering::Relaxed);
     }
 
-    /// The statement that makes a connection's settings, or one transaction's; empty if there are none.
+    /// The statement that sets a connection's settings, or those of one transaction. Empty if there
+    /// are none.
     fn settings(&self, purpose: SessionPurpose, found: &Found) -> String {
         let Address {
             statement_timeout,
@@ -165,7 +166,7 @@ impl Server {
             ..
         } = self.address;
         let statement_timeout = match purpose {
-            // An index of a large table takes its time.
+            // Building an index of a large table takes long.
             SessionPurpose::Migrate => Some(Duration::ZERO),
             SessionPurpose::Write | SessionPurpose::Read => statement_timeout,
         };
@@ -174,9 +175,9 @@ impl Server {
         let settings = [
             (STATEMENT_TIMEOUT, statement_timeout.map(ms)),
             (IDLE_TIMEOUT, idle_in_transaction_timeout.map(ms)),
-            // Plans by keys have high prices, which would set just-in-time compiling going.
+            // Plans by keys have high costs, which would start just-in-time compilation.
             ("jit", is_write.then(|| "off".to_owned())),
-            // PostgreSQL's own way takes a third of the time of storing a post.
+            // PostgreSQL's own method takes a third of the time of storing a post.
             (
                 "default_toast_compression",
                 (is_write && found.has_lz4).then(|| "lz4".to_owned()),
@@ -187,7 +188,7 @@ impl Server {
                 (!found.is_pooled && found.checks_connections).then(|| "1000".to_owned()),
             ),
         ];
-        // A pooler's connections are of its own machine.
+        // The connections of a pooler come from its own machine.
         let options = self.address.config.get_options().unwrap_or_default();
         let liveness = LIVENESS
             .iter()
@@ -206,12 +207,12 @@ impl Server {
         let settings: Vec<String> = settings.collect();
         match settings.is_empty() {
             true => String::new(),
-            // One statement, since each costs its own time on the server.
+            // One statement, because each costs time on the server.
             false => format!("; select {}", settings.join(", ")),
         }
     }
 
-    /// Looks at a pooler in between, unless the operator said what it does with statements.
+    /// Finds out how a pooler treats statements, unless the operator has said it.
     fn meet_pooler(&self, wire: &Wire) -> Result<(), DbError> {
         let keeps = match self.address.named_statements {
             Some(named) => named,
@@ -219,7 +220,8 @@ impl Server {
                 .wait(pooler::keeps_statements)
                 .map_err(|error| classify(&error))?,
         };
-        // Several poolers may be behind one address, so what one of them loses is used with none.
+        // Several poolers may share one address, so a feature that one of them loses is not used
+        // with any.
         self.seen
             .loses_statements
             .fetch_or(!keeps, Ordering::Relaxed);
@@ -233,7 +235,7 @@ impl Server {
         Ok(())
     }
 
-    /// Connects, with a mark that only the server itself takes.
+    /// Connects, with a mark that only the server itself accepts.
     fn marked_wire(&self, mark: &str) -> Result<Wire, DbError> {
         let config = &self.address.config;
         if !self.seen.refuses_marks.load(Ordering::Relaxed) {
@@ -271,7 +273,7 @@ impl Server {
                     .map_or_else(|| error.to_string(), ToString::to_string)
             }),
         };
-        // A refusal before the log-in has no code.
+        // A rejection before the log-in has no code.
         let lacks_password = reason == PASSWORD_MISSING;
         let remedy = match class_of(error) {
             Some(INVALID_AUTHORIZATION) => "; check user and password in the database's URL",
@@ -305,21 +307,21 @@ impl Server {
     }
 }
 
-/// A name in SQL.
+/// A quoted name in SQL.
 fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text in SQL.
+/// A quoted text in SQL.
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// An operator who looks at the log sees within three seconds what is missing.
+/// The log says within three seconds what is missing.
 const FIRST_REPORT: Duration = Duration::from_millis(2_500);
 
-/// Whether a server's refusal may be one of `options`, for which poolers have no common code: it does
-/// not concern the login, the database, the server's resources or its end.
+/// True if a server's rejection may concern `options`, for which poolers have no common code. Such
+/// an error does not concern the log-in, the database, the server's resources or its end.
 fn may_refuse_options(error: &Error) -> bool {
     let others = [INVALID_AUTHORIZATION, "3D", "53", "57"];
     class_of(error).is_some_and(|class| !others.contains(&class))
@@ -330,21 +332,21 @@ fn class_of(error: &Error) -> Option<&str> {
     error.code().and_then(|code| code.code().get(..2))
 }
 
-/// Whether the server could not be reached at all.
+/// True if the server could not be reached.
 fn is_io(error: &Error) -> bool {
     let source = std::error::Error::source(error);
     source.is_some_and(|source| source.is::<std::io::Error>())
 }
 
-/// In the words of `tokio-postgres`.
+/// The message of `tokio-postgres`.
 const PASSWORD_MISSING: &str = "password missing";
 const NO_DATABASE: &str = "3D";
-/// The class of a wrong password, or an account that there is not.
+/// The class of a wrong password, or of an account that does not exist.
 const INVALID_AUTHORIZATION: &str = "28";
 
-/// By these the server notices within 2 s that this machine is gone, and ends its sessions. One that waits for a
-/// row may get it just before it is ended, and then holds it for as long again: others get the row within
-/// 4 s, the time that leases last.
+/// With these the server notices within 2 s that this machine has vanished, and ends its sessions.
+/// A session that waits for a row may get it just before it is ended, and then holds it for the
+/// same time again. Others get the row within 4 s, the time of leases.
 const LIVENESS: [(&str, &str); 4] = [
     ("tcp_keepalives_idle", "1"),
     ("tcp_keepalives_interval", "1"),

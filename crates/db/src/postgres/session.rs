@@ -24,23 +24,23 @@ use crate::value::{ToValue, ValueRef};
 
 /// A connection with its prepared statements.
 ///
-/// Statements whose result is not awaited are queued and sent with the next query that is: it is
-/// one round trip to the server, however many statements travel with it.
+/// Statements whose result is not awaited are queued and sent with the next query that is awaited.
+/// That costs one round trip for any number of statements.
 pub(crate) struct Session {
     wire: Wire,
     statements: HashMap<String, Text>,
     waiting: Vec<Waiting>,
-    /// The rows of queries that travelled with others and have not been read, by ticket.
+    /// The rows of queries that were sent with others and have not been read, by ticket.
     answers: HashMap<u64, Vec<ServerRow>>,
     tickets: u64,
     round_trips: u64,
     traits: Traits,
-    /// Whether the transaction's plans go by keys; `None` if none of the connection's ever need to.
+    /// True if the transaction's plans use keys only; `None` if the connection never needs that.
     goes_by_keys: Option<bool>,
     broken: bool,
 }
 
-/// A statement that is sent along with the next question.
+/// A statement that is sent with the next awaited one.
 enum Waiting {
     Begin(String),
     Script(&'static str),
@@ -51,19 +51,20 @@ enum Waiting {
     },
 }
 
-/// What becomes of what a statement gives that was sent along.
+/// The use of a queued statement's result.
 enum Outcome {
     Ignored,
-    /// It must give a row; otherwise this is the error.
+    /// It must return a row. Otherwise this is the error.
     Required(DbError),
-    /// Its rows are kept under that ticket.
+    /// Its rows are kept under this ticket.
     Kept(u64),
 }
 
 impl Session {
-    /// With `by_keys`, a transaction turns off plans that read whole tables before its first
-    /// statement over a batch or a list. Such a statement may get its plan, and keep it, while its
-    /// tables are small or have no statistics: it would read them whole when they have grown.
+    /// Makes a session. With `by_keys`, a transaction turns off plans that read whole tables before
+    /// its first statement over a batch or a list. Such a statement may get its plan, and keep it,
+    /// while its tables are small or have no statistics. It would then still read them whole when
+    /// they have grown.
     pub(super) fn new(wire: Wire, traits: Traits, by_keys: bool) -> Session {
         Session {
             wire,
@@ -78,9 +79,9 @@ impl Session {
         }
     }
 
-    /// Runs a statement that gives no rows; returns how many it changed. If it is for `later`, it runs
-    /// at the latest before the next question is answered or the transaction commits, which then
-    /// fail if it does, and 0 is returned.
+    /// Runs a statement that returns no rows; returns the number of rows that it changed. If
+    /// `is_later` is true, it runs at the latest before the next answer or the commit. These fail
+    /// if the statement fails, and this function returns 0.
     pub(crate) fn execute(
         &mut self,
         sql: &str,
@@ -106,7 +107,8 @@ impl Session {
         }
     }
 
-    /// Runs a query later, as [`Session::execute`] does, and fails if it gives no row.
+    /// Runs a query later, as [`Session::execute`] does. The transaction fails if it returns no
+    /// row.
     pub(crate) fn require_later(
         &mut self,
         sql: &str,
@@ -117,8 +119,8 @@ impl Session {
         self.keep_back(text, params, &[], Outcome::Required(else_missing))
     }
 
-    /// Runs a query later, as [`Session::execute`] does; returns the ticket by which
-    /// [`Session::answer`] gives its rows.
+    /// Runs a query later, as [`Session::execute`] does. Returns the ticket by which
+    /// [`Session::answer`] reads its rows.
     pub(crate) fn query_later(
         &mut self,
         sql: &str,
@@ -132,7 +134,7 @@ impl Session {
         Ok(ticket)
     }
 
-    /// Takes the locks that wait to be sent.
+    /// Sends the queued locks.
     pub(crate) fn take_locks(&mut self) -> Result<(), DbError> {
         let is_lock = |waiting: &Waiting| {
             let Waiting::Statement { outcome, .. } = waiting else {
@@ -146,7 +148,7 @@ impl Session {
         }
     }
 
-    /// Reads the rows of a query that was sent along, and sends it first if it waits.
+    /// Reads the rows of a query that was sent with others. Sends it first if it is still queued.
     pub(crate) fn answer(
         &mut self,
         ticket: u64,
@@ -178,7 +180,7 @@ impl Session {
         rows.iter().try_for_each(|found| row(&Row::postgres(found)))
     }
 
-    /// Runs a `copy … to stdout`, and hands on its rows, each with the line's end.
+    /// Runs a `copy … to stdout`, and passes on its rows, each with the line's end.
     pub(crate) fn copy_out(
         &mut self,
         sql: &str,
@@ -203,7 +205,7 @@ impl Session {
         })?
     }
 
-    /// Whether a connection pooler is in between.
+    /// True if a connection pooler is between this process and the server.
     pub(crate) fn is_pooled(&self) -> bool {
         self.traits.is_pooled
     }
@@ -213,7 +215,7 @@ impl Session {
         self.ask(async |client| client.batch_execute(sql).await)
     }
 
-    /// Begins a transaction along with its first question.
+    /// Begins a transaction together with its first statement.
     pub(crate) fn begin(&mut self, command: &str) {
         self.waiting.clear();
         self.answers.clear();
@@ -222,7 +224,7 @@ impl Session {
         self.goes_by_keys = self.goes_by_keys.map(|_| false);
     }
 
-    /// Begins a transaction that excludes other processes which migrate the same schema. Waits at
+    /// Begins a transaction that excludes other processes that migrate the same schema. Waits at
     /// most `max_wait` for one.
     pub(crate) fn begin_migration(&mut self, max_wait: Duration) -> Result<(), DbError> {
         when_free("another process migrates the database", max_wait, || {
@@ -253,8 +255,8 @@ impl Session {
         }
     }
 
-    /// Ends a transaction that has only read. Nobody waits for the answer: all that was asked for has
-    /// come.
+    /// Ends a transaction that has only read. Does not wait for the answer, because all results
+    /// have arrived.
     pub(super) fn end_read(&mut self) {
         let is_begun = !matches!(self.waiting.first(), Some(Waiting::Begin(_)));
         self.waiting.clear();
@@ -263,7 +265,7 @@ impl Session {
         }
     }
 
-    /// Rolls back; if even that fails, the connection goes, and the transaction with it.
+    /// Rolls back. If that fails, the connection is dropped, which ends the transaction.
     pub(crate) fn roll_back(&mut self) {
         let is_begun = !matches!(self.waiting.first(), Some(Waiting::Begin(_)));
         self.waiting.clear();
@@ -272,12 +274,12 @@ impl Session {
         }
     }
 
-    /// How many answers it has waited for since this was last asked.
+    /// The number of awaited answers since the last call.
     pub(super) fn take_round_trips(&mut self) -> u64 {
         mem::take(&mut self.round_trips)
     }
 
-    /// Whether the connection stands, as far as it has been heard of.
+    /// True if the connection is open, as far as is known.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.wire.listen();
         !self.is_broken()
@@ -287,8 +289,8 @@ impl Session {
         self.broken || self.wire.is_closed()
     }
 
-    /// Sends what was kept back and then the question, and waits for all the answers. The first
-    /// failure counts: in a transaction, those after it follow from it.
+    /// Sends the queued statements and then the question, and waits for all answers. The first
+    /// failure counts: in a transaction, later ones follow from it.
     fn ask<T>(
         &mut self,
         question: impl AsyncFnOnce(&Client) -> Result<T, Error>,
@@ -301,7 +303,7 @@ impl Session {
                 .map(|waiting| Box::pin(maybe_done(waiting.run(client))))
                 .collect();
             let mut question = pin!(maybe_done(question(client)));
-            // A request is sent when it is first polled, and answers come in the same order.
+            // A request is sent when it is first polled, and answers arrive in the same order.
             poll_fn(|context| {
                 for request in &mut requests {
                     let _ = request.as_mut().poll(context);
@@ -352,7 +354,7 @@ impl Session {
             Text::Unnamed(_) => params.iter().map(Param::own_type).collect(),
         };
         let params = params.iter().zip(kinds).map(|(param, kind)| {
-            Encoded::of(param, kind).map_err(|error| DbError::Type(error.to_string()))
+            Encoded::encode(param, kind).map_err(|error| DbError::Type(error.to_string()))
         });
         let params = params.collect::<Result<_, _>>()?;
         self.waiting.push(Waiting::Statement {
@@ -378,8 +380,8 @@ impl Session {
         let text = match self.statements.get(sql) {
             Some(text) => text.clone(),
             None => {
-                // Where connections share their statements, those of transactions that plan by keys
-                // are others.
+                // If connections share their statements, statements of transactions that plan by
+                // keys are kept apart.
                 let mark = match self.goes_by_keys.is_some() && self.traits.is_pooled {
                     true => "/* by keys */ ",
                     false => "",
@@ -403,10 +405,9 @@ impl Session {
         Ok(text)
     }
 
-    /// Prepares a statement, apart from what waits to be sent: no lock is taken before its answer has
-    /// come.
+    /// Prepares a statement, without sending the queue: no lock is taken before its answer arrives.
     fn prepare_now(&mut self, sql: &str) -> Result<Statement, DbError> {
-        // Behind a pooler the transaction's own settings say in which schema names are looked up.
+        // Behind a pooler the transaction's own settings determine the schema of names.
         let is_unbegun = matches!(self.waiting.first(), Some(Waiting::Begin(_)));
         if self.traits.is_pooled && is_unbegun {
             return self.ask(async |client| client.prepare(sql).await);
@@ -433,7 +434,7 @@ impl Session {
 }
 
 impl Waiting {
-    /// Runs it; the rows that it gave, and how many it gave or changed.
+    /// Runs the statement; returns its rows, and the number of rows that it returned or changed.
     async fn run(&self, client: &Client) -> Result<(Vec<ServerRow>, u64), Error> {
         let nothing = |()| (Vec::new(), 0);
         match self {
@@ -453,15 +454,15 @@ fn bind<'a>(params: &'a [&dyn ToValue], columns: &'a [Column<'a>]) -> Vec<Param<
     scalars.chain(lists).collect()
 }
 
-/// Holds to the commit. The first number is this program's own.
+/// Held until the commit. The first number is this program's own.
 const MIGRATION_LOCK: &str = "select pg_try_advisory_xact_lock(1147365958, \
     current_schema()::regnamespace::oid::int4) as locked";
-/// One statement, since each costs its own time on the server.
+/// One statement, because each costs time on the server.
 const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
-/// A program has fewer statements than this; if not, they are all prepared again.
+/// A program has fewer statements than this. If it has more, all are prepared again.
 const STATEMENTS: usize = 256;
-/// Bounds what waits in memory.
+/// Limits the queue in memory.
 const MAX_WAITING: usize = 24;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) enum Text {
 }
 
 impl Text {
-    /// Runs it; the rows that it gave, and how many it gave or changed.
+    /// Runs the statement; returns its rows, and the number of rows that it returned or changed.
     pub(super) async fn run<P: BorrowToSql>(
         &self,
         client: &Client,

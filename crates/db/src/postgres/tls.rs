@@ -16,24 +16,25 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::DbError;
 
-/// Makes connections that are encrypted.
+/// Makes encrypted connections.
 #[derive(Clone)]
 pub(super) struct Tls(pub(super) MakeRustlsConnect);
 
-/// Which certificates are accepted.
+/// The rule for accepted certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Any: protects against eavesdropping, but not against impersonation of the server.
+    /// Any certificate. Protects against eavesdropping, but not against impersonation of the
+    /// server.
     Anyone,
-    /// One that a trusted authority has signed, for whatever name.
+    /// A certificate that a trusted authority has signed, for any name.
     Authority,
-    /// One that a trusted authority has signed for the name in the URL.
+    /// A certificate that a trusted authority has signed for the name in the URL.
     AuthorityAndName,
 }
 
 impl Tls {
-    /// Trusts the authorities of the PEM file `root`; without it, or with `system`, those that the
-    /// operating system trusts.
+    /// Trusts the authorities in the PEM file `root`. Without it, or with `system`, trusts those of
+    /// the operating system.
     pub(super) fn new(trust: Trust, root: Option<&str>) -> Result<Tls, DbError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -145,14 +146,15 @@ fn roots(root: Option<&str>) -> Result<RootCertStore, DbError> {
     Ok(roots)
 }
 
-/// How the library calls a certificate that it does not read, so that it cannot check that the server
-/// holds its key. Unchecked, another server could show it and pass what binds a password to it.
+/// The library's name for a certificate that it does not read, so that it cannot check that the
+/// server has its key. Without the check, another server could show the certificate and pass the
+/// check that binds a password to it.
 const OLD_FORM: &str = "UnsupportedCertVersion";
 
-/// Accepts any certificate whose key the server holds.
+/// Accepts any certificate whose key the server has.
 #[derive(Debug)]
 struct AnyName {
-    /// The authorities that must have signed it.
+    /// The authorities, one of which must have signed it.
     authority: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
@@ -177,7 +179,7 @@ impl ServerCertVerifier for AnyName {
             now,
         );
         match verified {
-            // The name is looked at last, when the chain is known to be good.
+            // The name is checked last, when the chain is known to be good.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_certificate_of_the_first_version_is_explained() {
-        // Tests have nothing that makes one.
+        // The tests cannot make such a certificate.
         let reason = Arc::new(io::Error::other(OLD_FORM));
         let reason = CertificateError::Other(OtherError(reason));
         let failed = io::Error::other(rustls::Error::InvalidCertificate(reason));

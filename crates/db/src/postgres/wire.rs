@@ -12,16 +12,16 @@ use tokio_postgres::{Client, Config, Error, NoTls, Socket};
 use super::tls::Tls;
 use crate::error::DbError;
 
-/// A connection with a small runtime of its own that drives it, for use on a plain thread.
+/// A connection with a small runtime that drives it, for use on a plain thread.
 pub(super) struct Wire {
     runtime: Runtime,
-    /// There until the end.
+    /// Present until the end.
     client: Option<Client>,
     driver: JoinHandle<()>,
 }
 
 impl Wire {
-    /// Connects; the outer error is this machine's, the inner one the server's or the network's.
+    /// Connects. The outer error concerns this machine, the inner one the server or the network.
     pub(super) fn connect(
         config: &Config,
         tls: Option<&Tls>,
@@ -41,7 +41,7 @@ impl Wire {
         }))
     }
 
-    /// Waits for what `work` does with the client.
+    /// Waits for the result of `work` with the client.
     pub(super) fn wait<'a, F: Future>(&'a self, work: impl FnOnce(&'a Client) -> F) -> F::Output {
         let client = self.client.as_ref().expect("there until the end");
         self.runtime.block_on(work(client))
@@ -61,10 +61,10 @@ impl Wire {
         self.listen();
     }
 
-    /// Takes what the server has sent of itself, such as the end of the connection.
+    /// Receives unsolicited messages of the server, such as the end of the connection.
     pub(super) fn listen(&self) {
         self.runtime.block_on(async {
-            // The first lets the connection's task be woken, the second lets it run, and so send.
+            // The first wakes the connection's task, the second lets it run, and so send.
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         });
@@ -83,7 +83,7 @@ where
 {
     let (client, connection) = config.connect(tls).await?;
     let driver = tokio::spawn(async move {
-        // Callers that wait for an answer get the error as well.
+        // Callers that wait for an answer get the error, too.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a PostgreSQL connection ended");
         }
@@ -92,7 +92,7 @@ where
 }
 
 impl Drop for Wire {
-    /// Closes the connection in an orderly way, within a bound.
+    /// Closes the connection properly, within a time limit.
     fn drop(&mut self) {
         self.client = None;
         let driver = &mut self.driver;

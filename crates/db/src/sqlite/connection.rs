@@ -16,15 +16,15 @@ use crate::migrate::{BUSY_TIMEOUT, when_free};
 /// `max_wait` for another process that holds the file.
 pub(crate) fn open_writer(path: &Path, max_wait: Duration) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    // For its owner only, whatever the mode of the folder; SQLite gives its logs the mode of the file. Where it cannot
-    // be made, SQLite says why.
+    // For its owner only, with any mode of the folder. SQLite gives its logs the mode of the file.
+    // If it cannot be made, SQLite reports the reason.
     let _ = create_private(path);
     let connection = open(path, flags)?;
     connection
         .busy_timeout(BUSY_TIMEOUT.min(max_wait))
         .map_err(|error| refused(path, &error))?;
     when_free(HELD, max_wait, || check_owner(&connection, path))?;
-    // Of a new file alone: it gives free pages back from its first table on.
+    // For a new file only. It can return free pages from its first table on.
     when_free(HELD, max_wait, || {
         let set = connection.execute_batch("pragma auto_vacuum = incremental");
         set.map_err(|error| match classify(&error) {
@@ -32,7 +32,7 @@ pub(crate) fn open_writer(path: &Path, max_wait: Duration) -> Result<Connection,
             _ => refused(path, &error),
         })
     })?;
-    // SQLite answers that the file is busy at once where waiting could be a deadlock.
+    // SQLite reports a busy file at once if waiting could be a deadlock.
     let mode: String = when_free(HELD, max_wait, || {
         let mode = connection.query_row("pragma journal_mode = wal", [], |row| row.get(0));
         mode.map_err(|error| match classify(&error) {
@@ -58,10 +58,10 @@ pub(crate) fn open_writer(path: &Path, max_wait: Duration) -> Result<Connection,
     Ok(connection)
 }
 
-/// Opens a connection that reads; the writer's has been opened before.
+/// Opens a connection that reads. The writer's connection is already open.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, DbError> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    // Pages that are cached here need no system call; in KiB, below zero.
+    // Pages cached here need no system call. In KiB if negative.
     connection
         .execute_batch(
             "pragma query_only = on; pragma temp_store = memory; pragma cache_size = -8192;",
@@ -70,8 +70,8 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
-/// Opens a connection that reads, whoever else writes, and changes nothing: also where neither the file nor
-/// its folder can be written.
+/// Opens a connection that reads while any process may write, and changes nothing. Works even if
+/// neither the file nor its folder is writable.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection, DbError> {
     if !path.exists() {
         return Err(DbError::Open(format!("{} does not exist", path.display())));
@@ -84,7 +84,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, DbError> {
     }
     let [log, index] = ["wal", "shm"].map(|ending| beside(path, ending));
     let has_log = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
-    // Whoever writes has both, and the index says what of the log counts.
+    // A writer has both files, and the index says which part of the log is valid.
     if has_log && !index.exists() {
         return Err(DbError::Denied(format!(
             "the write-ahead log {} holds changes, and this user may not write in its folder, which \
@@ -112,7 +112,7 @@ pub(crate) fn open_immutable(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
-/// Whether this user may write to the file and in its folder. A file without any write permission
+/// True if this user may write to the file and in its folder. A file without any write permission
 /// counts as read-only for root, too.
 pub(crate) fn may_write(path: &Path) -> bool {
     let folder = path
@@ -138,7 +138,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Refuses a file with tables of another program, before anything is changed in it.
+/// Rejects a file with tables of another program, before anything in it is changed.
 fn check_owner(connection: &Connection, path: &Path) -> Result<(), DbError> {
     let is_others = connection.query_row(
         "select count(*) > 0 and count(*) filter (where name = 'migration') = 0
@@ -160,13 +160,13 @@ fn check_owner(connection: &Connection, path: &Path) -> Result<(), DbError> {
 
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
     let opened = || {
-        // Each connection stays on one thread, so SQLite's own locks are left out.
+        // Each connection stays on one thread, so SQLite's own locks are unnecessary.
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // A plan that hung on bound values would be made again each time that a
-        // cached statement, whose values were cleared, is used again.
+        // A plan that depends on bound values would be made again at each use of a cached
+        // statement, whose values were cleared.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         vtab::array::load_module(&connection)?;
         Ok(connection)
@@ -208,14 +208,14 @@ fn may_not_read(path: &Path) -> DbError {
     ))
 }
 
-/// What stays as it is in a URI's path.
+/// The characters that are not encoded in a URI's path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'.')
     .remove(b'-')
     .remove(b'_');
 const STATEMENTS: usize = 256;
-/// What keeps the file busy.
+/// The reason for a busy file.
 pub(crate) const HELD: &str =
     "another process holds the database file, as one does that migrates it";
 
@@ -227,7 +227,7 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(40);
 
-    /// A new database in the old journal's mode, whose write lock is held.
+    /// A new database in the old journal mode, with a held write lock.
     fn held() -> (tempfile::TempDir, Connection) {
         let folder = tempfile::tempdir().expect("a folder");
         let holder = Connection::open(folder.path().join("a.db")).expect("a database");

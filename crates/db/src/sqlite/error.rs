@@ -3,7 +3,7 @@ use rusqlite::ffi;
 
 use crate::error::DbError;
 
-/// What a driver's error means.
+/// Maps a driver's error to [`DbError`].
 pub(crate) fn classify(error: &rusqlite::Error) -> DbError {
     match error {
         rusqlite::Error::SqliteFailure(failure, message) => {
@@ -45,7 +45,7 @@ fn of_failure(failure: ffi::Error, message: String) -> DbError {
     }
 }
 
-/// Reads `UNIQUE constraint failed: t.a, t.b` or `UNIQUE constraint failed: index 'name'`.
+/// Parses `UNIQUE constraint failed: t.a, t.b` or `UNIQUE constraint failed: index 'name'`.
 fn conflict(message: &str) -> DbError {
     let columns = message
         .split_once(": ")

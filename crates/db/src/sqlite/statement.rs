@@ -9,8 +9,8 @@ use crate::error::DbError;
 use crate::row::Row;
 use crate::value::{ToValue, ValueRef};
 
-/// Runs a statement that gives no rows, once or for each row of a batch; returns how many rows it
-/// changed.
+/// Runs a statement that returns no rows, once or for each row of a batch. Returns the number of
+/// rows that it changed.
 pub(crate) fn execute(
     connection: &Connection,
     sql: &str,
@@ -73,7 +73,7 @@ fn run(statement: &mut CachedStatement<'_>) -> Result<u64, DbError> {
         .map_err(|error| classify(&error))
 }
 
-/// Binds a statement's parameters and runs `work`: for each row of a batch, or once without one.
+/// Binds a statement's parameters and runs `work` for each row of a batch, or once without a batch.
 fn with_each_row(
     statement: &mut CachedStatement<'_>,
     params: &[&dyn ToValue],
@@ -115,8 +115,8 @@ fn bind(
         .map_err(|error| classify(&error))
 }
 
-/// SQLite numbers `$2` by its first appearance in the text, not by its digits: only the name
-/// identifies the parameter of a slot.
+/// The number of the parameter in a slot. SQLite numbers `$2` by its first appearance in the text
+/// and not by its digits, so only the name identifies it.
 fn parameter_number(statement: &CachedStatement<'_>, slot: usize) -> Result<usize, DbError> {
     let name = statement.parameter_name(slot).unwrap_or_default();
     let digits = name.strip_prefix('$').unwrap_or_default();

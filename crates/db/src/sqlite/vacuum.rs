@@ -5,15 +5,15 @@ use rusqlite::Connection;
 use super::error::classify;
 use crate::error::DbError;
 
-/// Rewrites the whole file, outside of a transaction, as one that gives free pages back.
+/// Rewrites the whole file, outside of a transaction, as one that can return free pages.
 pub(crate) fn vacuum(connection: &Connection, path: &Path) -> Result<(), DbError> {
     let run = |sql: &str| {
         connection
             .execute_batch(sql)
             .map_err(|error| classify(&error))
     };
-    // The copy goes to a file next to the database: in memory it would take as much of that, and the
-    // system's folder for temporary files may be in memory, or small.
+    // The copy is written to a file next to the database. In memory it would take the same space,
+    // and the system's folder for temporary files may be in memory, or small.
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     let folder = std::path::absolute(folder).unwrap_or_default();
     let folder = folder.to_str().unwrap_or_default().replace('\'', "''");
@@ -22,6 +22,6 @@ pub(crate) fn vacuum(connection: &Connection, path: &Path) -> Result<(), DbError
         .and_then(|()| run("pragma auto_vacuum = incremental; vacuum"));
     let restored = run("pragma temp_store_directory = ''; pragma temp_store = memory");
     done.and(restored)?;
-    // Readers may hold it up; a later checkpoint shrinks the file then.
+    // Readers may delay it. A later checkpoint then shrinks the file.
     run("pragma wal_checkpoint(truncate)")
 }

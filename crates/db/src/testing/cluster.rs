@@ -7,10 +7,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
-/// A PostgreSQL cluster of this process's own, on a free loopback port.
+/// A PostgreSQL cluster of this process, on a free loopback port.
 ///
-/// It is stopped and removed when dropped, and also when this process ends in any other way, even
-/// killed: a small shell between them waits for the end of a pipe.
+/// It is stopped and removed when it is dropped. The same happens if this process ends in another
+/// way, or is killed: a small shell between them waits for the end of a pipe.
 #[derive(Debug)]
 pub struct Cluster {
     url: String,
@@ -18,10 +18,10 @@ pub struct Cluster {
     keeper: Child,
 }
 
-/// Why no cluster could be started.
+/// The reason why no cluster could be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// PostgreSQL's programs, or PgBouncer, are not on this machine.
+    /// PostgreSQL's programs, or PgBouncer, are not installed on this machine.
     #[error("no programs of PostgreSQL or PgBouncer were found: run `cargo xtask setup`")]
     NotInstalled,
 
@@ -50,16 +50,25 @@ pub enum ClusterError {
 
 impl Cluster {
     /// Starts a cluster and waits until it takes connections.
+    ///
+    /// # Errors
+    /// [`ClusterError`] if the programs are missing, or the cluster does not start.
     pub fn start() -> Result<Cluster, ClusterError> {
         Cluster::start_as(None, &[])
     }
 
     /// Starts a cluster with further settings of the form `name=value`.
+    ///
+    /// # Errors
+    /// [`ClusterError`] if the programs are missing, or the cluster does not start.
     pub fn start_with(settings: &[&str]) -> Result<Cluster, ClusterError> {
         Cluster::start_as(None, settings)
     }
 
-    /// Starts a cluster that offers TLS, with that certificate and its key, both PEM.
+    /// Starts a cluster that offers TLS, with the given certificate and key, both PEM.
+    ///
+    /// # Errors
+    /// [`ClusterError`] if the programs are missing, or the cluster does not start.
     pub fn start_encrypted(certificate: &str, key: &str) -> Result<Cluster, ClusterError> {
         Cluster::start_as(Some((certificate, key)), &["ssl=on"])
     }
@@ -99,7 +108,7 @@ impl Cluster {
         &self.url
     }
 
-    /// Where its files are; its data in `data`.
+    /// The folder of its files; its data is in `data`.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -128,7 +137,8 @@ impl Cluster {
             keeper,
         };
         cluster.wait_until_ready(folder)?;
-        // Only now may dropping the cluster remove the folder, which a second try would need.
+        // Only now may dropping the cluster remove the folder, because a second attempt would need
+        // it.
         fs::write(folder.join("ready"), "")?;
         Ok(cluster)
     }
@@ -158,14 +168,15 @@ impl Drop for Cluster {
     }
 }
 
-/// The operating system's account that runs PostgreSQL, which refuses to run as root.
+/// The operating system's account that runs PostgreSQL, which rejects root.
 pub(super) enum Account {
     Own,
     Other(&'static str),
 }
 
 impl Account {
-    /// Root's folders are handed to an account without rights; others keep theirs.
+    /// The account for the owner of a folder. Root's folders are given to an account without
+    /// rights; others stay as they are.
     pub(super) fn for_owner_of(folder: &Path) -> Result<Account, ClusterError> {
         if fs::metadata(folder)?.uid() != 0 {
             return Ok(Account::Own);
@@ -179,7 +190,7 @@ impl Account {
     }
 
     /// A program's command line, as this account. `setpriv` replaces itself by the program, so
-    /// that signals reach it.
+    /// signals reach it.
     pub(super) fn command(&self, program: &Path) -> Vec<OsString> {
         let mut line: Vec<OsString> = Vec::new();
         if let Account::Other(name) = self {
@@ -206,7 +217,7 @@ impl Account {
     fn init(&self, programs: &Path, folder: &Path) -> Result<(), ClusterError> {
         let line = self.command(&programs.join("initdb"));
         let (program, rest) = line.split_first().ok_or(ClusterError::NotInstalled)?;
-        // An ICU locale, as most servers have: text that must sort by bytes has to say so.
+        // An ICU locale, as most servers have. Text that must sort by bytes must say so.
         let mut command = Command::new(program);
         command
             .args(rest)
@@ -243,7 +254,7 @@ pub(super) fn find_programs() -> Option<PathBuf> {
         .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-/// `15` of `/usr/lib/postgresql/15/bin`.
+/// The `15` in `/usr/lib/postgresql/15/bin`.
 fn version_of(folder: &Path) -> u32 {
     let name = folder
         .parent()
@@ -287,8 +298,8 @@ pub(super) fn output(command: &mut Command, program: &str) -> Result<String, Clu
     }
 }
 
-/// Whether the server with its data in there has said that it takes connections. Another server may have
-/// taken the port in between, and answers there.
+/// True if the server with its data in the folder accepts connections. Another server may have
+/// taken the port in between, and would answer there.
 fn says_ready(folder: &Path) -> bool {
     let state = fs::read_to_string(folder.join("data/postmaster.pid")).unwrap_or_default();
     state
@@ -297,7 +308,8 @@ fn says_ready(folder: &Path) -> bool {
         .is_some_and(|line| line.trim() == "ready")
 }
 
-/// On a plain thread, because it may be asked for on one that drives a runtime already.
+/// True if a connection succeeds. Tried on a plain thread, because the caller's thread may already
+/// drive a runtime.
 pub(super) fn can_connect(url: &str) -> bool {
     let url = url.to_owned();
     let tried = thread::spawn(move || {
@@ -311,14 +323,14 @@ pub(super) fn can_connect(url: &str) -> bool {
     tried.unwrap_or(false)
 }
 
-/// Starts a server and its [`KEEPER`]; `signal` is what ends the server at once.
+/// Starts a server and its [`KEEPER`]. `signal` ends the server at once.
 pub(super) fn keep(
     folder: &Path,
     server: Vec<OsString>,
     signal: &str,
 ) -> Result<Child, ClusterError> {
-    // A process group of its own: an interrupt at the terminal ends the test process, whose end then
-    // stops the server.
+    // A process group of its own: an interrupt at the terminal ends the test process, whose end
+    // then stops the server.
     Command::new("sh")
         .args(["-c", KEEPER, "keeper"])
         .arg(folder)
@@ -336,9 +348,9 @@ pub(super) fn keep(
         })
 }
 
-/// Starts the server and lives as long as it, or until the pipe from the test process ends; then
-/// the server is stopped at once. `$1` is the folder, `$2` the signal for that, the rest the server's command line. A folder
-/// that never became ready is left to its creator.
+/// Starts the server and lives as long as it, or until the pipe from the test process ends. Then it
+/// stops the server at once. `$1` is the folder, `$2` the signal for that, and the rest the
+/// server's command line. A folder that was never ready is left to its creator.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 folder=$1

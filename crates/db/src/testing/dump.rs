@@ -1,4 +1,4 @@
-//! A database as SQL text, by which two are compared.
+//! A database as SQL text, for comparisons.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::options::Target;
 /// The whole database as statements.
 ///
 /// # Panics
-/// If it cannot be read; PostgreSQL's `pg_dump` must be on the path.
+/// If the database cannot be read. PostgreSQL's `pg_dump` must be on the path.
 pub fn dump(target: &Target) -> String {
     match target {
         Target::Sqlite { path } => {
@@ -29,7 +29,7 @@ pub fn dump(target: &Target) -> String {
             let statements = text
                 .lines()
                 .filter(|line| !(line.is_empty() || line.starts_with("--")))
-                // Commands to `psql`, not to the server.
+                // These are commands for `psql`, not for the server.
                 .filter(|line| !line.starts_with('\\'));
             let text: String = statements.flat_map(|line| [line, "\n"]).collect();
             text.replace(schema, SCHEMA)
@@ -73,5 +73,5 @@ fn sqlite_text(snapshot: &Transaction<'_>) -> Result<String, rusqlite::Error> {
     Ok(text)
 }
 
-/// What a dump calls the schema.
+/// The name of the schema in a dump.
 const SCHEMA: &str = "schema_of_the_dump";

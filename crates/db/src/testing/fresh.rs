@@ -17,14 +17,14 @@ use crate::migrate::Migration;
 use crate::options::{Options, SecretUrl, Target};
 use crate::postgres::{Server, SessionPurpose};
 
-/// An empty database of a test's own.
+/// An empty database for one test.
 #[derive(Debug)]
 pub struct Fresh {
-    /// Which kind, for messages.
+    /// The kind of database, for messages.
     pub name: &'static str,
-    /// Where it is; a SQLite file goes when this value is dropped.
+    /// The database. A SQLite file is removed when this value is dropped.
     pub target: Target,
-    /// Whether it is on the server that tests share, which may be a distributed one.
+    /// True if it is on the server that tests share, which may be distributed.
     pub is_on_shared_server: bool,
     _folder: Option<TempDir>,
 }
@@ -42,9 +42,9 @@ impl Fresh {
         }
     }
 
-    /// A new schema in this process's PostgreSQL cluster, which is started for the first of them;
-    /// or on the server of `DRIFTLINE_TEST_POSTGRES_URL`, where it stays behind until somebody drops it
-    /// ([`super::NamedServer::drop_all`]).
+    /// A new schema in this process's PostgreSQL cluster, which the first call starts. With
+    /// `DRIFTLINE_TEST_POSTGRES_URL`, a new schema on that server, where it stays until it is
+    /// dropped ([`super::NamedServer::drop_all`]).
     pub fn postgres() -> Fresh {
         let target = Target::Postgres {
             url: SecretUrl::new(shared_url()),
@@ -58,7 +58,7 @@ impl Fresh {
         }
     }
 
-    /// A new schema in a cluster that a test has of its own.
+    /// A new schema in a cluster that belongs to one test.
     pub(super) fn in_cluster(url: &str) -> Fresh {
         let target = Target::Postgres {
             url: SecretUrl::new(url),
@@ -72,7 +72,8 @@ impl Fresh {
         }
     }
 
-    /// As [`Fresh::postgres`], through a PgBouncer with few connections that this process's tests share.
+    /// Like [`Fresh::postgres`], through a PgBouncer with few connections that this process's tests
+    /// share.
     pub fn pooled() -> Fresh {
         static POOLER: OnceLock<Pooler> = OnceLock::new();
         let pooler = POOLER.get_or_init(|| {
@@ -90,8 +91,8 @@ impl Fresh {
         }
     }
 
-    /// The same database over a link that passes bytes on later and cuts its connections; a SQLite file
-    /// as it is.
+    /// The same database over a link that delays bytes and cuts connections. A SQLite file stays as
+    /// it is.
     pub fn over_link(&self, delay: Duration, cuts: Cuts) -> Target {
         let Target::Postgres { url, schema } = &self.target else {
             return self.target.clone();
@@ -104,8 +105,8 @@ impl Fresh {
         }
     }
 
-    /// The same PostgreSQL database, by a URL with further parameters (`key=value&key=value`); a SQLite
-    /// file as it is.
+    /// The same PostgreSQL database, by a URL with further parameters (`key=value&key=value`). A
+    /// SQLite file stays as it is.
     pub fn with_parameters(&self, further: &str) -> Target {
         let Target::Postgres { url, schema } = &self.target else {
             return self.target.clone();
@@ -116,12 +117,15 @@ impl Fresh {
         }
     }
 
-    /// Options for it.
+    /// The options to open it.
     pub fn options(&self, migrations: &'static [Migration]) -> Options {
         Options::new(self.target.clone(), migrations)
     }
 
-    /// Opens it.
+    /// Opens the database.
+    ///
+    /// # Panics
+    /// If the database cannot be opened.
     pub fn open(&self, migrations: &'static [Migration]) -> Db {
         Db::open(self.options(migrations))
             .unwrap_or_else(|error| panic!("{} does not open: {error}", self.name))
@@ -131,20 +135,20 @@ impl Fresh {
 /// A fresh database of each kind, so that a test runs on both.
 ///
 /// # Panics
-/// If PostgreSQL cannot be started, saying how to install it.
+/// If PostgreSQL cannot be started. The message says how to install it.
 pub fn databases() -> Vec<Fresh> {
     vec![Fresh::sqlite(), Fresh::postgres()]
 }
 
-/// The URL of a new PostgreSQL database, for programs that take no schema; in the cluster that
-/// [`Fresh::postgres`] uses.
+/// The URL of a new PostgreSQL database in the cluster of [`Fresh::postgres`], for programs that
+/// accept no schema.
 ///
 /// # Panics
-/// If PostgreSQL cannot be started, saying how to install it.
+/// If PostgreSQL cannot be started. The message says how to install it.
 pub fn postgres_database() -> String {
     let name = unused_name();
     let new = name.clone();
-    // On a plain thread, because it may be asked for on one that drives a runtime.
+    // On a plain thread, because the caller's thread may already drive a runtime.
     let created = thread::spawn(move || {
         if is_distributed() {
             return create_on_all(shared_url(), &new);
@@ -158,7 +162,7 @@ pub fn postgres_database() -> String {
     parts(shared_url()).with_database(&name)
 }
 
-/// A name that no other test uses, of this process or another.
+/// A name that no other test uses, in this process or another.
 fn unused_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now()

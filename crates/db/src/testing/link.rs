@@ -7,37 +7,37 @@ use std::time::{Duration, Instant};
 
 use super::url::UrlParts;
 
-/// A link to a PostgreSQL server: a proxy on loopback that passes bytes on later, and may cut
-/// connections or fall silent. It ends with the process.
+/// A link to a PostgreSQL server: a proxy on loopback that delays bytes, and may cut connections or
+/// fall silent. It ends with the process.
 #[derive(Clone, Debug)]
 pub struct Link {
     url: String,
     is_silent: Arc<AtomicBool>,
 }
 
-/// When a link cuts its connections.
+/// The rule for the cuts of a link's connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Cuts {
-    /// Decides all of them, with what is sent.
+    /// Determines all cuts, together with the traffic.
     pub seed: u64,
-    /// How many packets a connection passes on before it is cut, on average.
+    /// The average number of packets of a connection before its cut.
     pub mean_packets: u64,
 }
 
 impl Link {
-    /// To the server of `url`, each way `delay` later.
+    /// A link to the server of `url`, with `delay` in each direction.
     ///
     /// # Errors
-    /// If the URL has no address, or there is no free port.
+    /// [`io::Error`] if the URL has no address, or there is no free port.
     pub fn delayed(url: &str, delay: Duration) -> io::Result<Link> {
         Link::start(url, delay, None)
     }
 
-    /// To the server of `url`, over connections that are cut: a packet is then lost on its way to the
-    /// server or from it, so that a commit may or may not have been made.
+    /// A link to the server of `url`, whose connections are cut. A packet is then lost on its way
+    /// to the server or from it, so a commit may or may not have happened.
     ///
     /// # Errors
-    /// As [`Link::delayed`].
+    /// [`io::Error`] if the URL has no address, or there is no free port.
     pub fn cutting(url: &str, delay: Duration, cuts: Cuts) -> io::Result<Link> {
         Link::start(url, delay, Some(cuts))
     }
@@ -47,15 +47,15 @@ impl Link {
         &self.url
     }
 
-    /// From now on nothing is passed on, not even the end of a connection: to the server it is as if the machine at
-    /// the other end had vanished.
+    /// Passes on nothing from now on, not even the end of a connection. To the server the machine
+    /// at the other end seems to have vanished.
     pub fn fall_silent(&self) {
         self.is_silent.store(true, Ordering::Relaxed);
     }
 
     fn start(url: &str, delay: Duration, cuts: Option<Cuts>) -> io::Result<Link> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "a URL without an address");
-        let parts = UrlParts::of(url).ok_or_else(invalid)?;
+        let parts = UrlParts::parse(url).ok_or_else(invalid)?;
         let (host, port) = parts.host_and_port();
         let port: u16 = port.parse().map_err(|_| invalid())?;
         let server = (host, port).to_socket_addrs()?.next().ok_or_else(invalid)?;
@@ -68,7 +68,7 @@ impl Link {
         };
         thread::spawn(move || {
             for (number, client) in (0..).zip(listener.incoming().flatten()) {
-                // A refused connection ends the client's, as it would without the link.
+                // A rejected connection ends the client's, as it would without the link.
                 let _ = connect(client, server, delay, &is_silent, |way| {
                     cuts.map(|cuts| cuts.first(number * 2 + way))
                 });
@@ -79,13 +79,14 @@ impl Link {
 }
 
 impl Cuts {
-    /// How many packets one way of a connection passes on.
+    /// The number of packets that one direction of a connection passes on.
     fn first(self, way: u64) -> u64 {
         // SplitMix64 (Steele, Lea and Flood 2014).
         let mut z = (self.seed ^ way).wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        // Beyond the packets in which a connection begins, or none would come to work.
+        // Added to the packets at the beginning of a connection. Otherwise no connection would be
+        // usable.
         PACKETS_OF_A_START + (z ^ (z >> 31)) % (2 * self.mean_packets)
     }
 }
@@ -104,7 +105,8 @@ fn connect(
     Ok(())
 }
 
-/// One way of a connection. Bytes wait side by side, so that the delay costs no throughput.
+/// Passes on one direction of a connection. Bytes wait in parallel, so the delay costs no
+/// throughput.
 fn pass_on(
     mut from: TcpStream,
     mut to: TcpStream,
@@ -112,7 +114,7 @@ fn pass_on(
     packets: Option<u64>,
     is_silent: Arc<AtomicBool>,
 ) {
-    // Small packets go at once.
+    // Small packets are sent at once.
     let _ = to.set_nodelay(true);
     let (sender, arrived) = mpsc::channel::<(Instant, Vec<u8>)>();
     let mut other = from.try_clone();
@@ -136,7 +138,7 @@ fn pass_on(
             }
         }
         while is_silent.load(Ordering::Relaxed) {
-            // Both ends stay open, as they do when no packet says otherwise.
+            // Both ends stay open, as they do if no packet ends them.
             thread::park();
         }
         let _ = to.shutdown(Shutdown::Both);

@@ -6,19 +6,19 @@ use crate::error::DbError;
 use crate::options::{Options, SecretUrl, Target};
 use crate::postgres::{Server, Session, SessionPurpose};
 
-/// A PostgreSQL server that somebody has named for the tests of one run, which use it instead of a
-/// cluster of their own.
+/// A PostgreSQL server that is named for the tests of one run, which use it instead of clusters of
+/// their own.
 #[derive(Debug)]
 pub struct NamedServer {
     url: SecretUrl,
-    /// What the names of this run's schemas and databases begin with.
+    /// The prefix of the names of this run's schemas and databases.
     prefix: String,
 }
 
-/// Why tests cannot use a server. No text holds the password.
+/// The reason why tests cannot use a server. No text contains the password.
 #[derive(Debug, thiserror::Error)]
 pub enum NamedServerError {
-    /// The URL is not of the form that tests can take apart.
+    /// The URL does not have the form that tests can parse.
     #[error(
         "the URL must be of the form postgres://user[:password]@host[:port]/database (special \
          characters percent-encoded)"
@@ -29,52 +29,53 @@ pub enum NamedServerError {
     #[error("the name of a run has letters a-z, digits and _ only, at most 30")]
     Run,
 
-    /// No connection, or no answer.
+    /// The connection failed, or the server did not answer.
     #[error("the server cannot be used: {0}")]
     Unusable(#[from] DbError),
 
-    /// The role may not make what tests need.
+    /// The role may not create the objects that tests need.
     #[error(
         "the role must be allowed to create {what}, since each test has its own: {error} ({advice})"
     )]
     Forbidden {
-        /// What it may not make.
+        /// The kind of object.
         what: &'static str,
         /// The server's answer.
         error: DbError,
-        /// What allows it.
+        /// The statement that allows it.
         advice: &'static str,
     },
 }
 
-/// What a run has left behind, and is no more.
+/// The dropped objects of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// How many schemas of the named database.
+    /// The number of schemas of the named database.
     pub schemas: usize,
-    /// How many databases.
+    /// The number of databases.
     pub databases: usize,
-    /// What could not be dropped, with the reason.
+    /// The objects that could not be dropped, with the reasons.
     pub left: Vec<String>,
 }
 
 impl NamedServer {
-    /// The server of `DRIFTLINE_TEST_POSTGRES_URL`, for the run of [`TEST_RUN`]; none if there is no URL.
+    /// The server of `DRIFTLINE_TEST_POSTGRES_URL`, for the run of [`TEST_RUN`]; `None` if there is
+    /// no URL.
     ///
     /// # Errors
-    /// As [`NamedServer::check`].
+    /// The same as those of [`NamedServer::check`].
     pub fn of_environment() -> Option<Result<NamedServer, NamedServerError>> {
         let url = env::var(TEST_URL).ok()?;
         Some(NamedServer::check(&url, &run().unwrap_or_default()))
     }
 
-    /// Checks that tests can use it, by making what they make. The run's name is part of each name
-    /// that tests give which find it in [`TEST_RUN`].
+    /// Checks that tests can use the server, by creating the objects that they create. The run's
+    /// name is part of each name that tests choose if [`TEST_RUN`] has it.
     ///
     /// # Errors
-    /// If they cannot, saying why.
+    /// [`NamedServerError`] with the reason if they cannot.
     pub fn check(url: &str, run: &str) -> Result<NamedServer, NamedServerError> {
-        UrlParts::of(url).ok_or(NamedServerError::Url)?;
+        UrlParts::parse(url).ok_or(NamedServerError::Url)?;
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if run.is_empty() || run.len() > MAX_RUN || !run.chars().all(is_plain) {
             return Err(NamedServerError::Run);
@@ -104,10 +105,10 @@ impl NamedServer {
         Ok(server)
     }
 
-    /// Drops the schemas and databases of this run, and no others. Its tests must have ended.
+    /// Drops the schemas and databases of this run only. Its tests must have ended.
     ///
     /// # Errors
-    /// If the server cannot be asked which there are.
+    /// [`DbError`] if the server cannot list them.
     pub fn drop_all(&self) -> Result<Dropped, DbError> {
         let mut dropped = Dropped::default();
         let (schemas, databases) = self.names()?;
@@ -152,12 +153,12 @@ impl NamedServer {
     }
 }
 
-/// What the names of a run's schemas and databases begin with.
+/// The prefix of the names of a run's schemas and databases.
 pub(super) fn prefix(run: &str) -> String {
     format!("test_{run}_")
 }
 
-/// The run that this process's tests belong to.
+/// The run to which this process's tests belong.
 pub(super) fn run() -> Option<String> {
     env::var(TEST_RUN).ok()
 }
@@ -166,10 +167,11 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The environment variable with the URL of a server that tests use instead of a cluster of their own.
+/// The environment variable with the URL of a server that tests use instead of clusters of their
+/// own.
 pub(super) const TEST_URL: &str = "DRIFTLINE_TEST_POSTGRES_URL";
-/// The environment variable with the name of a run of tests, which is part of the name of all that
-/// they make on a server.
+/// The environment variable with the name of a run of tests, which is part of the names of all
+/// objects that they create on a server.
 pub const TEST_RUN: &str = "DRIFTLINE_TEST_RUN";
 /// Names have 63 bytes at most.
 const MAX_RUN: usize = 30;

@@ -9,8 +9,8 @@ use super::cluster::{Account, ClusterError, POLL, START_TIMEOUT, find_programs, 
 use super::nodes;
 use crate::error::DbError;
 
-/// A server of a distributed PostgreSQL that runs on this machine, for tests that kill it. What it
-/// has in its configuration file is all that it is started with again.
+/// A server of a distributed PostgreSQL on this machine, for tests that kill it. Its configuration
+/// file contains all settings with which it is started again.
 #[derive(Clone, Debug)]
 pub struct Node {
     name: String,
@@ -18,10 +18,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Those of the cluster whose coordinator has `url`, the coordinator first.
+    /// The nodes of the cluster whose coordinator has `url`, the coordinator first.
     ///
     /// # Errors
-    /// If one of them cannot be asked where its data lies.
+    /// [`DbError`] if a node does not report its data folder.
     pub fn all(url: &str) -> Result<Vec<Node>, DbError> {
         let of_nodes = nodes::addresses(url)?.into_iter().map(|address| {
             let folder = nodes::data_folder(&address.url)?;
@@ -41,15 +41,15 @@ impl Node {
     /// Ends the server and all of its sessions by SIGKILL.
     ///
     /// # Errors
-    /// If it does not run, or may not be killed.
+    /// [`ClusterError`] if the server does not run, or may not be killed.
     pub fn kill(&self) -> Result<(), ClusterError> {
         let pid = fs::read_to_string(self.folder.join("postmaster.pid"))?;
         let pid = pid.lines().next().unwrap_or_default().to_owned();
-        // A server that is killed first starts no session meanwhile.
+        // A server that is killed first starts no further session.
         let sessions = output(Command::new("pgrep").args(["-P", &pid]), "pgrep")?;
         output(Command::new("kill").args(["-KILL", &pid]), "kill")?;
         for session in sessions.split_whitespace() {
-            // It may have ended by itself.
+            // The session may have ended by itself.
             let _ = output(Command::new("kill").args(["-KILL", session]), "kill");
         }
         // A server does not start while its folder names a process that exists.
@@ -60,10 +60,10 @@ impl Node {
         Ok(())
     }
 
-    /// Starts it and waits until it takes connections.
+    /// Starts the server and waits until it accepts connections.
     ///
     /// # Errors
-    /// If it does not start within a minute.
+    /// [`ClusterError`] if it does not start within a minute.
     pub fn start(&self) -> Result<(), ClusterError> {
         let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
         let line = owner_of(&self.folder)?.command(&programs.join("pg_ctl"));
@@ -75,7 +75,7 @@ impl Node {
             .arg("--pgdata")
             .arg(&self.folder)
             .current_dir("/")
-            // Root's is closed to it, and servers look for certificates there.
+            // Root's home is closed to it, and servers look for certificates there.
             .env("HOME", &self.folder)
             // A pipe would stay open as long as the server runs.
             .stdin(Stdio::null())

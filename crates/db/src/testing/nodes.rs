@@ -8,16 +8,17 @@ use crate::options::SecretUrl;
 use crate::postgres::{Server, Session, SessionPurpose};
 use crate::tx::Tx;
 
-/// Whether the tests' stores are to be distributed: their server is the coordinator of a cluster.
+/// True if the tests' stores must be distributed, because their server is the coordinator of a
+/// cluster.
 pub fn is_distributed() -> bool {
     env::var_os(TEST_DISTRIBUTED).is_some()
 }
 
-/// Set if the tests' stores are to be distributed.
+/// Set if the tests' stores must be distributed.
 pub const TEST_DISTRIBUTED: &str = "DRIFTLINE_TEST_DISTRIBUTED";
 
-/// Makes a database of that name on each node of the cluster whose coordinator has `url`, with the nodes
-/// registered in it as they are in the database of `url`.
+/// Makes a database called `name` on each node of the cluster whose coordinator has `url`. The
+/// nodes are registered in it as in the database of `url`.
 pub(super) fn create_on_all(url: &str, name: &str) -> Result<(), DbError> {
     let nodes = nodes(&mut connect(url)?)?;
     for node in &nodes {
@@ -45,13 +46,13 @@ pub(super) fn create_on_all(url: &str, name: &str) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Where a node's database of the same name is.
+/// The address of a node's database of the same name.
 pub(super) struct Address {
     pub(super) name: String,
     pub(super) url: String,
 }
 
-/// Of the nodes of the cluster whose coordinator has `url`, the coordinator first.
+/// The addresses of the nodes of the cluster whose coordinator has `url`, the coordinator first.
 pub(super) fn addresses(url: &str) -> Result<Vec<Address>, DbError> {
     let nodes = nodes(&mut connect(url)?)?.into_iter();
     let addresses = nodes.map(|node| Address {
@@ -61,7 +62,7 @@ pub(super) fn addresses(url: &str) -> Result<Vec<Address>, DbError> {
     Ok(addresses.collect())
 }
 
-/// The folder of the server that has `url`.
+/// The data folder of the server that has `url`.
 pub(super) fn data_folder(url: &str) -> Result<String, DbError> {
     let mut session = connect(url)?;
     session.begin("begin");
@@ -83,13 +84,13 @@ impl RegisteredNode {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Of its database with the name that `url` has.
+    /// The URL of the node's database with the same name as in `url`.
     fn url(&self, url: &str) -> String {
         parts(url).with_address(self.address())
     }
 }
 
-/// The coordinator first.
+/// The registered nodes, the coordinator first.
 fn nodes(session: &mut Session) -> Result<Vec<RegisteredNode>, DbError> {
     session.begin("begin");
     let nodes = Tx::postgres(session).query(

@@ -1,4 +1,4 @@
-//! A PostgreSQL cluster that really goes away and comes back.
+//! A PostgreSQL cluster that really stops and starts again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::fresh::Fresh;
 /// A cluster whose server can be stopped and started again on the same data and port.
 #[derive(Debug)]
 pub struct Outage {
-    /// Ends by itself when its server is first stopped; the folder is ours from then on.
+    /// Ends by itself when its server is first stopped. The folder then belongs to this value.
     cluster: Cluster,
     folder: PathBuf,
     /// The server's command line, with the account that it runs as.
@@ -21,10 +21,10 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Starts it.
+    /// Starts the cluster.
     ///
     /// # Panics
-    /// If PostgreSQL cannot be started, saying why.
+    /// If PostgreSQL cannot be started. The message has the reason.
     pub fn start() -> Self {
         let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
         let folder = cluster.folder().to_owned();
@@ -41,13 +41,13 @@ impl Outage {
                 .to_owned()
         };
         let mut server = vec!["setpriv".to_owned()];
-        // PostgreSQL refuses to run as root, and the cluster found another account then.
+        // PostgreSQL rejects root, so the cluster has found another account.
         if id("Uid:") != own_user() {
             server.push(format!("--reuid={}", id("Uid:")));
             server.push(format!("--regid={}", id("Gid:")));
             server.push("--clear-groups".to_owned());
         }
-        // Should the test be killed, its cluster ends with it.
+        // If the test is killed, its cluster ends with it.
         server.extend(["--pdeathsig=QUIT".to_owned(), "--".to_owned()]);
         server.extend(line.split_terminator('\0').map(str::to_owned));
         Self {
@@ -58,20 +58,20 @@ impl Outage {
         }
     }
 
-    /// As [`Cluster::url`]. The server has it again when it is back.
+    /// The same as [`Cluster::url`]. The server has it again after a restart.
     pub fn url(&self) -> &str {
         self.cluster.url()
     }
 
-    /// A new schema in it.
+    /// A new schema in the cluster.
     pub fn fresh(&self) -> Fresh {
         Fresh::in_cluster(self.url())
     }
 
-    /// Stops the server at once, as a crash would. All connections break.
+    /// Stops the server at once, like a crash. All connections break.
     ///
     /// # Panics
-    /// If it does not end.
+    /// If the server does not end.
     pub fn stop(&mut self) {
         // Without this mark the cluster's keeper leaves the folder.
         let _ = fs::remove_file(self.folder.join("ready"));
@@ -84,10 +84,10 @@ impl Outage {
         self.restarted = None;
     }
 
-    /// Starts it again and waits until it takes connections.
+    /// Starts the server again and waits until it accepts connections.
     ///
     /// # Panics
-    /// If it does not come back.
+    /// If the server does not start.
     pub fn start_again(&mut self) {
         let (program, rest) = self.server.split_first().expect(EXPECTED);
         let server = Command::new(program)
@@ -108,7 +108,7 @@ impl Outage {
         });
     }
 
-    /// Lets every process of the server stand still: connections stay open and nothing answers.
+    /// Stops every process of the server. Connections stay open and nothing answers.
     ///
     /// # Panics
     /// If a signal cannot be sent.
@@ -116,7 +116,7 @@ impl Outage {
         signal("STOP", &self.processes());
     }
 
-    /// Lets them go on.
+    /// Lets the processes continue.
     ///
     /// # Panics
     /// If a signal cannot be sent.
@@ -148,7 +148,7 @@ impl Outage {
 impl Drop for Outage {
     fn drop(&mut self) {
         if postmaster(&self.folder.join("data")).is_some() {
-            // A test may have failed while it was frozen.
+            // A test may have failed while the server was frozen.
             self.thaw();
         }
         let Some(mut server) = self.restarted.take() else {
@@ -180,7 +180,7 @@ fn own_user() -> String {
 }
 
 fn signal(name: &str, processes: &[u32]) {
-    // One may have ended since it was found.
+    // A process may have ended since it was found.
     let _ = Command::new("kill")
         .arg(format!("-{name}"))
         .args(processes.iter().map(u32::to_string))

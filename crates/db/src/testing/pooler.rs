@@ -9,8 +9,9 @@ use super::cluster::{
 };
 use super::url::{UrlParts, parts};
 
-/// A PgBouncer of this process's own before a PostgreSQL server, on a free loopback port: each
-/// transaction may get another server connection, which knows no prepared statements. It ends as a [`super::Cluster`] does.
+/// A PgBouncer of this process before a PostgreSQL server, on a free loopback port. Each
+/// transaction may get another server connection, which knows no prepared statements. It ends like
+/// a [`super::Cluster`].
 #[derive(Debug)]
 pub struct Pooler {
     url: String,
@@ -18,22 +19,23 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts it before the server of `url`, with so many server connections for each database. It keeps no
-    /// prepared statements.
+    /// Starts a PgBouncer before the server of `url`, with `connections` server connections for
+    /// each database. It keeps no prepared statements.
     ///
     /// # Errors
-    /// [`ClusterError::NotInstalled`] where it is not; others if it does not start.
+    /// [`ClusterError::NotInstalled`] if PgBouncer is missing; another [`ClusterError`] if it does
+    /// not start.
     pub fn start(url: &str, connections: usize) -> Result<Pooler, ClusterError> {
         let program = find_program().ok_or(ClusterError::NotInstalled)?;
         let keeps = keeps_statements(&program)?.then_some(0);
         Pooler::start_program(&program, url, connections, keeps)
     }
 
-    /// The same, of a PgBouncer that keeps so many prepared statements; `None` where the one that is installed
-    /// is older than 1.21, which cannot.
+    /// The same, with a PgBouncer that keeps `statements` prepared statements. `None` if the
+    /// installed version is older than 1.21, which cannot keep them.
     ///
     /// # Errors
-    /// As [`Pooler::start`].
+    /// The same as those of [`Pooler::start`].
     pub fn start_keeping(
         url: &str,
         connections: usize,
@@ -78,7 +80,7 @@ impl Pooler {
         }
     }
 
-    /// The URL of the same database, through it.
+    /// The URL of the same database, through the PgBouncer.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -116,7 +118,7 @@ impl Pooler {
             keeper: keep(folder, line, "TERM")?,
         };
         pooler.wait_until_ready(folder)?;
-        // Only now may dropping it remove the folder, which a second try would need.
+        // Only now may dropping it remove the folder, because a second attempt would need it.
         fs::write(folder.join("ready"), "")?;
         Ok(pooler)
     }
@@ -144,7 +146,7 @@ impl Drop for Pooler {
     }
 }
 
-/// The server and the user of each database, whoever asks for it.
+/// The server and the user of each database, for all clients.
 fn server(parts: &UrlParts<'_>) -> String {
     let (host, port) = parts.host_and_port();
     let (user, password) = parts.user();
@@ -156,7 +158,7 @@ fn server(parts: &UrlParts<'_>) -> String {
     )
 }
 
-/// How it speaks to the server: as a client of the URL would.
+/// The encryption of its connection to the server, the same as for a client of the URL.
 fn encryption(parts: &UrlParts<'_>) -> String {
     let mode = parts.parameter("sslmode").unwrap_or("prefer");
     let root = parts.parameter("sslrootcert");
@@ -168,7 +170,7 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// Whether it does unless told not to: since 1.21 it can.
+/// True if this version keeps statements by default, which is so since 1.21.
 fn keeps_statements(program: &Path) -> Result<bool, ClusterError> {
     // `PgBouncer 1.18.0`, and the versions of libraries.
     let text = output(Command::new(program).arg("--version"), "pgbouncer")?;
@@ -180,7 +182,7 @@ fn keeps_statements(program: &Path) -> Result<bool, ClusterError> {
 fn find_program() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = env::split_paths(&path).collect();
-    // Debian's, which only root has on its path.
+    // Debian's folder, which only root has on its path.
     folders.push("/usr/sbin".into());
     let programs = folders.into_iter().map(|folder| folder.join("pgbouncer"));
     programs.into_iter().find(|program| program.is_file())

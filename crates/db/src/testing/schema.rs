@@ -2,13 +2,14 @@ use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::tx::Tx;
 
-/// The tables of the database without the migrations' own, as lines in order: `entry.uri text`,
-/// with `null` where a column may be null; `entry key source_id, id`; `entry unique index uri`, or a
-/// `partial` one. What the two databases do not share is left out: the names of indexes, and which
-/// integers are truth values or PostgreSQL's arrays. An expression in an index is `?`.
+/// The tables of the database without the table of migrations, as sorted lines. Examples are
+/// `entry.uri text`, with `null` for a nullable column, `entry key source_id, id` and `entry unique
+/// index uri`, or a `partial` one. Differences between the two databases are omitted: the names of
+/// indexes, and the types of integers that are booleans or PostgreSQL's arrays. An expression in an
+/// index is `?`.
 ///
 /// # Errors
-/// If the database fails.
+/// [`DbError`] if the database cannot be read.
 pub fn schema(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
     let sql = match tx.dialect() {
         Dialect::Sqlite => SQLITE,

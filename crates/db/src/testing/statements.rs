@@ -8,13 +8,13 @@ use crate::tx::Beside;
 /// A statement on its way to PostgreSQL.
 #[derive(Clone, Copy)]
 pub struct SentStatement<'a> {
-    /// Its text as the server gets it.
+    /// The text as the server receives it.
     pub sql: &'a str,
-    /// Where the transaction was asked to send it.
+    /// The code that asked the transaction to send it.
     pub caller: &'static Location<'static>,
 }
 
-/// Is called with each statement before it is sent: see [`crate::Db::watch_statements`].
+/// Receives each statement before it is sent: see [`crate::Db::watch_statements`].
 pub type StatementWatcher = Box<dyn Fn(SentStatement<'_>) + Send + Sync>;
 
 /// The watcher of a transaction's statement, and the statement's caller.
@@ -25,14 +25,14 @@ pub(crate) struct Sender<'a> {
 
 impl<'a> Sender<'a> {
     #[track_caller]
-    pub(crate) fn of(beside: Option<&'a dyn Beside>) -> Sender<'a> {
+    pub(crate) fn new(beside: Option<&'a dyn Beside>) -> Sender<'a> {
         Sender {
             watcher: beside.and_then(Beside::watcher),
             caller: Location::caller(),
         }
     }
 
-    /// A batch without rows is not sent.
+    /// Reports a statement to the watcher. A batch without rows is not sent.
     pub(crate) fn sends(&self, sql: &str, columns: &[Column<'_>]) {
         if let Some(watcher) = self.watcher
             && !columns.first().is_some_and(Column::is_empty)

@@ -1,12 +1,12 @@
-//! PostgreSQL URLs of tests, put together again.
+//! PostgreSQL URLs of tests, in parts.
 
 use std::fmt::Display;
 
-/// The parts of a URL, each as it is written there. Not `Debug`: they may hold a password.
+/// The parts of a URL, as written. Not `Debug`, because they may contain a password.
 #[derive(Clone, Copy)]
 pub(super) struct UrlParts<'a> {
     scheme: &'a str,
-    /// `name` or `name:password`, or nothing.
+    /// `name` or `name:password`, or empty.
     user: &'a str,
     address: &'a str,
     database: &'a str,
@@ -14,11 +14,12 @@ pub(super) struct UrlParts<'a> {
 }
 
 impl<'a> UrlParts<'a> {
-    /// None if it is no `postgres://[user[:password]@]host[:port]/database[?parameters]`.
-    pub(super) fn of(url: &'a str) -> Option<UrlParts<'a>> {
+    /// Parses `postgres://[user[:password]@]host[:port]/database[?parameters]`; `None` for other
+    /// forms.
+    pub(super) fn parse(url: &'a str) -> Option<UrlParts<'a>> {
         let (scheme, rest) = url.split_once("://")?;
         let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-        // What separates the parts is percent-encoded within them.
+        // Separators are percent-encoded within the parts.
         let (server, database) = rest.split_once('/')?;
         let (user, address) = server.rsplit_once('@').unwrap_or(("", server));
         let is_whole = !address.is_empty() && !database.is_empty() && !database.contains('/');
@@ -32,17 +33,17 @@ impl<'a> UrlParts<'a> {
         })
     }
 
-    /// Of another database of the same server.
+    /// The URL of another database of the same server.
     pub(super) fn with_database(&self, name: &str) -> String {
         self.url(&self.address, name, self.parameters)
     }
 
-    /// Of the same database at another address.
+    /// The URL of the same database at another address.
     pub(super) fn with_address(&self, address: impl Display) -> String {
         self.url(&address, self.database, self.parameters)
     }
 
-    /// With further parameters, of the form `key=value&key=value`.
+    /// The URL with further parameters, of the form `key=value&key=value`.
     pub(super) fn with_parameters(&self, further: &str) -> String {
         let between = match self.parameters.is_empty() || further.is_empty() {
             true => "",
@@ -78,7 +79,7 @@ impl<'a> UrlParts<'a> {
         self.database
     }
 
-    /// A parameter's value, as it is written.
+    /// A parameter's value, as written.
     pub(super) fn parameter(&self, key: &str) -> Option<&'a str> {
         let mut pairs = self.parameters.split('&');
         pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
@@ -95,15 +96,16 @@ impl<'a> UrlParts<'a> {
 /// A PostgreSQL URL with further parameters, of the form `key=value&key=value`.
 ///
 /// # Panics
-/// If it is not of the form `postgres://[user[:password]@]host[:port]/database[?parameters]`.
+/// If `url` does not have the form
+/// `postgres://[user[:password]@]host[:port]/database[?parameters]`.
 pub fn with_parameters(url: &str, further: &str) -> String {
     parts(url).with_parameters(further)
 }
 
 /// The parts of a URL that was checked before.
 pub(super) fn parts(url: &str) -> UrlParts<'_> {
-    // Without the URL, which may hold a password.
-    UrlParts::of(url).expect("a URL like postgres://user@host:port/database")
+    // Without the URL, because it may contain a password.
+    UrlParts::parse(url).expect("a URL like postgres://user@host:port/database")
 }
 
 const DEFAULT_PORT: &str = "5432";
@@ -158,7 +160,7 @@ mod tests {
             "postgres://me:p@ss@h/d",
             "mysql://h/d",
         ] {
-            assert!(UrlParts::of(text).is_none(), "{text}");
+            assert!(UrlParts::parse(text).is_none(), "{text}");
         }
     }
 }

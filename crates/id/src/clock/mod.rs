@@ -1,8 +1,8 @@
 //! Clocks for generators.
 //!
-//! A generator takes its clock as an argument. [`ManualClock`] is for tests and simulations;
-//! with the feature `std`, `SystemClock` reads the system's time at each use, and
-//! `TickedClock` costs a tenth of that and follows the system's time all the same.
+//! A generator takes its clock as an argument. [`ManualClock`] is for tests and simulations. With
+//! the feature `std`, `SystemClock` reads the system's time at each use. `TickedClock` also follows
+//! the system's time, at a tenth of the cost.
 
 mod manual;
 #[cfg(feature = "std")]
@@ -18,7 +18,7 @@ pub use ticked::TickedClock;
 
 use alloc::sync::Arc;
 
-/// A source of time, in Unix µs. It may step either way; it need not be monotonic.
+/// A source of time, in Unix µs. It may step forward or back.
 pub trait Clock {
     /// The time, cheaply: possibly a little late.
     ///
@@ -26,19 +26,19 @@ pub trait Clock {
     /// one.
     fn now_us(&self) -> i64;
 
-    /// [`now_us`](Self::now_us) in Unix ms, rounded down: cheaper for a clock that keeps it so.
+    /// [`now_us`](Self::now_us) in Unix ms, rounded down. Cheaper for a clock that stores ms.
     fn now_ms(&self) -> i64 {
         self.now_us().div_euclid(1_000)
     }
 
-    /// The time, exactly. Generators call it before they enter a tick, refuse or wait, and once
-    /// in a while within a tick, so that a cheap time that has stopped does no harm.
+    /// The exact time. Generators call it before they enter a tick, refuse or wait. They also call
+    /// it now and then within a tick, so that a stopped cheap time does no harm.
     fn fresh_us(&self) -> i64 {
         self.now_us()
     }
 
-    /// The exact time, for callers that make no IDs and read it rarely, as a keeper does:
-    /// a clock that pauses without use stays paused.
+    /// The exact time, for rare callers that make no IDs, such as a keeper. A clock that pauses
+    /// when unused stays paused.
     fn exact_us(&self) -> i64 {
         self.fresh_us()
     }

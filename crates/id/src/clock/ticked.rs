@@ -25,7 +25,7 @@ pub struct TickedClock {
     handle: Arc<Handle>,
 }
 
-/// What the clones hold together; the thread ends with it.
+/// The state that all clones share. Dropping it ends the thread.
 #[derive(Debug)]
 struct Handle {
     ticker: Arc<Ticker>,
@@ -33,24 +33,24 @@ struct Handle {
     revived: AtomicBool,
 }
 
-/// On cache lines of its own, since the thread writes to it all the time.
+/// Has cache lines of its own, because the thread writes to it all the time.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Ticker {
     /// The time to show, or [`UNKNOWN`].
     published_us: AtomicI64,
-    /// The same in ms, so that readers need not divide.
+    /// The same time in ms, so that readers need not divide.
     published_ms: AtomicI64,
-    /// When the thread last published.
+    /// The time of the last publication.
     ticked_us: AtomicI64,
-    /// Which thread may publish; the others end.
+    /// The generation of the thread that may publish. Other threads end.
     generation: AtomicU32,
-    /// Whether anybody has asked lately.
+    /// True if the clock was read recently.
     used: AtomicBool,
 }
 
 impl TickedClock {
-    /// A clock with a thread of its own. One for a process is enough: clone it.
+    /// Starts a clock with a thread of its own. One is enough for a process: clone it.
     pub fn start() -> Self {
         let ticker = Arc::new(Ticker {
             published_us: AtomicI64::new(UNKNOWN),
@@ -111,7 +111,7 @@ impl Clock for TickedClock {
 }
 
 impl Handle {
-    /// Once, in a process forked since.
+    /// True once, in a process forked since.
     fn is_forked(&self) -> bool {
         let elsewhere = self.origin.as_ref().is_some_and(Origin::is_elsewhere);
         elsewhere && !self.revived.swap(true, Ordering::Relaxed)
@@ -186,7 +186,7 @@ impl Ticker {
     }
 }
 
-/// Shows a time read just now, unless the thread has published in between, or paused.
+/// Shows a time read just now, unless the thread has published in between or has paused.
 fn show(published: &AtomicI64, now: i64) {
     let shown = published.load(Ordering::Relaxed);
     if shown != UNKNOWN && shown != now {
@@ -194,7 +194,7 @@ fn show(published: &AtomicI64, now: i64) {
     }
 }
 
-/// Shown by no clock: 290,000 years before 1970.
+/// Not shown by any clock: 290,000 years before 1970.
 const UNKNOWN: i64 = i64::MIN;
 const TICK_US: i64 = 1_000;
 const LATE_US: u64 = 100_000;

@@ -28,8 +28,8 @@ pub enum FileError {
         /// The folder.
         folder: PathBuf,
     },
-    /// The folder is a copy of the one that the record names, or was restored: the other one's
-    /// nodes may be in use.
+    /// The folder is a copy of the recorded one, or was restored. The nodes may be in use in the
+    /// original.
     #[error(
         "{} belongs to the folder '{recorded}' and was found in '{found}': it is a copy, or was \
          restored; use another node here, or adopt it if the original is not used any more",
@@ -40,7 +40,7 @@ pub enum FileError {
         path: PathBuf,
         /// The location in the record.
         recorded: String,
-        /// The location where it was found.
+        /// The location of the folder.
         found: String,
     },
     /// The record does not let a window begin.
@@ -48,7 +48,7 @@ pub enum FileError {
     Begin {
         /// The record.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         error: BeginError,
     },
@@ -57,30 +57,30 @@ pub enum FileError {
     Record {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         error: RecordError,
     },
-    /// The file system refuses.
+    /// The file system reported an error.
     #[error("{}: {error}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         error: io::Error,
     },
-    /// The layout has no nodes that could be leased.
+    /// The layout has no nodes that can be leased.
     #[error("{0}")]
     Node(#[source] NodeError),
-    /// The generator had another window.
+    /// The generator used another window.
     #[error("the retired generator had another window; release each lease with its own")]
     OtherWindow,
-    /// This process was forked from the one that holds the node.
+    /// This process was forked from the process that holds the node.
     #[error("the node belongs to the process that this one was forked from; lease another")]
     Forked,
-    /// The node's files are not those that were locked and written: they were removed, replaced
-    /// or moved, or another holder has written. Nothing more is recorded for this lease.
+    /// The node's files are no longer those that were locked and written. They were removed,
+    /// replaced or moved, or another holder has written. Nothing more is recorded for this lease.
     #[error(
         "{} or the record next to it was removed, replaced or moved while the node was \
          held: another process may hold it; leave the folder alone, and start again",
@@ -98,7 +98,7 @@ pub enum FileError {
     Start(#[source] StartError),
 }
 
-/// A keeper that could not end well.
+/// A keeper that did not end properly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeeperError<E> {

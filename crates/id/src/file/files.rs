@@ -10,22 +10,22 @@ use crate::file::folder_identity::{FolderIdentity, number};
 use crate::node::Node;
 use crate::window::Record;
 
-/// A node's files, and the lock on them.
+/// The files of a node, and the lock on them.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// Canonical, so that it stays the same folder when the process changes its own.
+    /// Canonical, so that it stays the same folder when the process changes its working directory.
     folder: PathBuf,
     pub(super) lock: PathBuf,
     pub(super) record: PathBuf,
     /// A record while it is being written.
     draft: PathBuf,
-    /// Closing it releases the lock. It is never unlocked by hand: that would free the node of
-    /// the parent in a forked process.
+    /// The open lock file. Closing it releases the lock. It is never unlocked explicitly: in a
+    /// forked process that would free the parent's node.
     held: File,
 }
 
 impl Files {
-    /// Locks the node's files in that folder, which is made if there is none.
+    /// Locks the node's files in `folder`, which is made if it does not exist.
     pub(super) fn lock(folder: &Path, node: &Node) -> Result<Self, FileError> {
         make_folder(folder)?;
         let folder = fs::canonicalize(folder).map_err(at(folder))?;
@@ -62,10 +62,10 @@ impl Files {
     }
 
     pub(super) fn folder_identity(&self) -> Result<FolderIdentity, FileError> {
-        FolderIdentity::of(&self.folder).map_err(at(&self.folder))
+        FolderIdentity::read(&self.folder).map_err(at(&self.folder))
     }
 
-    /// Whether the lock file in the folder is still the one that is locked.
+    /// True if the lock file in the folder is still the locked one.
     pub(super) fn is_locked(&self) -> Result<bool, FileError> {
         is_at(&self.held, &self.lock).map_err(at(&self.lock))
     }
@@ -84,8 +84,8 @@ impl Files {
         Ok(Some(record))
     }
 
-    /// Durable on return: the draft is synced before it takes the record's name, and the folder
-    /// after. A rename replaces the record whole, so a crash leaves the old one or the new one.
+    /// Writes the record durably: syncs the draft before renaming it to the record, and then the
+    /// folder. The rename replaces the whole record, so a crash leaves the old one or the new one.
     pub(super) fn write(&self, record: &Record) -> Result<(), FileError> {
         let mut draft = File::create(&self.draft).map_err(at(&self.draft))?;
         let written = write!(draft, "{record}").and_then(|()| draft.sync_all());
@@ -96,7 +96,7 @@ impl Files {
     }
 }
 
-/// Whether that path names that open file.
+/// True if `path` names the open file.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let held = file.metadata()?;
     match fs::metadata(path) {
@@ -106,7 +106,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes the folder where there is none, durably: its own name is in its parent.
+/// Makes the folder if it does not exist. Durable: its parent, which contains its name, is synced
+/// too.
 fn make_folder(folder: &Path) -> Result<(), FileError> {
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
@@ -129,5 +130,6 @@ fn sync_folder(_: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Repeated removal of the lock file must not hold a caller for ever.
+/// The limit on attempts, because repeated removal of the lock file must not block a caller for
+/// ever.
 const MAX_LOCKS: u32 = 16;

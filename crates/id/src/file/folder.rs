@@ -8,11 +8,11 @@ use crate::layout::Layout;
 use crate::node::Node;
 use crate::window::{LeaseStore, Window, WindowConfig};
 
-/// Nodes for the processes of one machine that share a folder: each gets the lowest free
-/// one.
+/// The nodes of a folder that processes of one machine share. Each process gets the lowest free
+/// node.
 ///
-/// Only nodes that are held are passed over. A record that is damaged, copied or ahead of the
-/// clock is an error even if the nodes above it are free: an operator must look at it.
+/// Only held nodes are skipped. A damaged, copied or early record is an error even if higher nodes
+/// are free: an operator must look at it.
 #[derive(Clone, Debug)]
 pub struct NodeFolder {
     folder: PathBuf,
@@ -21,7 +21,7 @@ pub struct NodeFolder {
 }
 
 impl NodeFolder {
-    /// The nodes of a layout in that folder. Several layouts may share one.
+    /// The nodes of `layout` in `folder`. Several layouts may share a folder.
     pub fn new(folder: impl AsRef<Path>, layout: Layout, config: WindowConfig) -> Self {
         Self {
             folder: folder.as_ref().to_path_buf(),
@@ -30,8 +30,12 @@ impl NodeFolder {
         }
     }
 
-    /// [Adopts](ReservationFile::adopt) all records of the layout in the folder, and says which
-    /// nodes' they were. An error leaves those of higher nodes as they are.
+    /// [Adopts](ReservationFile::adopt) all records of the layout in the folder, and returns their
+    /// nodes. An error leaves the records of higher nodes unchanged.
+    ///
+    /// # Errors
+    /// [`FileError`] if the folder cannot be read, a file's node is invalid, a node is held, or its
+    /// record is invalid or cannot be written.
     pub fn adopt(&self) -> Result<Vec<Node>, FileError> {
         let mut nodes = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(at(&self.folder))? {

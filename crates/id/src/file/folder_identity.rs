@@ -4,12 +4,12 @@ use std::path::Path;
 use std::string::{String, ToString};
 use std::time::UNIX_EPOCH;
 
-/// The identity of a folder: device and inode (on Unix), creation time (where the file system keeps
+/// The identity of a folder: device and inode (on Unix), creation time (if the file system records
 /// one), and canonical path.
 ///
-/// A copy and a restored folder have another inode, or the same, reused, with another creation
-/// time. Moving a folder changes its path, and a restart of the machine may change the device's
-/// number, but nothing in use changes both.
+/// A copy or a restored folder has another inode, or a reused inode with another creation time.
+/// Moving a folder changes its path. A restart of the machine may change the device's number. No
+/// normal operation changes both.
 #[derive(Debug)]
 pub(super) struct FolderIdentity {
     device: u64,
@@ -19,11 +19,11 @@ pub(super) struct FolderIdentity {
     path: String,
 }
 
-/// A file or folder as the file system numbers it: device and inode. Off Unix all are alike.
+/// The device and inode of a file or folder. All are equal on systems other than Unix.
 pub(super) type Number = (u64, u64);
 
 impl FolderIdentity {
-    pub(super) fn of(folder: &Path) -> io::Result<Self> {
+    pub(super) fn read(folder: &Path) -> io::Result<Self> {
         let path = fs::canonicalize(folder)?;
         let metadata = fs::metadata(&path)?;
         let (device, inode) = number(&metadata);
@@ -37,8 +37,8 @@ impl FolderIdentity {
         })
     }
 
-    /// Whether that text names this folder. A text without a creation time, as of a file system that
-    /// keeps none, names it by the rest.
+    /// True if `text` identifies this folder. A text without a creation time, from a file system
+    /// that does not record it, is compared by the other parts.
     pub(super) fn is_named_by(&self, text: &str) -> bool {
         let mut parts = text.splitn(3, ' ');
         let mut next = || parts.next().unwrap_or_default();
@@ -85,5 +85,5 @@ pub(super) fn number(_: &Metadata) -> Number {
     (0, 0)
 }
 
-/// In records on disk. No canonical path begins with it.
+/// A prefix in records on disk. No canonical path begins with it.
 const CREATED_AT_PREFIX: &str = "born_ns=";

@@ -9,11 +9,11 @@ use crate::clock::Clock;
 use crate::file::KeeperError;
 use crate::window::{Lease, Retired};
 
-/// Extends a lease's window ahead of need, on a thread of its own.
+/// Extends a lease's window early enough, on a thread of its own.
 ///
-/// An extension that fails is tried again every 100 ms; until one succeeds the window runs out,
-/// and the generator then waits or refuses. Dropped, the keeper stops, and soon, on its thread,
-/// drops the lease without releasing it.
+/// A failed extension is tried again every 100 ms. Until one succeeds the window runs out, and the
+/// generator then waits or refuses. Dropping the keeper stops it. Soon after, its thread drops the
+/// lease without releasing it.
 #[must_use = "a keeper dropped extends no window"]
 #[derive(Debug)]
 pub struct Keeper<L: Lease> {
@@ -33,9 +33,11 @@ where
     L: Lease + Send + 'static,
     L::Error: Send + 'static,
 {
-    /// Starts the thread. An error means that none could be started.
+    /// Starts the thread. It reads the clock by [`exact_us`](Clock::exact_us), a few times a
+    /// second.
     ///
-    /// The clock is read by [`exact_us`](Clock::exact_us), a few times a second.
+    /// # Errors
+    /// [`io::Error`] if no thread can be started.
     pub fn start<C: Clock + Send + 'static>(lease: L, clock: C) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             stopped: AtomicBool::new(false),
@@ -52,21 +54,25 @@ where
         })
     }
 
-    /// Takes out why the last extension failed. `None` if it succeeded, or was asked for before;
-    /// and in a process forked since, where nothing is known of it.
+    /// Takes the error of the last extension. `None` if that succeeded, if the error was already
+    /// taken, or in a process forked since, which cannot know it.
     pub fn take_failure(&self) -> Option<L::Error> {
         // The fork may have copied the lock while the keeper's thread held it.
         self.is_here().then(|| self.shared.failure().take())?
     }
 
-    /// Whether the keeper's thread runs. It ends only by a panic of the lease or the clock, after
-    /// which nothing is extended any more; and a forked process has none.
+    /// True if the keeper's thread runs. It ends only if the lease or the clock panics. Then
+    /// nothing is extended any more. A forked process has no such thread.
     pub fn is_alive(&self) -> bool {
         let ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         self.is_here() && !ended
     }
 
-    /// Stops, and releases the lease as used up to where the retired generator got.
+    /// Stops the thread and releases the lease, as used up to the end of the retired generator.
+    ///
+    /// # Errors
+    /// [`KeeperError::Forked`] in a process forked from the keeper's, [`KeeperError::Panicked`] if
+    /// the thread panicked, [`KeeperError::Lease`] if the lease cannot be released.
     pub fn close(mut self, retired: Retired) -> Result<(), KeeperError<L::Error>> {
         if !self.is_here() {
             return Err(KeeperError::Forked);
@@ -103,7 +109,7 @@ impl<E> Shared<E> {
         while !self.stopped.load(Ordering::Acquire) {
             let renewed = lease.renew(clock.exact_us());
             let rest_us = match &renewed {
-                // Clocks step: never longer than a while.
+                // Clocks step, so the sleep has a limit.
                 Ok(()) => lease
                     .due_us()
                     .saturating_sub(clock.exact_us())

@@ -10,15 +10,15 @@ use crate::refusal::Refusal;
 use crate::shared::SharedGenerator;
 use crate::window::{LeaseStore, Window, WindowConfig};
 
-/// IDs for this process, from a node of a folder: clock, lease, keeper and generator in one.
+/// IDs for this process, from a node of a folder: clock, lease, keeper and generator together.
 ///
-/// It uses the [default windows](WindowConfig::default), and waits up to [`MAX_WAIT_MS`] for a clock
-/// or a window: longer than crashes hold back the next process on the node. For other windows,
-/// another policy or another clock, put the parts together as the [module](crate::file#the-parts)
-/// shows.
+/// It uses the [default windows](WindowConfig::default) and waits up to [`MAX_WAIT_MS`] for a clock
+/// or a window. That is longer than crashes delay the next process on the node. To use other
+/// windows, another policy or another clock, combine the parts as the
+/// [module](crate::file#the-parts) shows.
 ///
-/// Threads share it by reference. Dropped without [`close`](Self::close), it leaves the node free
-/// soon, and its next holder waits for the end of the window.
+/// Threads share it by reference. Dropped without [`close`](Self::close), it frees the node soon,
+/// but the next holder waits for the end of the window.
 ///
 /// [`MAX_WAIT_MS`]: Self::MAX_WAIT_MS
 #[derive(Debug)]
@@ -28,17 +28,24 @@ pub struct LocalIds {
 }
 
 impl LocalIds {
-    /// How long a call waits at most for the clock, or for the window, in ms.
+    /// The longest wait of a call for the clock or the window, in ms.
     pub const MAX_WAIT_MS: u32 = 20_000;
 
-    /// IDs of the lowest node of the folder that no process holds. Makes the folder if there is
-    /// none.
+    /// Leases the lowest free node of the folder. Makes the folder if it does not exist.
+    ///
+    /// # Errors
+    /// [`FileError`] if all nodes are held, a record or the folder is unusable, or the keeper or
+    /// the generator cannot start.
     pub fn open(folder: impl AsRef<Path>, layout: Layout) -> Result<Self, FileError> {
         let nodes = NodeFolder::new(folder, layout, WindowConfig::default());
         Self::begin(nodes.acquire(SystemClock.now_us())?)
     }
 
-    /// IDs of that node, which no other machine may use.
+    /// Leases the given node, which no other machine may use.
+    ///
+    /// # Errors
+    /// [`FileError`] if the node is held, its record or the folder is unusable, or the keeper or
+    /// the generator cannot start.
     pub fn open_node(folder: impl AsRef<Path>, node: Node) -> Result<Self, FileError> {
         let now_us = SystemClock.now_us();
         let held = ReservationFile::open(folder.as_ref(), node, WindowConfig::default(), now_us)?;
@@ -56,13 +63,19 @@ impl LocalIds {
         })
     }
 
-    /// An ID, after a wait if need be.
+    /// Returns an ID. Waits if necessary.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the wait takes too long or cannot help.
     #[inline]
     pub fn next_id(&self) -> Result<u64, Refusal> {
         self.generator.next_id()
     }
 
-    /// Up to `length` IDs of one tick, after a wait if need be.
+    /// Returns up to `length` IDs of one tick. Waits if necessary.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the wait takes too long or cannot help.
     pub fn reserve_waiting(&self, length: usize) -> Result<Batch, Refusal> {
         self.generator.reserve_waiting(length)
     }
@@ -72,12 +85,15 @@ impl LocalIds {
         &self.generator
     }
 
-    /// Takes out why the window was last not extended, as [`Keeper::take_failure`].
+    /// Takes the error of the last extension of the window, as [`Keeper::take_failure`] does.
     pub fn take_failure(&self) -> Option<FileError> {
         self.keeper.take_failure()
     }
 
-    /// Ends it, and gives the node back, so that its next holder need not wait.
+    /// Stops the generator and gives the node back, so that its next holder need not wait.
+    ///
+    /// # Errors
+    /// The same as those of [`Keeper::close`].
     pub fn close(self) -> Result<(), KeeperError<FileError>> {
         match self.generator.retire() {
             Some(retired) => self.keeper.close(retired),

@@ -7,34 +7,39 @@ use crate::file::files::Files;
 use crate::node::Node;
 use crate::window::{Lease, Record, Retired, Window, WindowConfig, WindowEnd};
 
-/// A node held through a lock file, with its window recorded in a file next to it.
+/// A node held by a lock file, with its window recorded in a second file.
 ///
 /// The files are `LAYOUT-NODE.lock` and `LAYOUT-NODE.window` in the folder. Dropped without
-/// [`release`](Lease::release), the node is free at once, and its next holder waits for the end
-/// of the window.
+/// [`release`](Lease::release), the node is free at once, and its next holder waits for the end of
+/// the window.
 ///
-/// Before it writes, it makes sure that the files are still its own. Once they are not, each call
-/// fails with [`FileError::Lost`], and the window ends where it was last recorded to.
+/// Each write first checks that the files are still its own. Once they are not, each call fails
+/// with [`FileError::Lost`], and the window ends at its last recorded end.
 #[must_use = "a node dropped is free for others, and its window is not extended"]
 #[derive(Debug)]
 pub struct ReservationFile {
     node: Node,
     record: Record,
-    /// What the file holds, unless it is the attempt.
+    /// The contents of the file, unless the attempt was written.
     on_disk: Record,
-    /// What was written last, whether or not that succeeded.
+    /// The last record that was written, with or without success.
     attempt: Option<Record>,
     lost: bool,
     end: WindowEnd,
     config: WindowConfig,
     files: Files,
-    /// A forked process has another one.
+    /// The ID of the process. A forked process has another one.
     process: u32,
 }
 
 impl ReservationFile {
-    /// Takes the node, and records its first window: from the end of the last one recorded, or
-    /// from now if that is later. Makes the folder and the files where there are none.
+    /// Takes the node and records its first window, which begins at the end of the last recorded
+    /// one, or now if that is later. Makes the folder and the files if they do not exist.
+    ///
+    /// # Errors
+    /// [`FileError::Held`] if the node is held, [`FileError::Copied`] if the folder is a copy,
+    /// [`FileError::Begin`] or [`FileError::Record`] if the record is unusable, [`FileError::Io`]
+    /// if the file system fails.
     pub fn open(
         folder: &Path,
         node: Node,
@@ -75,9 +80,15 @@ impl ReservationFile {
         Ok((reservation, window))
     }
 
-    /// Declares the folder, copied or restored, to be the node's location from now on. The operator
-    /// promises that no process works with the original any more, or that it does not hold this
-    /// node. Nothing else of the record changes. `false` if the node has no record there.
+    /// Makes the folder, copied or restored, the node's recorded location. The rest of the record
+    /// stays unchanged. Returns `false` if the folder has no record of the node.
+    ///
+    /// The operator promises that no process works with the original any more, or that none there
+    /// holds this node.
+    ///
+    /// # Errors
+    /// [`FileError::Held`] if the node is held, [`FileError::Record`] if its record is invalid,
+    /// [`FileError::Io`] if the file system fails.
     pub fn adopt(folder: &Path, node: &Node) -> Result<bool, FileError> {
         let files = Files::lock(folder, node)?;
         let location = files.folder_identity()?.to_string();
@@ -87,7 +98,7 @@ impl ReservationFile {
         }
     }
 
-    /// The record as last written with success.
+    /// The last record that was written successfully.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -100,8 +111,8 @@ impl ReservationFile {
         }
     }
 
-    /// Writes, if no other holder can have taken the node: the lock file in the folder is the locked
-    /// one, and the record there is one that this lease wrote.
+    /// Writes, unless another holder may have taken the node. The lock file in the folder must be
+    /// the locked one, and the record must be one that this lease wrote.
     fn write(&mut self, record: &Record) -> Result<(), FileError> {
         if self.lost || !self.is_held()? {
             self.lost = true;

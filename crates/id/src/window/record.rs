@@ -23,26 +23,30 @@ pub struct Record {
 /// The length of windows, and the tolerated clock skew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowConfig {
-    /// How far ahead of now a window reaches, in ms; less than [`SHORTEST_MS`](Self::SHORTEST_MS)
-    /// is taken as that. A longer window is written less often and survives a longer stall of the
-    /// disk; after a crash the next holder waits up to this long, and after several in a row up
-    /// to about two lengths.
+    /// The distance from now to the window's end, in ms. At least
+    /// [`SHORTEST_MS`](Self::SHORTEST_MS) is used. A longer window is written less often and
+    /// survives a longer stall of the disk. After a crash the next holder waits up to this long,
+    /// and after several consecutive crashes up to about two lengths.
     pub length_ms: u32,
-    /// How far beyond `length_ms` a recorded window may lie ahead of now, in ms. Further ahead,
-    /// either the clock was wrong then or it is wrong now, and beginning is refused. It should be
-    /// at least one length, for crashes in a row.
+    /// The tolerance in ms for a recorded window that reaches further than `length_ms` ahead of
+    /// now. Beyond it the clock was wrong then or is wrong now, and no window begins. It should be
+    /// at least one length, for consecutive crashes.
     pub max_clock_skew_ms: u32,
 }
 
 impl Record {
-    /// The record of the node's next window: from `max(until, now)`, where `previous` is the
+    /// The record of the node's next window, which begins at `max(until, now)`. `previous` is the
     /// node's last record, if it has one.
     ///
-    /// The window is a length long, or as much shorter, down to a sixteenth, as keeps its end
-    /// within two lengths from now: holders that crash one after the other do not push the end
-    /// away from the clock, unless they do so sooner than each sixteenth of a length.
+    /// The window has the full length, or a shorter one, down to a sixteenth, that keeps its end
+    /// within two lengths from now. Consecutive crashes of holders therefore do not push the end
+    /// away from the clock, unless one occurs in less than a sixteenth of a length.
     ///
-    /// `location` says where the record is kept, in a form of the store's own.
+    /// `location` identifies the record's place in a form that the store chooses.
+    ///
+    /// # Errors
+    /// [`BeginError::ForeignLayout`] or [`BeginError::ForeignNode`] if `previous` belongs to
+    /// another node, [`BeginError::ClockBehind`] if it ends too far ahead of `now_us`.
     pub fn begin(
         previous: Option<&Self>,
         node: &Node,
@@ -79,13 +83,13 @@ impl Record {
         Ok(record)
     }
 
-    /// The Unix µs from which on the window is due to be extended: four fifths of a length before
-    /// its end, the longest stall of the disk that it survives.
+    /// The Unix µs at which the window must be extended: four fifths of a length before its end.
+    /// The window survives a stall of the disk of that time.
     pub fn due_us(&self, config: &WindowConfig) -> i64 {
         self.until_us.saturating_sub(config.length_us() / 5 * 4)
     }
 
-    /// The record with the window extended to a length from now. `None` while that is not due.
+    /// The record with the window extended to a length from now. `None` if that is not due yet.
     pub fn extended(&self, now_us: i64, config: &WindowConfig) -> Option<Self> {
         (now_us >= self.due_us(config)).then(|| Self {
             until_us: self.until_us.max(now_us.saturating_add(config.length_us())),
@@ -93,8 +97,7 @@ impl Record {
         })
     }
 
-    /// The record with the window ended where a retired generator got: never before its
-    /// beginning, never after its end.
+    /// The record whose window ends at the retired generator's end, clamped to the window.
     #[must_use]
     pub fn ended(&self, used_until_us: i64) -> Self {
         Self {
@@ -103,14 +106,13 @@ impl Record {
         }
     }
 
-    /// The window, once the record is durable.
+    /// The window of a durable record.
     ///
-    /// **To be called once for each window begun**, and never for an extended or parsed record:
-    /// two windows of one record are the same times, and their generators repeat each other's
-    /// IDs.
+    /// **Call it once for each window begun**, and never for an extended or parsed record. Two
+    /// windows of one record contain the same times, and their generators repeat each other's IDs.
     ///
-    /// A node that is not the record's gets an empty window, in which a generator can only
-    /// refuse, and the end of no window.
+    /// For another node it returns an empty window, in which a generator can only refuse, and an
+    /// unrelated end.
     pub fn window(&self, node: Node) -> (Window, WindowEnd) {
         if node.number() == self.node && fingerprint(node.layout()) == self.layout {
             return Window::recorded(node, self.from_us, self.until_us);
@@ -129,7 +131,11 @@ impl Record {
         }
     }
 
-    /// Parses what a record displays as.
+    /// Parses the text that a record displays as.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the text is damaged, has another version, or a line is missing or
+    /// invalid.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let (body, check) = text
             .strip_suffix('\n')
@@ -176,12 +182,12 @@ impl Record {
         self.until_us
     }
 
-    /// Counts the node's windows that were begun.
+    /// The number of windows that the node has begun.
     pub const fn fence(&self) -> u64 {
         self.fence
     }
 
-    /// Where the record is kept.
+    /// The record's location.
     pub fn location(&self) -> &str {
         &self.location
     }
@@ -236,7 +242,7 @@ impl Default for WindowConfig {
     }
 }
 
-/// The layout in one line: two layouts with the same fingerprint make the same IDs.
+/// The layout in one line. Layouts with the same fingerprint make the same IDs.
 fn fingerprint(layout: &Layout) -> String {
     let mut text = format!(
         "{} epoch_ms={} unit_us={} time:{}",

@@ -60,8 +60,8 @@ impl Wanted {
             }
             _ => client.search_accounts(&handle).await?,
         };
-        let wanted = AcctKey::of(name, "");
-        let is_it = |acct: &str| AcctKey::of(acct, origin) == wanted;
+        let wanted = AcctKey::new(name, "");
+        let is_it = |acct: &str| AcctKey::new(acct, origin) == wanted;
         let account = found.into_iter().find(|account| is_it(&account.acct));
         Ok(Answered {
             account,

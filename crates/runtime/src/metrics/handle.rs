@@ -4,53 +4,53 @@ use ::metrics::{Label, SharedString};
 
 use super::Metric;
 
-/// A counter of the list with so many labels.
+/// A counter of the list, with this number of labels.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter<const LABELS: usize = 0>(pub(super) &'static Metric);
 
-/// A gauge of the list with so many labels.
+/// A gauge of the list, with this number of labels.
 #[derive(Debug, Clone, Copy)]
 pub struct Gauge<const LABELS: usize = 0>(pub(super) &'static Metric);
 
-/// A histogram of the list, of seconds.
+/// A histogram of the list, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Histogram<const LABELS: usize = 0>(pub(super) &'static Metric);
 
 impl<const LABELS: usize> Counter<LABELS> {
-    /// The series with these values of the labels, in the order of the list.
+    /// The series with these label values, in the order of the list.
     pub fn with<V: Into<SharedString>>(self, values: [V; LABELS]) -> ::metrics::Counter {
         ::metrics::counter!(self.0.name, labels(self.0, values))
     }
 }
 
 impl Counter {
-    /// Adds to it.
+    /// Increases the counter.
     pub fn increment(self, by: u64) {
         ::metrics::counter!(self.0.name).increment(by);
     }
 }
 
 impl<const LABELS: usize> Gauge<LABELS> {
-    /// The series with these values of the labels, in the order of the list.
+    /// The series with these label values, in the order of the list.
     pub fn with<V: Into<SharedString>>(self, values: [V; LABELS]) -> ::metrics::Gauge {
         ::metrics::gauge!(self.0.name, labels(self.0, values))
     }
 }
 
 impl Gauge {
-    /// Sets it.
+    /// Sets the gauge.
     pub fn set(self, value: f64) {
         ::metrics::gauge!(self.0.name).set(value);
     }
 
-    /// Adds to it.
+    /// Increases the gauge.
     pub fn add(self, by: f64) {
         ::metrics::gauge!(self.0.name).increment(by);
     }
 }
 
 impl Histogram {
-    /// Records a time that passed.
+    /// Records a duration.
     pub fn record(self, passed: Duration) {
         ::metrics::histogram!(self.0.name).record(passed);
     }

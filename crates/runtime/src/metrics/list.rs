@@ -4,7 +4,7 @@ use super::{
     Metric, MetricKind, MetricLabel, Part,
 };
 
-/// Declares [`METRICS`] and a handle for each of them. A metric's comment is its help text.
+/// Declares [`METRICS`] and a handle for each metric. The comment of a metric is its help text.
 macro_rules! metrics {
     ($($part:ident { $(
         $(#[doc = $help:literal])+
@@ -43,18 +43,18 @@ Store {
     /// 1 while the disk of the database file has less room than its reserve, so that nothing new is
     /// fetched or refreshed, else 0.
     Gauge INTAKE_PAUSED = "driftline_intake_paused";
-    /// What may still be written to the disk of the database file; NaN on PostgreSQL.
+    /// The bytes that may still be written to the disk of the database file; NaN on PostgreSQL.
     Gauge DISK_FREE = "driftline_disk_free_bytes" from f64::NAN;
     /// The size of the disk of the database file; NaN on PostgreSQL.
     Gauge DISK_TOTAL = "driftline_disk_total_bytes" from f64::NAN;
-    /// What intake leaves free on the disk of the database file; NaN on PostgreSQL.
+    /// The bytes that intake leaves free on the disk of the database file; NaN on PostgreSQL.
     Gauge DISK_RESERVE = "driftline_disk_reserve_bytes" from f64::NAN;
     /// The size of the database file; NaN on PostgreSQL.
     Gauge STORE_DATABASE_BYTES = "driftline_store_database_bytes" from f64::NAN;
     /// The size of the database file's write-ahead log; NaN on PostgreSQL.
     Gauge STORE_WAL_BYTES = "driftline_store_wal_bytes" from f64::NAN;
-    /// When what the last verified backup of the data folder's store holds was stored, as Unix time, looked
-    /// at every 5 s; NaN without any.
+    /// The time of the snapshot in the last verified backup of the data folder's store, as Unix
+    /// time, checked every 5 s; NaN without a backup.
     Gauge BACKUP_LAST_SUCCESS = "driftline_backup_last_success_timestamp_seconds" from f64::NAN;
 }
 Sources {
@@ -65,8 +65,8 @@ Sources {
     Gauge SOURCE_STALLED = "driftline_source_stalled" { source: Open(SOURCE) };
     /// Deprecated: use driftline_source_stalled.
     Gauge SOURCE_STANDING_STILL = "driftline_source_standing_still" { source: Open(SOURCE) };
-    /// When a request last had a usable answer, as Unix time; NaN once this process does not read the
-    /// source any more.
+    /// The time of the last usable answer to a request, as Unix time; NaN once this process does
+    /// not read the source any more.
     Gauge SOURCE_LAST_SUCCESS = "driftline_source_last_success_timestamp_seconds" {
         source: Open(SOURCE)
     };
@@ -94,8 +94,8 @@ Sources {
     Counter STREAM_FAILURES = "driftline_stream_failures_total" { kind: Closed(FAILURES) };
 }
 Refresh {
-    /// Every post that was due before this was refreshed, as Unix time: how far behind refreshing is,
-    /// also while it stands still; NaN once this process does not refresh the instance any more.
+    /// The time before which all due posts have been refreshed, as Unix time; NaN once this process
+    /// does not refresh the instance any more.
     Gauge REFRESH_CAUGHT_UP = "driftline_refresh_caught_up_timestamp_seconds" {
         instance: Open(INSTANCE)
     };
@@ -134,9 +134,9 @@ Refresh {
 Sharing {
     /// Processes that share the work, this one included, as it last saw them.
     Gauge SHARING_MEMBERS = "driftline_sharing_members";
-    /// How much of the work is to be this process's.
+    /// The part of the work that this process should do.
     Gauge SHARING_SHARE = "driftline_sharing_share" { work: Closed(SHARED_WORK) };
-    /// How much of the work this process does: above its share, it gives the rest back.
+    /// The part of the work that this process does: above its share, it gives the rest back.
     Gauge SHARING_HELD = "driftline_sharing_held" { work: Closed(SHARED_WORK) };
     /// Sources that this process has given back to others because it had more than its share.
     Counter SHARING_GIVEN_BACK = "driftline_sharing_given_back_total";
@@ -151,29 +151,30 @@ Credentials {
         credential: Open(CREDENTIAL),
         scope: Open("what the server counts together")
     };
-    /// Requests that a server refused because there were too many.
+    /// Requests that a server rejected because there were too many.
     Counter THROTTLED = "driftline_throttled_total" { credential: Open(CREDENTIAL) };
 }
 IdService {
     /// IDs that were issued, by the user agents of clients; after 100 agents all others are `_others`.
     Counter ID_ISSUED = "driftline_id_issued_total" { agent: Open("the user agent") };
-    /// Requests for IDs that were refused.
+    /// Requests for IDs that were rejected.
     Counter ID_REFUSALS = "driftline_id_refusals_total" { kind: Closed(ID_REFUSAL_KINDS) };
-    /// How long callers waited for a single ID when none was available at once.
+    /// The time for which callers waited for a single ID when none was available at once.
     Histogram(ID_SECONDS) ID_WAIT = "driftline_id_wait_seconds";
-    /// How long it took to make a batch of IDs.
+    /// The time that a batch of IDs took.
     Histogram(ID_SECONDS) ID_BATCH = "driftline_id_batch_seconds";
     /// The clock less the mean of the peers' clocks; NaN while no peer answers.
     Gauge ID_CLOCK_OFFSET = "driftline_id_clock_offset_seconds" from f64::NAN;
-    /// How far the clock was set since the service started; a suspension of the machine shows too.
+    /// The difference by which the clock was set since the service started; a suspension of the
+    /// machine shows too.
     Gauge ID_CLOCK_STEP = "driftline_id_clock_step_seconds";
     /// 1 while the node's window allows IDs, else 0.
     Gauge ID_LEASE_HELD = "driftline_id_lease_held" from f64::NAN;
-    /// How long the node's window still lasts.
+    /// The remaining time of the node's window.
     Gauge ID_WINDOW_LEFT = "driftline_id_window_left_seconds" from f64::NAN;
     /// Failed attempts to extend the node's window.
     Counter ID_WINDOW_FAILURES = "driftline_id_window_failures_total";
-    /// How long the layout still lasts.
+    /// The remaining time of the layout.
     Gauge ID_LAYOUT_LEFT = "driftline_id_layout_left_seconds" from f64::NAN;
     /// Deprecated: use driftline_id_layout_left_seconds.
     Gauge ID_LAYOUT_DAYS_LEFT = "driftline_id_layout_days_left" from f64::NAN;
@@ -247,7 +248,7 @@ const ID_REFUSAL_KINDS: &[&str] = &[
     "other",
 ];
 const CONNECTION_ENDS: &[&str] = &["room", "broken", "frame", "header", "slow", "unread"];
-/// A tick of a layout lasts from 1 µs to 10 ms; a batch waits 10 s for a turn at most.
+/// A tick of a layout lasts from 1 µs to 10 ms. A batch waits at most 10 s for its turn.
 const ID_SECONDS: &[f64] = &[
     0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0,
 ];

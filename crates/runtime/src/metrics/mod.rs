@@ -1,7 +1,8 @@
-//! The metrics of all parts: one list, typed handles to its series, and the recorder that serves it.
+//! The metrics of all components: one list, typed handles to its series, and the recorder that
+//! serves it.
 //!
-//! A call site names a constant of the list (`POSTS_STORED.increment(3)`), so a metric that is not
-//! listed does not compile. `docs/metrics.md` is made from the list.
+//! Code names a constant of the list (`POSTS_STORED.increment(3)`), so a metric that is not listed
+//! does not compile. `docs/metrics.md` is generated from the list.
 
 mod handle;
 mod list;
@@ -18,24 +19,25 @@ pub use recorder::install;
 /// A metric of the list.
 #[derive(Debug)]
 pub struct Metric {
-    /// The part of Driftline that it shows.
+    /// The component of Driftline that the metric describes.
     pub part: Part,
-    /// The name, by Prometheus' conventions: it ends in the base unit, and in `_total` for a counter.
+    /// The name, by Prometheus' conventions. It ends in the base unit, and in `_total` for a
+    /// counter.
     pub name: &'static str,
     /// The kind.
     pub kind: MetricKind,
     /// The labels, in the order in which handles take their values.
     pub labels: &'static [MetricLabel],
-    /// One sentence on what it shows.
+    /// The meaning, in one sentence.
     pub help: &'static str,
-    /// The value of a gauge from the start: NaN for what is not known yet.
+    /// The initial value of a gauge; NaN if it is not known yet.
     pub start: f64,
 }
 
-/// What may run in one process without the others.
+/// A component that may run in a process without the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The process itself, whatever runs in it.
+    /// The process itself, with any components.
     Process,
     /// The store, its disk and its backups.
     Store,
@@ -43,7 +45,7 @@ pub enum Part {
     Sources,
     /// The refresh of stored posts.
     Refresh,
-    /// What processes on one store share.
+    /// The division of work among the processes of one store.
     Sharing,
     /// Credentials and their quotas.
     Credentials,
@@ -54,9 +56,9 @@ pub enum Part {
 /// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricKind {
-    /// It only grows.
+    /// A value that only grows.
     Counter,
-    /// It rises and falls.
+    /// A value that rises and falls.
     Gauge,
     /// A distribution, with the upper bounds of its buckets.
     Histogram(&'static [f64]),
@@ -71,19 +73,19 @@ pub struct MetricLabel {
     pub values: LabelValues,
 }
 
-/// The values that a label takes.
+/// The possible values of a label.
 #[derive(Debug)]
 pub enum LabelValues {
-    /// These alone: each has its series from the start.
+    /// Only these values. Each has a series from the start.
     Closed(&'static [&'static str]),
-    /// This alone, which the program was built with, described by the second text.
+    /// Only this value, which is set at build time. The second text describes it.
     Fixed(&'static str, &'static str),
-    /// Any, described by this text: a series begins with its first value.
+    /// Any value. The text describes the values, and each has a series from its first use.
     Open(&'static str),
 }
 
 impl Metric {
-    /// The unit, which the name states; `None` for counts and for what is 1 or 0.
+    /// The unit, which the name contains; `None` for counts and for gauges of 1 or 0.
     pub fn unit(&self) -> Option<Unit> {
         let name = self.name.strip_suffix("_total").unwrap_or(self.name);
         match name.rsplit('_').next() {

@@ -3,11 +3,11 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 
 use super::{LabelValues, METRICS, Metric, MetricKind, Part};
 
-/// Records this process's metrics from now on. All metrics are described; those of the parts that run
-/// here exist from the start, except series whose labels take any value.
+/// Records this process's metrics from now on. All metrics are described. The series of components
+/// that run here exist from the start, unless their labels take any value.
 ///
 /// # Errors
-/// [`BuildError`] if metrics are recorded already.
+/// [`BuildError`] if a recorder is already installed.
 pub fn install(runs_here: impl Fn(Part) -> bool) -> Result<PrometheusHandle, BuildError> {
     let handle = builder()?.install_recorder()?;
     begin(runs_here);
@@ -39,7 +39,7 @@ pub(super) fn begin(runs_here: impl Fn(Part) -> bool) {
 }
 
 fn describe(metric: &Metric) {
-    // The recorder serves no unit: names state it.
+    // The recorder ignores units, because names contain them.
     match metric.kind {
         MetricKind::Counter => describe_counter!(metric.name, metric.help),
         MetricKind::Gauge => describe_gauge!(metric.name, metric.help),
@@ -55,8 +55,8 @@ fn begin_series(metric: &Metric, labels: Vec<::metrics::Label>) {
     }
 }
 
-/// The labels of each series that exists from the start: one for each listed value. No metric has two
-/// labels with listed values.
+/// The labels of each series that exists from the start: one series for each listed value. No
+/// metric has two labels with listed values.
 fn first_series(metric: &Metric) -> Vec<Vec<::metrics::Label>> {
     match metric.labels {
         [] => vec![Vec::new()],

@@ -249,7 +249,7 @@ async fn accounts_are_known_by_what_one_may_read() {
             .is_empty()
     );
     // Of the author of a hidden post nobody is told, and nothing can be done to them.
-    let hidden = driftline_core::acct::AcctKey::of("drifter1@far.example", "").unwrap();
+    let hidden = driftline_core::acct::AcctKey::new("drifter1@far.example", "").unwrap();
     let hidden = hidden.account_id();
     for (method, path) in [
         (

@@ -31,25 +31,25 @@ pub enum OfInstance {}
 /// The ID of a post or an entry, in the Pulsate layout.
 pub type LocalId = Id<Local>;
 
-/// The ID of a source: a small number below every [`LocalId`], by the law in [`crate::local_ids`].
+/// The ID of a source: a small number below every [`LocalId`]. [`crate::local_ids`] has the rule.
 pub type SourceId = Id<OfSource>;
 
-/// The ID of an account whose posts were seen, one for each `acct`, through whichever instances: it follows
-/// from the name ([`driftline_core::acct`]), so that it does not tell when the account was first seen, be
-/// it in a post that few may see. That of an account that posts only name is random.
+/// The ID of an account whose posts were seen, one for each `acct` on all instances. It is derived
+/// from the name ([`driftline_core::acct`]), so it does not reveal when the account was first seen,
+/// or in a post of restricted visibility. The ID of an account that posts only mention is random.
 pub type AccountId = Id<OfAccount>;
 
-/// The ID of an account of this server: a local ID, and so not one of those that copies of accounts of
-/// instances get.
+/// The ID of an account of this server. It is a local ID, so it differs from the IDs of copied
+/// accounts of instances.
 pub type LocalAccountId = Id<OfLocalAccount>;
 
-/// A local account among all accounts that relations name.
+/// The ID of a local account among all accounts in relations.
 pub fn account_id(local: LocalAccountId) -> AccountId {
     AccountId::new(local.raw())
 }
 
-/// Which local account it is, if it may be one: copies have IDs below every local ID, where an earlier
-/// version counted them, or above.
+/// The local account with this ID, if it may be one. IDs of copies are below every local ID (from
+/// an earlier version that counted them) or above.
 pub fn local_account_id(account: AccountId) -> Option<LocalAccountId> {
     let local = MIN_LOCAL_ID.unsigned_abs()..MIN_COPY_ID.unsigned_abs();
     local
@@ -57,7 +57,7 @@ pub fn local_account_id(account: AccountId) -> Option<LocalAccountId> {
         .then(|| LocalAccountId::new(account.raw()))
 }
 
-/// The smallest ID that a copy of an account gets. Local IDs reach it in 2056.
+/// The smallest ID of a copied account. Local IDs reach it in 2056.
 pub(crate) const MIN_COPY_ID: i64 = MIN_ACCOUNT_ID.cast_signed();
 
 /// The ID of a credential.
@@ -66,13 +66,13 @@ pub type CredentialId = Id<OfCredential>;
 /// The ID of an instance.
 pub type InstanceId = Id<OfInstance>;
 
-/// Names a source's row and what hangs below it: all of it lies with the source's instance, which is
-/// part of every key.
+/// The key of a source's row and its descendants. All of them are stored with the source's
+/// instance, which is part of every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceKey {
     /// The source.
     pub id: SourceId,
-    /// The instance that it is read from, for good.
+    /// The instance from which it is read. It never changes.
     pub instance: InstanceId,
 }
 
@@ -86,12 +86,12 @@ impl SourceKey {
     }
 }
 
-/// Names a credential's row and what hangs below it, as a [`SourceKey`] does.
+/// The key of a credential's row and its descendants, like a [`SourceKey`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CredentialKey {
     /// The credential.
     pub id: CredentialId,
-    /// The instance that it is for.
+    /// The instance for which it is used.
     pub instance: InstanceId,
 }
 
@@ -106,7 +106,7 @@ impl CredentialKey {
 }
 
 /// The integer for SQL. The store gives no ID above [`i64::MAX`], so a larger one, which only a
-/// reader can bring, bounds and finds what the largest does.
+/// request can contain, acts like the largest.
 pub(crate) fn sql<T>(id: Id<T>) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! IDs: their types, those that the store gives, and those that are given but may not be visible yet.
+//! IDs: their types, the given ones, and those that may not be visible yet.
 
 pub(crate) mod id_types;
 pub mod local_ids;

@@ -1,30 +1,30 @@
-//! Local IDs that a transaction gives before it takes them from the clock.
+//! Local IDs that a transaction uses before it takes them from the clock.
 //!
-//! All other writers wait for the clock while a transaction holds it. So a transaction decides first
-//! what it writes, under numbers that stand for the IDs to come, then takes as many IDs as it gave,
-//! and writes at once. On PostgreSQL it is not even told them: the statements count from the clock's
-//! row themselves ([`Column::counted`]), so that the clock is held for no round trip.
+//! All other writers wait for the clock while a transaction locks it. So a transaction first
+//! decides what it writes, with placeholder numbers for the IDs. Then it takes the required number
+//! of IDs and writes at once. On PostgreSQL it does not even read them: the statements count from
+//! the clock's row themselves ([`Column::counted`]), so the lock lasts for no round trip.
 
 use driftline_db::{Column, DbError, Dialect, Tx};
 
 use crate::{local_ids, reservation};
 
-/// IDs that are given and not yet taken. They follow each other and are above every ID that was taken
-/// before. Until then numbers stand for them, which are negative and in the order of the IDs.
+/// IDs that are given and not yet taken. They are consecutive and above every ID taken before.
+/// Until then placeholders represent them, which are negative and in the order of the IDs.
 #[derive(Debug, Default)]
 pub(crate) struct NewIds(i64);
 
-/// What the numbers of [`NewIds`] stand for, now that the clock is held. The IDs that it is asked for
-/// may be such numbers and IDs that were known before.
+/// The IDs for the placeholders of [`NewIds`], now that the clock is locked. The arguments of its
+/// methods may be placeholders or IDs that were known before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenIds {
-    /// From a number to its ID, or to its place counted from the last.
+    /// The difference between a placeholder and its ID, or its position counted from the last.
     offset: i64,
     is_counted: bool,
 }
 
 impl NewIds {
-    /// Stands for the first ID that is given.
+    /// The placeholder of the first ID.
     const FIRST: i64 = -(1 << 62);
 
     /// Gives an ID.
@@ -32,15 +32,15 @@ impl NewIds {
         self.give_run(1)
     }
 
-    /// Gives IDs that follow each other; returns the first.
+    /// Gives consecutive IDs; returns the first.
     pub(crate) fn give_run(&mut self, count: usize) -> i64 {
         let first = Self::FIRST + self.0;
         self.0 += count as i64;
         first
     }
 
-    /// Takes what was given from the clock, and holds it; on a distributed database reserves it. Without
-    /// any, the clock is not touched. The instance must be held.
+    /// Takes the given IDs from the clock, and locks it. On a distributed database it reserves
+    /// them. Without given IDs the clock is not touched. The instance must be locked.
     pub(crate) fn take(
         self,
         tx: &mut Tx<'_>,
@@ -66,13 +66,14 @@ impl NewIds {
 }
 
 impl TakenIds {
-    /// Of a transaction that gives none.
+    /// For a transaction that gives no IDs.
     pub(crate) const NONE: TakenIds = TakenIds {
         offset: 0,
         is_counted: false,
     };
 
-    /// A column of IDs, some of which may be missing, to write in the transaction that took them.
+    /// A column of IDs, some of which may be missing. It must be written in the transaction that
+    /// took them.
     pub(crate) fn column<T: Into<Option<i64>>>(
         &self,
         ids: impl IntoIterator<Item = T>,
@@ -94,6 +95,6 @@ impl TakenIds {
     }
 }
 
-/// Above every number that stands for an ID.
+/// Above all placeholders.
 const ABOVE: i64 = NewIds::FIRST + (1 << 32);
 const LAST_ID: &str = "select last_id from local_clock where one = 1";

@@ -1,17 +1,18 @@
-//! Reservations: IDs that a write on a distributed database has taken and may not show yet.
+//! Reservations: IDs that a write on a distributed database has taken and that may not be visible
+//! yet.
 //!
-//! There no snapshot spans the nodes, and what a write has committed may be seen on one node before
-//! another. So a write takes its IDs in a transaction of its own on the coordinator ([`Tx::apart`]),
-//! which also says that it has them, while it holds its instance. Readers of what several instances
-//! share first read a bound there, and nothing beyond it.
+//! There no snapshot spans the nodes, and the commit of a write may be visible on one node before
+//! another. So a write takes its IDs in a transaction of its own on the coordinator
+//! ([`Tx::apart`]), which also records that it has them, while it locks its instance. Readers of
+//! several instances first read a bound there, and nothing beyond it.
 //!
-//! A reservation ends when its write is known to have ended: whoever holds the row of the instance
-//! after it knows that, since the write held it to its end, be it prepared on a node or not. So no
-//! reservation needs a fence, and none that a dead process left behind stays for long:
+//! A reservation ends when its write is known to have ended. The next transaction that locks the
+//! row of the instance knows that, because the write locked it to its end, prepared on a node or
+//! not. So no reservation needs a fence, and none of a dead process stays for long:
 //! [`end_expired`]. The argument is in `docs/distribution.md`, its model in `tests/order_model`.
 //!
-//! Of history only one reservation is open at a time: its IDs are looked for among those that are visible,
-//! so that two writes at once might take the same one.
+//! Only one reservation of history is open at a time. Its IDs are searched among the visible ones,
+//! so two concurrent writes could take the same one.
 
 use std::{ops::RangeInclusive, thread, time::Duration};
 
@@ -25,7 +26,7 @@ use crate::{
     posts::instance,
 };
 
-/// What a reader of several instances may show.
+/// The IDs that a reader of several instances may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// Only IDs below this one.
@@ -33,10 +34,10 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Where one server has all rows: everything that is visible.
+    /// On one server all visible rows may be shown.
     pub(crate) const NONE: Bound = Bound { below: i64::MAX };
 
-    /// To be read before what it bounds, in one transaction.
+    /// Reads the bound. It must be read before the rows that it limits, in one transaction.
     pub(crate) fn read(tx: &mut Tx<'_>) -> Result<Bound, DbError> {
         if !tx.is_distributed() {
             return Ok(Bound::NONE);
@@ -57,7 +58,7 @@ impl Bound {
     }
 }
 
-/// The IDs of now that open reservations may have.
+/// The IDs of the present that open reservations may have.
 pub(crate) fn of_others(tx: &mut Tx<'_>) -> Result<Vec<RangeInclusive<i64>>, DbError> {
     if !tx.is_distributed() {
         return Ok(Vec::new());
@@ -69,7 +70,7 @@ pub(crate) fn of_others(tx: &mut Tx<'_>) -> Result<Vec<RangeInclusive<i64>>, DbE
     )
 }
 
-/// Takes `count` IDs of now that follow each other, above every ID given before; returns the first. Holds
+/// Takes `count` consecutive IDs of the present, above every earlier ID. Returns the first. Locks
 /// the instance.
 pub(crate) fn take(
     tx: &mut Tx<'_>,
@@ -91,8 +92,9 @@ pub(crate) fn take(
     })
 }
 
-/// Takes IDs of history by `place`, which runs while the clock is held. The instance must be held. On a
-/// distributed database it waits for a second at most until no other write has history that is not visible yet.
+/// Takes IDs of history by `place`, which runs while the clock is locked. The instance must be
+/// locked. On a distributed database it waits at most a second until no other write has invisible
+/// history.
 pub(crate) fn place_history<T>(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -116,7 +118,7 @@ pub(crate) fn place_history<T>(
             )?;
             match others {
                 0 => {}
-                // The write is run again, and holds nothing until then.
+                // The write is run again, and has no locks until then.
                 _ if turn == MAX_TURNS => return Err(DbError::Deadlock),
                 _ => return Ok(None),
             }
@@ -133,11 +135,11 @@ pub(crate) fn place_history<T>(
     Err(DbError::Deadlock)
 }
 
-/// Ends reservations that their writes have outlived, as those of dead processes; returns how many are
-/// still open. A write that goes on keeps its own, however long it takes.
+/// Ends reservations whose writes have ended, for example those of dead processes. Returns the
+/// number of open ones. A running write keeps its own, even if it takes long.
 ///
 /// # Errors
-/// [`StoreError::Db`] if the database failed.
+/// [`StoreError::Db`] if the database fails.
 pub async fn end_expired(store: &Store) -> Result<u64, StoreError> {
     if !store.is_distributed() {
         return Ok(0);
@@ -163,8 +165,9 @@ fn end_expired_of_all(tx: &mut Tx<'_>) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Holds the instance; returns the open reservations of its earlier writes, which have ended: each of them
-/// held the instance when it reserved, and this write holds it after they were read.
+/// Locks the instance. Returns the open reservations of its earlier writes. These have ended: each
+/// of them had locked the instance when it reserved, and this write has locked it after they were
+/// read.
 fn hold(tx: &mut Tx<'_>, instance_id: i64) -> Result<Vec<i64>, DbError> {
     let write_id = tx.number();
     let earlier = tx.query_later(
@@ -186,8 +189,8 @@ fn hold(tx: &mut Tx<'_>, instance_id: i64) -> Result<Vec<i64>, DbError> {
     tx.rows(earlier)
 }
 
-/// Ends the reservations of an instance, unless a write holds it; returns whether none does. What was
-/// reserved before the instance was locked is of writes that have ended.
+/// Ends the reservations of an instance, unless a write has locked it. Returns true if no write
+/// has. Reservations made before the instance was locked belong to writes that have ended.
 fn end_unheld(tx: &mut Tx<'_>, instance_id: i64) -> Result<bool, DbError> {
     let reserved = tx.query(
         "select write_id from reservation where instance_id = $1",
@@ -224,7 +227,7 @@ fn is_open(tx: &mut Tx<'_>, write_id: i64) -> Result<bool, DbError> {
     Ok(open.is_some())
 }
 
-/// Adds to a write's reservation.
+/// Adds IDs to a write's reservation.
 fn add(
     tx: &mut Tx<'_>,
     (write_id, instance_id): (i64, i64),
@@ -253,13 +256,13 @@ fn add(
     )
 }
 
-/// Longer than a page's commit takes; a write that is slower loses nothing.
+/// Longer than a page's commit takes. A slower write loses nothing.
 const LEASE_MS: i64 = 3_000;
-/// How often a write of history looks whether another one's has ended: for a second, since it holds its
-/// source and its instance. Then it is run again.
+/// The number of checks of a write of history for the end of another one: for a second, because it
+/// keeps its source and its instance locked. Then it is run again.
 const MAX_TURNS: u32 = 200;
 const TURN: Duration = Duration::from_millis(5);
-/// How often a write tries to end its reservation while others hold the instance. One of them that takes
-/// IDs ends it too; what is left is ended by [`end_expired`].
+/// The number of attempts of a write to end its reservation while others lock the instance. The
+/// next of them that takes IDs ends it, too. [`end_expired`] ends the rest.
 const END_TRIES: u32 = 20;
 const END_PAUSE: Duration = Duration::from_millis(5);

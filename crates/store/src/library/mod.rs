@@ -1,11 +1,12 @@
-//! Libraries: what one owner keeps and syncs, under one sequence of update sequence numbers (USNs).
+//! Libraries: the synced objects of one owner, with one sequence of update sequence numbers (USNs).
 //!
-//! A library is a row of its own, and its USNs are only taken from it. Each source owns one, which holds
-//! its entries, and so does each local account, for what is its own. Whoever takes USNs has locked the owner's row, which is the write's root.
+//! A library is a row of its own, the only place from which its USNs are taken. Each source owns
+//! one, which contains its entries, and each local account owns one for its own objects. A
+//! transaction that takes USNs has locked the owner's row, which is the write's root.
 //!
-//! Each opening of the store that gives a USN is recorded with the first, under a random nonce, and
-//! a library names the last one in which it gave a USN, with the first that it gave then. So whoever
-//! remembers an opening and a USN can see that a copy of the store went its own way since.
+//! Each opening of the store that gives a USN is recorded with the first, under a random nonce. A
+//! library names the last opening in which it gave a USN, and the first USN of it. A client that
+//! remembers an opening and a USN can therefore detect that a copy of the store has diverged since.
 
 pub(crate) mod object;
 
@@ -17,12 +18,12 @@ use crate::{
     local_ids,
 };
 
-/// A library, whose USNs this transaction alone takes.
+/// A library whose USNs only this transaction takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Library {
     id: i64,
     instance_id: i64,
-    /// The last USN, this transaction's included.
+    /// The last USN, including this transaction's.
     pub(crate) update_count: i64,
     /// The last USN before this transaction.
     before: i64,
@@ -30,13 +31,13 @@ pub(crate) struct Library {
     pub(crate) last_opening: Option<i64>,
 }
 
-/// The last opening of the store, which is asked for along with what is asked next.
+/// The last opening of the store, requested together with the next query.
 pub(crate) struct PendingOpening(PendingRows<'static, Option<i64>>);
 
 impl PendingOpening {
     pub(crate) fn ask(tx: &mut Tx<'_>) -> Result<PendingOpening, DbError> {
         let opening = tx.opening();
-        // Of few openings the last ones are looked at first.
+        // There are few openings, so the last ones are checked first.
         let asked = tx.query_later(
             "select max(id) as id from opening
              where (select id from opening where nonce = $1 order by id desc limit 1) is not null",
@@ -46,13 +47,13 @@ impl PendingOpening {
         Ok(PendingOpening(asked))
     }
 
-    /// `None` where this one is not recorded.
+    /// Reads the last opening; `None` if this one is not recorded.
     pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Option<i64>, DbError> {
         Ok(tx.rows(self.0)?.pop().flatten())
     }
 }
 
-/// Adds the empty library of a new source. Holds the clock.
+/// Adds the empty library of a new source. Locks the clock.
 pub(crate) fn add(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
     let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
     tx.execute_later(
@@ -63,7 +64,7 @@ pub(crate) fn add(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
     )
 }
 
-/// Adds the empty library of a new local account. Holds the clock.
+/// Adds the empty library of a new local account. Locks the clock.
 pub(crate) fn add_for_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), DbError> {
     let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
     tx.execute_later(
@@ -82,8 +83,8 @@ pub(crate) fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Res
     )
 }
 
-/// The library of a local account, to take USNs from; `None` if there is no such account. The account
-/// must be locked.
+/// The library of a local account, to take USNs from it; `None` if the account does not exist. The
+/// account must be locked.
 pub(crate) fn of_account(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -112,7 +113,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> 
     )
 }
 
-/// The last USN of a source's library; `None` if there is no such source.
+/// The last USN of a source's library; `None` if the source does not exist.
 pub(crate) fn update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<Option<i64>, DbError> {
     tx.query_opt(
         "select update_count from library
@@ -122,7 +123,7 @@ pub(crate) fn update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<Option<
     )
 }
 
-/// The last USN of a local account's library; 0 if there is no such account.
+/// The last USN of a local account's library; 0 if the account does not exist.
 pub(crate) fn update_count_of_account(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -131,7 +132,7 @@ pub(crate) fn update_count_of_account(
     Ok(tx.rows(pending)?.pop().unwrap_or_default())
 }
 
-/// [`update_count_of_account`], along with what is asked next: no row, or one.
+/// [`update_count_of_account`], requested together with the next query. At most one row.
 pub(crate) fn update_count_of_account_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -144,7 +145,7 @@ pub(crate) fn update_count_of_account_later(
     )
 }
 
-/// The columns that [`Library::from_row`] reads, of a `library l`.
+/// The columns of a `library l` that [`Library::from_row`] reads.
 pub(crate) const COLUMNS: &str = "l.id as library_id, l.instance_id, l.update_count";
 
 /// Joins the libraries `l` of sources `s`.
@@ -153,7 +154,8 @@ pub(crate) const OF_SOURCES: &str =
          and l.instance_id = s.instance_id";
 
 impl Library {
-    /// Of the [`COLUMNS`] of a row whose owner this transaction has locked; the opening is to be set.
+    /// Reads the [`COLUMNS`] of a row whose owner this transaction has locked. The caller must set
+    /// the opening.
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Library, DbError> {
         let update_count = row.i64("update_count")?;
         Ok(Library {
@@ -171,7 +173,7 @@ impl Library {
         self.update_count
     }
 
-    /// Stores the USNs that this transaction has taken, and its opening with the first of all.
+    /// Stores the USNs that this transaction has taken, and its opening with the first USN.
     pub(crate) fn save(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         if self.update_count == self.before {
             return Ok(());
@@ -195,8 +197,8 @@ impl Library {
     }
 }
 
-/// Records this opening of the store, unless another transaction has meanwhile; returns the last
-/// one's number. Holds the clock, so that no two openings take one number.
+/// Records this opening of the store, unless another transaction has done so meanwhile. Returns the
+/// last one's number. Locks the clock, so that no two openings get one number.
 fn record_opening(tx: &mut Tx<'_>) -> Result<i64, DbError> {
     let opening = tx.opening();
     match tx.is_distributed() {
@@ -219,5 +221,5 @@ fn record(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
     })
 }
 
-/// Where libraries lie that are no instance's.
+/// The placement of libraries without an instance.
 const NO_INSTANCE: i64 = 0;

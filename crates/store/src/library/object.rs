@@ -1,9 +1,9 @@
-//! Objects of an account's library: what each change of them takes.
+//! Objects of an account's library, and the USNs of their changes.
 //!
-//! Each creation, change and removal takes exactly the next USN. A removed object keeps its row, so that
-//! whoever has a copy learns of it. All is written below the account's root, and before the local clock is
-//! held by anything else of the same transaction: the first USN of an opening takes it in another one where
-//! the store is distributed.
+//! Each creation, change and removal takes exactly the next USN. A removed object keeps its row, so
+//! that clients with a copy learn about the removal. All writes happen below the account's root,
+//! before another part of the same transaction locks the local clock. In a distributed store, the
+//! first USN of an opening locks the clock in another transaction.
 
 use driftline_db::{Column, Tx};
 
@@ -38,7 +38,7 @@ impl ObjectKind {
     }
 }
 
-/// Adds `count` objects, with IDs that follow each other; returns the first. Holds the clock.
+/// Adds `count` objects with consecutive IDs; returns the first. Locks the clock.
 pub(crate) fn add(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -57,12 +57,12 @@ pub(crate) fn add(
     Ok(first)
 }
 
-/// Gives an object that was changed the next USN.
+/// Gives the next USN to a changed object.
 pub(crate) fn change(tx: &mut Tx<'_>, account: LocalAccountId, id: i64) -> Result<(), StoreError> {
     write(tx, account, &[id], false)
 }
 
-/// Gives objects that were removed the next USNs, in their order.
+/// Gives the next USNs to removed objects, in their order.
 pub(crate) fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -1,8 +1,9 @@
-//! The feed of changes: what happened to the posts of sources, in the order of their USNs.
+//! The feed of changes to the posts of sources, in the order of their USNs.
 //!
-//! A source's USNs become visible in their order, since whoever takes one holds the source's row to the
-//! commit. So a reader that knows all up to a USN misses nothing when it goes on after it. Of several
-//! changes of one entry only the last is there, as it is now.
+//! A source's USNs become visible in their order, because a transaction that takes one locks the
+//! source's row until its commit. So a reader that knows all changes up to a USN misses nothing
+//! when it continues after it. Of several changes of one entry only the last is listed, with the
+//! present state.
 
 use driftline_core::{
     audience::Audience,
@@ -20,53 +21,57 @@ use crate::{
     viewer::{Owner, Viewer},
 };
 
-/// What happened to a post in a source.
+/// A change to a post in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Its USN in the source.
     pub usn: i64,
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// Whether the entry is history: its post was there before the source was added, or was requested.
+    /// True if the entry is history: its post existed before the source was added, or was
+    /// requested.
     pub is_history: bool,
-    /// The entry with its post as they are now.
+    /// The present state of the entry with its post.
     pub row: ExportRow,
 }
 
-/// Changes of a source that follow each other.
+/// Consecutive changes of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangePage {
     /// The changes, by their USNs.
     pub changes: Vec<Change>,
     /// The USN up to which there are no others.
     pub end: i64,
-    /// Whether more is stored.
+    /// True if more changes are stored.
     pub has_more: bool,
 }
 
-/// A source as the feed knows it.
+/// The properties of a source for the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedSource {
     /// The source.
     pub key: SourceKey,
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// Who else than its owner may read it.
+    /// Its readers in addition to its owner.
     pub audience: Audience,
     /// Its last USN.
     pub update_count: i64,
 }
 
 impl FeedSource {
-    /// Up to which visibility a viewer sees its posts; `None` if not at all.
+    /// The narrowest visibility of posts that a viewer sees; `None` if the viewer sees none.
     pub fn shows(&self, viewer: Viewer) -> Option<Visibility> {
         self.audience.shows(viewer.reader(self.owner))
     }
 }
 
 /// The sources, by their IDs, with their last USNs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
         &format!(
@@ -92,7 +97,10 @@ pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
     Ok(found)
 }
 
-/// The position after all that is stored.
+/// The position after all stored changes.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(tx: &mut Tx<'_>) -> Result<FeedPosition, StoreError> {
     let sources = sources(tx)?;
     let known = |source: &FeedSource| (u64::from(source.key.id), source.update_count);
@@ -100,13 +108,17 @@ pub fn end(tx: &mut Tx<'_>) -> Result<FeedPosition, StoreError> {
 }
 
 /// The changes of a source after a USN, at most `limit` of them.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn after(
     tx: &mut Tx<'_>,
     source: SourceKey,
     usn: i64,
     limit: u32,
 ) -> Result<ChangePage, StoreError> {
-    // One snapshot: what is above this count is left for the next page.
+    // One snapshot: changes above this count belong to the next page.
     let Some(update_count) = library::update_count(tx, source)? else {
         return Ok(ChangePage::default());
     };
@@ -148,7 +160,7 @@ pub fn after(
     })
 }
 
-/// What the last change of an entry was, as it shows now.
+/// The kind of an entry's last change, by its present state.
 fn kind(entry: &ExportEntry) -> ChangeKind {
     match entry.left_at_ms {
         Some(_) => ChangeKind::Left,

@@ -5,20 +5,21 @@ use driftline_db::Tx;
 
 use crate::{error::StoreError, id_types::SourceKey, library, mirror::quarantine};
 
-/// How much of a source is stored.
+/// The stored part of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredCounts {
-    /// Entries, tombstones included.
+    /// The number of entries, including tombstones.
     pub entries: u64,
-    /// Entries that are neither tombstones nor have left.
+    /// The number of entries that are neither tombstones nor have left.
     pub live: u64,
-    /// Entries whose post the source lists no more, which is not known to be deleted.
+    /// The number of entries whose posts the source does not list any more, but that are not known
+    /// to be deleted.
     pub left: u64,
-    /// Live entries whose post has changed since it was stored.
+    /// The number of live entries whose posts have changed since they were stored.
     pub changed: u64,
-    /// Live entries that only a stream has shown, and no page.
+    /// The number of live entries that only a stream has shown.
     pub streamed: u64,
-    /// Items of pages that no post could be read from.
+    /// The number of items of pages from which no post could be read.
     pub unreadable: u64,
     /// The lowest position.
     pub first: Option<Key>,
@@ -29,6 +30,9 @@ pub struct StoredCounts {
 }
 
 /// Counts the entries of a source. Reads all of them.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<StoredCounts, StoreError> {
     let update_count = library::update_count(tx, source)?.ok_or(StoreError::NoSource)?;
     let unreadable = quarantine::count(tx, source)?;

@@ -1,4 +1,4 @@
-//! Control posts: posts that a look-up should find, if the one that it did not find is deleted.
+//! Control posts: posts that a look-up should find if the post that it did not find is deleted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,11 +19,14 @@ use crate::{
     viewer::Owner,
 };
 
-/// Whose credential asks for them: its owner, and whether it has a token.
+/// The owner of the credential for their look-ups, and true if it has a token.
 pub type Reader = (Owner, bool);
 
-/// The control posts for a post, which may be any of its IDs, that the reader may ask for; `None` if the post is
-/// not stored.
+/// The control posts for a post, given by any of its IDs, that the reader may look up; `None` if
+/// the post is not stored.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn control_posts(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -94,8 +97,8 @@ fn subject(
     }))
 }
 
-/// An author's other posts, however old: those first that anyone may see and the source lists. The
-/// others matter too, for an author who blocks the reader hides them all.
+/// An author's other posts of any age. Posts that are visible to everyone and listed by the source
+/// come first. The others matter, too, because an author who blocks the reader hides them all.
 fn of_author(
     tx: &mut Tx<'_>,
     (source, reader): (SourceKey, Reader),
@@ -138,9 +141,10 @@ fn of_author(
     Ok(ids.take(EACH).collect())
 }
 
-/// The newest posts of the kind that anyone may see and that pages of the source have just shown,
-/// each by another author than the rest and the post in question. Boosts by the same authors follow:
-/// few accounts boost in some timelines, and look-ups of boosts depend on the server.
+/// The newest public posts of the kind that pages of the source have just shown, each by a
+/// different author, also different from that of the post in question. Further boosts by the same
+/// authors follow, because few accounts boost in some timelines, and look-ups of boosts depend on
+/// the server.
 fn of_others(
     tx: &mut Tx<'_>,
     (source, reader): (SourceKey, Reader),
@@ -167,7 +171,7 @@ fn of_others(
             let access = holders.access(id, is_open, row.bool("in_public")?, scope);
             let is_control = is_open
                 && access.admits(reader.0, reader.1)
-                && PostKind::of(row.bool("is_boost")?) == subject.kind;
+                && PostKind::from_is_boost(row.bool("is_boost")?) == subject.kind;
             let upstream_id = UpstreamId::new(row.str("upstream_id")?);
             let control = (upstream_id, row.opt_i64("account_id")?);
             Ok((id, is_control.then_some(control)))
@@ -190,9 +194,9 @@ fn is_open(row: &Row<'_>) -> Result<bool, DbError> {
     Ok(is_open_to_all(visibility))
 }
 
-/// How many of the source's newest posts are considered.
+/// The number of the source's newest posts that are considered.
 const REACH: i64 = 1_000;
-/// How many of an author's newest posts are considered.
+/// The number of an author's newest posts that are considered.
 const AUTHORS_NEWEST: i64 = 20;
-/// How many controls of each sort.
+/// The number of controls of each kind.
 const EACH: usize = 2;

@@ -17,9 +17,12 @@ use crate::{
     refresh::Look,
 };
 
-/// The stored post that a request may end at: of the entries at or below a position that a page
-/// has shown and that are not known to be deleted, the newest after those to skip. Posts that only
-/// a stream has shown do not count: pages need not show them.
+/// The stored post at which a request may end. It is the newest after those to skip, among the
+/// entries at or below a position that a page has shown and that are not known to be deleted. Posts
+/// that only a stream has shown do not count, because pages need not show them.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn anchor(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -78,7 +81,7 @@ fn first(positions: Vec<Key>) -> Option<Anchor> {
     })
 }
 
-/// The newest live position below another, which is asked for along with what is asked next.
+/// The newest live position below another, requested together with the next query.
 pub(crate) struct PendingBelow<'k>(&'k Key, PendingRows<'static, Key>);
 
 impl<'k> PendingBelow<'k> {
@@ -96,7 +99,7 @@ impl<'k> PendingBelow<'k> {
     }
 }
 
-/// One of a range's entries, by what part of them lies below it: each is as likely as any other.
+/// An entry of a range, by the share of the range's entries below it. All are equally likely.
 fn drawn(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -122,8 +125,11 @@ fn drawn(
     Ok(found.map(|key| Anchor { key, before: None }))
 }
 
-/// Where the source lists stored posts, as IDs whose order is that of their text: of each post's
-/// entries the newest counts.
+/// The positions of stored posts in the source, as IDs in text order. The newest entry of each post
+/// counts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn positions(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -141,7 +147,7 @@ pub fn positions(
     Ok(entries.filter_map(position).collect())
 }
 
-/// The highest position of a source's entries, along with what is asked next: one row.
+/// The highest position of a source's entries, requested together with the next query. One row.
 pub(crate) fn newest_position_later(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -154,7 +160,7 @@ pub(crate) fn newest_position_later(
     )
 }
 
-/// A stored entry, as far as an observation of its post can change it.
+/// The parts of a stored entry that an observation of its post can change.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
@@ -162,28 +168,29 @@ pub(crate) struct Known {
     pub(crate) position: String,
     /// The version of the post that this source's library last reported.
     pub(crate) content_hash: i64,
-    /// The source no longer shows its post.
+    /// True if the source no longer shows its post.
     pub(crate) gone: bool,
-    /// Since when, if the post is not known to be deleted, Unix ms: see [`super::absence`].
+    /// The time since which the source does not list it, in Unix ms, if the post is not known to be
+    /// deleted: see [`super::absence`].
     pub(crate) left_at_ms: Option<i64>,
-    /// What that was before the post was deleted.
+    /// The value of `left_at_ms` before the post was deleted.
     pub(crate) left_before_ms: Option<i64>,
-    /// A page lacked it that should list it, and none has shown it since.
+    /// True if a page that should list it did not, and no page has shown it since.
     pub(crate) is_absent: bool,
-    /// How often it has left.
+    /// The number of times that it has left.
     pub(crate) times_left: i64,
-    /// Only a stream has shown it, no page.
+    /// True if only a stream has shown it.
     pub(crate) streamed: bool,
-    /// How often its post had returned when it took its ID.
+    /// The number of returns of its post when it took its ID.
     pub(crate) returns: i64,
-    /// Its post was deleted or has returned and this source has not noticed yet: the entry is not
-    /// shown at its ID.
+    /// True if its post was deleted or has returned and this source has not noticed it yet. The
+    /// entry is then not shown at its ID.
     pub(crate) stale: bool,
-    /// Its post's last look-up, where that was requested.
+    /// Its post's last look-up, if that was requested.
     pub(crate) look: Option<Look>,
 }
 
-/// The entries at those positions, by position.
+/// The entries at these positions, by position.
 pub(crate) fn at(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -193,7 +200,7 @@ pub(crate) fn at(
     Ok(by_position(tx.rows(entries)?))
 }
 
-/// The entries at those positions, along with what is asked next.
+/// The entries at these positions, requested together with the next query.
 pub(crate) fn at_later(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -226,8 +233,8 @@ pub(crate) fn by_position(entries: Vec<Known>) -> HashMap<String, Known> {
         .collect()
 }
 
-/// The entries of posts in a source, in order of their IDs: several of a post that the source lists
-/// more than once.
+/// The entries of posts in a source, in order of their IDs. A post that the source lists more than
+/// once has several.
 pub(crate) fn of_posts(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -251,7 +258,7 @@ pub(crate) fn of_posts(
     )
 }
 
-/// An entry as it is written, which follows from its post.
+/// The written part of an entry that follows from its post.
 pub(crate) struct EntryState {
     pub(crate) id: i64,
     post_id: i64,
@@ -281,13 +288,13 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) state: EntryState,
     pub(crate) position: &'a str,
     pub(crate) streamed: bool,
-    /// The ID of its post's author; `None` if the upstream left the author out.
+    /// The ID of its post's author; `None` if the upstream omitted the author.
     pub(crate) author_id: Option<i64>,
-    /// The time when history came, as an ID: its own ID is of its post's time.
+    /// The time of arrival of history, as an ID. The entry's own ID has its post's time.
     pub(crate) arrival_id: Option<i64>,
 }
 
-/// Stores entries that are new, whose IDs may be of `ids`.
+/// Stores new entries, whose IDs may be from `ids`.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -321,7 +328,7 @@ pub(crate) fn insert(
     add_aliases(tx, source, new.iter().map(|new| &new.state), ids)
 }
 
-/// Lets the IDs of entries find their posts.
+/// Adds the IDs of entries as aliases of their posts.
 fn add_aliases<'a>(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -335,38 +342,40 @@ fn add_aliases<'a>(
     alias::add(tx, (source.instance_id(), Some(source.id())), &aliases, ids)
 }
 
-/// A change of a stored entry; it moves if its ID changes.
+/// A change of a stored entry, which moves if its ID changes.
 pub(crate) struct Change {
     pub(crate) id: i64,
     pub(crate) new: EntryState,
-    /// Whether only counts differ, which is no event of the feed.
+    /// True if only counts differ, which is not an event of the feed.
     pub(crate) is_of_counts: bool,
 }
 
 impl Known {
-    /// Whether its post has returned, so that it moves to a new ID: readers have passed its own.
+    /// True if its post has returned, so that it moves to a new ID, because readers have passed its
+    /// old one.
     pub(crate) fn moves(&self, post: &post::Known) -> bool {
         !post.is_gone() && (self.gone || self.returns != post.returns)
     }
 
-    /// Whether the source lists its post no more, although that is not known to be deleted.
+    /// True if the source does not list its post any more, but that is not known to be deleted.
     pub(crate) fn is_left(&self) -> bool {
         self.left_at_ms.is_some()
     }
 
-    /// Since when the source lists its post no more, whether or not that was deleted later, Unix ms.
+    /// The time since which the source does not list its post, in Unix ms, even if the post was
+    /// deleted later.
     pub(crate) fn unlisted_since_ms(&self) -> Option<i64> {
         self.left_at_ms.or(self.left_before_ms)
     }
 
-    /// Whether its post has a state that its library was not notified of.
+    /// True if its library was not notified about its post's state.
     pub(crate) fn differs(&self, post: &post::Known) -> bool {
         !post.is_version(self.content_hash)
             || self.gone != post.is_gone()
             || self.is_left() && post.is_gone()
     }
 
-    /// Its change to the state of its post, under its new ID if it moves.
+    /// The change to its post's state, with its new ID if it moves.
     pub(crate) fn change(&self, post: &post::Known, new_id: Option<i64>, usn: i64) -> Change {
         Change {
             id: self.id,
@@ -376,7 +385,8 @@ impl Known {
     }
 }
 
-/// Notifies a source's library of new versions of its posts. The IDs to which they move may be of `ids`.
+/// Notifies a source's library about new versions of its posts. The IDs to which they move may be
+/// from `ids`.
 pub(crate) fn change(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -421,8 +431,8 @@ pub(crate) fn change(
     add_aliases(tx, source, moved.iter().map(|change| &change.new), ids)
 }
 
-/// Notifies a source's library that the deleted posts of entries which had left before have returned:
-/// these have left as before. Each entry comes with its USN.
+/// Notifies a source's library that deleted posts have returned whose entries had left before. They
+/// have left again. Each entry comes with its USN.
 pub(crate) fn leave_as_before(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -440,7 +450,7 @@ pub(crate) fn leave_as_before(
     )
 }
 
-/// Records the hashes of entries that were of an earlier form, each by its entry's ID.
+/// Stores the hashes of entries that had an earlier form, each by its entry's ID.
 pub(crate) fn set_hashes(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -457,7 +467,8 @@ pub(crate) fn set_hashes(
     )
 }
 
-/// Records that a page has shown entries that only a stream had shown before, or that a page lacked.
+/// Records that a page has shown entries that only a stream had shown before, or that were missing
+/// from a page.
 pub(crate) fn mark_shown(tx: &mut Tx<'_>, source: SourceKey, ids: &[i64]) -> Result<(), DbError> {
     tx.execute_many_later(
         "update entry set streamed = false, absent_at_ms = null from {rows as r(id)}
@@ -489,8 +500,8 @@ fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
     })
 }
 
-/// The columns of `entry e` that [`from_row`] reads, where that parameter is its instance. Few posts are
-/// deleted or ever return, and their index is small.
+/// The columns of `entry e` that [`from_row`] reads. `instance` is the parameter with its instance.
+/// Few posts are deleted or ever return, and their index is small.
 fn columns(instance: &str) -> String {
     format!(
         "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,

@@ -16,7 +16,7 @@ pub(crate) fn load(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Gap>, DbErr
     tx.rows(gaps)
 }
 
-/// [`load`], along with what is asked next.
+/// [`load`], requested together with the next query.
 pub(crate) fn load_later(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -30,11 +30,11 @@ pub(crate) fn load_later(
     )
 }
 
-/// Makes the stored ranges, which this transaction has loaded, equal to these, writing only what
-/// differs.
+/// Makes the stored ranges, which this transaction has loaded, equal to `gaps`. Writes only
+/// differences.
 ///
-/// Differences are found against the rows and not against an earlier state in memory: a machine
-/// also changes its ledger when it chooses its next step.
+/// Differences are found by comparison with the rows and not with an earlier state in memory,
+/// because a machine also changes its ledger when it chooses its next step.
 pub(crate) fn save(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -57,7 +57,7 @@ pub(crate) fn save(
         &[&source.id(), &source.instance_id()],
         &[Column::text(stored.keys().map(Key::as_str))],
     )?;
-    // What its kind does not have holds zero.
+    // Fields that a kind does not have are zero.
     let kinds = || changed.iter().map(|(_, kind)| kind);
     let integers = |name: &'static str| {
         Column::i64(kinds().map(move |kind| kind[name].as_i64().unwrap_or_default()))

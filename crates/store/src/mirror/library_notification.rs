@@ -1,4 +1,4 @@
-//! Notifies the libraries of sources of posts that refreshes have changed.
+//! Notifies the libraries of sources about posts that refreshes have changed.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,14 @@ use crate::{
     refresh::OutboxItem,
 };
 
-/// Notifies a source's library: each of its entries of these posts that differs from the post, or
+/// Notifies a source's library. Each of its entries of these posts that differs from the post, or
 /// whose counts have changed, takes the next USN. An entry whose post has returned moves to a new
-/// ID, above all that readers have seen, unless it had left the source before. To be written below [`crate::mirror::source::root`] of the source.
-/// Returns how many entries took a USN.
+/// ID, above all that readers have seen, unless it had left the source before. Must be written
+/// below [`crate::mirror::source::root`] of the source. Returns the number of entries that took a
+/// USN.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
     let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
@@ -26,8 +30,8 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
     }
     let newest_ms = items.iter().map(|item| item.since_ms).max();
     let now_ms = newest_ms.unwrap_or_default();
-    // The instance is held so that no other source changes a post whose entry moves meanwhile. An entry
-    // that has left does not move.
+    // The instance is locked so that no other source changes a post whose entry moves meanwhile. An
+    // entry that has left does not move.
     let may_move = |entry: &entry::Known| !entry.is_left() && (entry.gone || entry.stale);
     if entries.iter().any(may_move) {
         instance::hold(tx, held.instance_id)?;
@@ -42,7 +46,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
         let Some(post) = posts.get(&entry.post_id) else {
             continue;
         };
-        // Content that its readers were not shown is no news for them.
+        // Content that its readers were not shown is not a change for them.
         if !post.is_gone() && !post.has_scoped && !readable.has(post.scope) {
             continue;
         }
@@ -68,7 +72,10 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
     Ok((changes.len() + left.len()) as u64)
 }
 
-/// Which of these posts a source lists, so that it is to be notified of them.
+/// The posts that a source lists, about which it must be notified.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn listed_in(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -17,6 +17,9 @@ use crate::{
 };
 
 /// A source's machine, with the ranges of its ledger.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn load(tx: &mut Tx<'_>, source: SourceKey) -> Result<Machine, StoreError> {
     let json = tx
         .query_opt(
@@ -32,6 +35,9 @@ pub fn load(tx: &mut Tx<'_>, source: SourceKey) -> Result<Machine, StoreError> {
 
 /// The lateness that other sources of an instance have measured, the source with the most posts
 /// first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn lateness_of_others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Lateness>, StoreError> {
     let machines = tx.query(
         &format!(
@@ -48,8 +54,11 @@ pub fn lateness_of_others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Late
     machines.into_iter().collect()
 }
 
-/// What an instance honours, as each of its sources has learned: the timeline and its abilities, the
-/// source with the most posts first.
+/// The abilities of an instance, as learned by each of its sources: the timeline and its abilities,
+/// the source with the most posts first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn honoured_by(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -70,7 +79,7 @@ pub fn honoured_by(
     machines.into_iter().map(honoured).collect()
 }
 
-/// A machine to store that changed without a page: a request failed, or a fill was requested.
+/// A machine to store that changed without a page, by a failed request or a requested fill.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitMachine<'a> {
     /// The source; the write's root is [`crate::mirror::source::root`] of it.
@@ -82,6 +91,11 @@ pub struct CommitMachine<'a> {
 }
 
 /// Stores a machine.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
     let held = LockedSource::load_later(tx, commit.source)?;
     let gaps = gap::load_later(tx, commit.source)?;
@@ -90,38 +104,38 @@ pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(),
     held.save_over(tx, gaps, commit.machine)
 }
 
-/// A source whose row this transaction holds.
+/// A source whose row this transaction has locked.
 pub(crate) struct LockedSource {
     pub(crate) id: i64,
     pub(crate) instance_id: i64,
-    /// Both.
+    /// Both IDs.
     pub(crate) key: SourceKey,
-    /// When it was added, Unix ms by the local clock.
+    /// The time at which it was added, in Unix ms by the local clock.
     pub(crate) added_at_ms: i64,
-    /// Who may read it besides its owner.
+    /// Its readers in addition to its owner.
     pub(crate) audience: Audience,
-    /// True of an account's of this server.
+    /// True if it belongs to an account of this server.
     pub(crate) is_accounts: bool,
     /// The origin of its server.
     pub(crate) origin: String,
-    /// The scope of what it shows.
+    /// The scope of its contents.
     pub(crate) scope: ContentScope,
-    /// Whether its posts are kept fresh.
+    /// True if its posts are refreshed.
     pub(crate) refreshing: bool,
-    /// Whether those of another source of its instance are not.
+    /// True if another source of its instance has refreshing turned off.
     pub(crate) has_unrefreshed: bool,
     /// Its library, from which its changes take their USNs.
     pub(crate) library: Library,
 }
 
-/// A source whose row was asked for, with whether it is leased and its fencing number.
+/// A source whose row was requested, with true if it is leased and its fencing number.
 pub(crate) struct PendingSource {
     row: PendingRows<'static, (LockedSource, bool, i64)>,
     opening: PendingOpening,
 }
 
 impl PendingSource {
-    /// The source; checks the fencing number.
+    /// Returns the source after checking the fencing number.
     pub(crate) fn check(
         self,
         tx: &mut Tx<'_>,
@@ -138,7 +152,7 @@ impl PendingSource {
     }
 }
 
-/// Returns the scope of what a source shows.
+/// Returns the scope of a source's contents.
 pub(crate) fn source_scope(tx: &mut Tx<'_>, source: SourceKey) -> Result<ContentScope, DbError> {
     let found = tx.query_opt(
         &format!(
@@ -158,16 +172,17 @@ pub(crate) fn scope_from_row(row: &Row<'_>) -> Result<ContentScope, DbError> {
     Ok(ContentScope::of_source(owner, audience, is_with_token))
 }
 
-/// True if the content of `source s` may have come with a token of its owner's.
+/// True if the content of `source s` may have come with a token of its owner.
 pub(crate) const IS_WITH_TOKEN: &str = "s.token is not null or s.kind <> 'polled' as is_with_token";
 
 impl LockedSource {
-    /// Whether the world may read it.
+    /// True if the world may read it.
     pub(crate) fn is_public(&self) -> bool {
         self.audience == Audience::Public
     }
 
-    /// True if the world may read a post in it: an account's source shows it none that its server only claims to know.
+    /// True if the world may read a post in it. Posts in an account's source are excluded if their
+    /// server only claims to know them.
     pub(crate) fn shows_world(&self, is_claimed: bool) -> bool {
         self.is_public() && !(self.is_accounts && is_claimed)
     }
@@ -181,7 +196,7 @@ impl LockedSource {
         LockedSource::load_later(tx, source)?.check(tx, fence)
     }
 
-    /// [`LockedSource::load`], along with what is asked next.
+    /// [`LockedSource::load`], requested together with the next query.
     pub(crate) fn load_later(
         tx: &mut Tx<'_>,
         source: SourceKey,

@@ -4,17 +4,21 @@ use driftline_db::Tx;
 
 use crate::{error::StoreError, id_types::SourceKey};
 
-/// When a post was written, and when it was stored.
+/// The times at which a post was written and stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostTimes {
-    /// When its author says that it was written, Unix ms.
+    /// The time at which it was written, according to its author, in Unix ms.
     pub created_at_ms: i64,
-    /// When it was stored, Unix ms by the clock of the process that did.
+    /// The time at which it was stored, in Unix ms by the clock of the storing process.
     pub arrived_at_ms: i64,
 }
 
-/// Returns the times of the posts that each source got last, in the order of the sources, at most `limit`
-/// of each. Leaves out history, which was old when it came, and posts without a time. Costs one round trip.
+/// Returns the times of each source's newest posts, in the order of the sources, at most `limit` of
+/// each. Omits history, which was old when it arrived, and posts without a time. Costs one round
+/// trip.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn recent(
     tx: &mut Tx<'_>,
     sources: &[SourceKey],

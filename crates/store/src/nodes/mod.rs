@@ -1,3 +1,3 @@
-//! Nodes of ID layouts, and the processes that hold them.
+//! Nodes of ID layouts, and the processes that lease them.
 
 pub mod node_lease;

@@ -1,17 +1,17 @@
-//! Node leases: which process makes the IDs of which node.
+//! Node leases: the assignment of nodes, and so of IDs, to processes.
 //!
 //! The rule is that of [`driftline_id::window`]: every ID's time lies inside a window
-//! `[from, until)` that was recorded for its node before use, and the node's next window begins
-//! at `max(until, now)`. Here the records are rows of `node_lease`, and [`Record`] decides what
-//! they say.
+//! `[from, until)` that was recorded for its node before use, and the node's next window begins at
+//! `max(until, now)`. Here the records are rows of `node_lease`, and [`Record`] determines their
+//! contents.
 //!
 //! Two clocks matter, for two things. Windows go by their holders' clocks, and it is windows that
 //! keep IDs from repeating. When a node may be taken over goes by the database's clock: a lease
-//! outlasts its window by [`LEASE_MARGIN_MS`], so that a holder that renews in time keeps
-//! its node. Were the database's clock wrong, a holder would lose its node; no ID would repeat.
-//! Each holder has a larger fencing number than all before it. What comes with another one is
-//! refused ([`NodeLeaseError::Lost`]), so that a holder that was suspended and taken over can use
-//! what is left of its own window and nothing else.
+//! outlasts its window by [`LEASE_MARGIN_MS`], so that a holder that renews in time keeps its node.
+//! Were the database's clock wrong, a holder would lose its node; no ID would repeat. Each holder
+//! has a larger fencing number than all before it. What comes with another one is refused
+//! ([`NodeLeaseError::Lost`]), so that a holder that was suspended and taken over can use what is
+//! left of its own window and nothing else.
 //!
 //! The calls block: call them on plain threads.
 //!
@@ -42,18 +42,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What a store can and cannot know
+//! # The limits of a store
 //!
 //! - A holder that dies keeps its node until its lease ends. The next one begins where the dead
-//!   one's window ended.
+//! one's window ended.
 //! - A commit must be durable when it is answered. A PostgreSQL server with `synchronous_commit`
-//!   off, or one that fails over to a replica without the last commits, forgets windows that are
-//!   in use; so does a store that is put back from a backup. Stop the holders before. As long as
-//!   no clock has also been moved back, their successors then begin after all times used.
+//! off, or one that fails over to a replica without the last commits, forgets windows that are in
+//! use; so does a store that is put back from a backup. Stop the holders before. As long as no
+//! clock has also been moved back, their successors then begin after all times used.
 //! - A holder that goes on over such a change is refused if its row has another fencing number or
-//!   another holder's name by then: give every process a name of its own.
+//! another holder's name by then: give every process a name of its own.
 //! - Two copies of one store know nothing of each other: processes on both must not make IDs of
-//!   one layout. Deleting a row frees its node and forgets its windows.
+//! one layout. Deleting a row frees its node and forgets its windows.
 
 mod claim;
 mod error;
@@ -72,9 +72,9 @@ use table::Key;
 pub use claim::LEASE_MARGIN_MS;
 
 /// The nodes of a layout, leased from a store. [`acquire`](LeaseStore::acquire) takes the lowest
-/// that is free.
+/// free one.
 ///
-/// Layouts are identified by their names. A node whose record lies too far ahead of the clock is
+/// Layouts are identified by their names. A node whose record is too far ahead of the clock is
 /// skipped, and is an error only if no other node is free.
 #[derive(Clone, Debug)]
 pub struct NodeLeases {
@@ -82,17 +82,17 @@ pub struct NodeLeases {
     claim: Claim,
 }
 
-/// A node held by a row of the store.
+/// A node leased by a row of the store.
 ///
-/// Dropped without [`release`](Lease::release), the node stays held until the lease ends. Once
-/// the lease is known to be lost, every call fails with that error and asks the store no more;
-/// what fails otherwise may be tried again.
+/// Dropped without [`release`](Lease::release), the node stays leased until the lease ends. Once
+/// the lease is known to be lost, every call fails with that error, without another query. Other
+/// failed calls may be repeated.
 #[derive(Debug)]
 pub struct NodeLease {
     store: Store,
     key: Key,
     node: Node,
-    /// What is recorded, or less: after a commit of unknown outcome the row may reach further.
+    /// The recorded window, or less: after a commit of unknown outcome the row may reach further.
     record: Record,
     end: WindowEnd,
     window_config: WindowConfig,
@@ -101,8 +101,8 @@ pub struct NodeLease {
 }
 
 impl NodeLeases {
-    /// The nodes of a layout in a store. `holder` names this process to others: no two that run
-    /// at a time should have one name.
+    /// The nodes of a layout in a store. `holder` names this process to others. No two running
+    /// processes should have the same name.
     pub fn new(
         store: Store,
         layout: Layout,
@@ -118,8 +118,14 @@ impl NodeLeases {
         Self { store, claim }
     }
 
-    /// That node of the layout and no other, with a window that begins where its last one ended
-    /// or now, whichever is later.
+    /// Leases the given node of the layout, with a window that begins where its last one ended, or
+    /// now if that is later.
+    ///
+    /// # Errors
+    /// [`NodeLeaseError::OtherLayout`] if the node belongs to another layout;
+    /// [`NodeLeaseError::Held`] if another process holds it; [`NodeLeaseError::Record`] if the
+    /// stored record is invalid; [`NodeLeaseError::Begin`] if it does not let a window begin;
+    /// [`NodeLeaseError::Db`] if the database fails.
     pub fn acquire_node(
         &self,
         node: Node,
@@ -138,7 +144,7 @@ impl NodeLeases {
         self.begin(node, record)
     }
 
-    /// The lease and the window of a record that has been committed.
+    /// The lease and the window of a committed record.
     fn begin(&self, node: Node, record: Record) -> Result<(NodeLease, Window), NodeLeaseError> {
         let key = Key::new(&self.claim, &record)?;
         let (window, end) = record.window(node);
@@ -168,7 +174,7 @@ impl LeaseStore for NodeLeases {
 }
 
 impl NodeLease {
-    /// The record as last written.
+    /// The last written record.
     pub fn record(&self) -> &Record {
         &self.record
     }

@@ -1,4 +1,4 @@
-//! Backups: copies of a store that are proven, and stores restored from them.
+//! Backups: verified copies of a store, and stores restored from them.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::{error::StoreError, local_ids, open::schema::MIGRATIONS};
 /// Copies the store into a new file; see [`driftline_db::backup::copy`].
 ///
 /// # Errors
-/// [`StoreError`], also if the store has another schema than this program's, or is distributed: no snapshot
-/// spans its nodes.
+/// [`StoreError`] if the store cannot be read, has another schema than this program's, or is
+/// distributed: no snapshot spans its nodes.
 pub fn copy(target: &Target, to: &Path, watch: Box<Watch>) -> Result<Snapshot, StoreError> {
     let check = Box::new(|tx: &mut Tx<'_>| {
         driftline_db::backup::check_database(tx, MIGRATIONS)?;
@@ -24,18 +24,18 @@ pub fn copy(target: &Target, to: &Path, watch: Box<Watch>) -> Result<Snapshot, S
     Ok(driftline_db::backup::copy(target, to, check, watch)?)
 }
 
-/// Refuses a copy of a store with another schema than this program's.
+/// Rejects a copy of a store with another schema than this program's.
 ///
 /// # Errors
-/// As of [`crate::Store::open`].
+/// The same as those of [`crate::Store::open`].
 pub fn check(snapshot: &Snapshot) -> Result<(), StoreError> {
     Ok(driftline_db::backup::check_snapshot(snapshot, MIGRATIONS)?)
 }
 
-/// Restores a copy, as a store that goes its own way from `now_ms` on.
+/// Restores a copy, as an independent store from `now_ms` on.
 ///
 /// # Errors
-/// As of [`check`]; [`StoreError`] as of [`driftline_db::backup::restore`].
+/// The same as those of [`check`] and [`driftline_db::backup::restore`].
 pub fn restore(
     copy: &Path,
     snapshot: &Snapshot,
@@ -54,8 +54,8 @@ pub fn restore(
     )?)
 }
 
-/// IDs that were given after the backup are not given again: the clock goes on above now, and sources
-/// are numbered above all that may have been added since.
+/// Prevents that IDs from after the backup are given again. The clock continues above now, and
+/// sources are numbered above all that may have been added since.
 fn go_on_above(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
     let floor = local_ids::floor(now_ms).max(local_ids::MIN_LOCAL_ID);
     tx.execute(
@@ -66,8 +66,9 @@ fn go_on_above(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
     .map(|_| ())
 }
 
-/// USNs that were given after the backup are not given again, or whoever has seen one of them would miss
-/// the change that has it now: libraries go on above all that fit into the time since the last ID.
+/// Prevents that USNs from after the backup are given again, because a reader that has seen one
+/// would miss the change that has it now. Libraries continue above all USNs that fit into the time
+/// since the last ID.
 fn skip_usns(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
     let last_id = tx.query_one(
         "select last_id from local_clock where one = 1",
@@ -85,7 +86,7 @@ fn skip_usns(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
     .map(|_| ())
 }
 
-/// Another name than that of the store that it was copied from.
+/// Gives the store another name than that of its original.
 fn rename(tx: &mut Tx<'_>) -> Result<(), DbError> {
     let nonce = match tx.dialect() {
         Dialect::Sqlite => "lower(hex(randomblob(16)))",
@@ -120,9 +121,9 @@ fn refuse_distributed(tx: &mut Tx<'_>) -> Result<(), DbError> {
     }
 }
 
-/// More than anybody adds between two backups.
+/// More sources than are added between two backups.
 const SKIPPED_SOURCES: i64 = 1_000;
-/// Several times what a library was measured to take, some 20 (docs/benchmarks.md).
+/// Several times the highest measured rate of a library, about 20 (docs/benchmarks.md).
 const USNS_A_MS: i128 = 100;
 /// More than a commit takes.
 const SKIPPED_USNS: i64 = 1_000_000;
@@ -136,7 +137,7 @@ mod tests {
         Box::new(|_| true)
     }
 
-    /// As its clock stands still: the store alone sees to it.
+    /// The clock stands still, so the store alone ensures it.
     #[test]
     fn no_id_that_was_given_after_the_backup_is_given_again() {
         const BACKUP_MS: i64 = 1_790_000_000_000;
@@ -174,7 +175,7 @@ mod tests {
             Ok::<_, StoreError>(tx.query_one(count, &[], |row| row.i64("update_count"))?)
         });
         restored.close_blocking();
-        // The most that one was measured to take, all the time.
+        // The highest measured rate, all the time.
         let taken = 7 + 20 * (RESTORED_MS - BACKUP_MS);
         assert!(usn.expect("a USN") > taken, "{taken} were taken");
         assert!(next > given, "{next} after {given}");

@@ -1,14 +1,14 @@
-//! The directory: which instance the row of a name, or of an ID, lies with.
+//! The directory: the instance of the row for a name or an ID.
 //!
-//! What hangs from an instance is found by the instance, and no key reaches over several of them. So
-//! names that are unique in the store, and IDs that people know, are written here too, in the
-//! transaction that adds or removes what they name. Nothing that a page commits touches it.
+//! Rows below an instance are found by the instance, and no key spans several instances. So names
+//! that are unique in the store, and IDs that people know, are also stored here, in the transaction
+//! that adds or removes their rows. The commit of a page does not touch it.
 
 use std::collections::HashSet;
 
 use driftline_db::{DbError, Tx};
 
-/// What a name or an ID is of.
+/// The kind of row of a name or an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An instance, named by its origin.
@@ -28,7 +28,8 @@ impl Kind {
         }
     }
 
-    /// Joins the directory `d` to rows `alias` of this kind, whose instance is in that column.
+    /// Joins the directory `d` to rows `alias` of this kind, whose instance is in
+    /// `instance_column`.
     pub(crate) fn join(self, alias: &str, instance_column: &str) -> String {
         let kind = self.name();
         format!(
@@ -38,7 +39,7 @@ impl Kind {
     }
 }
 
-/// Adds what has just been stored.
+/// Adds a row that was just stored.
 pub(crate) fn add(
     tx: &mut Tx<'_>,
     kind: Kind,
@@ -51,7 +52,7 @@ pub(crate) fn add(
     )
 }
 
-/// Removes what is removed with it.
+/// Removes the entry of a removed row.
 pub(crate) fn remove(tx: &mut Tx<'_>, kind: Kind, id: i64) -> Result<(), DbError> {
     tx.execute_later(
         "delete from directory where kind = $1 and id = $2",
@@ -59,7 +60,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, kind: Kind, id: i64) -> Result<(), DbError
     )
 }
 
-/// The names that begin so: in one statement that asks one node.
+/// The names that begin with `start`, in one statement for one node.
 pub(crate) fn names_from(
     tx: &mut Tx<'_>,
     kind: Kind,
@@ -73,7 +74,7 @@ pub(crate) fn names_from(
     Ok(names.into_iter().collect())
 }
 
-/// The instance that an ID's row lies with.
+/// The instance of an ID's row.
 pub(crate) fn instance_of(tx: &mut Tx<'_>, kind: Kind, id: i64) -> Result<Option<i64>, DbError> {
     tx.query_opt(
         "select instance_id from directory where kind = $1 and id = $2",

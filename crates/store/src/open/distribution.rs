@@ -1,17 +1,17 @@
-//! A store on a distributed PostgreSQL (Citus): where each table's rows lie, and how a store that one
-//! server has becomes a distributed one. `docs/distribution.md` says why.
+//! A store on a distributed PostgreSQL (Citus): the placement of each table's rows, and the
+//! conversion of a store on one server to a distributed one. `docs/distribution.md` has the
+//! reasons.
 
 use driftline_db::{Column, DbError, Root, Tx};
 
 use crate::{error::StoreError, local_ids, open::store::Store};
 
-/// Where the rows of a table lie.
+/// The placement of a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// With their instance, which is in that column: everything that hangs from one instance lies on
-    /// one node.
+    /// With their instance, which is in this column. All rows of one instance are on one node.
     WithInstance(&'static str),
-    /// On every node. Nothing that a page commits writes them.
+    /// On every node. The commit of a page does not write them.
     Everywhere,
     /// On the coordinator.
     Coordinator,
@@ -19,7 +19,7 @@ pub enum Placement {
 
 use Placement::{Coordinator, Everywhere, WithInstance};
 
-/// The tables, those first that others lie with.
+/// The tables. Tables with which others are placed come first.
 pub const PLACEMENTS: [(&str, Placement); 56] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
@@ -81,17 +81,17 @@ pub const PLACEMENTS: [(&str, Placement); 56] = [
 
 pub use super::distribution_state::{State, state};
 
-/// Why a store cannot be distributed.
+/// The reason why a store cannot be distributed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistributeError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is not on PostgreSQL.
+    /// The store is not on PostgreSQL.
     #[error("a SQLite file cannot be distributed: only a store on PostgreSQL can")]
     NotPostgres,
-    /// The server is no Citus cluster, or not set up as one.
+    /// The server is not a Citus cluster, or not configured as one.
     #[error("{0}")]
     Cluster(String),
     /// Processes use the store.
@@ -99,14 +99,14 @@ pub enum DistributeError {
         "the store is in use by {0} running process(es): stop them first (`driftline node list` shows them)"
     )]
     InUse(i64),
-    /// A table would have other rows than before; it is left as it was.
+    /// A table would have other rows than before. It is left unchanged.
     #[error("{table} has {before} rows and would have {after}")]
     RowsDiffer {
         /// The table.
         table: &'static str,
-        /// How many rows it had.
+        /// The number of its rows before.
         before: i64,
-        /// How many it has.
+        /// The number of its rows now.
         after: i64,
     },
 }
@@ -117,25 +117,25 @@ impl From<DbError> for DistributeError {
     }
 }
 
-/// A step that is done.
+/// A completed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distributed {
     /// The table.
     pub table: &'static str,
-    /// How many rows it has.
+    /// The number of its rows.
     pub rows: i64,
-    /// Which of all tables that are to be distributed it is, from 1.
+    /// The position of the table among all tables to be distributed, from 1.
     pub number: usize,
-    /// How many these are.
+    /// The number of tables to be distributed.
     pub of: usize,
 }
 
-/// Distributes a store over the nodes of its Citus cluster, in `shards` shards; tells `done` of each
-/// table. What an earlier try has distributed stays, so that it can be called again after it was
-/// stopped. No other process may use the store. Blocks.
+/// Distributes a store over the nodes of its Citus cluster, in `shards` shards. Calls `done` for
+/// each table. Tables that an earlier attempt has distributed stay, so that it can be called again
+/// after an interruption. No other process may use the store. Blocks.
 ///
 /// # Errors
-/// [`DistributeError`]; the store is then as far as it got.
+/// [`DistributeError`] with the reason. The completed steps stay.
 pub fn distribute(
     store: &Store,
     shards: u32,
@@ -150,7 +150,7 @@ pub fn distribute(
     check_cluster(store)?;
     check_unused(store)?;
     set(store, State::Begun)?;
-    // One that came meanwhile did not see that it has begun.
+    // A process that started meanwhile did not see that it has begun.
     if let Err(error) = check_unused(store) {
         let begun = store.read_blocking(distributed_tables)?;
         if begun.is_empty() {
@@ -170,7 +170,7 @@ pub fn distribute(
             let job = move |tx: &mut Tx<'_>| place(tx, table, placement, shards);
             store.write_blocking(Root::none(), job)?;
         }
-        // What one server had stays on the coordinator's disk until then.
+        // The rows of one server stay on the coordinator's disk until then.
         store.write_blocking(Root::none(), move |tx| {
             let truncate =
                 "select truncate_local_data_after_distributing_table($1::text::regclass)";
@@ -190,7 +190,7 @@ pub fn distribute(
     Ok(())
 }
 
-/// Has the store count as distributed although one server has all of it, unless it is.
+/// Marks the store as distributed although one server has all of it, unless it is already.
 #[cfg(feature = "testing")]
 pub(crate) fn say_distributed(store: &Store) -> Result<(), DbError> {
     if store.is_distributed() {
@@ -203,7 +203,7 @@ pub(crate) fn say_distributed(store: &Store) -> Result<(), DbError> {
     Ok(())
 }
 
-/// `schema.sql` says why these keys lack the instance until then.
+/// `schema.sql` explains why these keys lack the instance until then.
 const ENTRY_KEYS: &str = "alter table entry
      drop constraint entry_pkey, add primary key (source_id, id, instance_id),
      drop constraint entry_source_id_position_key, add unique (source_id, position, instance_id),
@@ -213,7 +213,7 @@ fn set(store: &Store, state: State) -> Result<(), DbError> {
     store.write_blocking(Root::none(), move |tx| {
         let set = "update distribution set state = $1 where one = 1 and state <> 'distributed'";
         tx.execute(set, &[&state.name()])?;
-        // Whoever opened the store before takes no ID from here on.
+        // A process that opened the store before takes no ID from here on.
         let is_single = tx.query_opt(
             "select 1 from pg_attribute
              where attrelid = 'local_clock'::regclass and attname = $1 and not attisdropped",
@@ -232,7 +232,7 @@ fn set(store: &Store, state: State) -> Result<(), DbError> {
     })
 }
 
-/// Places a table's rows, all of them or none.
+/// Places a table's rows, all or none of them.
 fn place(
     tx: &mut Tx<'_>,
     table: &'static str,
@@ -296,7 +296,7 @@ fn check_unused(store: &Store) -> Result<(), DistributeError> {
     }
 }
 
-/// What has to be so, each with what to do where it is not.
+/// The required conditions, each with the remedy if it is not met.
 const CONDITIONS: [(&str, &str); 4] = [
     (
         "select exists (select 1 from pg_extension where extname = 'citus') as holds",

@@ -1,15 +1,15 @@
-//! Whether the rows of a store lie on several nodes, as the store itself says.
+//! The distribution of a store's rows over several nodes, as recorded in the store.
 
 use driftline_db::{DbError, Tx};
 
-/// Whether the rows of a store lie on several nodes.
+/// The state of a store's distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// One server has all of them.
+    /// One server has all rows.
     Single,
-    /// They are being distributed, or the program that did that was stopped: nothing else may use them.
+    /// The rows are being distributed, or that was interrupted. Nothing else may use the store.
     Begun,
-    /// They are distributed.
+    /// The rows are distributed.
     Distributed,
 }
 
@@ -24,6 +24,9 @@ impl State {
 }
 
 /// The store's state.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn state(tx: &mut Tx<'_>) -> Result<State, DbError> {
     tx.query_one("select state from distribution where one = 1", &[], |row| {
         let name = row.str("state")?;

@@ -1,4 +1,4 @@
-//! The open store: its schema, its connections, how it is distributed, and its backups.
+//! The open store: its schema, its connections, its distribution, and its backups.
 
 pub mod backup;
 pub mod database_clock;

@@ -18,18 +18,29 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store; an empty database gets the schema. Blocks while it does.
+    /// Opens a store. An empty database gets the schema. Blocks meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::HalfDistributed`] if the distribution of the store was interrupted;
+    /// [`StoreError::Db`] if the database fails.
     pub fn open(target: Target) -> Result<Store, StoreError> {
         Store::open_with(Options::new(target, MIGRATIONS))
     }
 
-    /// Opens a store with other sizes of pools and queues than the default ones; the options'
-    /// migrations must be [`MIGRATIONS`].
+    /// Opens a store with other sizes of pools and queues than the default. The options' migrations
+    /// must be [`MIGRATIONS`].
+    ///
+    /// # Errors
+    /// [`StoreError::HalfDistributed`] if the distribution of the store was interrupted;
+    /// [`StoreError::Db`] if the database fails.
     pub fn open_with(options: Options) -> Result<Store, StoreError> {
         Store::open_in(options, false)
     }
 
-    /// Opens a store to distribute it: one, too, whose distribution was stopped half-way.
+    /// Opens a store to distribute it, even if its distribution was interrupted.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn open_to_distribute(options: Options) -> Result<Store, StoreError> {
         Store::open_in(options, true)
     }
@@ -59,10 +70,11 @@ impl Store {
         })
     }
 
-    /// Refuses a store that has not exactly this program's schema. Changes nothing; blocks while it reads.
+    /// Rejects a store whose schema is not exactly this program's. Changes nothing. Blocks while it
+    /// reads.
     ///
     /// # Errors
-    /// As of [`Store::open`], if the store cannot be read or would be refused.
+    /// The same as those of [`Store::open`].
     pub fn check(target: &Target) -> Result<(), StoreError> {
         Ok(Db::check(target, MIGRATIONS)?)
     }
@@ -76,7 +88,10 @@ impl Deref for Store {
     }
 }
 
-/// The random name that the store got when it was created; a copy of its files has the same.
+/// The random name that the store got at its creation. A copy of its files has the same name.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     Ok(tx.query_one(
         "select nonce from store_identity where one = 1",
@@ -85,10 +100,13 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     )?)
 }
 
-/// Writes a row and removes it, to find out whether the store takes writes. To be written
-/// below [`Root::none`](driftline_db::Root::none).
+/// Writes a row and removes it, to check that the store accepts writes. Must be written below
+/// [`Root::none`](driftline_db::Root::none).
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
-    // Not a value that stays as it is: SQLite writes no page for it, even where the disk is full.
+    // The value changes: SQLite writes no page for an unchanged one, even if the disk is full.
     tx.execute(
         "insert into store_identity (one, nonce) values (0, 0) on conflict (one) do nothing",
         &[],

@@ -17,7 +17,7 @@ use crate::{
     viewer::ReadableSources,
 };
 
-/// An account as a source has shown it with a post that was new or edited.
+/// An account as a source has shown it with a new or edited post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Its local ID.
@@ -32,21 +32,24 @@ pub struct Account {
     pub display_name: String,
     /// Its address for people.
     pub url: Option<String>,
-    /// The account object as it came, JSON. Counts and pictures in it are as old as the last
+    /// The account object as it was received, JSON. Its counts and pictures are as old as the last
     /// change of a name; the posts' own JSON is newer.
     pub raw: String,
-    /// When the source first showed these names, Unix ms.
+    /// The time at which the source first showed these names, in Unix ms.
     pub seen_at_ms: i64,
 }
 
 impl Account {
-    /// Whether the instance that showed it is its own.
+    /// True if the account belongs to the instance that showed it.
     pub fn is_of_instance(&self) -> bool {
         !self.acct.is_empty() && !self.acct.contains('@')
     }
 }
 
-/// The accounts of those IDs as each of these sources has shown them, in no order.
+/// The accounts with these IDs, as each of these sources has shown them, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_ids(
     tx: &mut Tx<'_>,
     ids: &[AccountId],
@@ -84,8 +87,11 @@ pub fn by_ids(
     )?)
 }
 
-/// The names of accounts, each with an instance at which it is of that name. Of no use to those who do not know the
-/// accounts already: an ID is made of its name.
+/// The names of accounts, each with an instance at which the account has that name. They tell
+/// nothing to those who do not know the accounts already, because an ID is derived from the name.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn names(
     tx: &mut Tx<'_>,
     ids: &[AccountId],
@@ -105,8 +111,12 @@ pub fn names(
     Ok(found.into_iter().collect())
 }
 
-/// At most `limit` accounts that these sources have shown, whose names with their hosts begin so, in lower case:
-/// the names above `after`, in their order, with the accounts' IDs.
+/// At most `limit` accounts that these sources have shown and whose names with hosts begin with
+/// `beginning`, in lower case: those with names above `after`, in the order of the names, with the
+/// accounts' IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn beginning_with(
     tx: &mut Tx<'_>,
     (beginning, after): (&str, &str),
@@ -135,7 +145,7 @@ pub fn beginning_with(
     Ok(found)
 }
 
-/// Accounts as they are stored, by upstream ID.
+/// Stored accounts, by upstream ID.
 pub(crate) struct Known {
     origin: String,
     names: HashMap<String, Names>,
@@ -152,21 +162,21 @@ pub(crate) struct StoredIds {
 /// The IDs of a stored account.
 #[derive(Clone, Copy)]
 pub(crate) struct StoredId {
-    /// Of its row, which is of one instance.
+    /// The ID of its row, which belongs to one instance.
     pub(crate) id: i64,
-    /// The one that people know, of all instances; `None` if the row is written with it later in this
-    /// transaction.
+    /// The ID that people know, which is the same for all instances; `None` if this transaction
+    /// writes it to the row later.
     pub(crate) acct_id: i64,
 }
 
 impl StoredIds {
-    /// Those of an author; `None` if the upstream left the author out.
+    /// The IDs of an author; `None` if the upstream left the author out.
     pub(crate) fn of(&self, author: &Author) -> Option<StoredId> {
         self.ids.get(&*without_nul(author.id.as_str())).copied()
     }
 }
 
-/// Accounts that were asked for: for [`Known::read`].
+/// Accounts that were requested: for [`Known::read`].
 pub(crate) struct PendingAccounts {
     origin: PendingRows<'static, String>,
     names: PendingRows<'static, (String, Names)>,
@@ -180,7 +190,7 @@ struct Names {
 }
 
 impl Known {
-    /// The accounts of those upstream IDs.
+    /// The accounts with these upstream IDs.
     pub(crate) fn load<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
@@ -190,7 +200,7 @@ impl Known {
         Known::read(tx, pending)
     }
 
-    /// [`Known::load`], along with what is asked next.
+    /// [`Known::load`], requested together with the next statement.
     pub(crate) fn load_later<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
@@ -229,7 +239,11 @@ impl Known {
     }
 }
 
-/// Those of these accounts that the sources have shown; sources that others have published, those of their servers.
+/// Those of these accounts that the sources have shown. Of sources that others have published, only
+/// the accounts of their servers count.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn shown(
     tx: &mut Tx<'_>,
     ids: &[AccountId],
@@ -255,11 +269,11 @@ pub fn shown(
     Ok(found.into_iter().collect())
 }
 
-/// Local IDs of accounts that were asked for, by their IDs at the instance.
+/// Local IDs of accounts that were requested, by their IDs at the instance.
 pub(crate) type PendingAccountIds = PendingRows<'static, (String, (AccountId, AccountId))>;
 
-/// The local IDs of accounts, by their IDs at the instance: those that people know, and those of their rows, which say
-/// nothing of their names. Along with what is asked next.
+/// The local IDs of accounts, by their IDs at the instance: those that people know, and those of
+/// their rows, which say nothing about their names. Requested together with the next statement.
 pub(crate) fn local_ids_later<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -277,10 +291,11 @@ pub(crate) fn local_ids_later<'a>(
     )
 }
 
-/// Stores authors that are new or have changed their names, and accounts that are only `named`. What people read of
-/// authors is stored by [`account_profile`](super::account_profile). Returns
-/// their local IDs by upstream ID. An author whom the upstream left out has no ID and no account. The instance must be held, and must have been when `known` was read, which holds all of
-/// them that are stored.
+/// Stores authors that are new or have changed their names, and accounts that are only `named`. The
+/// texts of authors that people read are stored by [`account_profile`](super::account_profile).
+/// Returns their local IDs by upstream ID. An author whom the upstream left out has no ID and no
+/// account. The instance must be held, also when `known` was read, which must hold all of them that
+/// are stored.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -354,7 +369,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Of an account that is only named.
+    /// The fields of an account that is only named.
     const NAMED: Fields<'static> = Fields {
         acct: Cow::Borrowed(""),
         uri: None,
@@ -367,9 +382,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The ID that people know it by: that of its row while its name is not known.
+    /// The ID by which people know it. While its name is unknown, that is the ID of its row.
     fn acct_id(&self, origin: &str, id: i64) -> i64 {
-        let key = AcctKey::of(&self.acct, origin);
+        let key = AcctKey::new(&self.acct, origin);
         key.map_or(id, |key| key.account_id().cast_signed())
     }
 }
@@ -430,7 +445,7 @@ fn insert(
     Ok(())
 }
 
-/// An account ID such as no local account has.
+/// An account ID that no local account has.
 fn random_id() -> Result<i64, DbError> {
     loop {
         let random = getrandom::u64().map_err(|error| DbError::Other(error.to_string()))?;

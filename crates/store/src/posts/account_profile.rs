@@ -17,7 +17,7 @@ use crate::{id_types::SourceKey, text::without_nul};
 /// The profiles of accounts that a source has shown, by upstream ID.
 pub(crate) struct StoredProfiles(HashMap<String, Names>);
 
-/// Profiles that were asked for: for [`StoredProfiles::read`].
+/// Profiles that were requested: for [`StoredProfiles::read`].
 pub(crate) struct PendingProfiles(PendingRows<'static, (String, Names)>);
 
 struct Names {
@@ -35,7 +35,8 @@ impl Names {
 }
 
 impl StoredProfiles {
-    /// Asks for those that a source has shown of these authors, along with what is asked next.
+    /// Requests the profiles that a source has shown of these authors, together with the next
+    /// statement.
     pub(crate) fn ask<'a>(
         tx: &mut Tx<'_>,
         source: SourceKey,
@@ -63,7 +64,7 @@ impl StoredProfiles {
         Ok(PendingProfiles(rows))
     }
 
-    /// Reads what was asked for.
+    /// Reads the requested profiles.
     pub(crate) fn read(tx: &mut Tx<'_>, pending: PendingProfiles) -> Result<Self, DbError> {
         Ok(Self(tx.rows(pending.0)?.into_iter().collect()))
     }
@@ -80,7 +81,8 @@ struct Profile<'a> {
     raw: Cow<'a, str>,
 }
 
-/// Stores what a source has shown of authors, where that is new. Their accounts must be stored.
+/// Stores new or changed profiles of authors that a source has shown. Their accounts must be
+/// stored.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -89,7 +91,8 @@ pub(crate) fn store<'a>(
     authors: impl IntoIterator<Item = &'a Author>,
     now_ms: i64,
 ) -> Result<(), DbError> {
-    // All writes lock rows in one order. Of an author that an answer shows twice, the last counts.
+    // All writes lock rows in the same order. If an answer shows an author twice, the last one
+    // counts.
     let mut changed: BTreeMap<i64, Profile<'_>> = BTreeMap::new();
     for author in authors {
         let Some(stored) = accounts.of(author).filter(|_| !author.acct.is_empty()) else {
@@ -98,7 +101,7 @@ pub(crate) fn store<'a>(
         let profile = Profile {
             account_id: stored.id,
             acct_id: stored.acct_id,
-            acct_key: AcctKey::of(&without_nul(&author.acct), &accounts.origin),
+            acct_key: AcctKey::new(&without_nul(&author.acct), &accounts.origin),
             acct: without_nul(&author.acct),
             display_name: without_nul(&author.display_name),
             url: author.url.as_deref().map(without_nul),

@@ -4,9 +4,9 @@ use driftline_db::{DbError, Tx};
 
 use crate::new_ids::TakenIds;
 
-/// Lets further IDs find posts; one without a post is taken until its post arrives. The IDs may be of
-/// `ids`. They are those of entries of a source, where it is named: then only its readers find posts by
-/// them. The instance must be held.
+/// Lets further IDs find posts. An ID without a post is reserved until its post arrives. The IDs
+/// may come from `ids`. If a source is named, they are the IDs of its entries, and only its readers
+/// find posts by them. The instance must be held.
 pub(crate) fn add(
     tx: &mut Tx<'_>,
     (instance_id, source_id): (i64, Option<i64>),

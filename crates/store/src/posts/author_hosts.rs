@@ -1,4 +1,4 @@
-//! The hosts of authors: they have no rows, but are in the authors' names.
+//! The hosts of authors. They have no rows of their own, but are parts of the authors' names.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,8 +11,12 @@ use crate::{
     viewer::{ReadableSources, Viewer},
 };
 
-/// The hosts of the authors whom a viewer may know of, in order, with their ports where the names have them; at
-/// most [`MAX_HOSTS`]. Reads the names of all accounts that the viewer's sources have shown.
+/// The hosts of the authors whom a viewer may know, in order, with their ports if the names have
+/// them; at most [`MAX_HOSTS`]. Reads the names of all accounts that the viewer's sources have
+/// shown.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<BTreeSet<String>, StoreError> {
     let mut known = BTreeSet::new();
     let mut after = String::new();
@@ -37,6 +41,6 @@ pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<BTreeSet<String>, Sto
     Ok(known)
 }
 
-/// The most hosts that are looked for.
+/// The largest number of hosts that are looked for.
 pub const MAX_HOSTS: usize = 10_000;
 const BATCH: u32 = 1_000;

@@ -9,13 +9,13 @@ use crate::viewer::{Owner, Viewer};
 pub(crate) struct ContentScope(i64);
 
 impl ContentScope {
-    /// Anybody: it came without a token, or its owner has published what the token shows.
+    /// Anybody: the content came without a token, or its owner has published what the token shows.
     pub(crate) const WORLD: ContentScope = ContentScope(0);
     /// Every account of this server.
     pub(crate) const MEMBERS: ContentScope = ContentScope(-1);
     const OPERATOR: ContentScope = ContentScope(-2);
 
-    /// One owner, with a token of theirs.
+    /// One owner, for content that was read with a token of theirs.
     pub(crate) fn owner(owner: Owner) -> ContentScope {
         match owner {
             Owner::Operator => Self::OPERATOR,
@@ -23,7 +23,7 @@ impl ContentScope {
         }
     }
 
-    /// The scope of what a source shows.
+    /// The scope of the content that a source shows.
     pub(crate) fn of_source(owner: Owner, audience: Audience, is_with_token: bool) -> ContentScope {
         match audience {
             _ if !is_with_token => Self::WORLD,
@@ -42,12 +42,12 @@ impl ContentScope {
         }
     }
 
-    /// As the store has it.
+    /// Reads the value of a column.
     pub(crate) fn from_sql(id: i64) -> ContentScope {
         ContentScope(id)
     }
 
-    /// As the store has it.
+    /// The value of a column.
     pub(crate) fn sql(self) -> i64 {
         self.0
     }
@@ -56,19 +56,19 @@ impl ContentScope {
 /// The scopes of content that a viewer may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadableScopes {
-    /// The viewer's own; `None` of one without an account.
+    /// The viewer's own scope; `None` if the viewer has no account.
     own: Option<ContentScope>,
 }
 
 impl ReadableScopes {
-    /// Those of a viewer.
+    /// The scopes of a viewer.
     pub(crate) fn of(viewer: Viewer) -> ReadableScopes {
         ReadableScopes {
             own: viewer.owner().map(ContentScope::owner),
         }
     }
 
-    /// Those of a source's readers, in so far as that one scope says.
+    /// The scopes of a source's readers, as far as this one scope tells them.
     pub(crate) fn of_scope(scope: ContentScope) -> ReadableScopes {
         ReadableScopes {
             own: Some(scope).filter(|scope| *scope != ContentScope::WORLD),
@@ -80,14 +80,14 @@ impl ReadableScopes {
         self.own
     }
 
-    /// All of them, as the store has them.
+    /// All of them, as values of a column.
     pub(crate) fn all(self) -> Vec<i64> {
         let of_account = self.own.map(|own| [ContentScope::MEMBERS, own]);
         let all = std::iter::once(ContentScope::WORLD).chain(of_account.into_iter().flatten());
         all.map(ContentScope::sql).collect()
     }
 
-    /// Returns true if content of a scope may be read.
+    /// True if content of a scope may be read.
     pub(crate) fn has(self, scope: ContentScope) -> bool {
         scope == ContentScope::WORLD
             || self.own.is_some() && scope == ContentScope::MEMBERS

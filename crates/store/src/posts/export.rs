@@ -21,15 +21,16 @@ use crate::{
 pub struct ExportRow {
     /// Its ID.
     pub id: LocalId,
-    /// Its post's ID.
+    /// The ID of its post.
     pub post_id: LocalId,
-    /// Its number in the order of arrival: the next export goes on after it.
+    /// Its number in the order of arrival. The next export continues after it.
     pub first_usn: i64,
     /// Its last USN.
     pub usn: i64,
-    /// When it was stored, Unix ms.
+    /// The time at which it was stored, in Unix ms.
     pub arrived_at_ms: i64,
-    /// Since when the source lists its post no more, which is not known to be deleted, Unix ms.
+    /// The time since which the source no longer lists the post, although it is not known to be
+    /// deleted, in Unix ms.
     pub left_at_ms: Option<i64>,
     /// The post.
     pub post: ExportPost,
@@ -44,23 +45,27 @@ pub struct ExportPost {
     pub uri: Option<String>,
     /// Its address for people.
     pub url: Option<String>,
-    /// When its author says that it was written, Unix ms.
+    /// The time of creation according to its author, in Unix ms.
     pub created_at_ms: Option<i64>,
-    /// When it was last edited, Unix ms.
+    /// The time of its last edit, in Unix ms.
     pub edited_at_ms: Option<i64>,
-    /// When its deletion was noticed, Unix ms.
+    /// The time at which its deletion was noticed, in Unix ms.
     pub deleted_at_ms: Option<i64>,
-    /// When the answer was requested that showed this version of it, Unix ms.
+    /// The time at which the answer was requested that showed this version, in Unix ms.
     pub fetched_at_ms: i64,
-    /// Who may see it at the upstream.
+    /// The people who may see it at the upstream.
     pub visibility: Visibility,
-    /// Its server only claims to know it ([`driftline_core::post::Post::is_claimed`]).
+    /// True if its server only claims to know it ([`driftline_core::post::Post::is_claimed`]).
     pub claimed: bool,
-    /// The post as it came, JSON; `None` for a tombstone.
+    /// The post as it was received, JSON; `None` for a tombstone.
     pub raw: Option<String>,
 }
 
-/// A stored post as it was shown to a viewer, who may see it; a deleted one as its tombstone.
+/// A stored post as it was shown to a viewer who may see it. A deleted post is returned as its
+/// tombstone.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn post(
     tx: &mut Tx<'_>,
     id: LocalId,
@@ -74,6 +79,10 @@ pub fn post(
 }
 
 /// Entries of a source that arrived after `after_first_usn`, in order of arrival.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn rows(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -99,7 +108,7 @@ pub(crate) struct ExportEntry {
     pub(crate) left_at_ms: Option<i64>,
 }
 
-/// The entries that [`rows`] is of, along with what is asked next.
+/// The entries that [`rows`] returns, requested together with the next statement.
 pub(crate) fn arrived_later(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -109,8 +118,8 @@ pub(crate) fn arrived_later(
     entries_later(tx, source, "first_usn", after_first_usn, limit)
 }
 
-/// Entries whose last change came after that USN, in the order of these changes, along with what is
-/// asked next.
+/// Entries whose last change came after this USN, in the order of these changes. Requested together
+/// with the next statement.
 pub(crate) fn changed_later(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -181,7 +190,8 @@ pub(crate) fn with_posts(
     entries.iter().map(with_post).collect()
 }
 
-/// Posts as they were shown to those scopes. One of which they were shown nothing is as if it were deleted.
+/// Posts as they were shown to these scopes. A post of which the scopes were shown nothing is
+/// returned as if it were deleted.
 fn posts(
     tx: &mut Tx<'_>,
     ids: &[i64],

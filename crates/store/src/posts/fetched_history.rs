@@ -1,7 +1,8 @@
-//! Earlier versions of posts that only their servers' edit histories have: the posts were edited before any source showed
-//! them.
+//! Earlier versions of posts that only the edit histories of their servers have, because the posts
+//! were edited before any source showed them.
 //!
-//! A history is requested as the content was that it belongs to, and is stored for the same readers.
+//! A history is requested in the same way as the content to which it belongs, and is stored for the
+//! same readers.
 
 use std::collections::HashMap;
 
@@ -23,14 +24,14 @@ use crate::{
 /// The people to whom a server shows a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryReaders {
-    /// The owner of the source with whose token it is requested, or for whom it is requested without one.
+    /// The owner of the source for which it is requested, with the source's token or without one.
     pub owner: Owner,
     /// The audience of that source.
     pub audience: Audience,
 }
 
 impl HistoryReaders {
-    /// Anybody: it is requested without a token.
+    /// Anybody: the history is requested without a token.
     pub const WORLD: HistoryReaders = HistoryReaders {
         owner: Owner::Operator,
         audience: Audience::Public,
@@ -40,7 +41,7 @@ impl HistoryReaders {
         ContentScope::of_source(self.owner, self.audience, true)
     }
 
-    /// One of them.
+    /// One of these readers.
     fn viewer(self) -> Viewer {
         match (self.audience, self.owner) {
             (Audience::Public, _) => Viewer::Anonymous,
@@ -50,8 +51,11 @@ impl HistoryReaders {
     }
 }
 
-/// Returns those of these posts of an instance whose stored versions do not reach back to their creation, in the order
-/// given. Posts whose content was not shown to just these readers are left out.
+/// Those of these posts of an instance whose stored versions do not reach back to their creation,
+/// in the given order. Posts whose content was not shown to exactly these readers are left out.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn lacking(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -63,8 +67,12 @@ pub fn lacking(
     Ok(lacking.cloned().collect())
 }
 
-/// Stores the versions of a post that are older than all that its readers have of it, the first of which is the post as it
-/// was created. To be written below [`super::instance::root`]. Returns how many are new.
+/// Stores the versions of a post that are older than all versions that its readers have. The first
+/// one is the post as it was created. Must be written below [`super::instance::root`]. Returns the
+/// number of new versions.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn store(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -158,7 +166,7 @@ fn known(
             !of.is_deleted && readable.has(of.scope) && is_seen
         });
         let shown = shown.map(|of| of.edited_at_ms);
-        // `None` is the post as it was created, and the least.
+        // `None` stands for the post as it was created, and is the smallest.
         if let Some(oldest_ms) = shown.chain([post.edited_at_ms]).min().flatten() {
             let last_seq = of_post().map(|of| of.seq).max();
             let known_post = KnownPost {
@@ -176,7 +184,7 @@ struct VersionRow {
     post_id: i64,
     seq: i64,
     is_deleted: bool,
-    /// The time at which its end was noticed, Unix ms; `None` for a fetched one.
+    /// The time at which its end was noticed, in Unix ms; `None` for a fetched version.
     noticed_at_ms: Option<i64>,
     edited_at_ms: Option<i64>,
     scope: ContentScope,

@@ -12,12 +12,15 @@ use crate::{
     viewer::Viewer,
 };
 
-/// The post that a text identifies: by its local ID or that of one of its entries, by its address for
-/// people or its name across servers, or by `INSTANCE/ID` with the instance's host or origin and
-/// the post's ID there. Deleted posts are found too.
+/// The post that a text identifies: by its local ID or the ID of one of its entries, by its address
+/// for people or its name across servers, or by `INSTANCE/ID` with the instance's host or origin
+/// and the post's ID there. Deleted posts are found too.
 ///
-/// An address is looked up by the ID at its end first, and then as a whole: an instance may know
-/// the post under another ID.
+/// An address is looked up by the ID at its end first, and then as a whole, because an instance may
+/// know the post under another ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> {
     let text = crate::text::without_nul(text.trim());
     if let Ok(id) = text.parse::<u64>() {
@@ -32,8 +35,11 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     Ok(by_address(tx, &text)?.into_iter().min())
 }
 
-/// The first post that a text identifies as in [`post`] and that a viewer may see: each instance that shows it may have
-/// it for other viewers.
+/// The first post that a text identifies as in [`post`] and that a viewer may see. Each instance
+/// that shows it may have it for different viewers.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn shown_post(
     tx: &mut Tx<'_>,
     text: &str,
@@ -51,8 +57,11 @@ pub fn shown_post(
     Ok(None)
 }
 
-/// Every post that an address identifies as in [`post`], in that order: each instance that shows it may have it
-/// for other viewers.
+/// Every post that an address identifies as in [`post`], in that order. Each instance that shows it
+/// may have it for different viewers.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn posts_at(tx: &mut Tx<'_>, address: &str) -> Result<Vec<LocalId>, StoreError> {
     let address = crate::text::without_nul(address.trim());
     let mut found = by_last_segment(tx, &address)?;
@@ -87,8 +96,9 @@ fn by_address(tx: &mut Tx<'_>, address: &str) -> Result<Vec<LocalId>, StoreError
     Ok(found)
 }
 
-/// How posts are found by an address for people or a name across servers; public so that tests can
-/// look at the plans. Without an order, for which a plan could walk all posts by their IDs.
+/// The conditions by which posts are found by an address for people or a name across servers;
+/// public so that tests can look at the plans. They have no order, because a plan could then walk
+/// all posts by their IDs.
 #[doc(hidden)]
 pub const BY_ADDRESS: [&str; 2] = [
     "select id from post
@@ -109,14 +119,14 @@ fn by_local_id(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<LocalId>, StoreErr
     Ok(found.into_iter().next())
 }
 
-/// The instances that `instance` names: an origin, or a host with an optional path.
+/// The instances that `instance` identifies: an origin, or a host with an optional path.
 pub(crate) fn instances_of(tx: &mut Tx<'_>, instance: &str) -> Result<Vec<Instance>, StoreError> {
     let mut all = instance::all(tx)?;
     all.retain(|known| is_of(instance, &known.origin));
     Ok(all)
 }
 
-/// Whether `instance`, an origin or a host with an optional path, is at that origin.
+/// True if `instance`, an origin or a host with an optional path, is at that origin.
 fn is_of(instance: &str, origin: &str) -> bool {
     let host = origin.split_once("://").map_or(origin, |(_, host)| host);
     let without_scheme = instance

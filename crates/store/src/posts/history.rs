@@ -19,18 +19,18 @@ use crate::{
 pub struct Version {
     /// Counts from 1, for each viewer.
     pub seq: i64,
-    /// What ended it.
+    /// The cause of its end.
     pub ended_by: EndedBy,
-    /// When that was noticed, Unix ms.
+    /// The time at which its end was noticed, in Unix ms.
     pub at_ms: i64,
-    /// True if the server's edit history showed it ([`super::fetched_history`]), and no answer while it was current:
-    /// then `raw` is Mastodon's `StatusEdit`, which says nothing of visibility.
+    /// True if the server's edit history showed it ([`super::fetched_history`]), and no answer
+    /// while it was current. Then `raw` is Mastodon's `StatusEdit`, which has no visibility.
     pub is_fetched: bool,
     /// The post as it was, JSON.
     pub raw: String,
 }
 
-/// What ended a version of a post.
+/// The cause of the end of a version of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndedBy {
@@ -40,8 +40,12 @@ pub enum EndedBy {
     Deletion,
 }
 
-/// A post's earlier versions, the oldest first, as far as they were shown to a viewer: those that had ended when the first
-/// source that the viewer may read had the post are left out, since only hidden sources can have shown them.
+/// A post's earlier versions that were shown to a viewer, the oldest first. Versions that had ended
+/// when the first source that the viewer may read got the post are left out, because only hidden
+/// sources can have shown them.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn versions(
     tx: &mut Tx<'_>,
     post: LocalId,
@@ -54,8 +58,8 @@ pub fn versions(
         return Ok(Vec::new());
     };
     let readable = ReadableScopes::of(viewer);
-    // A version that ends as the post arrives was replaced by what the arrival showed. Fetched ones were shown to
-    // their whole scope.
+    // A version that ends when the post arrives was replaced by the content that came with the
+    // arrival. Fetched versions were shown to their whole scope.
     let found = tx.query(
         "select seq, kind, at_ms, edited_at_ms, content_scope, raw from post_history
          where post_id = $1 and instance_id = $2 and (at_ms > $3 or kind = 'fetched') order by seq",
@@ -90,15 +94,16 @@ pub fn versions(
     Ok(found)
 }
 
-/// A version with the columns that decide where it is shown.
+/// A version with the columns that decide to whom it is shown.
 struct StoredVersion {
     version: Version,
     edited_at_ms: Option<i64>,
     scope: ContentScope,
 }
 
-/// Puts fetched versions, which came later than their successors, at their own times among the others, which stay in the
-/// order of their ends. A fetched version is left out if it was noticed too, or fetched for the viewer's own scope.
+/// Puts fetched versions, which came later than their successors, at their own times among the
+/// others, which stay in the order of their ends. A fetched version is left out if it was also
+/// noticed, or fetched for the viewer's own scope.
 fn in_order(stored: Vec<StoredVersion>) -> Vec<Version> {
     let (mut fetched, mut shown): (Vec<_>, Vec<_>) = stored
         .into_iter()
@@ -143,7 +148,7 @@ pub(crate) fn keep(
     )
 }
 
-/// Erases the history of posts, their counts over time included.
+/// Erases the history of posts, including their counts over time.
 pub(crate) fn erase(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
     if posts.is_empty() {
         return Ok(());

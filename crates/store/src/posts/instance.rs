@@ -21,19 +21,19 @@ pub struct Instance {
     pub api: Api,
 }
 
-/// The root of writes to what sources of an instance share.
+/// The root for writes to data that the sources of an instance share.
 pub const fn root(instance: InstanceId) -> Root {
     Root::row("instance", "id", instance.raw().cast_signed())
 }
 
-/// Holds an instance to the commit: what its sources share is read, to be changed, after that. No write
-/// holds two, or takes one while it holds the clock.
+/// Holds an instance until the commit. Data that its sources share are read after that if they are
+/// to be changed. No write holds two instances, and none takes one while it holds the clock.
 pub(crate) fn hold(tx: &mut Tx<'_>, instance_id: i64) -> Result<(), DbError> {
     tx.lock_later(Root::row("instance", "id", instance_id))
 }
 
-/// The instance of that origin, added if it is unknown; a known one keeps its API. The clock
-/// must be held.
+/// The instance with this origin. It is added if it is unknown; a known one keeps its API. The
+/// clock must be held.
 pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64, StoreError> {
     if let Some(known) = by_origin(tx, origin)? {
         return Ok(sql(known.id));
@@ -48,18 +48,27 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
 }
 
 /// Every instance, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
     let sql = "select id, origin, api from instance order by id";
     Ok(tx.query(sql, &[], from_row)?)
 }
 
-/// The instance of that ID.
+/// The instance with this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(tx: &mut Tx<'_>, id: InstanceId) -> Result<Option<Instance>, StoreError> {
     let query = "select id, origin, api from instance where id = $1";
     Ok(tx.query_opt(query, &[&sql(id)], from_row)?)
 }
 
-/// The instance of that origin.
+/// The instance with this origin.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, StoreError> {
     let sql = format!(
         "select i.id, origin, api from instance i {} where d.name = $1",
@@ -76,7 +85,10 @@ fn from_row(row: &Row<'_>) -> Result<Instance, DbError> {
     })
 }
 
-/// Whether the upstream looks several posts up at once; `None` while that is unknown.
+/// True if the upstream looks up several posts at once; `None` while that is unknown.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn has_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -89,7 +101,11 @@ pub fn has_batch_look_up(
     Ok(known.flatten())
 }
 
-/// Stores whether the upstream looks several posts up at once, or forgets it.
+/// Stores that the upstream looks up several posts at once, that it does not, or that this is
+/// unknown.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -102,7 +118,7 @@ pub fn set_batch_look_up(
     Ok(())
 }
 
-/// Stores that posts of it are kept that belong to no source.
+/// Stores that the instance keeps posts that belong to no source.
 pub(crate) fn set_keeps_posts(tx: &mut Tx<'_>, instance_id: i64) -> Result<(), DbError> {
     let sql = "update instance set keeps_posts = true where id = $1";
     tx.execute_later(sql, &[&instance_id])
@@ -113,7 +129,7 @@ pub(crate) fn api(name: &str) -> Result<Api, DbError> {
         .map_err(|_| DbError::invalid("an instance of an unknown API"))
 }
 
-/// Returns the instance that a post was seen through; `None` if it is not stored.
+/// The instance through which a post was seen; `None` if it is not stored.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database failed.

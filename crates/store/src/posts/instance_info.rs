@@ -1,7 +1,8 @@
-//! What instances say of themselves, and when they are to be asked again.
+//! The descriptions that instances give of themselves, and the times at which they are requested
+//! again.
 //!
-//! Each row is of one instance that sources are read from. The hosts of authors have none: they are known by
-//! their accounts' names ([`super::author_hosts`]).
+//! Each row belongs to an instance from which sources are read. The hosts of authors have no rows:
+//! they are known from the names of their accounts ([`super::author_hosts`]).
 
 use std::collections::HashMap;
 
@@ -13,19 +14,23 @@ use crate::{
     id_types::{InstanceId, from_sql, sql},
 };
 
-/// The longest time until an instance is asked again, ms: a day and a tenth.
+/// The longest time until the description of an instance is requested again, ms: a day and a tenth.
 pub const MAX_WAIT_MS: i64 = 95_040_000;
 
-/// What an instance said of itself.
+/// The description that an instance gave of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredInstanceInfo {
-    /// What it said.
+    /// The description.
     pub info: InstanceInfo,
-    /// When, Unix ms.
+    /// The time at which it was fetched, in Unix ms.
     pub fetched_at_ms: i64,
 }
 
-/// When an instance is to be asked for what it says of itself, Unix ms; `None` if it never was.
+/// The time at which the description of an instance is to be requested, in Unix ms; `None` if it
+/// never was requested.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn asks_at_ms(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<i64>, StoreError> {
     Ok(tx.query_opt(
         "select asks_at_ms from instance_info where instance_id = $1",
@@ -34,10 +39,14 @@ pub fn asks_at_ms(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<i64>, 
     )?)
 }
 
-/// Takes it upon the caller to ask an instance, if that is due: nobody else is to ask it before that time, Unix ms.
-/// `false` if it is not due, or another process was first. What is due after [`MAX_WAIT_MS`] a wrong clock set: it is
-/// due now. To be written below
-/// [`super::instance::root`] of it, which fails for one that was forgotten.
+/// Reserves the request to an instance for the caller, if it is due: nobody else requests the
+/// description before this time, in Unix ms. `false` if it is not due, or another process was
+/// first. A time more than [`MAX_WAIT_MS`] away was set by a wrong clock, so the request is due
+/// now. Must be written below [`super::instance::root`] of the instance, which fails if the
+/// instance was forgotten.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn claim(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -58,8 +67,13 @@ pub fn claim(
     Ok(claimed == 1)
 }
 
-/// Stores what an instance said of itself, if it did, and when it is to be asked again, Unix ms; what it said before
-/// stays otherwise. To be written below [`super::instance::root`] of it, which fails for one that was forgotten.
+/// Stores the description of an instance, if it gave one, and the time of the next request, in Unix
+/// ms. Without a new description the old one stays. Must be written below [`super::instance::root`]
+/// of the instance, which fails if the instance was forgotten.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn store(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -97,7 +111,10 @@ pub fn store(
     Ok(())
 }
 
-/// What instances said of themselves, as far as they did.
+/// The descriptions of all instances that gave one.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>) -> Result<HashMap<InstanceId, StoredInstanceInfo>, StoreError> {
     let found = tx.query(
         "select instance_id, name, description, version, software_name, extensions, maintainer_name,

@@ -1,4 +1,4 @@
-//! Removes an instance with all that is stored of it.
+//! Removes an instance with all its stored data.
 
 use driftline_db::Tx;
 
@@ -11,16 +11,19 @@ use crate::{
     sharing::change,
 };
 
-/// How much is stored of an instance.
+/// The numbers of stored objects of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InstanceContents {
-    /// Posts, those of its sources included.
+    /// Posts, including those of its sources.
     pub posts: u64,
-    /// Accounts: authors, and those that posts name.
+    /// Accounts: authors, and accounts that posts name.
     pub accounts: u64,
 }
 
-/// How much is stored of an instance. Reads the keys of all posts and accounts.
+/// The numbers of stored objects of an instance. Reads the keys of all posts and accounts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn contents(tx: &mut Tx<'_>, instance: InstanceId) -> Result<InstanceContents, StoreError> {
     let mut count = |rows: &str| {
         let query = format!("select count(*) as found from {rows} and instance_id = $1");
@@ -33,7 +36,7 @@ pub fn contents(tx: &mut Tx<'_>, instance: InstanceId) -> Result<InstanceContent
     })
 }
 
-/// What is removed in turn.
+/// The kinds of objects that are removed in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Posts, and the names of posts that are not stored.
@@ -42,20 +45,23 @@ pub enum Part {
     Accounts,
 }
 
-/// What one step removed.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// How many posts, or accounts.
+    /// The number of removed posts or accounts.
     pub removed: u64,
-    /// After which upstream ID the next step goes on.
+    /// The upstream ID after which the next step continues.
     pub after: String,
 }
 
-/// Removes the next posts or accounts of an instance that has no source, at most 1,000 with what hangs on
-/// them: those after that upstream ID, which is empty at first. `None` after the last. To be written below
-/// [`super::instance::root`] of it.
+/// Removes the next posts or accounts of an instance that has no source, at most 1,000 together
+/// with their dependent rows: those after this upstream ID, which is empty at first. `None` after
+/// the last ones. Must be written below [`super::instance::root`] of the instance.
 ///
-/// The IDs of what was removed are never given again.
+/// The IDs of removed objects are never given again.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove_next(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -93,11 +99,14 @@ pub fn remove_next(
     }))
 }
 
-/// Removes an instance that has no sources and no credentials, and of which nothing is stored; `false` if it
-/// has. To be written below [`super::instance::root`] of it.
+/// Removes an instance that has no sources, no credentials and no stored objects. Returns `false`
+/// if it has any. Must be written below [`super::instance::root`] of the instance.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let id = sql(instance);
-    // Sources and credentials are added below that.
+    // Sources and credentials are added below this root.
     tx.lock_later(local_ids::root())?;
     for table in ["source", "credential", "account", "upstream_post"] {
         let query = format!("select 1 as one from {table} where instance_id = $1 limit 1");

@@ -1,4 +1,5 @@
-//! The instances that a viewer may know of. What private sources of others read is as if it were not there.
+//! The instances that a viewer may know. Private sources of others are treated as if they did not
+//! exist.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,8 +17,13 @@ use crate::{
     viewer::{ReadableSources, Viewer},
 };
 
-/// The instances that a viewer may know of, in order of their IDs: those of the sources that the viewer may read and of
-/// the viewer's own credentials; for the operator also those of which posts are kept without a source.
+/// The instances that a viewer may know, in order of their IDs: those of the sources that the
+/// viewer may read and of the viewer's own credentials; for the operator also those of which posts
+/// are kept without a source.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Instance>, StoreError> {
     let own = viewer.owner();
     let sources = source::readable(tx, viewer)?.into_iter();
@@ -41,8 +47,12 @@ pub fn known_to(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Instance>, StoreE
     Ok(all)
 }
 
-/// The number of stored posts of each instance that has any, without those that only sources have which the viewer may
-/// not read. Reads the keys of all posts, and the entries of these sources.
+/// The number of stored posts of each instance that has any. Posts are left out if only sources
+/// have them that the viewer may not read. Reads the keys of all posts, and the entries of these
+/// sources.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn post_counts(
     tx: &mut Tx<'_>,
     viewer: Viewer,
@@ -65,7 +75,7 @@ pub fn post_counts(
     Ok(counts)
 }
 
-/// The number of an instance's posts that no readable entry has, and some other.
+/// The number of an instance's posts that have entries, but no readable one.
 fn hidden_posts(
     tx: &mut Tx<'_>,
     instance: InstanceId,

@@ -1,5 +1,6 @@
-//! The names of posts and accounts across servers. Each instance has its own copy of an object, and of its
-//! objects of one name the first counts, so that nobody can give one name to many.
+//! The names of posts and accounts across servers. Each instance has its own copy of an object.
+//! Among the objects of an instance with one name the first counts, so that nobody can give one
+//! name to many objects.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{new_ids::TakenIds, text::without_nul};
 
-/// What has a name.
+/// The kinds of objects with names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedKind {
     Post,
@@ -24,17 +25,17 @@ impl NamedKind {
     }
 }
 
-/// A post that has a name, by its instance.
+/// A post with a name, and its instance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedPost {
     pub(crate) post_id: i64,
     pub(crate) instance_id: i64,
-    /// How it is known that the post has that name.
+    /// The evidence that the post has this name.
     pub(crate) evidence: UriEvidence,
 }
 
-/// Records the names of an instance's objects, each with its ID, which may be of `ids`. The instance must be
-/// held.
+/// Records the names of an instance's objects, each with its ID, which may come from `ids`. The
+/// instance must be held.
 pub(crate) fn add<'u>(
     tx: &mut Tx<'_>,
     (instance_id, origin): (i64, &str),
@@ -45,13 +46,13 @@ pub(crate) fn add<'u>(
     let mut rows: HashMap<UriKey, (i64, UriEvidence)> = HashMap::new();
     for (id, uri) in named {
         let uri = without_nul(uri);
-        if let Some(key) = UriKey::of(&uri) {
-            let evidence = UriEvidence::of(&uri, origin);
+        if let Some(key) = UriKey::new(&uri) {
+            let evidence = UriEvidence::for_uri(&uri, origin);
             rows.entry(key).or_insert((id, evidence));
         }
     }
     let mut rows: Vec<(UriKey, (i64, UriEvidence))> = rows.into_iter().collect();
-    // Rows that follow each other in the index are written faster.
+    // Rows that are neighbours in the index are written faster.
     rows.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     let row = || rows.iter();
     tx.execute_many_later(
@@ -68,7 +69,7 @@ pub(crate) fn add<'u>(
     )
 }
 
-/// The posts of those instances that have those names, along with what is asked next.
+/// The posts of these instances with these names. Requested together with the next statement.
 pub(crate) fn posts_named_later(
     tx: &mut Tx<'_>,
     names: &[UriKey],
@@ -107,7 +108,7 @@ pub(crate) fn forget_posts(
         &[&ids, &instance_id],
         |row| row.text("uri"),
     )?;
-    let keys: Vec<UriKey> = names.iter().filter_map(|uri| UriKey::of(uri)).collect();
+    let keys: Vec<UriKey> = names.iter().filter_map(|uri| UriKey::new(uri)).collect();
     let keys = Column::text(keys.iter().map(UriKey::as_str));
     tx.execute_later(
         "delete from object_uri

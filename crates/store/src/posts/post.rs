@@ -18,62 +18,65 @@ use crate::{
     text::without_nul,
 };
 
-/// A stored post, as far as it decides whether an answer is news.
+/// The facts about a stored post that decide if an answer is new.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
     pub(crate) upstream_id: String,
     pub(crate) edited_at_ms: Option<i64>,
-    /// When the newest answer that showed the stored version was requested, Unix ms.
+    /// The time at which the newest answer that showed the stored version was requested, in Unix
+    /// ms.
     pub(crate) read_at_ms: i64,
     pub(crate) content_hash: i64,
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
-    /// Whether a source that the world may read has it.
+    /// True if a source that everybody may read has it.
     pub(crate) in_public: bool,
-    /// Its server only claims to know it ([`Post::is_claimed`]).
+    /// True if its server only claims to know it ([`Post::is_claimed`]).
     pub(crate) claimed: bool,
-    /// Whether it has its ID in the public timeline as history.
+    /// True if its ID in the public timeline belongs to a post of history.
     pub(crate) from_history: bool,
-    /// How often it has returned after a deletion.
+    /// The number of its returns after a deletion.
     pub(crate) returns: i64,
     pub(crate) kind: PostKind,
     /// The scope of the post's own content.
     pub(crate) scope: ContentScope,
-    /// True if the scope for which it was read has content of its own: then that is the version.
+    /// True if the scope for which it was read has content of its own: then the version is that
+    /// content.
     pub(crate) has_scoped: bool,
-    /// The post's own content where it is of another scope than it was read for, which has none of its own.
+    /// The post's own content, if it belongs to another scope than the one for which it was read,
+    /// and that one has no content of its own.
     pub(crate) other_raw: Option<String>,
 }
 
 impl Known {
-    /// Whether it is deleted.
+    /// True if it is deleted.
     pub(crate) fn is_gone(&self) -> bool {
         self.deleted_at_ms.is_some()
     }
 
-    /// Whether an answer shows another version.
+    /// True if an answer shows a different version.
     pub(crate) fn differs_from(&self, post: &Post) -> bool {
         self.content_hash != post.hashes.content
     }
 
-    /// Whether it is the version that an entry's library was notified of.
+    /// True if it is the version about which an entry's library was notified.
     pub(crate) fn is_version(&self, content_hash: i64) -> bool {
         self.content_hash == content_hash
     }
 }
 
-/// What is stored of some upstream IDs, by upstream ID.
+/// The stored posts and references of some upstream IDs, by upstream ID.
 #[derive(Default)]
 pub(crate) struct Stored {
     /// Posts.
     pub(crate) posts: HashMap<String, Known>,
-    /// The local IDs by which public posts name them, where these are not the posts' own.
+    /// The local IDs by which public posts refer to them, if these are not the posts' own.
     pub(crate) references: HashMap<String, i64>,
 }
 
-/// The posts of those upstream IDs that are stored, by upstream ID.
+/// The stored posts with these upstream IDs, by upstream ID.
 pub(crate) fn known(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -82,7 +85,7 @@ pub(crate) fn known(
     Ok(stored(tx, (instance_id, ContentScope::WORLD), upstream_ids)?.posts)
 }
 
-/// Reads the posts and references of those upstream IDs, for a scope.
+/// Reads the posts and references of these upstream IDs, for a scope.
 pub(crate) fn stored(
     tx: &mut Tx<'_>,
     of: (i64, ContentScope),
@@ -92,11 +95,12 @@ pub(crate) fn stored(
     read_stored(tx, rows)
 }
 
-/// What is stored of upstream IDs that were asked for: for [`read_stored`].
+/// Posts and references that were requested: for [`read_stored`].
 pub(crate) struct PendingStored(PendingRows<'static, UpstreamRow>);
 
-/// What is stored of those upstream IDs, along with what is asked next. The posts come with them: whoever
-/// holds the instance waits for one answer, not for two.
+/// The stored posts and references of these upstream IDs. Requested together with the next
+/// statement. The posts come along, so that a write that holds the instance waits for one answer
+/// instead of two.
 pub(crate) fn stored_later(
     tx: &mut Tx<'_>,
     (instance_id, scope): (i64, ContentScope),
@@ -119,7 +123,7 @@ pub(crate) fn stored_later(
     Ok(PendingStored(rows))
 }
 
-/// An upstream ID, the ID by which it is named, and its post, if there is one.
+/// An upstream ID, the ID by which others refer to it, and its post, if there is one.
 type UpstreamRow = (String, Option<i64>, Option<Known>);
 
 fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
@@ -131,7 +135,7 @@ fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
     ))
 }
 
-/// Reads what was asked for by [`stored_later`].
+/// Reads the answer to [`stored_later`].
 pub(crate) fn read_stored(tx: &mut Tx<'_>, pending: PendingStored) -> Result<Stored, DbError> {
     let mut stored = Stored::default();
     for (upstream_id, reference_id, post) in tx.rows(pending.0)? {
@@ -180,22 +184,23 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
         claimed: row.bool("claimed")?,
         from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
-        kind: PostKind::of(row.bool("is_boost")?),
+        kind: PostKind::from_is_boost(row.bool("is_boost")?),
         scope: ContentScope::from_sql(row.i64("content_scope")?),
         has_scoped: row.bool("has_scoped")?,
         other_raw: row.opt_text("other_raw")?,
     })
 }
 
-/// The columns that [`from_row`] reads, of `post p` and `freshness f`: with the post's own content.
+/// The columns that [`from_row`] reads, of `post p` and `freshness f`, with the post's own content.
 pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
     p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.claimed,
     p.from_history, p.returns, p.boost_of_upstream_id is not null as is_boost, p.content_scope, 1 = 0 as has_scoped,
     cast(null as text) as other_raw";
 
-/// The columns that [`from_row`] reads, of `post p`, `freshness f` and `scoped_content c`: with the content of a scope,
-/// which that parameter is. An edit that the world was shown later counts before it.
+/// The columns that [`from_row`] reads, of `post p`, `freshness f` and `scoped_content c`, with the
+/// content of a scope, which this parameter names. A later edit that everybody was shown takes
+/// precedence.
 fn scoped_columns(scope: &str) -> String {
     SCOPED_COLUMNS.replace("{scope}", scope)
 }
@@ -214,11 +219,11 @@ pub(crate) struct PostVersion<'a> {
     pub(crate) id: i64,
     pub(crate) post: &'a Post,
     pub(crate) listed: bool,
-    /// Whether a source that the world may read has it.
+    /// True if a source that everybody may read has it.
     pub(crate) in_public: bool,
-    /// Whether a new post came as history.
+    /// True if a new post came as history.
     pub(crate) from_history: bool,
-    /// When the answer was requested, Unix ms.
+    /// The time at which the answer was requested, in Unix ms.
     pub(crate) read_at_ms: i64,
     /// The scope of the answer.
     pub(crate) scope: ContentScope,
@@ -250,9 +255,10 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Stores posts that are new, whose IDs may be of `ids`. The instance must be held.
+/// Stores new posts, whose IDs may come from `ids`. The instance must be held.
 ///
-/// What all rows share is sent as columns too: plain `values` are what SQLite inserts fastest.
+/// Values that all rows share are sent as columns too, because SQLite inserts plain `values`
+/// fastest.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     (instance_id, source_id): (i64, i64),
@@ -290,8 +296,8 @@ pub(crate) fn insert(
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
-    // A row without a post was there because others name it. One with a post would mean that two
-    // commits have stored the same: null fails the commit.
+    // A row without a post exists because others refer to it. A row with a post would mean that two
+    // commits have stored the same post: null fails the commit.
     tx.execute_many_later(
         "insert into upstream_post (upstream_id, instance_id, post_id, reply_to_id) {rows}
          on conflict (upstream_id, instance_id) do update
@@ -305,7 +311,7 @@ pub(crate) fn insert(
             Column::text(texts.iter().map(|t| t.reply_to.as_deref())),
         ],
     )?;
-    // Some servers give a boost the name of the post that it boosts: it is no copy of that.
+    // Some servers give a boost the name of the boosted post. The boost is no copy of that post.
     let named = new.iter().filter_map(|version| {
         let uri = version.post.uri.as_deref()?;
         let boosted = version.post.boost_of.as_ref();
@@ -316,14 +322,15 @@ pub(crate) fn insert(
     object_uri::add(tx, of_instance, NamedKind::Post, named, ids)
 }
 
-/// Replaces stored versions by newer ones, which are not deleted. A post keeps the name that it had first, by which
-/// its copies are known: whoever could rename it could take the place of another post. The instance must be held.
+/// Replaces stored versions with newer ones, which are not deleted. A post keeps its first name, by
+/// which its copies are known: a server that could rename it could take the place of another post.
+/// The instance must be held.
 pub(crate) fn replace(
     tx: &mut Tx<'_>,
     instance_id: i64,
     versions: &[PostVersion<'_>],
 ) -> Result<(), DbError> {
-    // All writes lock posts in one order.
+    // All writes lock posts in the same order.
     let mut versions: Vec<&PostVersion<'_>> = versions.iter().collect();
     versions.sort_unstable_by_key(|version| version.id);
     let texts: Vec<Texts<'_>> = versions.iter().map(|version| Texts::of(version)).collect();
@@ -351,8 +358,8 @@ pub(crate) fn replace(
     set_replies(tx, instance_id, posts())
 }
 
-/// Records what posts reply to. One that the upstream shows as no reply keeps what it replied to: that post
-/// may be gone. The instance must be held.
+/// Records the posts to which posts reply. A post that the upstream no longer shows as a reply
+/// keeps the old value, because the other post may be gone. The instance must be held.
 pub(crate) fn set_replies<'p>(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -375,9 +382,9 @@ pub(crate) fn set_replies<'p>(
     )
 }
 
-/// Lists posts in the public timeline at new IDs, because they have returned after their deletion and
-/// readers have passed the old ones: every source that has one of them then moves its entry when it is
-/// notified. The instance must be held.
+/// Lists posts in the public timeline at new IDs, because they have returned after their deletion
+/// and readers have passed the old IDs. Every source that has one of them then moves its entry when
+/// it is notified. The instance must be held.
 pub(crate) fn list_at(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -403,9 +410,9 @@ pub(crate) fn list_at(
 /// The facts about a post that its new entry repeats.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AuthorAndTime {
-    /// The author, as people know it.
+    /// The ID by which people know the author.
     pub(crate) author_id: Option<i64>,
-    /// When the post was created, Unix ms.
+    /// The time of the post's creation, in Unix ms.
     pub(crate) created_at_ms: Option<i64>,
 }
 
@@ -445,8 +452,8 @@ pub(crate) fn claimed(
     Ok(found.into_iter().collect())
 }
 
-/// Takes posts out of the public timeline that no source of the world has any more. The instance must be
-/// held.
+/// Removes posts from the public timeline that no longer belong to a source that everybody may
+/// read. The instance must be held.
 pub(crate) fn withdraw(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
     let mut posts = posts.to_vec();
     posts.sort_unstable();
@@ -461,14 +468,15 @@ pub(crate) fn withdraw(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Resu
 /// A post that enters the public timeline.
 pub(crate) struct PublishedPost {
     pub(crate) id: i64,
-    /// Where it is listed, if it is: at the ID of an entry of a source that the world may read.
+    /// The ID at which it is listed, if it is: that of an entry of a source that everybody may
+    /// read.
     pub(crate) public_id: Option<i64>,
-    /// Whether that entry is history.
+    /// True if that entry is history.
     pub(crate) from_history: bool,
 }
 
-/// Records that a source which the world may read has taken up posts that none had, or had as history
-/// alone, and lists them at their new IDs. The instance must be held.
+/// Records that a source that everybody may read has got posts that no such source had, or had only
+/// as history, and lists them at their new IDs. The instance must be held.
 pub(crate) fn publish(
     tx: &mut Tx<'_>,
     instance_id: i64,

@@ -1,15 +1,15 @@
-//! Removes posts with what hangs on them.
+//! Removes posts with their dependent rows.
 
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{posts::object_uri, refresh};
 
-/// Removes posts with their names, states and histories. Their IDs are never given again: what of
-/// `entry_alias` names the posts is the caller's. The instance must be held.
+/// Removes posts with their names, states and histories. Their IDs are never given again: the
+/// caller must change the rows of `entry_alias` that name the posts. The instance must be held.
 pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Result<u64, DbError> {
     let column = || Column::i64(post_ids.iter().copied());
     object_uri::forget_posts(tx, instance_id, post_ids)?;
-    // A post that others name keeps the ID by which they do.
+    // A post to which others refer keeps the ID that they use.
     for sql in [
         "update upstream_post set post_id = 0, reply_to_id = null
          where reference_id is not null and instance_id = $2 and upstream_id in
@@ -20,7 +20,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Res
     ] {
         tx.execute(sql, &[&column(), &instance_id])?;
     }
-    // Saves lock posts before what hangs on them.
+    // Saves lock posts before their dependent rows.
     let posts = tx.execute(
         "delete from post where id {in $1} and instance_id = $2",
         &[&column(), &instance_id],
@@ -33,7 +33,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Res
     ] {
         tx.execute(sql, &[&column(), &instance_id])?;
     }
-    // An alias without a post keeps an ID from being given again.
+    // An alias without a post prevents an ID from being given again.
     tx.execute_many(
         "insert into entry_alias (id, instance_id, post_id)
          select r.id, $1, null from {rows as r(id)} where true

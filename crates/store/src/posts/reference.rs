@@ -1,9 +1,9 @@
-//! References: the local IDs by which posts name other posts and accounts.
+//! References: the local IDs by which posts refer to other posts and accounts.
 //!
-//! A post that everyone may see goes by its ID in the public timeline. Any other goes by an ID that
-//! it takes when a public post first names it, whether it is hidden or not stored, so that the two
-//! cannot be told apart. That ID finds the post once it may be seen. An account takes its ID,
-//! a random one, when a post of it is stored or when it is first named.
+//! A post that everybody may see is referred to by its ID in the public timeline. Any other post
+//! takes an ID when a public post first refers to it, both if it is hidden and if it is not stored,
+//! so that the two cannot be told apart. That ID finds the post once it may be seen. An account
+//! takes a random ID when one of its posts is stored or when it is first named.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,17 +27,21 @@ use crate::{
 /// Local IDs, by the IDs at the upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalIds {
-    /// Of posts.
+    /// The IDs of posts.
     pub posts: HashMap<String, LocalId>,
-    /// Of accounts.
+    /// The IDs of accounts.
     pub accounts: HashMap<String, AccountId>,
-    /// Other IDs of accounts whose names are known: for viewers whose sources have not shown these accounts.
+    /// Other IDs of accounts with known names, for viewers whose sources have not shown these
+    /// accounts.
     nameless_accounts: HashMap<String, AccountId>,
 }
 
 impl LocalIds {
-    /// Names accounts that no source of the viewer's has shown as if nobody knew their names: the ID of a name would say
-    /// that another source has shown the account.
+    /// Gives accounts that no source of the viewer has shown the IDs that they would have if nobody
+    /// knew their names. The ID of a name would reveal that another source has shown the account.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn for_viewer(
         mut self,
         tx: &mut Tx<'_>,
@@ -58,9 +62,13 @@ impl LocalIds {
     }
 }
 
-/// The local IDs of what posts of an instance name. What no stored post has named yet may be missing. A post that
-/// everyone could see when it was named, and cannot see any more, keeps the ID that it had then.
-/// Runs a statement for each kind, and one for the posts among them that everyone may see.
+/// The local IDs of the posts and accounts to which posts of an instance refer. Objects that no
+/// stored post has referred to yet may be missing. A post that everybody could see when it was
+/// first named, and cannot see any more, keeps the ID that it had then. Runs one statement for each
+/// kind, and one for the posts among them that everybody may see.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn local_ids(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -69,7 +77,10 @@ pub fn local_ids(
     local_ids_later(tx, instance, references)?.read(tx)
 }
 
-/// [`local_ids`], along with what is asked next.
+/// [`local_ids`], requested together with the next statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn local_ids_later(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -78,14 +89,15 @@ pub fn local_ids_later(
     Ok(PendingLocalIds::ask(tx, sql(instance), references, true)?)
 }
 
-/// Local IDs that were asked for.
+/// Local IDs that were requested.
 pub struct PendingLocalIds {
     posts: PendingRows<'static, (String, Option<i64>)>,
     accounts: account::PendingAccountIds,
 }
 
 impl PendingLocalIds {
-    /// [`local_ids`], along with what is asked next; only with `was_seen` those of posts that were seen once.
+    /// [`local_ids`], requested together with the next statement. Only with `was_seen` it includes
+    /// the IDs of posts that were seen once.
     pub(crate) fn ask(
         tx: &mut Tx<'_>,
         instance_id: i64,
@@ -111,7 +123,10 @@ impl PendingLocalIds {
         })
     }
 
-    /// What was asked for.
+    /// Reads the requested IDs.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails.
     pub fn read(self, tx: &mut Tx<'_>) -> Result<LocalIds, StoreError> {
         let mut found = LocalIds::default();
         for (upstream_id, (id, nameless)) in tx.rows(self.accounts)? {
@@ -131,8 +146,9 @@ impl PendingLocalIds {
     }
 }
 
-/// Leaves only the references that have no local IDs yet, for [`assign`] at the end of the write. If there
-/// are any, holds the instance; in most cases all that stored posts name has its IDs.
+/// Leaves only the references that have no local IDs yet, for [`assign`] at the end of the write.
+/// If there are any, holds the instance. In most cases all references of stored posts have their
+/// IDs.
 pub(crate) fn hold_missing(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -145,7 +161,7 @@ pub(crate) fn hold_missing(
     hold_unknown(tx, instance_id, references, &known)
 }
 
-/// [`hold_missing`] where the known IDs have been read.
+/// [`hold_missing`] for known IDs that have been read already.
 pub(crate) fn hold_unknown(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -164,7 +180,7 @@ pub(crate) fn hold_unknown(
     Ok(())
 }
 
-/// What posts name, together.
+/// All references of the posts.
 pub(crate) fn together<'a>(posts: impl Iterator<Item = &'a Post>) -> References {
     let mut all = References::default();
     for Post { references, .. } in posts {
@@ -179,8 +195,8 @@ pub(crate) fn add(all: &mut References, references: &References) {
     all.accounts.extend_from_slice(&references.accounts);
 }
 
-/// Gives local IDs to what posts of an instance name and has none yet. Holds the instance, and then the clock
-/// if it gives IDs to posts.
+/// Gives local IDs to the references of posts of an instance that have none yet. Holds the
+/// instance, and then the clock if it gives IDs to posts.
 pub(crate) fn assign(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -211,13 +227,13 @@ pub(crate) fn assign(
     Ok(())
 }
 
-/// The references of one commit to posts, gathered before any is written.
+/// The references to posts in one commit, collected before any is written.
 pub(crate) struct NewReferences {
-    /// The IDs that references have already, by upstream ID.
+    /// The IDs that references already have, by upstream ID.
     known: HashMap<String, i64>,
     next_id: i64,
     new: Vec<NewReference>,
-    /// Posts that are new, and found by the IDs by which others named them before.
+    /// New posts that are found by the IDs by which others referred to them before.
     arrived: Vec<(i64, Option<i64>)>,
     named: HashSet<String>,
 }
@@ -230,7 +246,8 @@ struct NewReference {
 }
 
 impl NewReferences {
-    /// `known` are references by upstream ID; new ones take IDs from `first_id`.
+    /// Starts without references. `known` are the existing ones by upstream ID; new ones take IDs
+    /// from `first_id`.
     pub(crate) fn new(known: HashMap<String, i64>, first_id: i64) -> Self {
         Self {
             known,
@@ -241,7 +258,7 @@ impl NewReferences {
         }
     }
 
-    /// Adds a post that a public one names, with what is stored of it.
+    /// Adds a post to which a public one refers, with its stored facts.
     pub(crate) fn name(&mut self, upstream_id: &str, stored: Option<&post::Known>) {
         let is_public = stored.is_some_and(|post| post.listed && !post.is_gone());
         if is_public
@@ -266,7 +283,8 @@ impl NewReferences {
         self.arrived.extend(known.map(|id| (*id, Some(version.id))));
     }
 
-    /// Writes them, after the new posts, under IDs that may be of `ids`. The instance must be held.
+    /// Writes them, after the new posts, under IDs that may come from `ids`. The instance must be
+    /// held.
     pub(crate) fn write(
         self,
         tx: &mut Tx<'_>,

@@ -1,7 +1,7 @@
-//! The content of posts as narrower scopes were shown it, where that is not the post's own.
+//! The content of posts that narrower scopes were shown, where it differs from the post's own.
 //!
-//! A post's own content is of the widest scope that has shown it: the world's answers take its place, and narrower
-//! ones never do. What a narrower scope was shown is kept here if it differs.
+//! A post's own content belongs to the widest scope that was shown the post: the public answers
+//! replace it, and narrower ones never do. Different content for a narrower scope is kept here.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,8 +16,8 @@ use crate::{
     text::without_nul,
 };
 
-/// Returns true if two answers show the same posts inside a post, such as those that it quotes. Counts, times and what else
-/// changes by itself does not matter.
+/// True if two answers show the same posts inside a post, such as quoted ones. Counts, times and
+/// other values that change by themselves do not matter.
 pub(crate) fn shows_same_posts(one: &str, other: &str) -> bool {
     one == other || nested_posts(one) == nested_posts(other)
 }
@@ -46,8 +46,8 @@ fn nested_posts(json: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Keeps the present content of posts for the scope that it is of, before the world's takes its place. The instance
-/// must be held.
+/// Keeps the present content of posts for its scope, before public content replaces it. The
+/// instance must be held.
 pub(crate) fn keep_own(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
     tx.execute_many_later(
         "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
@@ -62,8 +62,8 @@ pub(crate) fn keep_own(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Resu
     )
 }
 
-/// Stores what a narrower scope was shown of posts, and moves what it was shown before into their histories. The
-/// instance must be held.
+/// Stores the content of posts for a narrower scope, and moves the content that it was shown before
+/// into their histories. The instance must be held.
 pub(crate) fn store(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -104,10 +104,10 @@ pub(crate) fn store(
     )
 }
 
-/// Moves posts of a source to a wider scope, because its owner has let more people read it: content that the narrower
-/// scope was shown is shown to the wider one, unless the post has content for that already. Posts that the source no
-/// longer lists, and posts that the owner also reads with another token, wait until the source shows them again. The
-/// instance must be held.
+/// Moves posts of a source to a wider scope, because its owner has let more people read it: content
+/// for the narrower scope is shown to the wider one, unless the post has content for that already.
+/// Posts that the source no longer lists, and posts that the owner also reads with another token,
+/// wait until the source shows them again. The instance must be held.
 pub(crate) fn widen(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -130,7 +130,7 @@ pub(crate) fn widen(
     let posts = posts.filter(|id| own.contains_key(id) && !is_of_another_token(id));
     let posts: Vec<i64> = posts.collect();
     let ids = || Column::i64(posts.iter().copied());
-    // The own content of some posts is of a third scope, which the wider one may not read.
+    // The own content of some posts belongs to a third scope, which the wider one may not read.
     let third = tx.query(
         "select p.id from post p
          join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
@@ -162,9 +162,10 @@ pub(crate) fn widen(
     )
 }
 
-/// Ends what a scope was shown of those posts that none of its sources has any more, but for a source that is being
-/// removed: content that another scope was shown takes the place of the posts' own. Content of the world, or of all
-/// members, becomes that of the one scope whose sources still have it. The instance must be held.
+/// Ends the content of a scope for those posts that none of its sources has any more. A source that
+/// is being removed does not count. Content for another scope replaces the posts' own. Content for
+/// everybody, or for all members, becomes that of the one scope whose sources still have it. The
+/// instance must be held.
 pub(crate) fn release(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -256,8 +257,8 @@ fn holders(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<Vec<Holde
     )
 }
 
-/// Ends what a scope was shown of deleted posts: it goes into their histories, or is erased with those of the scope. The
-/// instance must be held.
+/// Ends the content of a scope for deleted posts: it is moved into their histories, or erased with
+/// those of the scope. The instance must be held.
 pub(crate) fn end(
     tx: &mut Tx<'_>,
     (instance_id, scope): (i64, ContentScope),
@@ -280,7 +281,8 @@ pub(crate) fn end(
     )
 }
 
-/// Moves what all scopes were shown of deleted posts into their histories. The instance must be held.
+/// Moves the content of all scopes for deleted posts into their histories. The instance must be
+/// held.
 pub(crate) fn end_all(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -321,7 +323,7 @@ fn keep_ended(
     )
 }
 
-/// Makes what a scope was shown of posts their own content, for the readers of another.
+/// Makes the content of posts for a scope their own, for the readers of another scope.
 fn promote(
     tx: &mut Tx<'_>,
     instance_id: i64,

@@ -1,5 +1,6 @@
-//! The condition of SQL under which a viewer is shown a post. Statements that count posts or cut their number use it, so
-//! that hidden posts change no answer. It says what [`super::timeline::visible`] decides.
+//! The SQL condition under which a viewer is shown a post. Statements that count posts or limit
+//! their number use it, so that hidden posts change no answer. It states the decision of
+//! [`super::timeline::visible`].
 
 use driftline_core::post::Visibility;
 use driftline_db::{Column, ToValue};
@@ -13,7 +14,8 @@ use crate::{
 /// The condition for one viewer.
 pub(crate) struct ShownCondition {
     instance_id: i64,
-    /// The sources of which the viewer sees public posts, those of which it sees unlisted posts too, and its own.
+    /// The sources whose public posts the viewer sees, those whose unlisted posts it sees too, and
+    /// its own.
     sources: [Column<'static>; 3],
     /// The scopes whose content the viewer may read.
     scopes: Column<'static>,
@@ -51,7 +53,8 @@ impl ShownCondition {
         [instance, world, members, own, &self.scopes]
     }
 
-    /// The text for an `entry e` of the post of an ID: it is readable, as narrow as its post was while its source had it.
+    /// The condition for an `entry e` of the post with an ID: it is readable, for the narrowest
+    /// visibility that its post had while its source had it.
     pub(crate) fn entry(post_id: &str) -> String {
         format!(
             "(e.source_id {{in $4}} or (e.visibility <= 1 and e.source_id {{in $3}}
@@ -61,7 +64,8 @@ impl ShownCondition {
         )
     }
 
-    /// The text for the post of an ID: a subquery of one value, so that each post is looked up by its keys.
+    /// The condition for the post with an ID: a subquery of one value, so that each post is looked
+    /// up by its keys.
     pub(crate) fn of_post(id: &str) -> String {
         let entry = format!(
             "e.instance_id = $1 and not e.gone and e.returns = p.returns
@@ -82,7 +86,7 @@ impl ShownCondition {
     }
 }
 
-/// The source of `entry e` is one that an account has published.
+/// True if an account has published the source of `entry e`.
 const PUBLISHED: &str =
     "exists (select 1 from source s where s.id = e.source_id and s.instance_id = $1
     and s.owner_id <> 0 and s.audience = 'public')";

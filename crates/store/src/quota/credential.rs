@@ -20,26 +20,27 @@ pub struct Credential {
     pub id: CredentialId,
     /// The upstream.
     pub instance: InstanceId,
-    /// Whose it is: it looks up only what that owner has. One without a token is the operator's, and looks up
-    /// what anyone may see.
+    /// Its owner. It looks up only posts that this owner has. A credential without a token belongs
+    /// to the operator, and looks up public posts.
     pub owner: Owner,
     /// Its name, unique here.
     pub name: String,
-    /// Where its token is; `None` for requests without one.
+    /// The location of its token; `None` for requests without one.
     pub token: Option<TokenLocation>,
-    /// The audience of what its token shows: that of the widest source that is read with it. One that the operator has
-    /// added serves for everybody, and so does one without a token.
+    /// The audience of posts read with its token: that of the widest source that is read with it. A
+    /// credential that the operator has added serves all sources, and so does one without a token.
     pub audience: Audience,
-    /// Whether the operator has added it for look-ups; else it came with a source.
+    /// True if the operator has added it for look-ups; otherwise it came with a source.
     pub is_added: bool,
-    /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
+    /// The largest number of posts that it may read in a calendar month (UTC), if the upstream has
+    /// a cap.
     pub monthly_posts: Option<i64>,
     /// Its quarantine, if it is in one.
     pub quarantine: Option<Quarantine>,
 }
 
 impl Credential {
-    /// What its row and all below it go by.
+    /// The key of its row and all rows below it.
     pub fn key(&self) -> CredentialKey {
         CredentialKey {
             id: self.id,
@@ -48,14 +49,14 @@ impl Credential {
     }
 }
 
-/// Why and how long a credential is not used.
+/// A period in which a credential is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantine {
-    /// Since when, Unix ms.
+    /// Its beginning, in Unix ms.
     pub since_ms: i64,
-    /// When it is tried again, Unix ms.
+    /// The time of the next attempt, in Unix ms.
     pub until_ms: i64,
-    /// What the upstream said. Never holds a secret.
+    /// The upstream's message, without secrets.
     pub reason: String,
 }
 
@@ -63,8 +64,8 @@ impl Quarantine {
     /// The longest quarantine, ms.
     pub const MAX_MS: i64 = 3_600_000;
 
-    /// Whether the credential is not used at this time, Unix ms. A quarantine that ends later than it can last was
-    /// begun by a clock that was ahead, and is over.
+    /// True if the credential is not used at `now_ms`, in Unix ms. A quarantine that ends later
+    /// than the longest one was begun by a clock that was ahead, and is over.
     pub fn lasts(&self, now_ms: i64) -> bool {
         (now_ms..now_ms.saturating_add(Self::MAX_MS)).contains(&(self.until_ms.saturating_sub(1)))
     }
@@ -77,9 +78,9 @@ pub struct NewCredential {
     pub name: String,
     /// The upstream's origin.
     pub origin: String,
-    /// The API that it speaks, if it is not known yet.
+    /// The upstream's API, if it is not known yet.
     pub api: Api,
-    /// Where its token is.
+    /// The location of its token.
     pub token: Option<TokenLocation>,
     /// See [`Credential::monthly_posts`].
     pub monthly_posts: Option<i64>,
@@ -90,7 +91,11 @@ pub fn root(credential: CredentialKey) -> Root {
     Root::row("credential", "id", credential.id()).within("instance_id", credential.instance_id())
 }
 
-/// Adds a credential. To be written below [`local_ids::root`].
+/// Adds a credential. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewCredential,
@@ -113,8 +118,12 @@ pub fn add(
     Ok(Ok(key))
 }
 
-/// The credential that an owner's sources are read with: the one of its instance with the same token. Added if it is
-/// missing, so that the requests count. To be written below [`local_ids::root`].
+/// The credential for reading an owner's sources: the one of its instance with the same token.
+/// Added if it is missing, so that the requests count. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -136,8 +145,12 @@ pub fn find_or_add(
     by_key(tx, key)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
 }
 
-/// The credential of an instance with an owner's token. Without a token all owners have the same one, and share
-/// its quota.
+/// The credential of an instance with an owner's token. Without a token all owners have the same
+/// one, and share its quota.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -148,7 +161,7 @@ pub fn find(
     Ok(of_instance(tx, instance)?.into_iter().find(is_it))
 }
 
-/// Whose the credential is that a source of that owner is read with.
+/// The owner of the credential that reads a source of `owner`.
 fn credential_owner(owner: Owner, token: Option<&TokenLocation>) -> Owner {
     match token {
         Some(_) => owner,
@@ -156,8 +169,12 @@ fn credential_owner(owner: Owner, token: Option<&TokenLocation>) -> Owner {
     }
 }
 
-/// Removes the credentials of an account at an instance with which none of its sources there is read any more. To
-/// be written below [`local_ids::root`].
+/// Removes the credentials of an account at an instance with which none of its sources there is
+/// read any more. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove_unused(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -178,7 +195,11 @@ pub fn remove_unused(
     Ok(())
 }
 
-/// Removes all credentials of an account. To be written below [`local_ids::root`].
+/// Removes all credentials of an account. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     let mut all = list(tx)?;
     all.retain(|credential| credential.owner == Owner::Account(account));
@@ -188,32 +209,51 @@ pub fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(),
     Ok(())
 }
 
-/// Every credential, in order of their IDs.
+/// All credentials, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Credential>, StoreError> {
     select(tx, "", "order by c.id", &[])
 }
 
 /// The credentials of an instance, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<Credential>, StoreError> {
     let which = "where c.instance_id = $1 order by c.id";
     select(tx, "", which, &[&sql(instance)])
 }
 
-/// The credential of that name.
+/// The credential called `name`.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Credential>, StoreError> {
     let name = crate::text::without_nul(name);
     let join = Kind::Credential.join("c", "instance_id");
     Ok(select(tx, &join, "where d.name = $1", &[&&*name])?.pop())
 }
 
-/// The credential that goes by that.
+/// The credential with this key.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_key(tx: &mut Tx<'_>, key: CredentialKey) -> Result<Option<Credential>, StoreError> {
     let which = "where c.id = $1 and c.instance_id = $2";
     Ok(select(tx, "", which, &[&key.id(), &key.instance_id()])?.pop())
 }
 
-/// Removes a credential with its quotas; `false` if there is none. To be written below
-/// [`local_ids::root`].
+/// Removes a credential with its quotas. Returns `false` if it does not exist. Must be written
+/// below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreError> {
     let key: [&dyn ToValue; 2] = [&credential.id(), &credential.instance_id()];
     for table in ["quota", "look_up_ability"] {
@@ -225,7 +265,10 @@ pub fn remove(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreE
     Ok(tx.execute(row, &key)? > 0)
 }
 
-/// Puts a credential into quarantine, or prolongs it.
+/// Puts a credential into quarantine, or extends the quarantine.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn quarantine(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -247,7 +290,10 @@ pub fn quarantine(
     Ok(())
 }
 
-/// Ends a credential's quarantine; `false` if it was in none.
+/// Ends a credential's quarantine. Returns `false` if it was in none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn restore(tx: &mut Tx<'_>, credential: CredentialKey) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "update credential set quarantined_at_ms = null, quarantine_until_ms = null,

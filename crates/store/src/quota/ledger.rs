@@ -1,8 +1,8 @@
 //! The ledgers of credentials' quotas, which processes share.
 //!
-//! Every write is below [`crate::quota::credential::root`] of the credential, so that processes take quota
-//! one after the other. What a process has taken is gone for all others before it sends the
-//! request.
+//! Every write is below [`crate::quota::credential::root`] of the credential, so that processes
+//! take quota one after the other. Quota that a process has taken is gone for all others before it
+//! sends the request.
 
 use driftline_core::quota::QuotaLedger;
 use driftline_db::{Row, Tx};
@@ -14,6 +14,9 @@ use crate::{
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn load(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -31,7 +34,10 @@ pub fn load(
     )
 }
 
-/// Stores a ledger. To be written below [`crate::quota::credential::root`].
+/// Stores a ledger. Must be written below [`crate::quota::credential::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn store(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -52,7 +58,10 @@ pub fn store(
     Ok(())
 }
 
-/// Every ledger: of which credential, in which scope.
+/// All ledgers, with their credentials and scopes.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, QuotaLedger)>, StoreError> {
     let rows = tx.query(
         "select credential_id, scope, ledger from quota order by credential_id, scope",

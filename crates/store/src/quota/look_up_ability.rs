@@ -1,4 +1,4 @@
-//! Whether look-ups with a credential find live posts, by kind of post.
+//! The ability of look-ups with a credential to find live posts, by kind of post.
 
 use driftline_core::{clock::MAX_SKEW_MS, post::PostKind};
 use driftline_db::{DbError, Row, Tx};
@@ -8,21 +8,24 @@ use crate::{
     id_types::{CredentialKey, InstanceId, from_sql, sql},
 };
 
-/// What look-ups with a credential have shown of a kind of posts.
+/// The ability of look-ups with a credential for one kind of posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookUpAbility {
     /// The credential.
     pub credential: CredentialKey,
     /// The kind.
     pub kind: PostKind,
-    /// Whether they find live posts of the kind; else they answered 404 for posts that a page had
-    /// just shown.
+    /// True if they find live posts of the kind. False if they answered 404 for posts that a page
+    /// had just shown.
     pub finds: bool,
-    /// When that was seen last, Unix ms.
+    /// The time of the last observation, in Unix ms.
     pub at_ms: i64,
 }
 
-/// What is known of look-ups with a credential, by kind.
+/// The known abilities of look-ups with a credential, by kind.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_credential(
     tx: &mut Tx<'_>,
     credential: CredentialKey,
@@ -35,7 +38,10 @@ pub fn of_credential(
     )?)
 }
 
-/// What is known of look-ups with the credentials of an instance, by credential and kind.
+/// The known abilities of look-ups with the credentials of an instance, by credential and kind.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_instance(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -48,7 +54,10 @@ pub fn of_instance(
     )?)
 }
 
-/// Keeps what a look-up has shown now, unless something later is known.
+/// Stores the observation of a look-up, unless a later one is known.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn learn(tx: &mut Tx<'_>, ability: &LookUpAbility) -> Result<(), StoreError> {
     let ahead_ms = ability.at_ms.saturating_add(MAX_SKEW_MS);
     tx.execute(

@@ -1,4 +1,4 @@
-//! Credentials for requests to upstreams, and what their quotas leave.
+//! Credentials for requests to upstreams, and their remaining quotas.
 
 pub mod credential;
 mod ledger;

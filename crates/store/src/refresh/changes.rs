@@ -1,4 +1,4 @@
-//! What answers change of posts' refreshes, gathered before any of it is written.
+//! The changes of posts' refreshes by answers, collected before any is written.
 
 use driftline_core::refresh::{Decision, Freshness};
 use driftline_db::{DbError, Tx};
@@ -16,17 +16,17 @@ use crate::posts::post::PostVersion;
 #[derive(Default)]
 pub(crate) struct RefreshChanges<'a> {
     fresh: Vec<RefreshState>,
-    /// Due times to put onto the schedule.
+    /// The due times to add to the schedule.
     pub(crate) slots: Vec<Slot>,
     counts: Vec<(i64, CountsAt)>,
-    /// Versions that differ from the stored ones in counts alone.
+    /// Versions that differ from the stored ones only in counts.
     pub(crate) recounted: Vec<PostVersion<'a>>,
-    /// Posts that libraries are to be notified of, each with whether its counts changed.
+    /// Posts about which libraries must be notified, each with true if its counts changed.
     pub(crate) outbox: Vec<(i64, bool)>,
 }
 
 impl RefreshChanges<'_> {
-    /// Schedules the post of a slot as was decided on its answer. An answer that was superseded has no
+    /// Schedules the post of a slot by the decision on its answer. A superseded answer has no
     /// `state_hash`.
     pub(crate) fn decide(
         &mut self,
@@ -44,7 +44,7 @@ impl RefreshChanges<'_> {
         self.schedule(slot, &decided, refresh_state::time_of(decision.due));
     }
 
-    /// Schedules the post of a slot again, or no longer.
+    /// Schedules the post of a slot again, or removes its due time.
     pub(crate) fn schedule(&mut self, slot: Slot, state: &RefreshState, due_at_ms: Option<i64>) {
         self.slots
             .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
@@ -54,7 +54,7 @@ impl RefreshChanges<'_> {
         });
     }
 
-    /// Keeps the counts that a post has had.
+    /// Stores the counts that a post has had.
     pub(crate) fn count(&mut self, post_id: i64, before: &Freshness, after: &Freshness) {
         let rows = count_history::between(before, after);
         self.counts

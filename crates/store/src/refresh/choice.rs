@@ -1,4 +1,4 @@
-//! Which of the posts that are due a claim takes.
+//! The choice of due posts for a claim.
 
 use driftline_core::refresh::{Due, Freshness, Policy};
 
@@ -7,17 +7,17 @@ use super::{
     schedule::Slot,
 };
 
-/// Due posts, sorted out by a policy.
+/// Due posts, sorted by a policy.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Choice {
-    /// What is looked up, at most a batch.
+    /// The posts to look up, at most a batch.
     pub(crate) posts: Vec<DuePost>,
-    /// Posts whose value is below the price, which rose since they were scheduled.
+    /// Posts whose value is below the price, which has risen since they were scheduled.
     pub(crate) later: Vec<Slot>,
 }
 
-/// Out of how many posts a batch is chosen. By age alone there is no choice: what was due first goes
-/// first.
+/// The number of posts from which a batch is chosen. Under a policy by age there is no choice: the
+/// first due posts come first.
 pub(crate) fn reach(policy: &Policy, size: usize) -> usize {
     match policy {
         Policy::Value { .. } => size * CHOICE,
@@ -25,12 +25,12 @@ pub(crate) fn reach(policy: &Policy, size: usize) -> usize {
     }
 }
 
-/// Takes at most `size` of the due posts, which come and go in the order of their due times: those
-/// that were due first or, under a policy by value, the most valuable ones.
+/// Takes at most `size` of the due posts. The input and the result are in order of due times. Takes
+/// the first due posts or, under a policy by value, the most valuable ones.
 ///
-/// No post starves: under such a policy a quarter of what is taken, over `turn` after turn, goes to
-/// the posts that have waited beyond their bound for longest or that failed and are due again,
-/// whatever the value of the others; and the bound holds for postponed posts too.
+/// No post starves. Under a policy by value, a quarter of the taken posts, over `turn` after turn,
+/// are posts that have waited longest beyond their bound, or that failed and are due again,
+/// independent of the others' value. The bound is also valid for postponed posts.
 pub(crate) fn choose(
     policy: &Policy,
     mut due: Vec<DuePost>,
@@ -70,7 +70,7 @@ pub(crate) fn choose(
     }
 }
 
-/// The most valuable posts, of those that have any value.
+/// The most valuable posts among those with any value.
 pub(crate) fn most_valuable(
     policy: &Policy,
     posts: Vec<DuePost>,
@@ -93,12 +93,12 @@ fn highest(mut valued: Vec<(f64, DuePost)>, limit: usize) -> Vec<DuePost> {
     valued.into_iter().map(|(_, post)| post).collect()
 }
 
-/// When a scheduled post is due by the present policy; `None` if it is to be looked up anyway.
+/// The due time of a scheduled post by the present policy; `None` if it must be looked up anyway.
 pub(crate) fn planned(policy: &Policy, freshness: &Freshness) -> Option<Due> {
     is_calm(freshness).then(|| policy.due(&freshness.refresh_history()))
 }
 
-/// Whether the last look-up was a success. Otherwise the due time is that of a retry, which the
+/// True if the last look-up was a success. Otherwise the due time is that of a retry, which the
 /// policy must not move.
 fn is_calm(freshness: &Freshness) -> bool {
     freshness.failures == 0 && !freshness.missing
@@ -114,8 +114,7 @@ fn postponed(policy: &Policy, post: &DuePost, now_ms: i64) -> Option<i64> {
     }
 }
 
-/// The value of looking a post up. A post that the policy does not value goes first, as long as it
-/// does not fail.
+/// The value of looking up a post. A post without value for the policy goes first, unless it fails.
 fn value(policy: &Policy, post: &DuePost, now_ms: i64) -> f64 {
     let value = policy.value(&post.freshness.refresh_history(), now_ms);
     let is_decided =
@@ -131,8 +130,8 @@ fn waits_too_long(policy: &Policy, post: &DuePost, now_ms: i64) -> bool {
     post.freshness.failures > 0 || policy.is_beyond_bound(&post.freshness.refresh_history(), now_ms)
 }
 
-/// Wide enough to find value, and narrow enough to read at every claim.
+/// Large enough to find value, and small enough to read at every claim.
 const CHOICE: usize = 4;
 
-/// One in this many posts of a batch is chosen because it has waited beyond its bound.
+/// One in this number of posts of a batch is chosen because it has waited beyond its bound.
 const STARVING_ONE_IN: u64 = 4;

@@ -1,4 +1,4 @@
-//! Claims: posts that one worker looks up, and no other worker meanwhile.
+//! Claims: posts that one worker looks up, and no other worker at the same time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,8 +27,8 @@ use crate::{
     posts::content_scope::ContentScope,
 };
 
-/// The claims of this process. Clones are handles to the same ones; all workers of a process
-/// share one.
+/// The claims of this process. Clones are handles to the same ones, and all workers of a process
+/// share them.
 #[derive(Clone, Debug, Default)]
 pub struct Claims(Arc<Mutex<ClaimBook>>);
 
@@ -37,41 +37,42 @@ pub struct Claims(Arc<Mutex<ClaimBook>>);
 pub struct ClaimRequest {
     /// The posts' upstream.
     pub instance: InstanceId,
-    /// When a batch leaves, and how large it may be.
+    /// The rule for sending a batch, and its largest size.
     pub batch_rule: BatchRule,
-    /// The shard to begin with, any number: workers that begin with different ones seldom meet.
-    /// A worker counts on from claim to claim.
+    /// The first shard to try, any number. Workers that begin with different ones rarely collide. A
+    /// worker counts up from claim to claim.
     pub shard: u64,
-    /// The shards to claim of.
+    /// The shards from which to claim.
     pub shards: Shards,
     /// The worker's name, which must be unique.
     pub holder: String,
-    /// How long the claim lasts, ms.
+    /// The length of the claim in ms.
     pub lease_ms: i64,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
-    /// Which of the due posts go first. Under a policy by value the most valuable do, posts below
-    /// the present price are postponed, and a batch that leaves before it is full is filled up with
+    /// The order of due posts. Under a policy by value, the most valuable come first and posts
+    /// below the present price are postponed. A batch that leaves before it is full is filled with
     /// the most valuable posts that are not due yet.
     pub policy: Arc<Policy>,
 }
 
-/// Posts of one upstream that this worker alone may look up.
+/// Posts of one upstream that only this worker may look up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// Their upstream.
     pub instance: InstanceId,
     /// The fencing token.
     pub id: i64,
-    /// When it ends, Unix ms: by the database's clock on PostgreSQL, by this process's on SQLite.
+    /// The end of the claim, in Unix ms: by the database's clock on PostgreSQL, by this process's
+    /// on SQLite.
     pub until_ms: i64,
-    /// The posts, the one first that was due first; those that fill a batch up by value come last.
+    /// The posts in order of their due times. Posts that fill a batch by value come last.
     pub posts: Vec<DuePost>,
-    /// Slots whose post no longer needs a look-up, because it is deleted or removed.
+    /// Slots whose posts no longer need a look-up, because they are deleted or removed.
     pub(crate) idle: Vec<Slot>,
-    /// Slots whose post is to be rescheduled without a look-up.
+    /// Slots whose posts must be rescheduled without a look-up.
     pub(crate) later: Vec<Slot>,
-    /// Slots whose post was not to be kept fresh by any of its sources.
+    /// Slots whose posts none of their sources wants to be refreshed.
     pub(crate) unrefreshed: Vec<Slot>,
 }
 
@@ -80,17 +81,17 @@ pub struct Claim {
 pub enum Claimed {
     /// A batch.
     Batch(Claim),
-    /// Nothing yet: a batch fills until then, or nothing is due before it, Unix ms.
+    /// Nothing yet: a batch fills until this time, or no post is due before it, in Unix ms.
     Until(i64),
-    /// Nothing is scheduled for the instance.
+    /// No post is scheduled for the instance.
     Idle,
 }
 
 impl Claims {
-    /// Claims a batch of due posts, if one is to leave.
+    /// Claims a batch of due posts, if one must be sent.
     ///
     /// # Errors
-    /// [`StoreError::Db`] if the database failed; then nothing is claimed.
+    /// [`StoreError::Db`] if the database fails. Nothing is claimed then.
     pub async fn claim(&self, store: &Store, request: ClaimRequest) -> Result<Claimed, StoreError> {
         let claims = self.clone();
         match store.dialect() {
@@ -109,10 +110,10 @@ impl Claims {
         }
     }
 
-    /// Gives a claim back: its posts are due as they were.
+    /// Gives a claim back. Its posts keep their due times.
     ///
     /// # Errors
-    /// [`StoreError::Db`] if the database failed; then the claim ends by itself.
+    /// [`StoreError::Db`] if the database fails. The claim then ends by itself.
     pub async fn give_back(&self, store: &Store, claim: Claim) -> Result<(), StoreError> {
         self.forget(&claim);
         if store.dialect() == Dialect::Sqlite {
@@ -131,7 +132,7 @@ impl Claims {
     /// those of a commit whose answer was lost. The holder's name must be unique.
     ///
     /// # Errors
-    /// [`StoreError::Db`] if the database failed.
+    /// [`StoreError::Db`] if the database fails.
     pub async fn give_back_of(
         &self,
         store: &Store,
@@ -158,7 +159,8 @@ impl Claims {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a claim for its save, and takes its posts off the schedule; `false` if it is lost.
+    /// Ends a claim for its save, and removes its posts from the schedule. Returns `false` if the
+    /// claim is lost.
     pub(crate) fn redeem(
         &self,
         tx: &mut Tx<'_>,
@@ -171,15 +173,15 @@ impl Claims {
         if !self.book().is_whole(claim.id, claim.post_ids(), now_ms) {
             return Ok(false);
         }
-        // A row that is missing was removed with its post.
+        // A missing row was removed with its post.
         schedule::remove(tx, claim.slots())?;
         Ok(true)
     }
 
     fn in_memory(&self, tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-        // The book is locked from before the snapshot, which the first statement takes, to the end:
-        // so no other claim takes what is chosen here, and no save ends a claim whose posts the
-        // snapshot still shows as due.
+        // The book is locked from before the snapshot, which begins with the first statement, to
+        // the end. So no other claim takes the posts chosen here, and no save ends a claim whose
+        // posts the snapshot still shows as due.
         let mut book = self.book();
         book.clear_ended(request.now_ms);
         let (due, _) = find_due(tx, request, &book)?;
@@ -200,8 +202,8 @@ impl Claims {
         }))
     }
 
-    /// `None` if too little is free for a full batch because others are claiming: the caller then
-    /// tries again under [`ClaimLock::Exclusive`], when they are done.
+    /// Claims in rows. `None` if there are too few free posts for a full batch because others are
+    /// claiming. The caller then tries again with [`ClaimLock::Exclusive`], after the others.
     fn in_rows(
         &self,
         tx: &mut Tx<'_>,
@@ -212,11 +214,11 @@ impl Claims {
         claim_lease::enter(tx, base, lock)?;
         let no_book = ClaimBook::default();
         let (mut due, mut clock_ms) = find_due(tx, request, &no_book)?;
-        // A full batch looks for ended leases only now and then.
+        // A full batch checks for ended leases only from time to time.
         let is_full = due.len() >= request.batch_rule.size();
         let is_time = self.book().is_time_for_ended(base, request.now_ms);
         if (is_time || !is_full) && claim_lease::put_back_ended(tx, base)? > 0 {
-            // They have been due for longest.
+            // Their posts have been due for longest.
             (due, clock_ms) = find_due(tx, request, &no_book)?;
         }
         if lock == ClaimLock::Shared && due.len() < request.batch_rule.size() {
@@ -246,7 +248,7 @@ impl Claims {
 }
 
 impl Claim {
-    /// The same claim of these posts of it alone, to look them up.
+    /// The same claim with only these of its posts, to look them up.
     #[must_use]
     pub fn part(&self, mut is_part: impl FnMut(&DuePost) -> bool) -> Self {
         Self {
@@ -274,8 +276,8 @@ impl Claim {
     }
 }
 
-/// Finds the posts that are due and that the book does not hold; on PostgreSQL it locks those that
-/// are in no lease. Returns them with the time by the database's clock.
+/// Finds the due posts that the book does not contain; on PostgreSQL it locks those without a
+/// lease. Returns them with the time by the database's clock.
 fn find_due(
     tx: &mut Tx<'_>,
     request: &ClaimRequest,
@@ -294,7 +296,7 @@ fn find_due(
     Ok((due, clock_ms))
 }
 
-/// What to wait for; `None` if the batch leaves now.
+/// The time to wait for; `None` if the batch leaves now.
 fn wait(tx: &mut Tx<'_>, request: &ClaimRequest, due: &[Slot]) -> Result<Option<Claimed>, DbError> {
     let first_ms = due.iter().map(|slot| slot.due_at_ms).min();
     let first_ms = first_ms.unwrap_or(request.now_ms);
@@ -303,14 +305,14 @@ fn wait(tx: &mut Tx<'_>, request: &ClaimRequest, due: &[Slot]) -> Result<Option<
         Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
         Fill::Empty => {
             let next = schedule::next_due_ms(tx, buckets(request))?;
-            // Other workers hold what is due already, so there is nothing to do at once.
+            // Other workers have all due posts already, so there is no work now.
             let soon = |due_ms: i64| Claimed::Until(due_ms.max(request.now_ms + HELD_MS));
             Ok(Some(next.map_or(Claimed::Idle, soon)))
         }
     }
 }
 
-/// The claim of them and of those that fill its batch up, before it has an ID and an end.
+/// The claim of these posts and of those that fill its batch, before it has an ID and an end.
 fn take(
     tx: &mut Tx<'_>,
     request: &ClaimRequest,
@@ -323,12 +325,12 @@ fn take(
         unrefreshed,
     } = posts(tx, request.instance, slots)?;
     let size = request.batch_rule.size();
-    // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
+    // A turn lasts for a round of the shards, so that it does not depend on the first shard.
     let turn = request.shard / SHARDS as u64;
     let Choice { mut posts, later } =
         choice::choose(&request.policy, due, size, turn, request.now_ms);
     let missing = size.saturating_sub(posts.len());
-    // Posts that are not due are no reason to send a request.
+    // Posts that are not due are no reason for a request.
     if missing > 0 && !posts.is_empty() {
         posts.extend(more(tx, request, missing, is_free)?);
     }
@@ -343,7 +345,7 @@ fn take(
     })
 }
 
-/// The most valuable of the posts that are not due yet, under a policy by value.
+/// The most valuable posts that are not due yet, under a policy by value.
 fn more(
     tx: &mut Tx<'_>,
     request: &ClaimRequest,
@@ -366,12 +368,12 @@ fn more(
     ))
 }
 
-/// Slots, sorted out.
+/// Slots, sorted by their treatment.
 struct Slots {
     due: Vec<DuePost>,
-    /// Those whose post needs no look-up.
+    /// Slots whose posts need no look-up.
     idle: Vec<Slot>,
-    /// Those whose post no source keeps fresh.
+    /// Slots whose posts no source wants to be refreshed.
     unrefreshed: Vec<Slot>,
 }
 
@@ -457,5 +459,5 @@ fn base_bucket(claim: &Claim) -> i64 {
     sql(claim.instance) * SHARDS
 }
 
-/// How long a worker waits before it asks again when others hold all that is due, ms.
+/// The wait of a worker while others have all due posts, in ms.
 const HELD_MS: i64 = 250;

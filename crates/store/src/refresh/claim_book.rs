@@ -1,12 +1,12 @@
-//! What the claims of a process remember: on SQLite, where it is alone, who holds what; on
-//! PostgreSQL, when it last looked for leases that have ended.
+//! The memory of a process's claims. On SQLite, where the process is alone, it has the holders. On
+//! PostgreSQL, it has the time of the last check for ended leases.
 
 use std::collections::HashMap;
 
 use driftline_core::clock::is_ahead;
 
-/// The posts that this process has claimed, each until a time, and when it looked for leases that
-/// have ended.
+/// The posts that this process has claimed, each until a time, and the times of its checks for
+/// ended leases.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimBook {
     held: HashMap<i64, Entry>,
@@ -22,26 +22,27 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether the claim has not ended: neither by its end, nor because the clock was set back since.
+    /// True if the claim has not ended, neither by its end nor because the clock was set back
+    /// since.
     fn lasts(self, now_ms: i64) -> bool {
         self.until_ms > now_ms && !is_ahead(self.from_ms, now_ms)
     }
 }
 
 impl ClaimBook {
-    /// Whether a claim that has not ended holds the post.
+    /// True if a claim that has not ended contains the post.
     pub(crate) fn holds(&self, post_id: i64, now_ms: i64) -> bool {
         self.held
             .get(&post_id)
             .is_some_and(|entry| entry.lasts(now_ms))
     }
 
-    /// How many posts it holds, those of ended claims included.
+    /// The number of claimed posts, including those of ended claims.
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Forgets the claims that have ended.
+    /// Removes the claims that have ended.
     pub(crate) fn clear_ended(&mut self, now_ms: i64) {
         self.held.retain(|_, entry| entry.lasts(now_ms));
     }
@@ -63,7 +64,7 @@ impl ClaimBook {
         claim
     }
 
-    /// Whether the claim still holds all of these posts.
+    /// True if the claim still contains all of these posts.
     pub(crate) fn is_whole(
         &self,
         claim: i64,
@@ -77,7 +78,7 @@ impl ClaimBook {
         })
     }
 
-    /// Removes what is left of a claim.
+    /// Removes the rest of a claim.
     pub(crate) fn end(&mut self, claim: i64, posts: impl Iterator<Item = i64>) {
         for post_id in posts {
             if self.held.get(&post_id).is_some_and(|e| e.claim == claim) {
@@ -86,10 +87,10 @@ impl ClaimBook {
         }
     }
 
-    /// Whether it is time to look for ended leases of a bucket. Counts as a look if it is.
+    /// True if a check for ended leases of a bucket is due. It then counts as done.
     pub(crate) fn is_time_for_ended(&mut self, bucket: i64, now_ms: i64) -> bool {
         let looked_ms = self.looked_ms.entry(bucket).or_insert(i64::MIN);
-        // A clock that was set back does not stop it.
+        // A clock that was set back does not stop the checks.
         let is_time = now_ms < *looked_ms || now_ms.saturating_sub(*looked_ms) >= LOOK_EVERY_MS;
         if is_time {
             *looked_ms = now_ms;

@@ -1,4 +1,4 @@
-//! Claim leases: rows of what the processes that share a store have claimed. On PostgreSQL only.
+//! Claim leases: rows with the claims of the processes that share a store. On PostgreSQL only.
 
 use driftline_db::{DbError, Dialect, ToValue, Tx};
 
@@ -9,10 +9,10 @@ use super::{
 use crate::database_clock::{modification_now_sql, now_sql};
 use driftline_core::clock::MAX_SKEW_MS;
 
-/// How a claim locks an instance against other claims until its transaction ends.
+/// The lock of a claim on an instance, against other claims, until its transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimLock {
-    /// Others may claim too: each skips what another one has locked.
+    /// Others may claim, too: each skips the rows that another one has locked.
     Shared,
     /// No other claim runs, so that no post is locked by one.
     Exclusive,
@@ -32,8 +32,8 @@ pub(crate) fn enter(tx: &mut Tx<'_>, bucket: i64, lock: ClaimLock) -> Result<(),
     )
 }
 
-/// Takes slots off the schedule and into a lease; returns its ID, which is its fencing token, and
-/// its end. `now_ms` is the time by the database's clock, a moment ago, and the end is by it too.
+/// Moves slots from the schedule to a lease. Returns its ID, which is its fencing token, and its
+/// end. `now_ms` is a recent time by the database's clock, which also determines the end.
 pub(crate) fn take(
     tx: &mut Tx<'_>,
     bucket: i64,
@@ -42,7 +42,7 @@ pub(crate) fn take(
     slots: &[Slot],
 ) -> Result<(i64, i64), DbError> {
     schedule::remove_later(tx, slots)?;
-    // The time makes later tokens larger, random keeps two of one ms apart.
+    // The time makes later tokens larger, and random bits distinguish tokens of one ms.
     let id = now_ms * IDS_A_MS + random();
     let until_ms = now_ms.saturating_add(lease_ms);
     tx.execute_many_later(
@@ -56,8 +56,8 @@ pub(crate) fn take(
     Ok((id, until_ms))
 }
 
-/// A query for the claimed slots: `lease_bucket`, which is that of their lease, `instance_id`,
-/// `due_at_ms` and `post_id`.
+/// A query for the claimed slots: `lease_bucket` of their lease, `instance_id`, `due_at_ms` and
+/// `post_id`.
 pub fn claimed_slots(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => {
@@ -70,8 +70,8 @@ pub fn claimed_slots(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Ends a lease, for its holder only and only before its time is over; `false` if it is lost. Its
-/// posts are then the caller's.
+/// Ends a lease, only for its holder and before its time is over. Returns `false` if it is lost.
+/// Its posts then belong to the caller.
 pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError> {
     let now = modification_now_sql(tx);
     let ended = tx.execute(
@@ -84,7 +84,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError
     Ok(ended > 0)
 }
 
-/// Puts the posts of ended leases back onto the schedule; returns how many.
+/// Returns the posts of ended leases to the schedule, and their number.
 pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<u64, DbError> {
     let now = modification_now_sql(tx);
     let ended = format!(
@@ -95,12 +95,13 @@ pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<u64, DbErro
     put_back(tx, &ended, &[&bucket, &instance_of(bucket)])
 }
 
-/// Puts the posts of all leases of a holder back onto the schedule; returns how many.
+/// Returns the posts of all leases of a holder to the schedule, and their number.
 pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<u64, DbError> {
     put_back(tx, "holder = $3", &[&bucket, &instance_of(bucket), &holder])
 }
 
-/// Puts the posts of those leases of the bucket `$1` of the instance `$2` back onto the schedule; returns how many.
+/// Returns the posts of leases of the bucket `$1` of the instance `$2` to the schedule, and their
+/// number.
 fn put_back(tx: &mut Tx<'_>, which: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
     tx.execute(
         &format!(
@@ -114,7 +115,7 @@ fn put_back(tx: &mut Tx<'_>, which: &str, params: &[&dyn ToValue]) -> Result<u64
     )
 }
 
-/// How long until the first lease of the bucket ends, ms; 0 if it has.
+/// The time until the first lease of the bucket ends, in ms; 0 if it has ended.
 pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
     let now = now_sql(tx.dialect());
     let left_ms = tx.query_opt(
@@ -129,7 +130,8 @@ pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, 
     Ok(left_ms.flatten().map(|left_ms| left_ms.max(0)))
 }
 
-/// When a lease ends, by the database's clock as it is now: at once if it was taken before that clock was set back.
+/// The end of a lease, by the database's present clock. It has ended if it was taken before that
+/// clock was set back.
 pub(super) fn end_sql(now: &str) -> String {
     format!("case when id > ({now} + {MAX_SKEW_MS}) * {IDS_A_MS} then 0 else until_ms end")
 }
@@ -141,5 +143,6 @@ fn random() -> i64 {
 
 /// IDs begin with the time.
 const IDS_A_MS: i64 = 1_048_576;
-/// Keeps this program's claim locks apart from its lock for migrations and from other programs'.
+/// Distinguishes this program's claim locks from its lock for migrations and from other programs'
+/// locks.
 const CLAIM_LOCK: i64 = 1_147_365_959 << 32;

@@ -12,18 +12,21 @@ use crate::{
     viewer::Viewer,
 };
 
-/// A post's counts as an answer showed them.
+/// A post's counts in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountsAt {
-    /// When the answer was requested, Unix ms.
+    /// The time of the request, in Unix ms.
     pub at_ms: i64,
     /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// A post's counts after each change, the oldest first; the first row is from when the first source that the viewer may
-/// read had it. Empty if they never changed.
+/// A post's counts after each change, the oldest first. The first row is from when the first source
+/// that the viewer may read had it. Empty if they never changed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count_history(
     tx: &mut Tx<'_>,
     post: LocalId,
@@ -44,7 +47,7 @@ pub fn count_history(
     Ok(from(history, since_ms))
 }
 
-/// The part of a history from a time on, which begins with the counts that the post had then.
+/// The part of a history from a time on. It begins with the counts that the post had then.
 fn from(history: Vec<CountsAt>, since_ms: i64) -> Vec<CountsAt> {
     let (before, after): (Vec<CountsAt>, Vec<CountsAt>) =
         history.into_iter().partition(|row| row.at_ms <= since_ms);
@@ -52,7 +55,7 @@ fn from(history: Vec<CountsAt>, since_ms: i64) -> Vec<CountsAt> {
         at_ms: since_ms,
         counts: last.counts,
     });
-    // They never changed since.
+    // They have not changed since.
     let first = first.filter(|_| !after.is_empty());
     first.into_iter().chain(after).collect()
 }
@@ -70,14 +73,14 @@ pub(crate) fn of_posts(
     tx.query(&sql, &[&Column::i64(post_ids), &instance_id], from_row)
 }
 
-/// The rows to keep when one look-up follows another.
+/// The rows to store when one look-up follows another.
 pub(crate) fn between(before: &Freshness, after: &Freshness) -> Vec<CountsAt> {
     let at = |at_ms, counts| CountsAt { at_ms, counts };
     let mut rows = Vec::new();
     if before.counts == after.counts {
         return rows;
     }
-    // The row before records until when the counts were the old ones.
+    // The row before records the time until which the counts were the old ones.
     if before.counts != Counts::default() {
         rows.push(at(before.refreshed_ms, before.counts));
     }

@@ -1,4 +1,4 @@
-//! What is due, for reports.
+//! Due work, for reports.
 
 use std::collections::HashMap;
 
@@ -13,25 +13,28 @@ use crate::{
     id_types::{InstanceId, from_sql, sql},
 };
 
-/// How much of an instance is overdue.
+/// The overdue work of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overdue {
-    /// Stored posts that have a due time, those in leases included.
+    /// The number of stored posts with a due time, including those in leases.
     pub scheduled: u64,
-    /// Those whose due time has passed.
+    /// The number of those whose due time has passed.
     pub overdue: u64,
-    /// The earliest due time of those, Unix ms.
+    /// The earliest due time of those, in Unix ms.
     pub first_due_ms: Option<i64>,
-    /// Pending look-ups, those in leases included.
+    /// The number of pending look-ups, including those in leases.
     pub pending_lookups: u64,
-    /// When the first of those is due, Unix ms.
+    /// The due time of the first of those, in Unix ms.
     pub first_pending_ms: Option<i64>,
-    /// Posts and pending look-ups in leases.
+    /// The number of posts and pending look-ups in leases.
     pub leased: u64,
 }
 
-/// When the first post of some shards of an instance is due that is on the schedule, or one of any shard
-/// comes back onto it when a lease ends: Unix ms by the clock that says `now_ms`.
+/// The first due time in some shards of an instance's schedule, or the end of its first lease of
+/// any shard, which returns posts to the schedule. In Unix ms by the clock of `now_ms`.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn next_due_ms(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -45,9 +48,12 @@ pub fn next_due_ms(
     Ok([first, back_ms].into_iter().flatten().min())
 }
 
-/// When the first post of these shards of each instance is due, of those that are due by `until_ms`; and
-/// when the first of the instance's leases ends, likewise. Unix ms by the clock that says `now_ms`. Reads
-/// the first row of each bucket, in one statement.
+/// For each instance, the first due time in these shards among those up to `until_ms`, and the end
+/// of the instance's first lease up to then. In Unix ms by the clock of `now_ms`. Reads the first
+/// row of each bucket, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn due_by(
     tx: &mut Tx<'_>,
     instances: &[(InstanceId, Shards)],
@@ -69,13 +75,13 @@ pub fn due_by(
     Ok(first)
 }
 
-/// Buckets of some instances and their leases, each with when its first post is due.
+/// The buckets of some instances and their leases, each with its first due time.
 fn due_by_later(
     tx: &mut Tx<'_>,
     instances: &[(InstanceId, Shards)],
     (now_ms, until_ms): (i64, i64),
 ) -> Result<PendingRows<'static, (i64, i64)>, StoreError> {
-    // Each bucket to look in, and the one of the instance's leases once.
+    // Each bucket to check, and once the bucket of the instance's leases.
     let mut looks: Vec<(Option<i64>, Option<i64>, i64)> = Vec::new();
     for (instance, shards) in instances {
         let (id, base) = (sql(*instance), sql(*instance) * SHARDS);
@@ -88,7 +94,7 @@ fn due_by_later(
         Column::i64(looks.iter().map(|(_, bucket, _)| *bucket)),
     ];
     let mut params: Vec<&dyn ToValue> = vec![&until_ms, &now_ms];
-    // An instance that is named once says which node is read.
+    // A single instance determines the node that is read.
     let (single, id);
     if let [(instance, _)] = instances {
         id = sql(*instance);
@@ -116,19 +122,23 @@ fn due_by_later(
     })?)
 }
 
-/// What of an instance is due and waits for a worker.
+/// The due posts of an instance that wait for a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Stored posts and pending look-ups that the schedule has as due, as far as they were counted.
+    /// The number of due stored posts and pending look-ups in the schedule, as far as they were
+    /// counted.
     pub due: u64,
-    /// Whether a bucket has more than were counted.
+    /// True if a bucket has more than the counted ones.
     pub has_more: bool,
-    /// The earliest due time of those, Unix ms.
+    /// The earliest due time of those, in Unix ms.
     pub first_due_ms: Option<i64>,
 }
 
-/// What of each instance waits, in the order of the instances. Reads at most `limit` rows of each of
-/// their buckets, from the one that is due first, whatever the size of the schedule.
+/// The waiting posts of each instance, in the order of the instances. Reads at most `limit` rows of
+/// each of their buckets, from the first due one, for any size of the schedule.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn waiting(
     tx: &mut Tx<'_>,
     instances: &[InstanceId],
@@ -163,14 +173,17 @@ pub fn waiting(
     Ok(found)
 }
 
-/// How much of each instance is overdue, in the order of the instances. Reads every row of their
+/// The overdue work of each instance, in the order of the instances. Reads every row of their
 /// schedules once, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn overdue(
     tx: &mut Tx<'_>,
     instances: &[InstanceId],
     now_ms: i64,
 ) -> Result<Vec<Overdue>, StoreError> {
-    // A row for stored posts, and one for pending look-ups.
+    // One row for stored posts, and one for pending look-ups.
     let claimed = claim_lease::claimed_slots(tx.dialect());
     let query = format!(
         "select instance_id, is_pending, count(*) as posts, cast(sum(late) as {{i64}}) as late,
@@ -217,9 +230,9 @@ pub fn overdue(
 /// The state of the posts of one age band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandState {
-    /// Posts of that age that have a due time.
+    /// The number of posts of that age with a due time.
     pub posts: u64,
-    /// Those whose due time has passed.
+    /// The number of those whose due time has passed.
     pub overdue: u64,
     /// The mean time since their last answer, ms.
     pub mean_staleness_ms: i64,
@@ -229,6 +242,9 @@ pub struct BandState {
 
 /// The states of each instance's scheduled posts, by age band of the table, in the order of the
 /// instances. Reads all of them, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn bands(
     tx: &mut Tx<'_>,
     instances: &[InstanceId],
@@ -275,11 +291,11 @@ pub fn bands(
     Ok(found.collect())
 }
 
-/// The rows of instances, of a table with `bucket` and `instance_id`.
+/// The condition for the rows of instances, in a table with `bucket` and `instance_id`.
 const OF_INSTANCES: &str = "bucket {in $2} and instance_id {of_instances}";
 
-/// Asks a query of instances, in which [`OF_INSTANCES`] stands and whose first parameter is the time.
-/// Returns the rows of each, in the order of the instances.
+/// Runs a query for instances that contains [`OF_INSTANCES`], and whose first parameter is the
+/// time. Returns the rows of each, in the order of the instances.
 fn of_each<T>(
     tx: &mut Tx<'_>,
     query: &str,
@@ -306,7 +322,7 @@ fn of_each<T>(
     Ok(instances.iter().map(&mut rows_of).collect())
 }
 
-/// How many instances a statement asks for: a distributed database reads one node in it.
+/// The number of instances per statement. In a distributed database a statement reads one node.
 fn together(tx: &Tx<'_>) -> usize {
     match tx.is_distributed() {
         true => 1,

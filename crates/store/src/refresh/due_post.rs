@@ -1,4 +1,4 @@
-//! Posts that are due, as claims hold them.
+//! Due posts, as claims contain them.
 
 use driftline_core::{
     post::PostKind,
@@ -14,28 +14,28 @@ use crate::{
 /// A post that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuePost {
-    /// What to look up.
+    /// The target of the look-up.
     pub what: LookupTarget,
     /// Its ID at the upstream.
     pub upstream_id: String,
-    /// When it was due, Unix ms.
+    /// Its due time in Unix ms.
     pub due_at_ms: i64,
-    /// What its answers said.
+    /// Its freshness by its answers.
     pub freshness: Freshness,
     /// The outcome of its last look-up; `None` for a pending one.
     pub last_outcome: Option<LookupOutcome>,
-    /// Whether anyone may see it at the upstream.
+    /// True if it is visible to everyone at the upstream.
     pub is_open: bool,
-    /// What it is to look-ups.
+    /// Its kind for look-ups.
     pub kind: PostKind,
-    /// With whose credentials it may be looked up.
+    /// The credentials with which it may be looked up.
     pub access: LookupAccess,
-    /// The scope of its content when it was claimed: answers are of the same.
+    /// The scope of its content when it was claimed. Answers have the same scope.
     pub(crate) scope: ContentScope,
     pub(crate) slot: Slot,
 }
 
-/// What a look-up is for.
+/// The target of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LookupTarget {
     /// A stored post.
@@ -44,7 +44,7 @@ pub enum LookupTarget {
     Pending {
         /// The pending look-up's ID.
         lookup_id: i64,
-        /// The source to store it in.
+        /// The source that stores it.
         source: SourceKey,
     },
 }

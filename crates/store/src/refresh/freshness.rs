@@ -10,7 +10,7 @@ use super::{
 };
 use crate::new_ids::TakenIds;
 
-/// Stores rows that are new, whose IDs may be of `ids`, and schedules them.
+/// Stores new rows, whose IDs may be from `ids`, and schedules them.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -62,8 +62,8 @@ pub(crate) fn revive(
     schedule::insert(tx, &slots)
 }
 
-/// Takes posts off the schedule, whose states stay. Returns how many were on it, and how many are in the
-/// claims of others, which stay as they are.
+/// Removes posts from the schedule; their states stay. Returns the number of those that were on it,
+/// and of those in the claims of others, which stay unchanged.
 pub(crate) fn retire(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -72,7 +72,7 @@ pub(crate) fn retire(
     if post_ids.is_empty() {
         return Ok((0, 0));
     }
-    // A due time that is locked holds the post: its state is read after it.
+    // A locked due time protects the post, so its state is read afterwards.
     let free = schedule::lock_free_later(tx, instance_id, post_ids.iter().copied())?;
     let free = tx.rows(free)?;
     let states = stored::by_ids(tx, instance_id, post_ids)?;
@@ -91,7 +91,7 @@ pub(crate) fn retire(
     Ok((retired.len() as u64, in_claims as u64))
 }
 
-/// Forgets the freshness of posts and takes them off the schedule.
+/// Removes the freshness of posts, and their due times.
 pub(crate) fn unschedule(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -136,7 +136,7 @@ pub(crate) fn update(
     tx.execute_many_later(&sql, &[&instance_id], &columns)
 }
 
-/// How many of them, at their beginning, a look-up never changes.
+/// The number of columns at their beginning that a look-up never changes.
 const FIXED: usize = 4;
 
 fn columns(states: &[RefreshState]) -> [Column<'static>; 20] {

@@ -1,4 +1,4 @@
-//! How posts' counts grew, to try other policies on.
+//! The growth of posts' counts, as a test case for other policies.
 
 use std::collections::HashMap;
 
@@ -11,27 +11,27 @@ use crate::{
     id_types::{InstanceId, LocalId, from_sql, sql},
 };
 
-/// How a post's counts grew, as far as answers showed it.
+/// The growth of a post's counts, as far as answers showed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthHistory {
     /// The post.
     pub post: LocalId,
-    /// When it was written, Unix ms.
+    /// The time at which it was written, in Unix ms.
     pub created_at_ms: i64,
-    /// When it was first seen, Unix ms.
+    /// The time at which it was first seen, in Unix ms.
     pub first_ms: i64,
-    /// Its total at each answer, the earliest first: Unix ms, and [`driftline_core::post::Counts::total`]. Empty if it never
-    /// changed.
+    /// Its total at each answer, the earliest first: Unix ms, and
+    /// [`driftline_core::post::Counts::total`]. Empty if it never changed.
     pub totals: Vec<(i64, i64)>,
 }
 
 impl GrowthHistory {
-    /// Cuts off what was seen before a time; the first total is what the post had then.
+    /// Removes the part before a time. The first total is then that at this time.
     pub fn cut(&mut self, since_ms: i64) {
         self.first_ms = self.first_ms.max(since_ms);
         let before = self.totals.partition_point(|(at_ms, _)| *at_ms <= since_ms);
         match before.checked_sub(1) {
-            // It never changed since.
+            // It has not changed since.
             Some(_) if before == self.totals.len() => self.totals.clear(),
             Some(last) => {
                 self.totals.drain(..last);
@@ -42,8 +42,11 @@ impl GrowthHistory {
     }
 }
 
-/// The growth of an instance's posts that were created since then, in order of their IDs, from the
-/// first one above `after` on.
+/// The growth of an instance's posts that were created since `since_ms`, in order of their IDs,
+/// from the first one above `after` on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn growth_histories(
     tx: &mut Tx<'_>,
     instance: InstanceId,

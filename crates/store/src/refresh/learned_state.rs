@@ -15,6 +15,9 @@ pub fn root(instance: InstanceId) -> Root {
 }
 
 /// An instance's learned state, if it has one.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn learned_state(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -28,21 +31,24 @@ pub fn learned_state(
         .transpose()
 }
 
-/// A worker's report on an instance.
+/// A worker's report about an instance.
 #[derive(Clone, Debug)]
 pub struct ObservationReport<'a> {
-    /// What it has observed since its last report.
+    /// Its observations since its last report.
     pub observation: &'a RefreshObservation,
-    /// How many posts the quota carries in a ms; 0 while there is none.
+    /// The number of posts per ms that the quota allows; 0 without a quota.
     pub offered_per_ms: f64,
-    /// How many posts are due and wait.
+    /// The number of posts that are due and wait.
     pub overdue: u64,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
 }
 
-/// Adds a worker's observations and moves the price of quota if it is time. To be written below
-/// [`root`].
+/// Adds a worker's observations and adjusts the price of quota if that is due. Must be written
+/// below [`root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn learn(
     tx: &mut Tx<'_>,
     instance: InstanceId,

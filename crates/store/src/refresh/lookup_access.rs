@@ -1,7 +1,8 @@
-//! Whose credentials may ask an upstream for which posts.
+//! The credentials that may look up posts at an upstream.
 //!
-//! A post that only private sources have, or that its author hides from the world, is asked for with the
-//! credentials of those who have it, and of nobody else. Claims decide that along with what they take.
+//! A post that only private sources have, or that its author hides from the world, is looked up
+//! only with the credentials of the owners that have it. Claims decide that for the posts that they
+//! take.
 
 use std::collections::HashMap;
 
@@ -19,15 +20,15 @@ use crate::{
     viewer::Owner,
 };
 
-/// With whose credentials a post may be looked up.
+/// The credentials with which a post may be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupAccess {
-    /// Owners whose tokens may be sent for it.
+    /// The owners whose tokens may be sent for it.
     owners: Vec<Owner>,
     is_shared: bool,
-    /// The audience of its content: what narrower tokens show may be more.
+    /// The audience of its content. Narrower tokens may show more.
     audience: Audience,
-    /// Whether it may be asked for without a token.
+    /// True if it may be looked up without a token.
     without_token: bool,
 }
 
@@ -38,7 +39,7 @@ impl LookupAccess {
             && self.admits(credential.owner, credential.token.is_some())
     }
 
-    /// Returns true if an owner may ask for the post: with a token, or without.
+    /// Returns true if an owner may look up the post, with or without a token.
     pub fn admits(&self, owner: Owner, has_token: bool) -> bool {
         match has_token {
             true => self.owners.contains(&owner),
@@ -46,13 +47,14 @@ impl LookupAccess {
         }
     }
 
-    /// Whether the world may see it here and there: no account's quota is spent on it then.
+    /// True if the world may see it here and at the upstream. Then no account's quota is spent on
+    /// it.
     pub fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// Of a post that these have, each with whether a token reads it; what came without one, and what was published,
-    /// is the world's.
+    /// The access to a post of these holders. A post that came without a token, or was published,
+    /// belongs to the world.
     fn of(holders: &[Holder], is_open: bool, in_public: bool, audience: Audience) -> Self {
         let is_worlds = audience == Audience::Public;
         let is_shared = is_open && in_public && is_worlds;
@@ -72,7 +74,7 @@ impl LookupAccess {
     }
 }
 
-/// A source, as far as it decides who may look up its posts.
+/// The properties of a source that determine who may look up its posts.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
     id: i64,
@@ -81,7 +83,7 @@ struct Holder {
     scope: ContentScope,
 }
 
-/// The sources of an instance, which are asked for along with what is asked next.
+/// The sources of an instance, requested together with the next query.
 pub(crate) struct PendingHolders {
     instance_id: i64,
     holders: PendingRows<'static, Holder>,
@@ -110,7 +112,7 @@ impl PendingHolders {
         })
     }
 
-    /// Reads them, and which of them have these posts.
+    /// Reads the sources, and their relation to these posts.
     pub(crate) fn of_posts(self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Holders, DbError> {
         let all = tx.rows(self.holders)?;
         let is_operators_alone = all.iter().all(|of| of.owner == Owner::Operator);
@@ -118,7 +120,7 @@ impl PendingHolders {
             .windows(2)
             .all(|of| (of[0].has_token, of[0].scope) == (of[1].has_token, of[1].scope));
         let mut of_posts: HashMap<i64, Vec<Holder>> = HashMap::new();
-        // Where all sources are alike, it does not matter which of them have a post.
+        // If all sources are alike, it does not matter which of them have a post.
         let is_needed = !(post_ids.is_empty() || is_operators_alone && is_alike);
         if is_needed {
             let by_id: HashMap<i64, Holder> = all.iter().map(|of| (of.id, *of)).collect();
@@ -145,17 +147,17 @@ impl PendingHolders {
     }
 }
 
-/// The sources of an instance, and which of them have some posts.
+/// The sources of an instance, and the posts that they have.
 pub(crate) struct Holders {
     all: Vec<Holder>,
     is_operators_alone: bool,
-    /// `None` where it does not matter.
+    /// `None` if it does not matter.
     of_posts: Option<HashMap<i64, Vec<Holder>>>,
 }
 
 impl Holders {
-    /// Who may look up a stored post of that ID: whether anyone may see it at the upstream, and whether the world
-    /// may here.
+    /// The access to a stored post with this ID, which depends on its visibility at the upstream
+    /// and here.
     pub(crate) fn access(
         &self,
         id: i64,
@@ -174,8 +176,8 @@ impl Holders {
                     holders.retain(|of| is_worlds || of.scope == scope);
                     LookupAccess::of(&holders, is_open, in_public, audience)
                 }
-                // What the operator keeps without a source stays the operator's, but where it may have been
-                // an account's.
+                // Posts that the operator keeps without a source stay the operator's, unless they
+                // may have been an account's.
                 None if self.is_operators_alone => self.operators(is_open, in_public, audience),
                 None => LookupAccess::of(&[], is_open, in_public, audience),
             },
@@ -193,7 +195,7 @@ impl Holders {
         LookupAccess::of(&[kept], is_open, in_public, audience)
     }
 
-    /// Who may look up a post that is known by its ID alone: whoever asked for it.
+    /// The access to a post that is known only by its ID: that of its requester.
     pub(crate) fn access_of_pending(&self, lookup: &PendingLookup) -> LookupAccess {
         let holder = self.all.iter().find(|of| of.id == lookup.source_id);
         LookupAccess::of(

@@ -1,12 +1,12 @@
-//! The due times of posts, and the claims that workers have on them.
+//! The due times of posts, and the claims of workers on them.
 //!
 //! A post with a due time (`freshness.due_at_ms`) has one row in `schedule`, or is in one lease. On
 //! PostgreSQL a claim moves posts from the schedule to a lease row, which ends by the database's
-//! clock. Claims put back what ended leases hold: at the latest one second later, and whenever they
-//! find less than a batch. On SQLite one process does all the work: its claims are in memory, the
-//! schedule stays as it is until the save, and so a crash leaves every post due.
+//! clock. Claims return the posts of ended leases, at most one second later, and whenever they find
+//! less than a batch. On SQLite one process does all the work. Its claims are in memory, and the
+//! schedule stays unchanged until the save, so a crash leaves every post due.
 //!
-//! Nothing here knows how timelines are mirrored: `mirror` uses this room, never the reverse.
+//! This module does not know how timelines are mirrored: `mirror` uses it, never the reverse.
 //!
 //! A save is one transaction: posts, their history, their freshness, their next due times, and the
 //! outbox, from which their sources' libraries are notified. It changes nothing if the claim has
@@ -61,11 +61,11 @@ pub(crate) use recount::{Look, RecountContext};
 pub(crate) use stored::by_ids as states;
 pub(crate) use unrefreshed::{PendingUnrefreshed, held_by};
 
-/// How many buckets an instance has. Claims in different buckets need not wait for each other.
+/// The number of an instance's buckets. Claims in different buckets need not wait for each other.
 pub const SHARDS: i64 = 8;
 
-/// The bucket of a post's due time, for good: a share of its instance's posts, by any number that
-/// differs from post to post.
+/// The bucket of a post's due time, which never changes: a share of its instance's posts, by any
+/// number that differs between posts.
 pub(crate) fn bucket(instance_id: i64, number: i64) -> i64 {
     instance_id * SHARDS + number.rem_euclid(SHARDS)
 }

@@ -1,7 +1,7 @@
-//! The outbox: changes of posts that the libraries of sources are still to be notified of.
+//! The outbox: changes of posts about which the libraries of sources must still be notified.
 //!
-//! A refresh changes posts of an instance, and each source that lists one has a library with USNs
-//! of its own, below a root of its own. So the save only adds the post to the outbox, in its own
+//! A refresh changes posts of an instance, and each source that lists one has a library with its
+//! own USNs, below its own root. So the save only adds the post to the outbox, in its own
 //! transaction, and a relay notifies each source in a transaction below the source's root. After a
 //! crash in between, the post is still in the outbox.
 
@@ -12,19 +12,22 @@ use crate::{
     id_types::{InstanceId, LocalId, from_sql, sql},
 };
 
-/// A changed post that libraries are to be notified of.
+/// A changed post about which libraries must be notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxItem {
     /// The post.
     pub post: LocalId,
-    /// Whether its counts changed, and not only its content.
+    /// True if its counts changed, and not only its content.
     pub counts: bool,
-    /// When it was last added, Unix ms.
+    /// The time at which it was last added, in Unix ms.
     pub since_ms: i64,
 }
 
-/// The outbox of an instance: at most `limit` items that were added by `until_ms`, in order of their
-/// posts' IDs, from the first one above `above` on.
+/// The outbox of an instance: at most `limit` items that were added by `until_ms`, in order of
+/// their posts' IDs, from the first one above `above` on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn outbox(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -44,10 +47,13 @@ pub fn outbox(
     )
 }
 
-/// The instances with items in their outbox that were added by `until_ms`.
+/// The instances whose outboxes have items that were added by `until_ms`.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn with_outbox(tx: &mut Tx<'_>, until_ms: i64) -> Result<Vec<InstanceId>, StoreError> {
     Ok(tx.query(
-        // A look at each instance's first rows, not a read of all that waits.
+        // Checks each instance's first rows, and does not read all waiting ones.
         "select id from instance where (select 1 from outbox
              where outbox.instance_id = instance.id and since_ms <= $1 limit 1) is not null",
         &[&until_ms],
@@ -55,7 +61,10 @@ pub fn with_outbox(tx: &mut Tx<'_>, until_ms: i64) -> Result<Vec<InstanceId>, St
     )?)
 }
 
-/// The outbox's items of these posts.
+/// The outbox's items for these posts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn outbox_of(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -69,7 +78,10 @@ pub fn outbox_of(
     )
 }
 
-/// Removes items that every source was notified of; a post that was added again since stays.
+/// Removes items about which every source was notified. A post that was added again since stays.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn forget_relayed(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -87,7 +99,8 @@ pub fn forget_relayed(
     Ok(())
 }
 
-/// Adds posts, each with whether its counts changed. A post that is in the outbox already is renewed.
+/// Adds posts, each with true if its counts changed. A post that is already in the outbox is
+/// renewed.
 pub(crate) fn add_to_outbox(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -107,7 +120,7 @@ pub(crate) fn add_to_outbox(
     )
 }
 
-/// Items of the instance `$1`.
+/// The items of the instance `$1`.
 fn select(
     tx: &mut Tx<'_>,
     which: &str,

@@ -1,8 +1,8 @@
 //! Pending look-ups: posts that were requested by their upstream ID and are not stored yet.
 //!
 //! Each is scheduled under a *look-up ID*, a negative number, so that it is claimed, leased and
-//! retried as stored posts are. Once the post is found, the look-up is removed; if it is not, the
-//! look-up stays as the record of that.
+//! retried like stored posts. Once the post is found, the look-up is removed. If the post is not
+//! found, the look-up stays as a record of that.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,14 +30,17 @@ pub struct PendingPost {
     pub origin: String,
     /// Its ID there.
     pub upstream_id: String,
-    /// Whether its look-up is pending; else it has failed.
+    /// True if its look-up is pending; otherwise it has failed.
     pub waits: bool,
-    /// The state of its look-up; its creation is that of the request.
+    /// The state of its look-up. Its creation time is that of the request.
     pub refresh_state: RefreshState,
 }
 
-/// The post without a stored version that a text identifies as in [`find::post`], by an address that ends
-/// in its ID or by `INSTANCE/ID`; of a source that the viewer may read.
+/// The post without a stored version that `text` identifies like in [`find::post`]: by an address
+/// that ends in its ID, or by `INSTANCE/ID`. Only for a source that the viewer may read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn pending_post(
     tx: &mut Tx<'_>,
     text: &str,
@@ -73,8 +76,8 @@ pub fn pending_post(
     Ok(None)
 }
 
-/// Stores look-ups of upstream IDs that have none, due at once; a source takes what they find, and
-/// with `once` it is not refreshed afterwards.
+/// Stores look-ups of upstream IDs that have none, due at once. The source stores the posts that
+/// they find. With `once` these are not refreshed afterwards.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     (instance_id, source_id): (i64, i64),
@@ -84,7 +87,7 @@ pub(crate) fn insert(
 ) -> Result<(), StoreError> {
     let count = upstream_ids.len();
     let take = move |tx: &mut Tx<'_>| local_ids::take_numbers(tx, "last_lookup_id", count);
-    // Its commit and this one's are one only where one server has both.
+    // Both commits are one only if one server has both.
     let first = match tx.is_distributed() {
         true => tx.apart(take)?,
         false => take(tx)?,
@@ -145,14 +148,14 @@ pub(crate) fn give_up(
     )
 }
 
-/// A look-up, pending or failed.
+/// A pending or failed look-up.
 pub(crate) struct PendingLookup {
     pub(crate) upstream_id: String,
     pub(crate) source_id: i64,
     pub(crate) once: bool,
 }
 
-/// The look-ups among these IDs, which may be posts' too.
+/// The look-ups with these IDs, some of which may be IDs of posts.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -178,10 +181,10 @@ pub(crate) fn by_ids(
     Ok(rows.into_iter().collect())
 }
 
-/// How far a look-up is.
+/// The state of a look-up.
 pub(crate) enum LookupState {
     Waits,
-    /// It is given up, after this outcome.
+    /// It has failed for good, after this outcome.
     GivenUp(Option<LookupOutcome>),
 }
 
@@ -216,7 +219,7 @@ pub(crate) fn ids(
     Ok(found.map(|(_, lookup_id, _)| lookup_id).collect())
 }
 
-/// Upstream ID, look-up ID, and whether it is pending.
+/// The upstream ID, the look-up ID, and true if it is pending.
 fn of_upstream_ids(
     tx: &mut Tx<'_>,
     instance_id: i64,

@@ -1,4 +1,4 @@
-//! When the posts of a committed page have to be checked again.
+//! The times at which the posts of a committed page must be checked again.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,16 @@ use crate::{
 pub struct RecheckAfter {
     /// The post.
     pub post: LocalId,
-    /// If the commit ignored the page's counts of the post, or that the post exists at all: the time
-    /// from which a commit will take them in, Unix ms. A look-up that is under way may delay that.
+    /// The time from which a commit will apply the page's counts of the post, or its existence, in
+    /// Unix ms, if this commit ignored them. A running look-up may delay it.
     pub recheck_at_ms: Option<i64>,
 }
 
-/// For each post of a page, in the page's order, when it has to be checked again; `None` if it is no
+/// For each post of a page, in the page's order, the time of its next check; `None` if it is no
 /// longer refreshed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn rechecks_after(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -1,4 +1,4 @@
-//! Recounts: polls show stored posts again, and so refresh their counts at no cost of quota.
+//! Recounts: polls show stored posts again, and so refresh their counts without a cost of quota.
 
 use std::collections::HashMap;
 
@@ -25,17 +25,17 @@ use crate::{
     },
 };
 
-/// What the last look-up of a post found.
+/// The result of the last look-up of a post.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// When the answer was requested, Unix ms.
+    /// The time of the request, in Unix ms.
     pub(crate) at_ms: i64,
     pub(crate) state_hash: Option<i64>,
-    /// Whether look-ups since then did not find the post.
+    /// True if look-ups since then did not find the post.
     pub(crate) in_doubt: bool,
 }
 
-/// What recounts of a page's posts need to know.
+/// The context of recounts of a page's posts.
 #[derive(Clone, Copy)]
 pub(crate) struct RecountContext<'p> {
     pub(crate) instance_id: i64,
@@ -44,7 +44,7 @@ pub(crate) struct RecountContext<'p> {
     pub(crate) policy: &'p Policy,
     /// The claims of this process.
     pub(crate) claims: &'p Claims,
-    /// When the page was requested, Unix ms by the local clock.
+    /// The time at which the page was requested, in Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
 }
@@ -54,7 +54,7 @@ impl Look {
     pub(crate) const COLUMNS: &str =
         "f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0 as in_doubt";
 
-    /// `None` without such a row.
+    /// Reads a row; `None` if it has no look-up.
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Option<Look>, DbError> {
         let Some(at_ms) = row.opt_i64("refreshed_at_ms")? else {
             return Ok(None);
@@ -66,8 +66,8 @@ impl Look {
         }))
     }
 
-    /// Whether a page requested at that time shows something new of the post. Not if the look-up was
-    /// a moment ago: a poll every second must not cause a write every second.
+    /// True if a page requested at that time has new information about the post. False shortly
+    /// after a look-up: a poll every second must not cause a write every second.
     pub(crate) fn is_outdated_by(&self, post: &Post, asked_at_ms: i64) -> bool {
         let is_due = asked_at_ms >= self.at_ms.saturating_add(RECOUNT_PAUSE_MS);
         self.in_doubt || is_due && self.state_hash != Some(post.hashes.state)
@@ -75,8 +75,8 @@ impl Look {
 }
 
 impl<'p> RecountContext<'p> {
-    /// Asks for stored posts, which a page shows with their content unchanged, along with what is asked
-    /// next. Those that are claimed, and so being looked up anyway, are left alone.
+    /// Requests stored posts that a page shows with unchanged content, together with the next
+    /// query. Claimed posts are skipped, because they are being looked up anyway.
     pub(crate) fn ask<'a>(
         self,
         tx: &mut Tx<'_>,
@@ -90,8 +90,8 @@ impl<'p> RecountContext<'p> {
         drop(held);
         let ids: Vec<i64> = candidates.iter().map(|(post_id, _)| *post_id).collect();
         let named = named_by(candidates.iter().map(|(_, post)| *post));
-        // A due time that is locked holds the post: a save that is under way has moved it. So the state
-        // is read after it.
+        // A locked due time protects the post: a running save has moved it. So the state is read
+        // afterwards.
         let free = schedule::lock_free_later(tx, self.instance_id, ids.iter().copied())?;
         let states = match ids.is_empty() {
             true => None,
@@ -107,12 +107,12 @@ impl<'p> RecountContext<'p> {
     }
 }
 
-/// What a post's answer names that everyone may see.
+/// The public references of posts.
 fn named_by<'a>(posts: impl Iterator<Item = &'a Post>) -> References {
     reference::together(posts.filter(|post| post.visibility == Visibility::Public))
 }
 
-/// Posts that may be recounted, which were asked for.
+/// Requested posts that may be recounted.
 pub(crate) struct PendingRecounts<'a, 'p> {
     context: RecountContext<'p>,
     candidates: Vec<(i64, &'a Post)>,
@@ -122,8 +122,8 @@ pub(crate) struct PendingRecounts<'a, 'p> {
 }
 
 impl<'a, 'p> PendingRecounts<'a, 'p> {
-    /// Takes the posts as if they had been looked up. Removes their due times; everything else is
-    /// written by [`Recounts::write`].
+    /// Treats the posts as looked up. Removes their due times. [`Recounts::write`] writes all other
+    /// changes.
     pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Recounts<'a, 'p>, StoreError> {
         let free = tx.rows(self.free)?;
         schedule::remove_later(tx, &free)?;
@@ -151,11 +151,11 @@ impl<'a, 'p> PendingRecounts<'a, 'p> {
     }
 }
 
-/// The changes of one page, gathered before any is written.
+/// The changes of one page, collected before any is written.
 pub(crate) struct Recounts<'a, 'p> {
     context: RecountContext<'p>,
     changes: RefreshChanges<'a>,
-    /// The local IDs of what the posts name.
+    /// The local IDs of the posts' references.
     named: LocalIds,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Recounts<'a, '_> {
             scope: self.context.scope,
         };
         if scope.is_some_and(|scope| scope != self.context.scope) {
-            // The post's own content is another scope's, which is shown these counts by its own answers.
+            // The post's own content has another scope, whose answers show its counts.
             self.changes.slots.push(slot);
             self.changes.recounted.push(version);
             return;
@@ -216,7 +216,7 @@ impl<'a> Recounts<'a, '_> {
         self.changes.recounted.push(version);
     }
 
-    /// Writes them, but for the local IDs of what the posts name.
+    /// Writes the changes, except for the local IDs of the posts' references.
     pub(crate) fn write(self, tx: &mut Tx<'_>) -> Result<Recounted, StoreError> {
         let RecountContext {
             instance_id,
@@ -234,12 +234,12 @@ impl<'a> Recounts<'a, '_> {
     }
 }
 
-/// What was recounted.
+/// The result of recounts.
 pub(crate) struct Recounted {
-    /// How many posts.
+    /// The number of posts.
     pub(crate) posts: u64,
-    /// What they name without a local ID; if that is anything, the instance is held. To be assigned
-    /// last, since it may hold the clock.
+    /// The references without a local ID. If there are any, the instance is locked. They must be
+    /// assigned last, because that may lock the clock.
     pub(crate) unmapped: References,
 }
 

@@ -11,11 +11,11 @@ use super::schedule::Slot;
 /// The state of a post in the refresh pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefreshState {
-    /// What its answers have shown.
+    /// Its freshness by its answers.
     pub freshness: Freshness,
-    /// When it is due, Unix ms; `None` if it no longer is.
+    /// Its due time in Unix ms; `None` if it has none any more.
     pub due_at_ms: Option<i64>,
-    /// What its last look-up led to.
+    /// The outcome of its last look-up.
     pub outcome: Option<LookupOutcome>,
     pub(crate) post_id: i64,
     pub(crate) bucket: i64,
@@ -23,7 +23,7 @@ pub struct RefreshState {
 }
 
 impl RefreshState {
-    /// That of a post that is new, or of a look-up.
+    /// The state of a new post, or of a look-up.
     pub(crate) fn first(
         (bucket, post_id): (i64, i64),
         freshness: Freshness,
@@ -40,7 +40,7 @@ impl RefreshState {
         }
     }
 
-    /// Its place in the schedule, if it is due some time.
+    /// Its slot in the schedule, if it has a due time.
     pub(crate) fn slot(&self) -> Option<Slot> {
         Some(Slot {
             bucket: self.bucket,
@@ -49,8 +49,8 @@ impl RefreshState {
         })
     }
 
-    /// A decision on an answer. Where the post's counts were never known, the first ones are no
-    /// growth, and libraries are not notified of them.
+    /// A decision on an answer. If the post's counts were not known before, the first ones are no
+    /// growth, and libraries are not notified about them.
     pub(crate) fn without_first_growth(&self, mut decision: Decision, now_ms: i64) -> Decision {
         if self.state_hash.is_none() {
             decision.notify = false;
@@ -68,7 +68,7 @@ pub(crate) const COLUMNS: &str = "post_id, bucket, post_created_at_ms, first_at_
     refreshed_at_ms, due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts,
     favourites, quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
 
-/// Reads the [`COLUMNS`]: all but the source, which is the post's.
+/// Reads the [`COLUMNS`]: all except the source, which is the post's.
 pub(crate) fn from_row(row: &Row<'_>) -> Result<RefreshState, DbError> {
     let small = |column| {
         row.i64(column)
@@ -114,7 +114,7 @@ pub(crate) fn counts_of(row: &Row<'_>) -> Result<Counts, DbError> {
     })
 }
 
-/// When a post is due, Unix ms; `None` if it no longer is.
+/// The due time of a post in Unix ms; `None` if it has none any more.
 pub(crate) fn time_of(due: Due) -> Option<i64> {
     match due {
         Due::At(due_at_ms) => Some(due_at_ms),

@@ -35,57 +35,57 @@ use crate::{
 /// The answers to a claim's look-ups, to save.
 #[derive(Clone, Debug)]
 pub struct Save {
-    /// The claim on the posts. Posts of it without an answer are due again as they were.
+    /// The claim on the posts. Posts without an answer keep their due times.
     pub claim: Claim,
-    /// The answers, at most one a post.
+    /// The answers, at most one per post.
     pub answers: Vec<AnsweredLookup>,
-    /// Posts of the claim that no credential which may ask for them can look up now, each with when it is due
-    /// instead, Unix ms.
+    /// Posts of the claim that no permitted credential can look up now, each with its new due time
+    /// in Unix ms.
     pub put_off: Vec<(LookupTarget, i64)>,
-    /// How posts are scheduled.
+    /// The policy for scheduling posts.
     pub policy: Arc<Policy>,
-    /// Whether a deleted post's content is kept in its history; else it is erased.
+    /// True if a deleted post's content is kept in its history; otherwise it is erased.
     pub keep_deleted: bool,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
-    /// Any random number, to spread retries.
+    /// Any random number, which spreads retries.
     pub random: u64,
 }
 
 /// The answer to a post's look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnsweredLookup {
-    /// What was looked up.
+    /// The target of the look-up.
     pub what: LookupTarget,
     /// The answer.
     pub answer: LookupAnswer,
-    /// When it was requested, Unix ms.
+    /// The time of the request, in Unix ms.
     pub asked_at_ms: i64,
 }
 
-/// What an upstream says of a post.
+/// An upstream's answer about a post.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LookupAnswer {
-    /// It exists.
+    /// The post exists.
     Found(Box<Post>),
-    /// It was left out.
+    /// The answer omitted the post.
     Missing,
-    /// It no longer exists.
+    /// The post no longer exists.
     Gone,
-    /// It exists, but this client may not see it.
+    /// The post exists, but this client may not see it.
     Hidden,
-    /// There was no usable answer.
+    /// The answer was not usable, or there was none.
     Nothing,
-    /// A request for it and others had no usable answer, and which post is at fault is not known.
+    /// A request for it and others had no usable answer, and the post at fault is unknown.
     Suspect,
-    /// Nobody who has it has a credential any more, so it was not asked for.
+    /// No owner of the post has a credential any more, so it was not requested.
     NoCredential,
-    /// Look-ups with the credential find no posts of its kind, so it was not asked for.
+    /// Look-ups with the credential find no posts of its kind, so it was not requested.
     Unsupported,
 }
 
 impl LookupAnswer {
-    /// Whether it says anything of the post.
+    /// True if it has information about the post.
     pub fn is_usable(&self) -> bool {
         !matches!(
             self,
@@ -94,17 +94,17 @@ impl LookupAnswer {
     }
 }
 
-/// What a save has changed.
+/// The changes of a save.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Saved {
-    /// The outcome for each post that had an answer.
+    /// The outcome for each post with an answer.
     pub outcomes: Vec<(LookupTarget, LookupOutcome)>,
-    /// Posts that libraries are to be notified of, each with whether its counts changed: see
+    /// Posts about which libraries must be notified, each with true if its counts changed: see
     /// [`crate::mirror::notify`].
     pub news: Vec<(LocalId, bool)>,
-    /// How many posts were rescheduled without a look-up, because the price rose.
+    /// The number of posts that were rescheduled without a look-up, because the price rose.
     pub postponed: u64,
-    /// The freshness before and after of each post whose counts an answer showed.
+    /// The freshness before and after, for each post whose counts an answer showed.
     pub grown: Vec<(Freshness, Freshness)>,
 }
 
@@ -113,8 +113,8 @@ impl Claims {
     /// fails.
     ///
     /// # Errors
-    /// [`StoreError::LeaseLost`] if it had ended before, and [`StoreError::Db`]; then nothing is
-    /// changed, and the posts are due as they were once the claim's time is over.
+    /// [`StoreError::LeaseLost`] if the claim had ended before, [`StoreError::Db`] if the database
+    /// fails. Nothing is changed then, and the posts are due again once the claim's time is over.
     pub async fn save(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
         let (claims, save) = (self.clone(), Arc::new(save));
         let shared = Arc::clone(&save);
@@ -134,14 +134,14 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
     let mut known = stored::with_posts(tx, instance_id, &ids)?;
     if may_change_content(save, &known) {
-        // What sources share is decided while the instance is held, so that no poll changes it
-        // meanwhile: neither a post's content nor whether it exists.
+        // Data shared by sources are decided while the instance is locked, so that no poll changes
+        // a post's content or existence meanwhile.
         instance::hold(tx, instance_id)?;
         known = stored::with_posts(tx, instance_id, &ids)?;
     }
     let mut changes = Changes::default();
     if !save.claim.unrefreshed.is_empty() {
-        // Since the claim, a source may have begun to keep them fresh.
+        // Since the claim, a source may have begun to refresh them.
         let ids: Vec<i64> = save.claim.unrefreshed.iter().map(|of| of.post_id).collect();
         let off = PendingUnrefreshed::ask(tx, instance_id)?.among(tx, &ids)?;
         for slot in &save.claim.unrefreshed {
@@ -181,7 +181,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         let Some((refresh_state, stored)) = known.get(&due.slot.post_id) else {
             continue;
         };
-        // A claim from a snapshot before another save no longer holds the post.
+        // A claim from a snapshot before another save does not contain the post any more.
         if refresh_state.due_at_ms != Some(due.due_at_ms) {
             continue;
         }
@@ -204,7 +204,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     changes.write(tx, instance_id, save)
 }
 
-/// Whether the save may change more of a post than its counts.
+/// True if the save may change more of a post than its counts.
 fn may_change_content(save: &Save, known: &States) -> bool {
     let stored = |id| known.get(&id).and_then(|(_, stored)| stored.as_ref());
     let is_deleted = |id| stored(id).is_some_and(|stored| stored.is_gone());
@@ -221,15 +221,15 @@ fn may_change_content(save: &Save, known: &States) -> bool {
         || save.answers.iter().any(answer_may)
 }
 
-/// The changes of one save, gathered before any is written.
+/// The changes of one save, collected before any is written.
 #[derive(Default)]
 struct Changes<'a> {
     refreshed: RefreshChanges<'a>,
     /// New versions that are edits or returns.
     versions: Vec<PostVersion<'a>>,
-    /// Posts among them that had been deleted.
+    /// The posts among them that had been deleted.
     returned: Vec<i64>,
-    /// Posts to delete, each with when that was requested.
+    /// The posts to delete, each with the time of the request.
     deleted: Vec<(i64, i64)>,
     /// Look-ups that have failed for good.
     given_up: Vec<i64>,
@@ -237,7 +237,7 @@ struct Changes<'a> {
 }
 
 impl LookupAnswer {
-    /// What it says of a post; `seen` of one that was found.
+    /// The result of the answer. `seen` makes it for a found post.
     fn result(&self, seen: impl FnOnce(&Post) -> LookupResult) -> LookupResult {
         match self {
             LookupAnswer::Found(post) => seen(post),
@@ -272,7 +272,8 @@ impl<'a> Changes<'a> {
     ) {
         let asked = asked(save, due, answered);
         if known.scope != due.scope {
-            // The answer was for others than those whom the post's content is for now: it is looked up again.
+            // The answer has another scope than the post's present content, so the post is looked
+            // up again.
             return self.refreshed.slots.push(due.slot);
         }
         // A poll may have stored a newer version, or a tombstone, since the claim.
@@ -326,7 +327,8 @@ impl<'a> Changes<'a> {
             .decide(due.slot, refresh_state, &refreshed, state_hash);
     }
 
-    /// A pending look-up that found nothing: those that did are stored and removed before the save.
+    /// Handles a pending look-up without a result. Those with one are stored and removed before the
+    /// save.
     fn take_pending(
         &mut self,
         save: &Save,
@@ -353,7 +355,7 @@ impl<'a> Changes<'a> {
             .decide(due.slot, refresh_state, &refreshed, None);
     }
 
-    /// Adds a version; returns whether libraries are to be notified of it.
+    /// Adds a version. Returns true if libraries must be notified about it.
     fn version(
         &mut self,
         due: &DuePost,
@@ -366,8 +368,8 @@ impl<'a> Changes<'a> {
         let version = PostVersion {
             id: due.slot.post_id,
             post: found,
-            // Readers have passed its ID, so a post that was not listed there stays unlisted. A post
-            // that returns takes a new ID.
+            // Readers have passed its ID, so a post that was not listed there stays unlisted. A
+            // post that returns takes a new ID.
             listed: (known.listed || returns && known.in_public)
                 && found.visibility == Visibility::Public,
             in_public: known.in_public,
@@ -385,7 +387,7 @@ impl<'a> Changes<'a> {
         is_edit || returns
     }
 
-    /// Schedules a post by the policy as it is now.
+    /// Schedules a post by the present policy.
     fn put_off(
         &mut self,
         save: &Save,
@@ -435,7 +437,7 @@ impl<'a> Changes<'a> {
         )?;
         pending_lookup::give_up(tx, instance_id, &self.given_up)?;
         self.refreshed.write(tx, instance_id, save.now_ms)?;
-        // What follows holds the clock if it gives an ID.
+        // The following locks the clock if it gives an ID.
         reference::assign(tx, instance_id, &named, save.now_ms)?;
         let mut new_ids = NewIds::default();
         let first_id = new_ids.give_run(self.returned.len());

@@ -15,7 +15,7 @@ pub(crate) struct Slot {
 
 /// The columns that [`Slot::from_row`] reads.
 pub(crate) const COLUMNS: &str = "bucket, due_at_ms, post_id";
-/// The columns that [`columns`] are of.
+/// The columns that [`columns`] provides.
 const ROW: &str = "bucket, due_at_ms, post_id, instance_id";
 
 impl Slot {
@@ -42,7 +42,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     insert_new(tx, slots, &TakenIds::NONE)
 }
 
-/// [`insert`] of posts whose IDs may be of `ids`.
+/// [`insert`] for posts whose IDs may be from `ids`.
 pub(crate) fn insert_new(tx: &mut Tx<'_>, slots: &[Slot], ids: &TakenIds) -> Result<(), DbError> {
     let sql = format!("insert into schedule ({ROW}) {{rows}}");
     let [bucket, due_at_ms, _, instance_id] = columns(slots);
@@ -67,7 +67,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, slots: impl Iterator<Item = Slot>) -> Resu
     Ok(())
 }
 
-/// Removes rows of one instance that this transaction has locked, so that they exist.
+/// Removes rows of one instance that this transaction has locked, so they exist.
 pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     let Some(first) = slots.first() else {
         return Ok(());
@@ -79,8 +79,8 @@ pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbErro
     tx.execute_many_later(&sql, &[&instance_of(first.bucket)], &columns(slots))
 }
 
-/// Locks the due times of posts, but for those that another transaction holds, along with what is
-/// asked next. Whoever reads a post's refresh state after it reads one that nobody changes meanwhile.
+/// Locks the due times of posts, except for those that another transaction has locked, together
+/// with the next query. A post's refresh state that is read afterwards is not changed by others.
 pub(crate) fn lock_free_later(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -99,9 +99,9 @@ pub(crate) fn lock_free_later(
     )
 }
 
-/// The first rows of some buckets of one instance due by then, bucket by bucket, of each the earliest first and
-/// `limit` in all, without those that others are claiming. On PostgreSQL they stay locked, and each comes
-/// with the time by the database's clock, Unix ms.
+/// The first rows of some buckets of one instance that are due by `until_ms`, bucket by bucket, the
+/// earliest first, at most `limit` in all, without those that others are claiming. On PostgreSQL
+/// they stay locked, and each comes with the time by the database's clock, in Unix ms.
 pub(crate) fn first(
     tx: &mut Tx<'_>,
     buckets: &[i64],
@@ -109,11 +109,11 @@ pub(crate) fn first(
     limit: usize,
 ) -> Result<Vec<(Slot, i64)>, DbError> {
     let now_ms = match tx.dialect() {
-        // Claims in memory go by the process's clock.
+        // Claims in memory use the process's clock.
         Dialect::Sqlite => "0",
         Dialect::Postgres => now_sql(Dialect::Postgres),
     };
-    // The buckets are read one after the other: no further row is locked once there are enough.
+    // The buckets are read one after the other, and no further row is locked once there are enough.
     let sql = format!(
         "select {COLUMNS}, {now_ms} as now_ms from ({}) as found limit $2",
         of_each(buckets, "due_at_ms <= $1")
@@ -123,8 +123,8 @@ pub(crate) fn first(
     })
 }
 
-/// The first rows of each of some buckets of one instance due after then, `limit` of each, without those that others
-/// are claiming. On PostgreSQL they stay locked.
+/// The first rows of each of some buckets of one instance that are due after `after_ms`, at most
+/// `limit` of each, without those that others are claiming. On PostgreSQL they stay locked.
 pub(crate) fn after(
     tx: &mut Tx<'_>,
     buckets: &[i64],
@@ -135,8 +135,7 @@ pub(crate) fn after(
     query_each_bucket(tx, &sql, buckets, after_ms, limit, Slot::from_row)
 }
 
-/// A query for the first `$2` rows of each of as many buckets as there are, `$4` and so on, of the
-/// instance `$3`.
+/// A query for the first `$2` rows of each bucket, `$4` and so on, of the instance `$3`.
 fn of_each(buckets: &[i64], condition: &str) -> String {
     let of_one = |index: usize| {
         format!(
@@ -165,8 +164,9 @@ fn query_each_bucket<T>(
     tx.query(sql, &params, row)
 }
 
-/// How many rows of some buckets of one instance are due by then, those that others are claiming included; of each
-/// bucket at most `limit` are counted. For PostgreSQL, in one round trip.
+/// The number of rows of some buckets of one instance that are due by `until_ms`, including those
+/// that others are claiming. At most `limit` rows of each bucket are counted. For PostgreSQL, in
+/// one round trip.
 pub(crate) fn count_due(
     tx: &mut Tx<'_>,
     buckets: impl Iterator<Item = i64>,
@@ -184,7 +184,7 @@ pub(crate) fn count_due(
     Ok(counts.into_iter().sum::<i64>().unsigned_abs() as usize)
 }
 
-/// When the first post of some buckets of one instance is due, Unix ms.
+/// The first due time in some buckets of one instance, in Unix ms.
 pub(crate) fn next_due_ms(
     tx: &mut Tx<'_>,
     buckets: impl Iterator<Item = i64>,

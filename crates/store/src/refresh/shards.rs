@@ -2,17 +2,17 @@
 
 use super::SHARDS;
 
-/// Some of the shards of an instance.
+/// A set of shards of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shards(u64);
 
 impl Shards {
-    /// None of them.
+    /// No shards.
     pub const NONE: Shards = Shards(0);
-    /// All of them.
+    /// All shards.
     pub const ALL: Shards = Shards((1 << SHARDS) - 1);
 
-    /// Adds one, from 0.
+    /// Adds a shard, counted from 0.
     pub fn insert(&mut self, shard: u8) {
         self.0 |= 1 << shard;
     }
@@ -22,7 +22,7 @@ impl Shards {
         (0..SHARDS as u8).filter(move |shard| self.0 & (1 << shard) != 0)
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -17,10 +17,10 @@ use crate::{
     text::without_nul,
 };
 
-/// The refresh states of posts and pending look-ups, with the posts, which look-ups do not have.
+/// The refresh states of posts and pending look-ups, with the posts. Look-ups have no post.
 pub(crate) type States = HashMap<i64, (RefreshState, Option<post::Known>)>;
 
-/// The states of those IDs, with their posts.
+/// The states with these IDs, with their posts.
 pub(crate) fn with_posts(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -30,10 +30,10 @@ pub(crate) fn with_posts(
     Ok(tx.rows(states)?.into_iter().collect())
 }
 
-/// A state that was asked for.
+/// A requested state.
 pub(crate) type PendingStates = PendingRows<'static, (i64, (RefreshState, Option<post::Known>))>;
 
-/// [`with_posts`], along with what is asked next.
+/// [`with_posts`], requested together with the next query.
 pub(crate) fn with_posts_later(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -62,8 +62,9 @@ pub(crate) fn with_posts_later(
     )
 }
 
-/// Replaces versions that differ in counts alone, each in the content of its scope. The instance need not be held: a version that a poll
-/// has stored meanwhile, newer or with other content, stays.
+/// Replaces versions that differ only in counts, each in the content of its scope. The instance
+/// need not be locked: a version that a poll has stored meanwhile, newer or with other content,
+/// stays.
 pub(crate) fn recount(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -111,6 +112,9 @@ pub(crate) fn recount(
 }
 
 /// The state of a post; `None` if it is not stored or was never scheduled.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
     let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(None);

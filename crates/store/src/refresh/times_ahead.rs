@@ -1,5 +1,5 @@
-//! Times that were read from a wrong clock: a post that was refreshed "in the future" is due too late, and one that was
-//! stored before its own creation is never due.
+//! Times from a wrong clock. A post that was refreshed "in the future" is due too late, and one
+//! that was stored before its own creation is never due.
 
 use driftline_core::clock::MAX_SKEW_MS;
 use driftline_db::{Column, DbError, Tx};
@@ -13,15 +13,22 @@ use crate::{
     posts::instance,
 };
 
-/// Whether the newest local ID is of a time to come: then some process had a clock that was ahead, and other times
-/// may be of it, too.
+/// True if the newest local ID has a future time. Some process then had a clock that was ahead, and
+/// other times may come from it, too.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn has_times_ahead(tx: &mut Tx<'_>, now_ms: i64) -> Result<bool, StoreError> {
     let last = local_ids::last_given(tx)?;
     Ok(last > local_ids::floor(now_ms.saturating_add(MAX_SKEW_MS)))
 }
 
-/// Corrects refresh states of an instance that a wrong clock dated: they count as of now, and are due now. `above` is the last post that was looked at; returns the next one, `None` at the end. Reads all
-/// states of the instance in as many calls as it takes. To be written below [`instance::root`].
+/// Corrects refresh states of an instance with future times: they count as of now, and are due now.
+/// `above` is the last checked post. Returns the next one, or `None` at the end. Several calls read
+/// all states of the instance. Must be written below [`instance::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn correct_times_ahead(
     tx: &mut Tx<'_>,
     instance_id: InstanceId,
@@ -55,7 +62,7 @@ pub fn correct_times_ahead(
     let next = wrong.last().map(|last| last.post_id);
     let free = schedule::lock_free_later(tx, id, wrong.iter().map(|of| of.post_id))?;
     let free = tx.rows(free)?;
-    // What is claimed is scheduled again by the save of its claim.
+    // Claimed posts are scheduled again by the save of their claims.
     let corrected = wrong.iter().filter(|of| match of.slot() {
         Some(slot) => free.contains(&slot),
         None => true,
@@ -69,7 +76,7 @@ pub fn correct_times_ahead(
     Ok(next)
 }
 
-/// A refresh state that a wrong clock dated.
+/// A refresh state with a future time.
 struct Wrong {
     post_id: i64,
     bucket: i64,
@@ -86,7 +93,7 @@ impl Wrong {
         })
     }
 
-    /// Its slot, due now: the wait was chosen for a post that seemed older than it is.
+    /// Its slot, due now. The wait was chosen for a post that seemed older than it is.
     fn corrected(&self, now_ms: i64) -> Slot {
         let due_at_ms = self
             .due_at_ms

@@ -1,14 +1,14 @@
-//! Posts that are not kept fresh, because each source that has them says so.
+//! Posts that are not refreshed, because each source with the post has refreshing turned off.
 //!
-//! Claims decide it: a post that only such sources have is taken off the schedule when it is due.
-//! What schedules posts need not know it, and no change of a source races with a claim.
+//! Claims decide it: a post that only such sources have is removed from the schedule when it is
+//! due. Code that schedules posts need not know it, and no change of a source races with a claim.
 
 use std::collections::HashSet;
 
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
-/// The sources of an instance whose posts are not kept fresh, which are asked for along with what is
-/// asked next.
+/// The sources of an instance whose posts are not refreshed, requested together with the next
+/// query.
 pub(crate) struct PendingUnrefreshed {
     instance_id: i64,
     sources: PendingRows<'static, i64>,
@@ -27,7 +27,7 @@ impl PendingUnrefreshed {
         })
     }
 
-    /// Those of these posts that only such sources have. Posts that no source has are kept fresh.
+    /// The posts that only such sources have. Posts without a source are refreshed.
     pub(crate) fn among(self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<HashSet<i64>, DbError> {
         let instance_id = self.instance_id;
         let mut found = HashSet::new();
@@ -52,7 +52,7 @@ impl PendingUnrefreshed {
     }
 }
 
-/// Those of these posts that a source has, which comes with its instance.
+/// The posts that a source has, which comes with its instance.
 pub(crate) fn held_by(
     tx: &mut Tx<'_>,
     (source_id, instance_id): (i64, i64),

@@ -1,4 +1,4 @@
-//! The number that rises with everything that all members are to notice at once.
+//! The number that rises with every event that all members must notice at once.
 
 use driftline_db::{DbError, Row, Tx};
 
@@ -7,16 +7,19 @@ use crate::{
     error::StoreError,
 };
 
-/// What members compare to find out whether to look at everything again.
+/// The state that members compare to decide about a new check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Rises with each change of sources, leases given back and members.
+    /// Rises with each change of sources, returned leases and members.
     pub number: i64,
-    /// How many members have a lease: ends of leases raise no number.
+    /// The number of members with a lease. The end of a lease does not raise the number.
     pub live: i64,
 }
 
 /// The present state, in one statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn current(tx: &mut Tx<'_>) -> Result<Change, StoreError> {
     let query = format!("select {}", columns(tx));
     Ok(tx.query_one(&query, &[], Change::from_row)?)
@@ -41,8 +44,8 @@ pub(super) fn columns(tx: &Tx<'_>) -> String {
     )
 }
 
-/// Raises the number. The last statement of its transaction: every writer of the kind waits for the
-/// row from here to the commit.
+/// Raises the number. It must be the last statement of its transaction, because every such writer
+/// waits for the row from here to the commit.
 pub(crate) fn raise_later(tx: &mut Tx<'_>) -> Result<(), DbError> {
     tx.execute_later("update sharing set change = change + 1 where one = 1", &[])
 }

@@ -1,7 +1,7 @@
-//! Members: processes that share the work, each under a lease that ends by the database's clock.
+//! Members: processes that share the work, each with a lease that ends by the database's clock.
 //!
-//! To be written below [`driftline_db::Root::none`]: each write is one statement on one row, and says
-//! what it replaces.
+//! Must be written below [`driftline_db::Root::none`]: each write is one statement on one row, and
+//! names the replaced state.
 
 use std::collections::BTreeSet;
 
@@ -16,90 +16,96 @@ use crate::{
     text::{from_json, to_json, without_nul},
 };
 
-/// What a member cannot do now.
+/// The work that a member cannot do now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Refusals {
-    /// Sources that it cannot read.
+    /// The sources that it cannot read.
     pub sources: BTreeSet<SourceId>,
-    /// Instances whose posts it cannot refresh.
+    /// The instances whose posts it cannot refresh.
     pub instances: BTreeSet<InstanceId>,
-    /// It refreshes nothing.
+    /// True if it refreshes nothing.
     pub refreshing: bool,
 }
 
-/// A member as its row has it.
+/// The row of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRow {
-    /// Its name: its process's on leases.
+    /// Its name, which its process also uses on leases.
     pub name: String,
-    /// Of one run of the process.
+    /// The nonce of one run of the process.
     pub nonce: String,
     /// The program's version.
     pub version: String,
     /// Its weight.
     pub share: u32,
-    /// Whether it is to give up all work.
+    /// True if it must give up all work.
     pub is_draining: bool,
-    /// What it cannot do.
+    /// The work that it cannot do.
     pub refusals: Refusals,
-    /// How many sources it reads.
+    /// The number of sources that it reads.
     pub sources: i64,
-    /// How many buckets of due times are its own.
+    /// The number of its own buckets of due times.
     pub buckets: i64,
-    /// When it joined, Unix ms; this and the other times are by the database's clock.
+    /// The time at which it joined, in Unix ms. This and the other times are by the database's
+    /// clock.
     pub since_ms: i64,
-    /// When it last renewed its lease, Unix ms.
+    /// The time at which it last renewed its lease, in Unix ms.
     pub seen_ms: i64,
-    /// When its lease ends or ended, Unix ms.
+    /// The end of its lease, in Unix ms.
     pub lease_until_ms: i64,
-    /// When it left in order, Unix ms.
+    /// The time at which it left properly, in Unix ms.
     pub left_ms: Option<i64>,
 }
 
-/// What a member says of itself as it renews its lease.
+/// A member's report at the renewal of its lease.
 #[derive(Clone, Debug)]
 pub struct Beat {
     /// Its name.
     pub name: String,
-    /// Of this run of the process.
+    /// The nonce of this run of the process.
     pub nonce: String,
     /// The program's version.
     pub version: String,
     /// Its weight.
     pub share: u32,
-    /// Whether it was draining when it last looked: should its row be gone, the wish is not.
+    /// True if it was draining at its last check. The request to drain survives the loss of its
+    /// row.
     pub was_draining: bool,
-    /// What it cannot do.
+    /// The work that it cannot do.
     pub refusals: Refusals,
-    /// How many sources it reads.
+    /// The number of sources that it reads.
     pub sources: i64,
-    /// How many buckets of due times are its own.
+    /// The number of its own buckets of due times.
     pub buckets: i64,
-    /// How long its lease lasts from now, ms.
+    /// The length of its lease from now, in ms.
     pub ttl_ms: i64,
 }
 
-/// What came of a [`Beat`].
+/// The result of a [`Beat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beaten {
     /// Its lease is renewed.
     Renewed {
-        /// Whether it is to give up all work.
+        /// True if it must give up all work.
         is_draining: bool,
-        /// What [`change::current`] would have said just before.
+        /// The state of [`change::current`] just before.
         change: Change,
     },
-    /// It has joined, or has joined again since its row was swept.
+    /// It has joined, possibly again after its row was removed.
     Joined {
-        /// Whether it is to give up all work.
+        /// True if it must give up all work.
         is_draining: bool,
     },
     /// Another run of a process has the name, and its lease has not ended.
     NameTaken,
 }
 
-/// Renews a member's lease, or lets it join: then, and if `is_news`, all members are to look again.
+/// Renews a member's lease, or lets it join. In the second case, and if `is_news`, all members must
+/// check again.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, StoreError> {
     let now = now_sql(tx.dialect());
     let is_live = is_live_sql("member.lease_until_ms", now);
@@ -165,7 +171,10 @@ pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, Store
     Ok(Beaten::Joined { is_draining })
 }
 
-/// Ends a member's lease, in order: others take over from now on.
+/// Ends a member's lease properly. Others take over from now on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn leave(tx: &mut Tx<'_>, name: &str, nonce: &str) -> Result<(), StoreError> {
     let now = now_sql(tx.dialect());
     tx.execute(
@@ -178,8 +187,12 @@ pub fn leave(tx: &mut Tx<'_>, name: &str, nonce: &str) -> Result<(), StoreError>
     Ok(change::raise_later(tx)?)
 }
 
-/// Asks a member to give up all work, or to take its share again. `None` if there is no such row, else
-/// whether that changed it. The wish lasts as long as the process runs, whatever becomes of its lease.
+/// Asks a member to give up all work, or to take its share again. `None` if its row does not exist;
+/// otherwise true if that changed it. The request lasts as long as the process runs, independent of
+/// its lease.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_draining(
     tx: &mut Tx<'_>,
     name: &str,
@@ -202,7 +215,10 @@ pub fn set_draining(
     Ok(Some(before != is_draining))
 }
 
-/// Every row, in order of names: also of those whose lease has ended and that are not swept yet.
+/// All rows, in order of names, including those whose lease has ended and that are not removed yet.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<MemberRow>, StoreError> {
     let rows = tx.query(
         "select name, nonce, version, share, draining, refusals, sources, buckets, since_ms,
@@ -214,8 +230,8 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<MemberRow>, StoreError> {
     rows.into_iter().collect()
 }
 
-/// Removes rows of members that are long gone. A wish to drain is kept for much longer: the process may
-/// be stopped, and has not seen it.
+/// Removes rows of members that ended long ago. A request to drain is kept for much longer: the
+/// process may be stopped, and has not seen it.
 fn sweep(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     let now = now_sql(tx.dialect());
     tx.execute(

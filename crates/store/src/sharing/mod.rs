@@ -1,8 +1,8 @@
 //! The processes that share the work of a store.
 //!
-//! Who is to do what follows from the rows of members and from who holds what, by
-//! [`driftline_core::sharing`]; each process computes it. What all are to notice at once raises one
-//! number ([`change`]), which costs them little to look at often.
+//! The division of work follows from the rows of members and from the leases, by
+//! [`driftline_core::sharing`]. Each process computes it. Events that all must notice at once raise
+//! one number ([`change`]), which is cheap to check often.
 
 pub mod change;
 pub mod member;

@@ -9,32 +9,32 @@ use crate::{
     id_types::{LocalAccountId, from_sql, sql},
 };
 
-/// Names a token in lists, next to its account. It is random.
+/// The ID of a token in lists, next to its account. It is random.
 pub type AccessTokenId = Id<AccessToken>;
 
-/// A token that was given.
+/// An issued token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken {
     /// Its ID.
     pub id: AccessTokenId,
-    /// Whom it acts for; `None` for an app alone.
+    /// The account for which it acts; `None` for an app alone.
     pub account: Option<LocalAccountId>,
-    /// Whose it is.
+    /// The app to which it belongs.
     pub app: AppId,
-    /// What it may do: names of scopes with a space between them.
+    /// Its permissions: names of scopes, separated by spaces.
     pub scopes: String,
-    /// When it was given, Unix ms.
+    /// The time at which it was issued, in Unix ms.
     pub created_at_ms: i64,
-    /// About when it was last used, Unix ms: see [`USED_PRECISION_MS`].
+    /// The approximate time of its last use, in Unix ms: see [`USED_PRECISION_MS`].
     pub used_at_ms: i64,
 }
 
-/// A token to give.
+/// A token to issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
     /// See [`AccessToken::account`].
     pub account: Option<LocalAccountId>,
-    /// The secret.
+    /// The hash of the secret.
     pub hash: SecretHash,
     /// See [`AccessToken::app`].
     pub app: AppId,
@@ -49,14 +49,17 @@ pub struct ListedToken {
     pub token: AccessToken,
     /// The name of its app.
     pub app_name: String,
-    /// The page of its app.
+    /// The website of its app.
     pub app_website: Option<String>,
 }
 
-/// The time of the last use is recorded when the one before is that old.
+/// The age of the recorded last use at which a new use is recorded.
 pub const USED_PRECISION_MS: i64 = 86_400_000;
 
-/// Gives a token.
+/// Issues a token.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(tx: &mut Tx<'_>, new: &NewToken, now_ms: i64) -> Result<AccessTokenId, StoreError> {
     let id = tx.number();
     tx.execute(
@@ -74,7 +77,10 @@ pub fn add(tx: &mut Tx<'_>, new: &NewToken, now_ms: i64) -> Result<AccessTokenId
     Ok(from_sql(id)?)
 }
 
-/// The token of that secret.
+/// The token with this secret.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn find(
     tx: &mut Tx<'_>,
     account: Option<LocalAccountId>,
@@ -88,8 +94,12 @@ pub fn find(
     )?)
 }
 
-/// The token of that secret, which names an account, with that account; `None` also if the account is gone. A
-/// token that was given at a sign-up names the pending account.
+/// The token with this secret, which names an account, together with that account. `None` also if
+/// the account is gone. A token that was issued at a sign-up names the pending account.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_with_holder(
     tx: &mut Tx<'_>,
     named: LocalAccountId,
@@ -122,7 +132,10 @@ fn find_of_holder(
     found.transpose()
 }
 
-/// Records that a token was used, unless that was recorded lately.
+/// Records the use of a token, unless a recent one is recorded.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn used(tx: &mut Tx<'_>, token: &AccessToken, now_ms: i64) -> Result<(), StoreError> {
     tx.execute(
         "update access_token set used_at_ms = $3
@@ -138,6 +151,9 @@ pub fn used(tx: &mut Tx<'_>, token: &AccessToken, now_ms: i64) -> Result<(), Sto
 }
 
 /// An account's tokens, the newest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<ListedToken>, StoreError> {
     Ok(tx.query(
         "select t.account_id, t.id, t.app_id, t.scopes, t.created_at_ms, t.used_at_ms,
@@ -155,7 +171,10 @@ pub fn list(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<ListedToken>
     )?)
 }
 
-/// Revokes a token of an account; `false` if there is none of that ID.
+/// Revokes a token of an account. Returns `false` if none has this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -168,7 +187,11 @@ pub fn revoke(
     Ok(revoked > 0)
 }
 
-/// Revokes the token of that secret, if it is that app's; `false` if there is none.
+/// Revokes the token with this secret, if it belongs to the given app. Returns `false` if there is
+/// none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke_secret(
     tx: &mut Tx<'_>,
     account: Option<LocalAccountId>,
@@ -183,12 +206,15 @@ pub fn revoke_secret(
 }
 
 /// Revokes all tokens of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
     let all = "delete from access_token where account_id = $1";
     Ok(tx.execute(all, &[&sql(account)])?)
 }
 
-/// The account's column, in which no account is 0: no local ID is.
+/// The value of the account's column. It is 0 without an account, because no local ID is 0.
 fn of(account: Option<LocalAccountId>) -> i64 {
     account.map_or(0, sql)
 }

@@ -1,8 +1,8 @@
-//! Removes accounts with all that is theirs, in chunks of keys.
+//! Removes accounts with all their data, in chunks of keys.
 //!
-//! [`begin`] makes an account nobody's, so that it can neither log in nor be found; [`remove_some`] is then
-//! called until nothing is left. A removal that was stopped goes on with [`begin`] again. Its name and its
-//! mail address are free once all is gone. To be written below
+//! [`begin`] disables an account, so that it can neither log in nor be found. [`remove_some`] is
+//! then called until nothing is left. An interrupted removal continues with [`begin`]. The name and
+//! the mail address are free once all data are gone. Must be written below
 //! [`root`](super::local_account::root).
 
 use driftline_core::social::AccountName;
@@ -15,30 +15,34 @@ use crate::{
     library,
 };
 
-/// How many rows a call of [`remove_some`] removes of each table, at most.
+/// The largest number of rows of each table that a call of [`remove_some`] removes.
 pub const CHUNK: u32 = 1_000;
 
-/// What an account has, or what was removed of it.
+/// The number of objects of an account, or of those that were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountContents {
-    /// Relations to others, or of others to it.
+    /// The number of its relations to others, and of others to it.
     pub relations: i64,
-    /// Accounts that it mutes.
+    /// The number of accounts that it mutes.
     pub mutes: i64,
-    /// Objects of its library: bookmarks, favourites, lists and their accounts, read markers, filters.
+    /// The number of objects of its library: bookmarks, favourites, lists and their accounts, read
+    /// markers, filters.
     pub objects: i64,
 }
 
-/// What came of a call of [`remove_some`].
+/// The result of a call of [`remove_some`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// What it removed.
+    /// The removed objects.
     pub contents: AccountContents,
-    /// Whether the account itself is gone.
+    /// True if the account itself is gone.
     pub is_done: bool,
 }
 
-/// What an account has, which goes with it.
+/// The objects that would be removed with an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn plan(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<AccountContents, StoreError> {
     let mut count = |query: &str| tx.query_one(query, &[&sql(account)], |row| row.i64("rows"));
     Ok(AccountContents {
@@ -48,7 +52,10 @@ pub fn plan(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<AccountContents,
     })
 }
 
-/// The account of that name, one whose removal was stopped included.
+/// The account called `name`, even if its removal was interrupted.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn find(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccountId>, StoreError> {
     let found = tx.query_opt(
         "select id from local_account where name_key = $1",
@@ -58,7 +65,10 @@ pub fn find(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccountId
     Ok(found.map(from_sql).transpose()?)
 }
 
-/// Makes an account nobody's, and ends all that is logged in to it.
+/// Disables an account, and ends all of its log-ins.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     tx.execute(
         "update local_account set deleting = true where id = $1",
@@ -67,8 +77,12 @@ pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError>
     log_ins::end_all(tx, account)
 }
 
-/// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left. The rows
-/// of others that name it go with its own: nobody changes relations meanwhile, since that needs both accounts.
+/// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left.
+/// Rows of others that name it are removed with its own. No relation changes meanwhile, because
+/// that needs both accounts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, StoreError> {
     let key = sql(account);
     // Two accounts of this server have a row each.
@@ -101,8 +115,8 @@ pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, 
     Ok(Removed { contents, is_done })
 }
 
-/// At most [`CHUNK`] of those whose rows of a table have the account in one column: what they have in the
-/// other one.
+/// At most [`CHUNK`] of the values in the column `other`, in the rows of a table whose other column
+/// has the account.
 fn others(
     tx: &mut Tx<'_>,
     account: i64,
@@ -113,9 +127,9 @@ fn others(
     Ok(tx.query(&query, &[&account, &i64::from(CHUNK)], |row| row.i64(other))?)
 }
 
-/// Removes the account's rows of a table that name `named`, and the rows of `naming` that name it; returns
-/// how many of its own there were. Of the two rows of two accounts, that of the lower ID goes first: two
-/// that are removed at once do not wait for each other.
+/// Removes the account's rows of a table that name `named`, and the rows of `naming` that name it.
+/// Returns the number of its own. Of the two rows of two accounts, that of the lower ID is removed
+/// first, so that two concurrent removals do not wait for each other.
 fn remove_pairs(
     tx: &mut Tx<'_>,
     account: i64,

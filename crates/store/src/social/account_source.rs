@@ -1,4 +1,4 @@
-//! The sources that accounts own: how many each may have, and what becomes of them with their account.
+//! The sources of accounts: their limits, and their removal with the account.
 
 use driftline_core::{audience::Audience, social::AccountState};
 use driftline_db::Tx;
@@ -12,33 +12,39 @@ use crate::{
     viewer::Owner,
 };
 
-/// Why an account's source was not added.
+/// The reason why an account's source was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceRefused {
-    /// Its name is taken by another one of the account's, or invalid.
+    /// Another source of the account has the name, or the name is invalid.
     #[error(transparent)]
     Name(#[from] NameRefused),
-    /// The account has as many as it may have.
+    /// The account has the largest permitted number.
     #[error("an account may have {0} of its own sources; remove one first")]
     TooMany(u32),
-    /// The operator lets no account add any.
+    /// The operator permits no sources of accounts.
     #[error("this server lets accounts add no sources of their own")]
     NoneAllowed,
     /// The account is frozen, or does not exist.
     #[error("the account is frozen, or is not there any more")]
     NoAccount,
-    /// Only the operator says which servers in private networks are read.
+    /// Only the operator may permit servers in private networks.
     #[error("only the operator's sources may be in a private network")]
     PrivateNetwork,
-    /// The operator has not let the account show sources to the world.
+    /// The operator has not permitted the account to show sources to the world.
     #[error(
         "the account may show no source to the world; the operator allows it with `driftline account publish NAME on`"
     )]
     MayNotPublish,
 }
 
-/// Adds a source for an account, whose owner and whole name it sets: `new` has the account's own name for it. An
-/// account may have `limit` of them. To be written below [`local_account::root`]; holds the clock.
+/// Adds a source for an account, and sets its owner and full name: `new` has the account's own name
+/// for it. An account may have `limit` sources. Must be written below [`local_account::root`];
+/// locks the clock.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::NoSourceIds`] if no IDs
+/// of sources are left; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn add(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -65,7 +71,8 @@ pub fn add(
             _ => SourceRefused::TooMany(limit),
         }));
     }
-    // No two of an account's are of one time, by which it finds them: their IDs count everybody's.
+    // No two sources of an account have the same time, by which the account finds them, because
+    // their IDs count those of all accounts.
     let last_ms = owned.iter().map(|of| of.created_at_ms).max();
     let now_ms = last_ms.map_or(now_ms, |last_ms| now_ms.max(last_ms + 1));
     let new = NewSource {
@@ -74,17 +81,22 @@ pub fn add(
         ..new.clone()
     };
     let added = source::add(tx, &new, now_ms)?;
-    // The home timeline of the account's server is part of its home timeline here.
+    // The home timeline of the account at its server is part of its home timeline here.
     if let (Ok(key), HOME) = (&added, &*new.timeline) {
         home_source::add(tx, account, key.id)?;
     }
     Ok(added.map_err(SourceRefused::Name))
 }
 
-/// Whether sources of an owner may have an audience: those of an account the world only if the account may publish.
+/// True if sources of `owner` may have an audience. An account's sources may be public only if the
+/// account may publish.
 ///
-/// To be read below [`source::root`] of the source. Whoever withdraws the permission visits each source below that root
-/// after it is stored, so no source becomes public unnoticed.
+/// Must be read below [`source::root`] of the source. Withdrawing the permission visits each source
+/// below that root after it is stored, so no source becomes public unnoticed.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn may_have(tx: &mut Tx<'_>, owner: Owner, audience: Audience) -> Result<bool, StoreError> {
     let (Owner::Account(account), Audience::Public) = (owner, audience) else {
         return Ok(true);
@@ -93,8 +105,12 @@ pub fn may_have(tx: &mut Tx<'_>, owner: Owner, audience: Audience) -> Result<boo
     Ok(known.is_some_and(|known| known.may_publish))
 }
 
-/// Makes an account's source private to it if the world may read it; `false` if not. To be written below
-/// [`source::root`] of it.
+/// Makes an account's source private if the world may read it. Returns `false` if not. Must be
+/// written below [`source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn withdraw(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> {
     let known = source::by_id(tx, source.id)?;
     let is_public = known.is_some_and(|known| known.audience == Audience::Public);
@@ -108,6 +124,10 @@ pub fn withdraw(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> 
 const HOME: &str = "home";
 
 /// An account's sources, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Source>, StoreError> {
     source::owned(tx, Owner::Account(account))
 }

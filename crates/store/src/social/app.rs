@@ -1,4 +1,4 @@
-//! Programs that people let act for them, as they registered themselves.
+//! Apps that users permit to act for them, as they registered themselves.
 
 use driftline_db::{Row, ToValue, Tx};
 use driftline_id::Id;
@@ -14,28 +14,28 @@ use crate::{
 /// The ID of an app.
 pub type AppId = Id<App>;
 
-/// A program that registered itself.
+/// An app that registered itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct App {
     /// Its ID.
     pub id: AppId,
-    /// The name by which it asks for tokens: random, and no secret.
+    /// The name by which it requests tokens. It is random and public.
     pub client_id: String,
-    /// Its secret.
+    /// The hash of its secret.
     pub secret_hash: SecretHash,
-    /// Its name, for people.
+    /// Its display name.
     pub name: String,
-    /// Its page.
+    /// Its website.
     pub website: Option<String>,
-    /// Where its people may be sent back to; at least one.
+    /// The addresses to which it may redirect users; at least one.
     pub redirect_uris: Vec<String>,
-    /// The most that it may ask for: names of scopes with a space between them.
+    /// The largest set of permissions that it may request: names of scopes, separated by spaces.
     pub scopes: String,
-    /// When it registered, Unix ms.
+    /// The time of its registration, in Unix ms.
     pub created_at_ms: i64,
 }
 
-/// A program that registers itself.
+/// An app that registers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApp {
     /// See [`App::client_id`].
@@ -46,13 +46,16 @@ pub struct NewApp {
     pub name: String,
     /// See [`App::website`].
     pub website: Option<String>,
-    /// See [`App::redirect_uris`]. None has a line end.
+    /// See [`App::redirect_uris`]. They contain no line ends.
     pub redirect_uris: Vec<String>,
     /// See [`App::scopes`].
     pub scopes: String,
 }
 
-/// Adds an app. To be written below [`local_ids::root`].
+/// Adds an app. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(tx: &mut Tx<'_>, new: &NewApp, now_ms: i64) -> Result<AppId, StoreError> {
     let id = local_ids::take(tx, now_ms, 1)?;
     let redirect_uris = new.redirect_uris.join("\n");
@@ -75,12 +78,18 @@ pub fn add(tx: &mut Tx<'_>, new: &NewApp, now_ms: i64) -> Result<AppId, StoreErr
     Ok(from_sql(id)?)
 }
 
-/// The app of that client ID.
+/// The app with this client ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_client_id(tx: &mut Tx<'_>, client_id: &str) -> Result<Option<App>, StoreError> {
     select(tx, "client_id = $1", &without_nul(client_id).as_ref())
 }
 
-/// The app of that ID.
+/// The app with this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(tx: &mut Tx<'_>, id: AppId) -> Result<Option<App>, StoreError> {
     select(tx, "id = $1", &sql(id))
 }

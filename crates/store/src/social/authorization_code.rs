@@ -1,4 +1,4 @@
-//! Codes that an app exchanges for a token of the account that consented, once.
+//! Codes that an app exchanges once for a token of the consenting account.
 
 use driftline_core::clock::MAX_SKEW_MS;
 use driftline_db::Tx;
@@ -14,44 +14,44 @@ use crate::{
     text::without_nul,
 };
 
-/// How long a code may be exchanged.
+/// The time for which a code may be exchanged.
 pub const LIFETIME_MS: i64 = 600_000;
 
-/// A code to give.
+/// A code to issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCode {
-    /// Who consented.
+    /// The consenting account.
     pub account: LocalAccountId,
-    /// The secret.
+    /// The hash of the secret.
     pub hash: SecretHash,
-    /// Whom it is for.
+    /// The app for which it is issued.
     pub app: AppId,
-    /// Where it is sent.
+    /// The address to which it is sent.
     pub redirect_uri: String,
-    /// What was consented to: names of scopes with a space between them.
+    /// The permissions: names of scopes, separated by spaces.
     pub scopes: String,
     /// The S256 challenge of PKCE, if the app sent one.
     pub challenge: Option<String>,
 }
 
-/// An app's try to exchange a code.
+/// An app's attempt to exchange a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// The account that the code names.
+    /// The account in the code.
     pub account: LocalAccountId,
-    /// The code.
+    /// The hash of the code.
     pub hash: SecretHash,
-    /// Who has it.
+    /// The app that has it.
     pub app: AppId,
-    /// Where the app says that it was sent.
+    /// The address to which it was sent, according to the app.
     pub redirect_uri: String,
     /// The S256 challenge of the verifier that the app sent, if it sent one.
     pub challenge: Option<String>,
-    /// The secret of the token to give.
+    /// The hash of the new token's secret.
     pub token: SecretHash,
 }
 
-/// What a code was exchanged for.
+/// The result of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchanged {
     /// The token.
@@ -60,19 +60,22 @@ pub struct Exchanged {
     pub scopes: String,
 }
 
-/// Why a code is not exchanged.
+/// The reason why a code is not exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExchangeRefused {
-    /// There is no such code, or no longer.
+    /// The code does not exist (any more).
     Unknown,
-    /// It is another app's, was sent elsewhere, or the verifier is not its challenge's. It can still be
-    /// exchanged.
+    /// The code belongs to another app, was sent to another address, or the verifier does not match
+    /// its challenge. It can still be exchanged.
     Mismatch,
-    /// It was exchanged before: somebody else has it, so the token that it gave is revoked.
+    /// The code was exchanged before. Another party has it, so the token from it is revoked.
     Reused,
 }
 
-/// Gives a code, and forgets those of the account that have expired.
+/// Issues a code, and removes expired ones of the account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(tx: &mut Tx<'_>, new: &NewCode, now_ms: i64) -> Result<(), StoreError> {
     tx.execute(
         "delete from authorization_code where account_id = $1 and expires_at_ms <= $2",
@@ -95,13 +98,16 @@ pub fn add(tx: &mut Tx<'_>, new: &NewCode, now_ms: i64) -> Result<(), StoreError
     Ok(())
 }
 
-/// Exchanges a code for a token. Of two that try it at a time one succeeds.
+/// Exchanges a code for a token. Of two concurrent attempts one succeeds.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn exchange(
     tx: &mut Tx<'_>,
     exchange: &Exchange,
     now_ms: i64,
 ) -> Result<Result<Exchanged, ExchangeRefused>, StoreError> {
-    // A clock that was ahead gave what lasts for longer.
+    // A clock that was ahead has issued codes with a longer life.
     let max_ms = now_ms + LIFETIME_MS + MAX_SKEW_MS;
     let key: [&dyn driftline_db::ToValue; 4] =
         [&sql(exchange.account), &exchange.hash, &now_ms, &max_ms];
@@ -145,7 +151,10 @@ pub fn exchange(
     }))
 }
 
-/// Forgets an account's codes.
+/// Removes all codes of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn revoke_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     let all = "delete from authorization_code where account_id = $1";
     tx.execute(all, &[&sql(account)])?;

@@ -1,9 +1,10 @@
-//! Bells: an account that follows an author with `notify` is notified of each post of theirs that it may read.
+//! Bells: an account that follows an author with `notify` is notified of each of the author's posts
+//! that it may read.
 //!
-//! Nothing happens when a page is stored. A periodic job reads what came since `relation.notified_id`, the local ID up
-//! to which posts were seen, and writes the notifications and the new ID in one transaction below the account's root.
-//! So each post is notified once, by whichever process comes first. Posts that came before the bell was set, and
-//! history, are not notified.
+//! Nothing happens when a page is stored. A periodic job reads the posts since
+//! `relation.notified_id`, the local ID up to which posts were seen. It writes the notifications
+//! and the new ID in one transaction below the account's root. So each post is notified once, by
+//! the first process. Posts from before the bell was set, and history, are not notified.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,10 +20,13 @@ use crate::{
     viewer::ReadableSources,
 };
 
-/// How many posts a call of [`ring`] reads, at most.
+/// The largest number of posts that a call of [`ring`] reads.
 pub const MAX_POSTS: u16 = 40;
 
-/// The accounts that have a bell, by their IDs.
+/// The accounts with a bell, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn accounts(tx: &mut Tx<'_>) -> Result<Vec<LocalAccountId>, StoreError> {
     Ok(tx.query(
         "select distinct account_id from relation where notified_id is not null
@@ -32,20 +36,28 @@ pub fn accounts(tx: &mut Tx<'_>) -> Result<Vec<LocalAccountId>, StoreError> {
     )?)
 }
 
-/// Whether [`ring`] has something to do for an account.
+/// True if [`ring`] has work for an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_due(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreError> {
     Ok(Arrivals::load(tx, account, 1)?.is_some())
 }
 
-/// Notifies an account of posts that came since the last call, as far as `rings` takes them: no boosts, nothing of
-/// those whom it mutes. Returns how many were notified. To be written below the account's root.
+/// Notifies an account of posts since the last call that `rings` accepts, except boosts and posts
+/// of muted accounts. Returns the number of notifications. Must be written below the account's
+/// root.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn ring(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     rings: Picks<'_>,
     now_ms: i64,
 ) -> Result<usize, StoreError> {
-    // One that is being removed is not notified.
+    // An account that is being removed is not notified.
     let is_there = local_account::by_id(tx, account)?.is_some();
     let Some(arrivals) = Arrivals::load(tx, account, MAX_POSTS)?.filter(|_| is_there) else {
         return Ok(0);
@@ -72,7 +84,7 @@ pub fn ring(
     if posts.is_empty() {
         return Ok(0);
     }
-    // Last, since all others wait for the clock.
+    // Last, because all others wait for the clock.
     let first = local_ids::take(tx, now_ms, posts.len())?;
     // The newest post comes first in a page.
     for (id, post) in (first..).zip(posts.iter().rev()) {
@@ -94,19 +106,19 @@ pub fn ring(
     Ok(posts.len())
 }
 
-/// Posts that came since an account was last notified.
+/// The posts since an account was last notified.
 struct Arrivals {
     /// The authors, each with the local ID up to which it was notified.
     bells: HashMap<AccountId, LocalId>,
     readable: ReadableSources,
-    /// The newest first.
+    /// The posts, the newest first.
     posts: Vec<TimelinePost>,
     /// The local ID up to which they were read.
     reached: LocalId,
 }
 
 impl Arrivals {
-    /// `None` if there are none.
+    /// Reads the posts; `None` if there are none.
     fn load(
         tx: &mut Tx<'_>,
         account: LocalAccountId,
@@ -137,7 +149,7 @@ impl Arrivals {
             authors: bells.keys().copied().collect(),
         };
         let readable = ReadableSources::load(tx, Viewer::Account(account))?;
-        // Where posts are picked, one transaction reads so many places alone.
+        // If posts are picked, one transaction reads only this number of positions.
         let all = |_: &TimelinePost| true;
         let read = timeline::home(tx, &range, &readable, &rule, Some(&all))?;
         let stopped_at = read.rest.and_then(|rest| rest.min);
@@ -151,8 +163,8 @@ impl Arrivals {
     }
 }
 
-/// When each post, or another copy of it, first came in a source that its reader may read, by [`TimelinePost::id`].
-/// Posts that stand where history came are left out.
+/// The time at which each post, or another copy of it, first came in a source that its reader may
+/// read, by [`TimelinePost::id`]. Posts at the position of history are omitted.
 fn first_came(
     tx: &mut Tx<'_>,
     posts: &[TimelinePost],

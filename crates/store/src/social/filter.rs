@@ -1,5 +1,6 @@
-//! Filters: what somebody does not want to see, or to be warned of. Objects of their library, of which keywords
-//! and posts are parts: who changes one changes the filter. To be written below the account's root.
+//! Filters: the posts that a user does not want to see, or wants to be warned about. They are
+//! objects of the user's library, with keywords and posts as parts: a change of a part changes the
+//! filter. Must be written below the account's root.
 
 use std::collections::HashMap;
 
@@ -26,36 +27,36 @@ pub use super::filter_rows::{Filter, FilteredPost, Keyword};
 /// A change of a filter's keywords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeywordChange {
-    /// Adds one.
+    /// Adds a keyword.
     Add(FilterKeyword),
-    /// Replaces one.
+    /// Replaces a keyword.
     Set(Keyword),
-    /// Removes one.
+    /// Removes a keyword.
     Remove(LocalId),
 }
 
-/// Why a filter cannot be created or changed.
+/// The reason why a filter cannot be created or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterRefused {
-    /// A setting is not valid.
+    /// A setting is invalid.
     #[error(transparent)]
     Settings(#[from] FilterError),
-    /// A keyword is not valid.
+    /// A keyword is invalid.
     #[error(transparent)]
     Keyword(#[from] TextError),
-    /// The account has too many.
+    /// The account has too many filters.
     #[error("You have reached the maximum number of filters")]
     Many,
-    /// It would have too many keywords.
+    /// The filter would have too many keywords.
     #[error("Keywords are too many (maximum is {MAX_KEYWORDS_PER_FILTER})")]
     ManyKeywords,
-    /// It would have too many posts.
+    /// The filter would have too many posts.
     #[error("Statuses are too many (maximum is {MAX_POSTS_PER_FILTER})")]
     ManyPosts,
-    /// The account has no such filter, or the filter no such keyword.
+    /// The account does not have this filter, or the filter this keyword.
     #[error("there is no such filter or keyword")]
     NotFound,
-    /// The filter has the post.
+    /// The filter already has the post.
     #[error("Status has already been taken")]
     KnownPost,
 }
@@ -63,7 +64,7 @@ pub enum FilterRefused {
 /// Creates a filter.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if there is no such account (any more).
+/// [`StoreError::NoAccount`] if the account does not exist (any more).
 pub fn create(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -89,7 +90,11 @@ pub fn create(
     by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
 }
 
-/// Changes a filter and its keywords. What is as it was takes no USN.
+/// Changes a filter and its keywords. Unchanged parts take no USN.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -193,7 +198,11 @@ fn add_keywords(
     )?)
 }
 
-/// Removes a filter with its parts; `false` if the account has no such filter.
+/// Removes a filter with its parts. Returns `false` if the account does not have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: LocalId) -> Result<bool, StoreError> {
     if by_id(tx, account, id)?.is_none() {
         return Ok(false);
@@ -203,7 +212,11 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: LocalId) -> Result<b
     Ok(true)
 }
 
-/// Adds a post to a filter; returns the new part of it.
+/// Adds a post to a filter. Returns the new part.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn add_post(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -237,7 +250,12 @@ pub fn add_post(
     Ok(Ok(FilteredPost { id, key }))
 }
 
-/// Takes a post out of a filter, by the ID of the part; `false` if the account has none such.
+/// Removes a post from a filter, by the ID of the part. Returns `false` if the account does not
+/// have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove_post(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -260,11 +278,17 @@ pub fn remove_post(
 }
 
 /// The filters of an account, in the order of their creation.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Filter>, StoreError> {
     filter_rows::load(tx, account, None)
 }
 
-/// One of them.
+/// A filter of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -15,11 +15,11 @@ use crate::{
 pub struct Filter {
     /// Its ID.
     pub id: LocalId,
-    /// What somebody says of it.
+    /// Its settings.
     pub settings: FilterSettings,
-    /// What it looks for, by their IDs.
+    /// Its keywords, by their IDs.
     pub keywords: Vec<Keyword>,
-    /// Posts that it matches, whatever their texts, by their IDs.
+    /// The posts that it matches independent of their texts, by their IDs.
     pub posts: Vec<FilteredPost>,
 }
 
@@ -28,7 +28,7 @@ pub struct Filter {
 pub struct Keyword {
     /// Its ID.
     pub id: LocalId,
-    /// What is looked for.
+    /// The text to find.
     pub rule: FilterKeyword,
 }
 
@@ -37,7 +37,7 @@ pub struct Keyword {
 pub struct FilteredPost {
     /// The ID of this part of the filter.
     pub id: LocalId,
-    /// The post. It may be gone, or hidden from whoever named it.
+    /// The post. It may be gone, or hidden from the account.
     pub key: PostKey,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn load(
     Ok(filters)
 }
 
-/// How many filters an account has.
+/// The number of filters of an account.
 pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
     tx.query_one(
         "select count(*) as filters from filter where account_id = $1",

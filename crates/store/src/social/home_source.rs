@@ -1,4 +1,5 @@
-//! Sources whose posts an account has in its home timeline. To be written below the account's root.
+//! Sources whose posts are part of an account's home timeline. Must be written below the account's
+//! root.
 
 use driftline_db::{PendingRows, Tx};
 
@@ -8,11 +9,11 @@ use crate::{
     id_types::{LocalAccountId, SourceId, from_sql, sql},
 };
 
-/// Takes a source into an account's home timeline. Whether the account may read it is asked whenever the
-/// timeline is read.
+/// Adds a source to an account's home timeline. The account's right to read it is checked at each
+/// reading of the timeline.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if there is no such account (any more).
+/// [`StoreError::NoAccount`] if the account does not exist (any more).
 pub fn add(tx: &mut Tx<'_>, account: LocalAccountId, source: SourceId) -> Result<(), StoreError> {
     local_account::require(tx, account)?;
     Ok(tx.execute_later(
@@ -22,7 +23,10 @@ pub fn add(tx: &mut Tx<'_>, account: LocalAccountId, source: SourceId) -> Result
     )?)
 }
 
-/// Leaves a source out of it; `false` if it was not there.
+/// Removes a source from it. Returns `false` if it was not part of it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -35,13 +39,19 @@ pub fn remove(
     Ok(removed > 0)
 }
 
-/// The sources of an account's home timeline, by their IDs; some may be gone.
+/// The sources of an account's home timeline, by their IDs. Some may be gone.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<SourceId>, StoreError> {
     let pending = all_later(tx, account)?;
     Ok(tx.rows(pending)?)
 }
 
-/// [`all`], along with what is asked next.
+/// [`all`], requested together with the next query.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

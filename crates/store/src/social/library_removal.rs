@@ -1,10 +1,10 @@
-//! Removes what an account kept, with the account itself.
+//! Removes the objects of an account's library, with the account itself.
 
 use driftline_db::{DbError, Tx};
 
 use crate::id_types::{LocalAccountId, sql};
 
-/// Removes at most `limit` rows of each table; whether nothing is left.
+/// Removes at most `limit` rows of each table. Returns true if nothing is left.
 pub(super) fn remove_some(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -22,7 +22,7 @@ pub(super) fn remove_some(
     Ok(is_empty)
 }
 
-/// How many objects an account keeps, those that were removed left out.
+/// The number of objects of an account, without removed ones.
 pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
     tx.query_one(
         "select count(*) as objects from library_object where account_id = $1 and not removed",
@@ -31,7 +31,7 @@ pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbE
     )
 }
 
-/// Each table with the column by which its rows go in chunks.
+/// Each table, with the column by which its rows are removed in chunks.
 const TABLES: [(&str, &str); 8] = [
     ("marked_post", "post_id"),
     ("list_member", "id"),

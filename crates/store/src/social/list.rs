@@ -1,4 +1,5 @@
-//! Lists of accounts, objects of the library of whoever made them. To be written below the account's root.
+//! Lists of accounts, which are objects of their owner's library. Must be written below the
+//! account's root.
 
 use driftline_core::social::{ListSettings, MAX_LISTS, TextError};
 use driftline_db::{Row, Tx};
@@ -13,19 +14,19 @@ use crate::{
 /// A list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
-    /// Its ID, a local one: sources, which are lists of the operator, have smaller ones.
+    /// Its ID, which is a local one. Sources, which are lists of the operator, have smaller ones.
     pub id: LocalId,
-    /// What somebody says of it.
+    /// Its settings.
     pub settings: ListSettings,
 }
 
-/// Why a list cannot be created or changed.
+/// The reason why a list cannot be created or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListRefused {
-    /// A setting is not valid.
+    /// A setting is invalid.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The account has too many.
+    /// The account has too many lists.
     #[error("You have reached the maximum number of lists")]
     Many,
 }
@@ -33,7 +34,7 @@ pub enum ListRefused {
 /// Creates a list.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if there is no such account (any more).
+/// [`StoreError::NoAccount`] if the account does not exist (any more).
 pub fn create(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -63,7 +64,11 @@ pub fn create(
     Ok(Ok(List { id, settings }))
 }
 
-/// Changes a list; `None` if the account has no such list.
+/// Changes a list; `None` if the account does not have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -92,7 +97,11 @@ pub fn set(
     Ok(Ok(Some(list)))
 }
 
-/// Removes a list, with its members; `false` if the account has no such list.
+/// Removes a list with its members. Returns `false` if the account does not have it.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result<bool, StoreError> {
     if by_id(tx, account, list)?.is_none() {
         return Ok(false);
@@ -111,8 +120,12 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result
     Ok(true)
 }
 
-/// Takes an account out of all lists of another one: it is not followed any more, or is gone. Takes no
-/// lock: the local clock must not be held.
+/// Removes an account from all lists of another one, because it is not followed any more, or is
+/// gone. Takes no lock: the local clock must not be locked.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn forget_member(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -133,7 +146,7 @@ pub fn forget_member(
     )?)
 }
 
-/// The IDs of a list's memberships, in the order in which they began.
+/// The IDs of a list's memberships, in order of their beginnings.
 fn member_ids(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -147,6 +160,9 @@ fn member_ids(
 }
 
 /// The lists of an account, in the order of their creation.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreError> {
     let rows = tx.query(
         "select id, title, replies_policy, exclusive from list where account_id = $1 order by id",
@@ -156,7 +172,10 @@ pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreE
     rows.into_iter().collect()
 }
 
-/// One of them.
+/// A list of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

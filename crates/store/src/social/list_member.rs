@@ -1,5 +1,5 @@
-//! The accounts of lists: each membership is an object of the library of whoever made the list. To be written
-//! below that account's root.
+//! The accounts of lists. Each membership is an object of the library of the list's owner. Must be
+//! written below that account's root.
 
 use driftline_core::social::{MAX_LIST_MEMBERS, Relation};
 use driftline_db::{Column, PendingRows, Row, Tx};
@@ -15,24 +15,29 @@ use crate::{
     posts::timeline::Range,
 };
 
-/// Why accounts cannot be added to a list.
+/// The reason why accounts cannot be added to a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddRefused {
-    /// The account has no such list.
+    /// The account does not have this list.
     #[error("there is no such list")]
     NoList,
-    /// It does not follow one of them.
+    /// The account does not follow one of them.
     #[error("an account that is not followed")]
     NotFollowed,
-    /// One of them is in the list.
+    /// One of them is already in the list.
     #[error("Account has already been taken")]
     Known,
-    /// The list would have too many.
+    /// The list would have too many accounts.
     #[error("A list has at most {MAX_LIST_MEMBERS} accounts")]
     Many,
 }
 
-/// Adds accounts to a list, all or none: accounts that the list's owner follows, or their own.
+/// Adds all accounts to a list, or none. They must be followed by the list's owner, or be the
+/// owner.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn add(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -81,8 +86,12 @@ pub fn add(
     Ok(Ok(()))
 }
 
-/// Takes accounts out of a list; those that are not in it change nothing. `false` if the account has no such
-/// list.
+/// Removes accounts from a list. Those that are not in it change nothing. Returns `false` if the
+/// account does not have the list.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -108,7 +117,10 @@ pub fn remove(
     Ok(true)
 }
 
-/// At most `limit` accounts that have an account in their lists, by their IDs.
+/// At most `limit` accounts whose lists contain an account, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn owners_naming(
     tx: &mut Tx<'_>,
     member: AccountId,
@@ -123,6 +135,9 @@ pub fn owners_naming(
 }
 
 /// The accounts of a list, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -136,8 +151,11 @@ pub fn of(
     )?)
 }
 
-/// A page of the accounts of a list, those with the highest IDs first, as Mastodon does. The range is of
+/// A page of the accounts of a list, the highest IDs first, as in Mastodon. The range is one of
 /// accounts' IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -170,7 +188,10 @@ pub fn page(
     Ok(members)
 }
 
-/// The lists of an account that have another one in them, by their IDs.
+/// The lists of an account that contain another one, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn lists_with(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -184,8 +205,11 @@ pub fn lists_with(
     )?)
 }
 
-/// The accounts of an account's exclusive lists, whose posts it leaves out of its home timeline, along with what is
-/// asked next; in no order.
+/// The accounts of an account's exclusive lists, whose posts its home timeline omits, requested
+/// together with the next query. In no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn exclusive_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -199,7 +223,11 @@ pub fn exclusive_later(
     )?)
 }
 
-/// The IDs that accounts have at the instances of sources that have shown them; those of this server have none.
+/// The IDs of accounts at the instances of sources that have shown them. Accounts of this server
+/// have none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn upstream_ids(
     tx: &mut Tx<'_>,
     accounts: &[AccountId],

@@ -14,35 +14,35 @@ use crate::{
     text::without_nul,
 };
 
-/// The root of writes to an account and what belongs to it.
+/// The root of writes to an account and its data.
 pub fn root(account: LocalAccountId) -> Root {
     Root::row("local_account", "id", sql(account))
 }
 
-/// An account of this server. Its profile and its passphrase are apart.
+/// An account of this server. Its profile and its passphrase are stored separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalAccount {
     /// Its ID.
     pub id: LocalAccountId,
     /// Its name.
     pub name: AccountName,
-    /// The name that is shown; empty at first.
+    /// The display name; empty at first.
     pub nickname: Nickname,
     /// Its state.
     pub state: AccountState,
-    /// Whether somebody has to approve it before its first log-in.
+    /// True if it must be approved before its first log-in.
     pub awaits_approval: bool,
     /// Its role.
     pub role: Role,
     /// Its mail address.
     pub mail: MailAddress,
-    /// When the address was verified, Unix ms.
+    /// The time at which the address was verified, in Unix ms.
     pub mail_verified_at_ms: i64,
-    /// When it was created, Unix ms.
+    /// The time of its creation, in Unix ms.
     pub created_at_ms: i64,
-    /// When its passphrase was last presented, Unix ms.
+    /// The time at which its passphrase was last presented, in Unix ms.
     pub last_login_at_ms: Option<i64>,
-    /// Why it wants to be here, as was said when it signed up.
+    /// The reason for joining that was given at the sign-up.
     pub reason: String,
     /// The operator's permission to show its sources to the world.
     pub may_publish: bool,
@@ -59,36 +59,41 @@ pub struct NewAccount {
     pub passphrase: PassphraseHash,
     /// Its role.
     pub role: Role,
-    /// Whether somebody has to approve it.
+    /// True if it must be approved.
     pub awaits_approval: bool,
-    /// Why it wants to be here.
+    /// The reason for joining.
     pub reason: String,
 }
 
-/// Why an account was not created, or not changed.
+/// The reason why an account was not created, or not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountTaken {
-    /// Another account, or a pending one, has the name, be it in another case.
+    /// Another account, or a pending one, has the name, possibly in another case.
     #[error("an account, or a sign-up that is not verified yet, has that name; choose another one")]
     Name,
-    /// Another account has the mail address. Not to be told to strangers.
+    /// Another account has the mail address. This must not be revealed to strangers.
     #[error("another account has that mail address")]
     Mail,
 }
 
-/// Why a log-in with the right passphrase is refused.
+/// The reason why a log-in with the right passphrase is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogInFailed {
     /// The account may not log in.
     #[error(transparent)]
     Refused(#[from] LogInRefused),
-    /// The passphrase was replaced after it was read to be compared: it is not the right one any more.
+    /// The passphrase was replaced after it was read for the comparison, so it is not right any
+    /// more.
     #[error("the passphrase was changed meanwhile")]
     PassphraseChanged,
 }
 
-/// Creates an account that is not activated, with an empty profile and an empty library. To be written
-/// below [`local_ids::root`].
+/// Creates an account that is not activated, with an empty profile and an empty library. Must be
+/// written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn create(
     tx: &mut Tx<'_>,
     new: &NewAccount,
@@ -104,7 +109,7 @@ pub fn create(
     insert(tx, from_sql(id)?, new, None, now_ms).map(Ok)
 }
 
-/// The same of one that was pending, whose name is free by now.
+/// The same for a pending account, whose name is free by now.
 pub(super) fn create_signed_up(
     tx: &mut Tx<'_>,
     pending: LocalId,
@@ -121,7 +126,10 @@ pub(super) fn create_signed_up(
     insert(tx, from_sql(id)?, new, Some(sql(pending)), now_ms).map(Ok)
 }
 
-/// The account that a pending one has become; `None` if none has that ID.
+/// The account that a pending one has become; `None` if no account has that pending ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn signed_up_as(
     tx: &mut Tx<'_>,
     pending: LocalAccountId,
@@ -176,7 +184,10 @@ fn insert(
     by_id(tx, id)?.ok_or(StoreError::NoAccount)
 }
 
-/// Whether an account, or a pending one that is not void, has the name.
+/// True if an account, or a pending one that is not void, has the name.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_name_taken(tx: &mut Tx<'_>, name: &AccountName, now_ms: i64) -> Result<bool, StoreError> {
     let key = name.key();
     let found = tx.query_opt(
@@ -187,7 +198,7 @@ pub fn is_name_taken(tx: &mut Tx<'_>, name: &AccountName, now_ms: i64) -> Result
     Ok(found.is_some() || is_name_pending(tx, &key, now_ms)?)
 }
 
-/// True if a pending account that is not void holds the name.
+/// True if a pending account that is not void has reserved the name.
 fn is_name_pending(tx: &mut Tx<'_>, key: &str, now_ms: i64) -> Result<bool, DbError> {
     let found = tx.query_opt(
         "select id from pending_account
@@ -207,12 +218,20 @@ fn is_mail_taken(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<bool, StoreError
     Ok(found.is_some())
 }
 
-/// The account of that ID.
+/// The account with this ID.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_id(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Option<LocalAccount>, StoreError> {
     Ok(select(tx, "where id = $1 and not deleting", &[&sql(account)])?.pop())
 }
 
-/// The accounts of those IDs, in no order.
+/// The accounts with these IDs, in no order.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_ids(
     tx: &mut Tx<'_>,
     accounts: &[LocalAccountId],
@@ -221,17 +240,25 @@ pub fn by_ids(
     select(tx, "where id {in $1} and not deleting", &[&ids])
 }
 
-/// The account of that name, in any case.
+/// The account called `name`, in any case.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccount>, StoreError> {
     Ok(select(tx, "where name_key = $1 and not deleting", &[&name.key()])?.pop())
 }
 
-/// The account of that mail address, in any case.
+/// The account with this mail address, in any case.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_mail(tx: &mut Tx<'_>, mail: &MailAddress) -> Result<Option<LocalAccount>, StoreError> {
     Ok(select(tx, "where mail_key = $1 and not deleting", &[&mail.key()])?.pop())
 }
 
-/// That there is the account: one that is being deleted is nobody's.
+/// Checks that the account exists. An account that is being removed does not count.
 pub(super) fn require(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     match by_id(tx, account)? {
         Some(_) => Ok(()),
@@ -240,6 +267,10 @@ pub(super) fn require(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), St
 }
 
 /// At most `limit` accounts above `after`, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(
     tx: &mut Tx<'_>,
     after: Option<LocalAccountId>,
@@ -252,7 +283,11 @@ pub fn list(
     )
 }
 
-/// At most `limit` accounts whose names begin so, in any case, by their names.
+/// At most `limit` accounts whose names begin with `beginning`, in any case, by their names.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn beginning_with(
     tx: &mut Tx<'_>,
     beginning: &str,
@@ -267,7 +302,10 @@ pub fn beginning_with(
     )
 }
 
-/// How many accounts there are, or how many logged in from `since_ms` on.
+/// The number of accounts, or of those that logged in from `since_ms` on.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(tx: &mut Tx<'_>, since_ms: Option<i64>) -> Result<i64, StoreError> {
     Ok(tx.query_one(
         "select count(*) as accounts from local_account
@@ -278,6 +316,10 @@ pub fn count(tx: &mut Tx<'_>, since_ms: Option<i64>) -> Result<i64, StoreError> 
 }
 
 /// An account's passphrase.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn passphrase(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -286,15 +328,20 @@ pub fn passphrase(
         "select {} from local_account where id = $1 and not deleting",
         passphrase_columns::COLUMNS
     );
-    // The row's own result: the database fails with its own errors alone.
+    // The row has its own result, because the database's closure can only fail with the database's
+    // errors.
     let found = tx.query_opt(&query, &[&sql(account)], |row| {
         Ok(passphrase_columns::from_row(row))
     })?;
     found.transpose()
 }
 
-/// Changes an account's state along one of the edges that there are; returns the state before. An
-/// account that becomes active waits for no approval any more.
+/// Changes an account's state along a permitted edge. Returns the state before. An account that
+/// becomes active does not wait for approval any more.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn change_state(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -308,7 +355,8 @@ pub fn change_state(
     Ok(Ok(from))
 }
 
-/// The state that it had is named, so that even a writer that has not locked it takes no other edge.
+/// The statement names the previous state, so that even a writer without a lock cannot take another
+/// edge.
 fn store_state(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -325,12 +373,16 @@ fn store_state(
     }
 }
 
-/// Records that the right passphrase was presented, and replaces its hash where it is given again with
-/// another cost; the first log-in activates the account. Returns its state after that. An account that
-/// may not log in is left as it is.
+/// Records that the right passphrase was presented, and replaces its hash if it is given again with
+/// another cost. The first log-in activates the account. Returns its state after that. An account
+/// that may not log in stays unchanged.
 ///
-/// `verified` is the hash that the passphrase was compared with, in no transaction: one that was replaced
-/// meanwhile opens nothing, and its new hash does not undo the replacement.
+/// `verified` is the hash with which the passphrase was compared outside of a transaction. If it
+/// was replaced meanwhile, the log-in fails, and the new hash does not undo the replacement.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn log_in(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -357,6 +409,10 @@ pub fn log_in(
 }
 
 /// Replaces an account's passphrase.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_passphrase(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -384,6 +440,10 @@ pub fn set_passphrase(
 }
 
 /// Replaces an account's nickname.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_nickname(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -393,12 +453,20 @@ pub fn set_nickname(
 }
 
 /// Gives an account a role.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_role(tx: &mut Tx<'_>, account: LocalAccountId, role: Role) -> Result<(), StoreError> {
     set(tx, account, "role", &role.name())
 }
 
-/// Lets an account show its sources to the world, or no more. What is public already stays so:
-/// [`super::account_source::withdraw`] ends it. To be written below [`root`].
+/// Permits an account to show its sources to the world, or ends that. Public sources stay public:
+/// [`super::account_source::withdraw`] ends it. Must be written below [`root`].
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_may_publish(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -407,7 +475,11 @@ pub fn set_may_publish(
     set(tx, account, "may_publish", &may_publish)
 }
 
-/// Replaces an account's mail address by one that is verified. Holds the clock.
+/// Replaces an account's mail address by a verified one. Locks the clock.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set_mail(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -452,7 +524,7 @@ fn select(
     rows.into_iter().collect()
 }
 
-/// Before every log-in.
+/// The time of the last log-in before the first one.
 const NEVER_MS: i64 = -1;
 const COLUMNS: &str = "id, name, nickname, state, awaits_approval, role, mail, mail_verified_at_ms,
     created_at_ms, last_login_at_ms, reason, may_publish";

@@ -1,6 +1,6 @@
-//! All that is logged in to an account: tokens of apps, devices with native tokens, and browsers.
+//! All log-ins to an account: tokens of apps, devices with native tokens, and browsers.
 //!
-//! Codes go with them: one that an app has not exchanged yet would give it a token afterwards.
+//! Codes end with them, because an app could exchange one for a token afterwards.
 
 use driftline_db::Tx;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{error::StoreError, id_types::LocalAccountId};
 
-/// What is logged in to an account, the newest of each kind first.
+/// The log-ins to an account, the newest of each kind first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogIns {
     /// Apps with tokens of Mastodon's API.
@@ -23,7 +23,10 @@ pub struct LogIns {
     pub sessions: Vec<WebSession>,
 }
 
-/// What is logged in to an account.
+/// The log-ins to an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>, account: LocalAccountId, now_ms: i64) -> Result<LogIns, StoreError> {
     Ok(LogIns {
         tokens: access_token::list(tx, account)?,
@@ -32,15 +35,21 @@ pub fn list(tx: &mut Tx<'_>, account: LocalAccountId, now_ms: i64) -> Result<Log
     })
 }
 
-/// Ends the one of that ID, whatever its kind; `false` if there is none.
+/// Ends the log-in with this ID, of any kind. Returns `false` if there is none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(tx: &mut Tx<'_>, account: LocalAccountId, id: u64) -> Result<bool, StoreError> {
     Ok(access_token::revoke(tx, account, AccessTokenId::new(id))?
         || token_family::end(tx, account, TokenFamilyId::new(id))?
         || web_session::end(tx, account, WebSessionId::new(id))?)
 }
 
-/// Ends them all. To be written below [`root`](super::local_account::root), as whatever begins one is: so
-/// none is begun beside it.
+/// Ends all log-ins. Must be written below [`root`](super::local_account::root), like the beginning
+/// of any log-in, so that none begins at the same time.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     web_session::end_all(tx, account)?;
     authorization_code::revoke_all(tx, account)?;

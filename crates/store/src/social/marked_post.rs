@@ -1,5 +1,5 @@
-//! Bookmarks and favourites: posts that somebody marked, objects of their library. Nobody else is told, the
-//! post's author and server included. To be written below the account's root.
+//! Bookmarks and favourites: marked posts, which are objects of their owner's library. No one else
+//! is notified, including the post's author and server. Must be written below the account's root.
 
 use driftline_core::social::Mark;
 use driftline_db::{Column, Row, Tx};
@@ -19,19 +19,19 @@ fn kind(mark: Mark) -> ObjectKind {
     }
 }
 
-/// A post that somebody marked.
+/// A marked post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkedPost {
-    /// The mark's own ID: pages go by it.
+    /// The mark's own ID, which determines its position in pages.
     pub id: LocalId,
-    /// The post. It may be gone, or hidden from whoever marked it.
+    /// The post. It may be gone, or hidden from the account.
     pub key: PostKey,
 }
 
-/// Marks a post, unless it is marked so.
+/// Marks a post, unless it already has this mark.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if there is no such account (any more).
+/// [`StoreError::NoAccount`] if the account does not exist (any more).
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -57,10 +57,10 @@ pub fn set(
     )?)
 }
 
-/// Takes a mark away; `false` if there was none.
+/// Removes a mark. Returns `false` if there was none.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if there is no such account (any more).
+/// [`StoreError::NoAccount`] if the account does not exist (any more).
 pub fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -92,7 +92,10 @@ fn find(
     )?)
 }
 
-/// How an account has marked those posts, in no order.
+/// An account's marks of these posts, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -110,6 +113,9 @@ pub fn of(
 }
 
 /// A page of an account's marks, the latest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

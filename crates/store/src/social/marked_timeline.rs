@@ -13,8 +13,12 @@ use crate::{
     viewer::Viewer,
 };
 
-/// A page of the posts that an account marked and may see now, the latest marked first, each with its mark's
-/// ID, by which pages go. Posts that are gone or hidden are left out, and the page is filled with others.
+/// A page of the posts that an account has marked and may see now, the latest mark first, each with
+/// its mark's ID, which determines its position in pages. Posts that are gone or hidden are
+/// replaced by others.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -32,7 +36,7 @@ pub fn page(
         let keys: Vec<_> = marks.iter().map(|mark| mark.key).collect();
         let mut posts = timeline::by_post_ids(tx, &keys, Viewer::Account(account))?;
         if range.min.is_some() {
-            // The lowest comes first: the page goes up from there.
+            // The lowest comes first, because the page goes up from there.
             marks.reverse();
         }
         if let Some(last) = marks.last() {
@@ -42,7 +46,7 @@ pub fn page(
             }
         }
         for MarkedPost { id, key } in marks {
-            // Copies of one post may have been marked before they were known to be.
+            // Copies of one post may have been marked before they were known to be copies.
             if let Some(post) = posts.remove(&key.post)
                 && once.insert(post.id)
             {
@@ -60,5 +64,5 @@ pub fn page(
     Ok(shown)
 }
 
-/// So many are read at once at least, as some may be hidden.
+/// The smallest number of marks that are read at once, because some posts may be hidden.
 const MIN_READ: u16 = 20;

@@ -1,5 +1,5 @@
-//! Read markers: how far somebody has read a timeline, as apps say. Objects of their library. To be written
-//! below the account's root.
+//! Read markers: the positions up to which an account has read timelines, as reported by apps. They
+//! are objects of its library. Must be written below the account's root.
 
 use driftline_core::social::MarkedTimeline;
 use driftline_db::{Row, Tx};
@@ -14,22 +14,25 @@ use crate::{
 /// A read marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Of which timeline.
+    /// The timeline.
     pub timeline: MarkedTimeline,
-    /// The last that was read.
+    /// The last ID that was read.
     pub last_read_id: LocalId,
-    /// How often it was changed.
+    /// The number of its changes.
     pub version: i64,
-    /// When, Unix ms.
+    /// The time of its last change, in Unix ms.
     pub updated_at_ms: i64,
 }
 
-/// It was changed since it was read.
+/// The marker has changed since it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Conflict during update, please try again")]
 pub struct MarkerConflict;
 
 /// The markers of an account, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Marker>, StoreError> {
     let rows = tx.query(
         "select timeline, last_read_id, version, updated_at_ms from marker where account_id = $1",
@@ -39,10 +42,10 @@ pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Marker>, Stor
     rows.into_iter().collect()
 }
 
-/// Sets a marker whose version was `version`, 0 if there was none. One that says so already is not changed.
+/// Sets a marker whose version was `version`, or 0 for a new one. An equal one is not changed.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if there is no such account (any more).
+/// [`StoreError::NoAccount`] if the account does not exist (any more).
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -1,11 +1,12 @@
-//! People: accounts of this server, how they stand to others, and what lets programs act for them.
+//! Users: accounts of this server, their relations to others, and the programs that act for them.
 //!
-//! What belongs to an account is written below [`local_account::root`], what two of them share below
-//! [`relation::root`], and what has to be unique among all of them while the local clock is held, too.
+//! Data of one account are written below [`local_account::root`], data shared by two of them below
+//! [`relation::root`]. Data that must be unique among all of them are written while the local clock
+//! is locked, too.
 //!
-//! Every secret (a token, a code, a cookie) names its account and is kept as a [`SecretHash`] alone, in a
-//! table whose key begins with the account. What begins one is
-//! written below the root of its account; what ends one is a statement that says which, and needs no root.
+//! Every secret (a token, a code, a cookie) names its account and is stored only as a
+//! [`SecretHash`], in a table whose key begins with the account. Code that begins one writes below
+//! the root of its account. Code that ends one is a statement that names it, and needs no root.
 
 pub mod access_token;
 pub mod account_removal;
@@ -44,13 +45,19 @@ use driftline_db::{DbError, PendingRows, Tx};
 
 use crate::{error::StoreError, id_types::LocalAccountId, library};
 
-/// The last USN of an account's library, which changes whenever one of its objects does; 0 if there is no such
-/// account.
+/// The last USN of an account's library, which changes whenever one of its objects does; 0 if the
+/// account does not exist.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn update_count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
     library::update_count_of_account(tx, account)
 }
 
-/// [`update_count`], along with what is asked next: no row, or one.
+/// [`update_count`], requested together with the next query. At most one row.
+///
+/// # Errors
+/// [`DbError`] if the database fails.
 pub fn update_count_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -58,7 +65,7 @@ pub fn update_count_later(
     library::update_count_of_account_later(tx, account)
 }
 
-/// A value that is stored under its name.
+/// Parses a value that is stored under its name.
 fn parsed<T: FromStr>(what: &'static str, text: &str) -> Result<T, StoreError> {
     let parsed = text.parse();
     parsed.map_err(|_| StoreError::unreadable(what, &format!("unknown: {text:?}")))

@@ -1,5 +1,5 @@
-//! Mutes: accounts that somebody does not want to see. They stand beside relations, and nobody is told. To
-//! be written below the account's root.
+//! Mutes: accounts that an account does not want to see. They are independent of relations, and no
+//! one is notified. Must be written below the account's root.
 
 use driftline_db::{Column, PendingRows, Row, Tx};
 
@@ -14,20 +14,20 @@ use crate::{
 /// A mute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mute {
-    /// Who is muted.
+    /// The muted account.
     pub other: AccountId,
-    /// When it began, as an ID: pages go by it.
+    /// The time of its beginning, as an ID, which determines its position in pages.
     pub id: LocalId,
-    /// Whether notifications of it are muted, too.
+    /// True if notifications by the account are muted, too.
     pub notifications: bool,
-    /// When it ends by itself, Unix ms.
+    /// The time of its automatic end, in Unix ms.
     pub until_ms: Option<i64>,
 }
 
-/// Mutes an account, or changes how; `false` if it is one's own.
+/// Mutes an account, or changes the mute. Returns `false` if both are the same account.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if the account that mutes is not there (any more).
+/// [`StoreError::NoAccount`] if the muting account does not exist (any more).
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -63,7 +63,10 @@ pub fn set(
     Ok(true)
 }
 
-/// Ends a mute; `false` if there was none.
+/// Ends a mute. Returns `false` if there was none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -76,7 +79,10 @@ pub fn remove(
     Ok(removed > 0)
 }
 
-/// Which of those others an account mutes, in no order.
+/// The other accounts that an account mutes, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -92,7 +98,10 @@ pub fn of(
     )?)
 }
 
-/// All accounts that an account mutes, along with what is asked next; in no order.
+/// All accounts that an account mutes, requested together with the next query. In no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -106,6 +115,9 @@ pub fn all_later(
 }
 
 /// A page of an account's mutes, the latest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -138,7 +150,10 @@ pub fn page(
     Ok(mutes)
 }
 
-/// How many accounts an account mutes.
+/// The number of accounts that an account mutes.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(tx: &mut Tx<'_>, account: LocalAccountId, now_ms: i64) -> Result<i64, StoreError> {
     Ok(tx.query_one(
         "select count(*) as mutes from mute

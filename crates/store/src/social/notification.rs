@@ -1,6 +1,7 @@
-//! Notifications: what others did that concerns an account. They are written with what they tell of, below
-//! its root, and go with it: who follows no more is told of no more. Those of posts are written later, by
-//! [`bell`](super::bell), and go when their author is blocked.
+//! Notifications: actions of others that concern an account. They are written together with their
+//! cause, below its root, and are removed with it: after an unfollow, the follow is not listed any
+//! more. Notifications of posts are written later, by [`bell`](super::bell), and are removed when
+//! their author is blocked.
 
 use driftline_core::social::{Direction, NotificationKind, Relation, RelationPair, RelationStep};
 use driftline_db::{Column, DbError, Row, Tx};
@@ -15,28 +16,29 @@ use crate::{
 /// A notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Its ID, of when it happened.
+    /// Its ID, which has the time of the event.
     pub id: LocalId,
-    /// What it is of.
+    /// The kind of event.
     pub kind: NotificationKind,
-    /// Who did it.
+    /// The account that caused it.
     pub from: AccountId,
-    /// The post that it is about.
+    /// The post that it concerns.
     pub post: Option<PostKey>,
-    /// When it happened, Unix ms.
+    /// The time of the event, in Unix ms.
     pub created_at_ms: i64,
 }
 
-/// Which notifications are read.
+/// The notifications to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotificationFilter {
-    /// Only of these kinds; `None` for all.
+    /// Only these kinds; `None` for all.
     pub kinds: Option<Vec<NotificationKind>>,
-    /// Only of what this account did.
+    /// Only notifications caused by this account.
     pub from: Option<AccountId>,
 }
 
-/// Notifies of follows, as two relations change between an account that acts and another one.
+/// Writes the notifications of follows when two relations change between an acting account and
+/// another one.
 pub(super) fn follows(
     tx: &mut Tx<'_>,
     (account, other): (LocalAccountId, AccountId),
@@ -62,7 +64,7 @@ pub(super) fn follows(
     Ok(())
 }
 
-/// Replaces what an account is told of how another one stands to it.
+/// Replaces an account's notification about the relation of another one to it.
 fn followed(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -92,6 +94,9 @@ fn followed(
 }
 
 /// A page of an account's notifications, the latest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -135,6 +140,9 @@ pub fn page(
 }
 
 /// A notification of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_id(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -149,7 +157,10 @@ pub fn by_id(
     found.transpose()
 }
 
-/// Removes a notification of an account, or all; `false` if there was none.
+/// Removes a notification of an account, or all. Returns `false` if there was none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn dismiss(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -162,7 +173,7 @@ pub fn dismiss(
     Ok(removed > 0)
 }
 
-/// Removes what those others are told of an account that is being removed.
+/// Removes the notifications of other accounts about an account that is being removed.
 pub(super) fn forget(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -174,7 +185,8 @@ pub(super) fn forget(
     )
 }
 
-/// Removes at most `limit` notifications of an account that is being removed; whether none is left.
+/// Removes at most `limit` notifications of an account that is being removed. Returns true if none
+/// is left.
 pub(super) fn remove_some(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -1,4 +1,5 @@
-//! Pending accounts: sign-ups whose mail address is not verified yet. They are no accounts.
+//! Pending accounts: sign-ups whose mail address is not verified yet. They do not count as
+//! accounts.
 
 use driftline_core::social::{
     AccountName, MailAddress, PassphraseHash, PendingCheck, Role, VerificationDigest,
@@ -17,52 +18,52 @@ use crate::{
     text::without_nul,
 };
 
-/// How many void pending accounts are removed at once.
+/// The number of void pending accounts that are removed at once.
 pub const CHUNK: usize = 1_000;
 
-/// A sign-up whose mail address is to be verified.
+/// A sign-up whose mail address must be verified.
 #[derive(Clone, Debug)]
 pub struct NewPending {
-    /// The name that it asks for.
+    /// The requested name.
     pub name: AccountName,
-    /// The address that the state is mailed to.
+    /// The address to which the state is mailed.
     pub mail: MailAddress,
-    /// The passphrase that it will have.
+    /// The passphrase of the future account.
     pub passphrase: PassphraseHash,
-    /// Why it wants to be here.
+    /// The reason for joining.
     pub reason: String,
     /// The language of its pages and mails.
     pub locale: String,
-    /// The page of ours that follows its first log-in.
+    /// The page of this server that follows its first log-in.
     pub continue_to: Option<String>,
-    /// Of the random state that is mailed.
+    /// The digest of the mailed random state.
     pub state: VerificationDigest,
 }
 
 /// A pending account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingAccount {
-    /// Its ID. The account will have one of its own.
+    /// Its ID. The account will have another one.
     pub id: LocalId,
-    /// The name that it asks for.
+    /// The requested name.
     pub name: AccountName,
-    /// The address that is to be verified.
+    /// The address to verify.
     pub mail: MailAddress,
-    /// Why it wants to be here.
+    /// The reason for joining.
     pub reason: String,
     /// The language of its pages and mails.
     pub locale: String,
-    /// The page of ours that follows its first log-in.
+    /// The page of this server that follows its first log-in.
     pub continue_to: Option<String>,
-    /// When it was added, Unix ms.
+    /// The time at which it was added, in Unix ms.
     pub created_at_ms: i64,
 }
 
-/// Why an address was not verified.
+/// The reason why an address was not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// There is no such pending account, its time is over, or the state is another one: which of them is not
-    /// told.
+    /// The pending account does not exist or has expired, or the state is wrong. The error does not
+    /// reveal the case.
     #[error("this link is not valid, or not valid any more; sign up again")]
     Invalid,
     /// Another account has taken its mail address meanwhile.
@@ -70,23 +71,27 @@ pub enum NotVerified {
     Taken(AccountTaken),
 }
 
-/// A sign-up that was verified.
+/// A verified sign-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedAccount {
     /// The account.
     pub account: LocalAccount,
-    /// The page of ours that follows its first log-in.
+    /// The page of this server that follows its first log-in.
     pub continue_to: Option<String>,
 }
 
-/// What tokens name that an app was given at a sign-up, in place of an account. They are the account's from its
-/// creation on: see [`local_account::signed_up_as`].
+/// The account in tokens that an app got at a sign-up, before the account exists. They belong to
+/// the account from its creation on: see [`local_account::signed_up_as`].
 pub fn token_account(pending: LocalId) -> LocalAccountId {
     LocalAccountId::new(pending.raw())
 }
 
-/// Adds a pending account, and removes void ones. Its name is held for it until it is void. Says nothing of
-/// accounts with that mail address: they are told by mail. To be written below [`local_ids::root`].
+/// Adds a pending account, and removes void ones. Its name is reserved until it is void. The result
+/// does not reveal accounts with that mail address, because they are notified by mail. Must be
+/// written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewPending,
@@ -132,7 +137,11 @@ pub fn add(
     Ok(Ok(from_sql(id)?))
 }
 
-/// The pending account of a name, with its passphrase; `None` if there is none, or it is void.
+/// The pending account with a name, with its passphrase; `None` if there is none, or it is void.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(
     tx: &mut Tx<'_>,
     name: &AccountName,
@@ -151,10 +160,13 @@ pub fn by_name(
     found.transpose()
 }
 
-/// Replaces the mail address of a pending account, and what was said with it, by those of `new`: for whoever
-/// signs up again with its name and passphrase. Its time begins again. `verified` is the hash that the passphrase
-/// was compared with; `false` if the pending account has gone or has another one. To be written below
-/// [`local_ids::root`].
+/// Replaces the mail address of a pending account, and the data given with it, by those of `new`,
+/// after another sign-up with its name and passphrase. Its time begins again. `verified` is the
+/// hash with which the passphrase was compared. Returns `false` if the pending account has gone or
+/// has another hash. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn correct(
     tx: &mut Tx<'_>,
     pending: LocalId,
@@ -181,8 +193,11 @@ pub fn correct(
     Ok(corrected > 0)
 }
 
-/// Removes the pending account of a name, with the tokens that its app was given; `false` if there is none.
-/// To be written below [`local_ids::root`].
+/// Removes the pending account with a name, with the tokens of its app. Returns `false` if there is
+/// none. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove(tx: &mut Tx<'_>, name: &AccountName) -> Result<bool, StoreError> {
     let ids = tx.query(
         "delete from pending_account where name_key = $1 returning id",
@@ -193,7 +208,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &AccountName) -> Result<bool, StoreError> {
     Ok(!ids.is_empty())
 }
 
-/// Forgets the tokens that apps were given at sign-ups that nobody verified.
+/// Removes the tokens that apps got at sign-ups that were never verified.
 fn forget_tokens(tx: &mut Tx<'_>, pending: &[i64]) -> Result<(), StoreError> {
     let ids = Column::i64(pending.iter().copied());
     let forget = "delete from access_token where account_id {in $1}";
@@ -203,8 +218,12 @@ fn forget_tokens(tx: &mut Tx<'_>, pending: &[i64]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Replaces the state of the newest pending account with that address, to be mailed again; `None` if there is
-/// none. Its time goes on. To be written below [`local_ids::root`].
+/// Replaces the state of the newest pending account with this address, for another mail; `None` if
+/// there is none. Its time continues. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn renew(
     tx: &mut Tx<'_>,
     mail: &MailAddress,
@@ -237,8 +256,13 @@ fn list_by_mail(
     rows.into_iter().collect()
 }
 
-/// Verifies the mail address of a pending account, which becomes an account then; others that were to
-/// verify the same address are removed. A wrong state changes nothing. To be written below [`local_ids::root`].
+/// Verifies the mail address of a pending account, which then becomes an account. Other pending
+/// accounts with the same address are removed. A wrong state changes nothing. Must be written below
+/// [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn verify(
     tx: &mut Tx<'_>,
     pending: LocalId,
@@ -294,6 +318,10 @@ pub fn verify(
 }
 
 /// The pending accounts that are not void, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>, now_ms: i64) -> Result<Vec<PendingAccount>, StoreError> {
     let rows = tx.query(
         &format!("select {COLUMNS} from pending_account where created_at_ms > $1 order by id"),
@@ -303,8 +331,11 @@ pub fn list(tx: &mut Tx<'_>, now_ms: i64) -> Result<Vec<PendingAccount>, StoreEr
     rows.into_iter().collect()
 }
 
-/// Removes the pending accounts whose time is over, with the tokens that their apps were given; returns how
-/// many, at most [`CHUNK`].
+/// Removes expired pending accounts, with the tokens of their apps. Returns their number, at most
+/// [`CHUNK`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn remove_void(tx: &mut Tx<'_>, now_ms: i64) -> Result<usize, StoreError> {
     let removed = tx.query(
         "delete from pending_account where id in

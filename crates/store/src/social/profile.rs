@@ -1,4 +1,4 @@
-//! Profiles: what accounts say of themselves, keyed by the account's ID.
+//! Profiles: accounts' self-descriptions, keyed by the account's ID.
 
 use driftline_core::social::{Profile, ProfileError};
 use driftline_db::{Column, Row, Tx};
@@ -31,7 +31,12 @@ pub(super) fn add(
     )?)
 }
 
-/// Replaces an account's profile, unless it is over a limit. To be written below the account's root.
+/// Replaces an account's profile, unless it exceeds a limit. Must be written below the account's
+/// root.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -62,13 +67,19 @@ pub fn set(
     }
 }
 
-/// The profile of an account; empty where there is no such account.
+/// The profile of an account; empty if the account does not exist.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn load(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Profile, StoreError> {
     let found = by_ids(tx, &[account])?.pop();
     Ok(found.map(|(_, profile)| profile).unwrap_or_default())
 }
 
-/// The profiles of those accounts, in no order.
+/// The profiles of these accounts, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_ids(
     tx: &mut Tx<'_>,
     accounts: &[LocalAccountId],

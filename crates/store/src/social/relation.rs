@@ -1,9 +1,10 @@
-//! How accounts stand to each other.
+//! The relations between accounts.
 //!
-//! Two accounts of this server have a row each, which say the same from both sides. Whoever changes one
-//! has locked both accounts, in the order of their IDs ([`root`], then [`change`]), so that two people who
-//! do something to each other at once do it one after the other. A copy of an account of an instance has
-//! no row, and never acts: it accepts every follow, which stays here.
+//! Two accounts of this server have one row each, with the same contents from both sides. A
+//! transaction that changes one has locked both accounts, in the order of their IDs ([`root`], then
+//! [`change`]), so concurrent actions of two users towards each other happen one after the other. A
+//! copy of an account of an instance has no row, and never acts: it accepts every follow, which
+//! stays here.
 
 use std::collections::HashMap;
 
@@ -29,28 +30,29 @@ pub fn root(account: LocalAccountId, other: AccountId) -> Root {
     local_account::root(account.min(other))
 }
 
-/// How an account stands to another one, and that one to it.
+/// The relations of an account and another one to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelationRow {
-    /// The other one.
+    /// The other account.
     pub other: AccountId,
-    /// Seen from the account whose row it is.
+    /// The relations from the view of the row's account.
     pub pair: RelationPair,
-    /// When the outgoing relation last changed, as an ID: pages go by it.
+    /// The time at which the outgoing relation last changed, as an ID, which determines its
+    /// position in pages.
     pub outgoing_id: LocalId,
-    /// When the incoming relation last changed, as an ID.
+    /// The time at which the incoming relation last changed, as an ID.
     pub incoming_id: LocalId,
-    /// Whether boosts of the other one are shown, if it is followed.
+    /// True if boosts of the followed account are shown.
     pub show_boosts: bool,
-    /// Up to which local ID posts of the other one were notified; `None` if they are not: see
-    /// [`bell`](super::bell).
+    /// The local ID up to which posts of the other account were notified; `None` if they are not:
+    /// see [`bell`](super::bell).
     pub notified: Option<LocalId>,
 }
 
-/// Why somebody cannot do something to another account.
+/// The reason why an action towards another account is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeRefused {
-    /// It is the same account.
+    /// Both are the same account.
     #[error("this is your own account")]
     Oneself,
     /// The relations do not allow it.
@@ -58,21 +60,21 @@ pub enum ChangeRefused {
     Relation(#[from] RelationRefused),
 }
 
-/// What a follower wants to see; `None` leaves it as it is, and at first shows boosts and notifies of
-/// nothing.
+/// The options of a follow. `None` keeps an option; at first, boosts are shown and posts are not
+/// notified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowOptions {
-    /// Whether boosts are shown.
+    /// True if boosts are shown.
     pub show_boosts: Option<bool>,
-    /// Whether each post is notified.
+    /// True if each post is notified.
     pub notify: Option<bool>,
 }
 
-/// Follows an account, or asks to: an account of this server may be locked. To be written below
-/// [`root`].
+/// Follows an account, or requests to, because an account of this server may be locked. Must be
+/// written below [`root`].
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if one of them is no account of this server any more.
+/// [`StoreError::NoAccount`] if one of them is not an account of this server any more.
 pub fn follow(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -91,7 +93,7 @@ pub fn follow(
         Err(refused) => return Ok(Err(refused)),
     };
     let notified = match (options.notify, followed.notified) {
-        // Posts that are stored already are not notified.
+        // Posts that are already stored are not notified.
         (Some(true), None) => Some(from_sql(local_ids::last_given(tx)?)?),
         (Some(false), _) => None,
         (_, notified) => notified,
@@ -107,11 +109,11 @@ pub fn follow(
     Ok(Ok(row))
 }
 
-/// Does something to another account: all the changes that it takes, or none. Returns how the two stand
-/// after it. To be written below [`root`].
+/// Performs an action towards another account, with all its changes or none. Returns the relations
+/// after it. Must be written below [`root`].
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if one of them is no account of this server any more.
+/// [`StoreError::NoAccount`] if one of them is not an account of this server any more.
 pub fn change(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -132,7 +134,7 @@ pub fn change(
         return Ok(Ok(row));
     }
     forget_in_lists(tx, account, other, after)?;
-    // Last, since all others wait for the clock.
+    // Last, because all others wait for the clock.
     let id = from_sql(local_ids::take(tx, now_ms, 1)?)?;
     let is_changed = |direction| {
         steps
@@ -173,7 +175,7 @@ pub fn change(
     Ok(Ok(row))
 }
 
-/// Lists have accounts that are followed.
+/// Removes an account from lists, because these contain only followed accounts.
 fn forget_in_lists(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -191,7 +193,7 @@ fn forget_in_lists(
     }
 }
 
-/// The account with the higher ID is locked after the root, and both must be there.
+/// Locks the account with the higher ID after the root, and checks that both exist.
 fn lock_other(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -208,7 +210,7 @@ fn lock_other(
     }
 }
 
-/// How an account stands to another one; without a row, not at all.
+/// The relations of an account and another one. Without a row there are none.
 fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -225,7 +227,7 @@ fn load(
     }))
 }
 
-/// Two accounts that are nothing to each other have no rows.
+/// Stores the relations. Two accounts without relations have no rows.
 fn store(tx: &mut Tx<'_>, account: LocalAccountId, row: &RelationRow) -> Result<(), DbError> {
     if row.pair == RelationPair::default() {
         return tx.execute_later(
@@ -252,8 +254,10 @@ fn store(tx: &mut Tx<'_>, account: LocalAccountId, row: &RelationRow) -> Result<
     )
 }
 
-/// How an account stands to those others, in no order; those to whom it is nothing, and who are nothing to
-/// it, are left out.
+/// The relations of an account and these others, in no order. Accounts without any are omitted.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn to(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -269,8 +273,11 @@ pub fn to(
     rows.into_iter().collect()
 }
 
-/// A page of those to whom an account stands so, or who stand so to it, the latest change first: those it
-/// follows, its followers, those it blocks, those who ask. The range is of the IDs of that direction.
+/// A page of accounts by one relation and its direction, the latest change first: followed
+/// accounts, followers, blocked accounts, or requests. The range is one of that direction's IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn page(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -306,22 +313,28 @@ pub fn page(
     Ok(rows)
 }
 
-/// An account that another one follows, as far as timelines ask.
+/// A followed account, with the options for timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// The one that is followed.
+    /// The followed account.
     pub other: AccountId,
-    /// Whether its boosts are shown.
+    /// True if its boosts are shown.
     pub show_boosts: bool,
 }
 
-/// All whom an account follows, in no order.
+/// All accounts that an account follows, in no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn followed(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<Followed>, StoreError> {
     let pending = followed_later(tx, account)?;
     Ok(tx.rows(pending)?)
 }
 
-/// [`followed`], along with what is asked next.
+/// [`followed`], requested together with the next query.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn followed_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -339,7 +352,11 @@ pub fn followed_later(
     )?)
 }
 
-/// All to whom an account stands so, along with what is asked next; in no order.
+/// All accounts to which an account has this relation, requested together with the next query. In
+/// no order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn all_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -353,7 +370,10 @@ pub fn all_later(
     )?)
 }
 
-/// How many there are in [`page`], without a range.
+/// The number of accounts in [`page`], without a range.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -370,18 +390,21 @@ pub fn count(
     )
 }
 
-/// How many follow an account, and how many it follows.
+/// The numbers of an account's followers and followed accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowCounts {
-    /// Its followers, all of this server.
+    /// The number of its followers, who are all of this server.
     pub followers: i64,
-    /// Those that it follows.
+    /// The number of accounts that it follows.
     pub following: i64,
-    /// Those among them that are of this server: whom people of this server all know.
+    /// The number of those of this server.
     pub following_here: i64,
 }
 
-/// The counts of those accounts; those that have none are left out.
+/// The counts of these accounts. Accounts without any are omitted.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn follow_counts(
     tx: &mut Tx<'_>,
     accounts: &[LocalAccountId],

@@ -5,7 +5,7 @@ use driftline_db::{DbError, Row, ToValue, ValueRef};
 pub struct SecretHash([u8; 32]);
 
 impl SecretHash {
-    /// Of a digest.
+    /// The hash with this digest.
     pub const fn new(digest: [u8; 32]) -> Self {
         Self(digest)
     }

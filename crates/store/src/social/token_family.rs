@@ -1,4 +1,4 @@
-//! Native tokens by the log-in that began them: each refresh token of a family is used once.
+//! Native tokens by the log-in that began them. Each refresh token of a family is used once.
 
 use driftline_core::social::RefreshTokens;
 use driftline_db::{DbError, Row, Tx};
@@ -11,10 +11,10 @@ use crate::{
     text::without_nul,
 };
 
-/// How long after the log-in a family ends, whatever was refreshed.
+/// The life of a family after the log-in, independent of refreshes.
 pub const LIFETIME_MS: i64 = 30 * 86_400_000;
 
-/// Names a family next to its account. It is random.
+/// The ID of a family, next to its account. It is random.
 pub type TokenFamilyId = Id<TokenFamily>;
 
 /// A family that has not ended.
@@ -22,30 +22,34 @@ pub type TokenFamilyId = Id<TokenFamily>;
 pub struct TokenFamily {
     /// Its ID.
     pub id: TokenFamilyId,
-    /// Whose it is.
+    /// Its account.
     pub account: LocalAccountId,
-    /// What the device calls itself.
+    /// The device's name for itself.
     pub device: String,
-    /// When the log-in was, Unix ms.
+    /// The time of the log-in, in Unix ms.
     pub created_at_ms: i64,
-    /// When it was last refreshed, Unix ms.
+    /// The time of the last refresh, in Unix ms.
     pub rotated_at_ms: i64,
-    /// When it ends, Unix ms.
+    /// The time of its end, in Unix ms.
     pub ends_at_ms: i64,
 }
 
-/// What became of a try to refresh.
+/// The result of an attempt to refresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rotation {
     /// The family's refresh token is the new one.
     Rotated(TokenFamily),
-    /// The token was used before, by somebody else or a device that lost its state: the family has ended.
+    /// The token was used before, by another party or a device that lost its state. The family has
+    /// ended.
     Reused,
-    /// The family has ended, or there is none.
+    /// The family has ended, or does not exist.
     Ended,
 }
 
-/// Begins a family, and forgets those of the account that have ended.
+/// Begins a family, and removes those of the account that have ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn begin(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -83,6 +87,9 @@ pub fn begin(
 }
 
 /// The family, unless it has ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn find(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -97,7 +104,11 @@ pub fn find(
     )?)
 }
 
-/// The family, unless it has ended, with its account; `None` also if the account is gone.
+/// The family with its account, unless it has ended. `None` also if the account is gone.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_with_holder(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -117,8 +128,12 @@ pub fn find_with_holder(
     found.transpose()
 }
 
-/// Exchanges the refresh token `used`, which was once this family's, for `next`: the rules are those of
-/// [`RefreshTokens`]. Refreshes at the same time are one after the other.
+/// Exchanges the refresh token `used`, which once belonged to this family, for `next`, by the rules
+/// of [`RefreshTokens`]. Concurrent refreshes happen one after the other.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn rotate(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -128,7 +143,7 @@ pub fn rotate(
     now_ms: i64,
 ) -> Result<Rotation, StoreError> {
     let (account_id, family_id) = (sql(account), sql(id));
-    // Locks the row, so that what is read below is the last that was written.
+    // Locks the row, so that the following query reads the last written state.
     let locked = tx.execute(
         "update token_family set rotated_at_ms = rotated_at_ms
          where account_id = $1 and id = $2 and ends_at_ms > $3",
@@ -162,6 +177,9 @@ pub fn rotate(
 }
 
 /// An account's families that have not ended, the newest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -175,7 +193,10 @@ pub fn list(
     )?)
 }
 
-/// Ends a family; `false` if there is none.
+/// Ends a family. Returns `false` if there is none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -189,6 +210,9 @@ pub fn end(
 }
 
 /// Ends all families of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
     let all = "delete from token_family where account_id = $1";
     Ok(tx.execute(all, &[&sql(account)])?)

@@ -1,4 +1,5 @@
-//! Whose a token is, read with the token itself: what froze the account a moment ago shows at once.
+//! The account of a token, read with the token itself, so that a freeze of the account takes effect
+//! at once.
 
 use driftline_core::social::{AccountName, AccountState, Role};
 use driftline_db::Row;
@@ -9,7 +10,7 @@ use crate::{
     id_types::{LocalAccountId, from_sql},
 };
 
-/// The account that a token, a family or a session acts for.
+/// The account for which a token, a family or a session acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenHolder {
     /// Its ID.
@@ -18,13 +19,13 @@ pub struct TokenHolder {
     pub name: AccountName,
     /// Its state.
     pub state: AccountState,
-    /// Whether it waits for approval.
+    /// True if it waits for approval.
     pub awaits_approval: bool,
     /// Its role.
     pub role: Role,
 }
 
-/// To be joined as `h`.
+/// The columns of an account joined as `h`.
 pub(super) const COLUMNS: &str =
     "h.id as holder_id, h.name as holder_name, h.state as holder_state,
     h.awaits_approval as holder_awaits_approval, h.role as holder_role";

@@ -1,4 +1,4 @@
-//! Browsers that are logged in on this server's own pages.
+//! Browsers that are logged in to this server's own pages.
 
 use driftline_db::{DbError, Row, Tx};
 use driftline_id::Id;
@@ -10,10 +10,10 @@ use crate::{
     text::without_nul,
 };
 
-/// How long after the log-in a session ends.
+/// The life of a session after the log-in.
 pub const LIFETIME_MS: i64 = 30 * 86_400_000;
 
-/// Names a session next to its account. It is random.
+/// The ID of a session, next to its account. It is random.
 pub type WebSessionId = Id<WebSession>;
 
 /// A session that has not ended.
@@ -21,17 +21,20 @@ pub type WebSessionId = Id<WebSession>;
 pub struct WebSession {
     /// Its ID.
     pub id: WebSessionId,
-    /// Who is logged in.
+    /// Its account.
     pub account: LocalAccountId,
-    /// What the browser calls itself.
+    /// The browser's name for itself.
     pub browser: String,
-    /// When the log-in was, Unix ms.
+    /// The time of the log-in, in Unix ms.
     pub created_at_ms: i64,
-    /// When it ends, Unix ms.
+    /// The time of its end, in Unix ms.
     pub ends_at_ms: i64,
 }
 
-/// Begins a session, and forgets those of the account that have ended.
+/// Begins a session, and removes those of the account that have ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn begin(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -58,7 +61,12 @@ pub fn begin(
     Ok(())
 }
 
-/// The session of that secret, unless it has ended, with its account; `None` also if the account is gone.
+/// The session with this secret and its account, unless it has ended. `None` also if the account is
+/// gone.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn find_with_holder(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -79,6 +87,9 @@ pub fn find_with_holder(
 }
 
 /// An account's sessions that have not ended, the newest first.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -92,7 +103,10 @@ pub fn list(
     )?)
 }
 
-/// Ends a session; `false` if there is none.
+/// Ends a session. Returns `false` if there is none.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end(tx: &mut Tx<'_>, account: LocalAccountId, id: WebSessionId) -> Result<bool, StoreError> {
     let ended = tx.execute(
         "delete from web_session where account_id = $1 and id = $2",
@@ -102,6 +116,9 @@ pub fn end(tx: &mut Tx<'_>, account: LocalAccountId, id: WebSessionId) -> Result
 }
 
 /// Ends all sessions of an account.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn end_all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
     let all = "delete from web_session where account_id = $1";
     Ok(tx.execute(all, &[&sql(account)])?)

@@ -62,7 +62,7 @@ impl Drop for StatementWatch {
     }
 }
 
-/// Whether a file's statements are watched: those of this crate, and the locks of roots.
+/// True if a file's statements are watched: those of this crate, and the locks of roots.
 fn is_of_store(file: &str) -> bool {
     let file = file.replace('\\', "/");
     let in_crate = file.split_once("crates/").map_or(&*file, |(_, rest)| rest);
@@ -80,7 +80,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const PACKAGE: &str = "crates/store";
-/// Where a write locks its root.
+/// The file in which a write locks its root.
 const ROOTS: &str = "db/src/job.rs";
 /// Code that changes tables, while a store is distributed.
 const LEFT_OUT: [&str; 1] = ["distribution.rs"];

@@ -23,7 +23,7 @@ fn cat() -> Author {
 }
 
 fn id_of(acct: &str) -> AccountId {
-    AccountId::new(AcctKey::of(acct, "").expect("a name").account_id())
+    AccountId::new(AcctKey::new(acct, "").expect("a name").account_id())
 }
 
 fn fetch(store: &Store, world: &World, whose: FetchedFor, author: Author) -> (SourceKey, bool) {

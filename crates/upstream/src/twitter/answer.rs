@@ -54,7 +54,7 @@ pub(super) fn findings(
         items(body)?
     } else {
         let answer = body::object(body)?;
-        match answer.get("id").and_then(RawObject::of) {
+        match answer.get("id").and_then(RawObject::from_value) {
             Some(map) => map
                 .members()
                 .map(|(_, raw)| raw)

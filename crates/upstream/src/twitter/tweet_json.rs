@@ -20,7 +20,7 @@ fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, StatusError> {
         let found = Some(found.to_owned());
         return Err(StatusError::Id { found });
     };
-    let whole = |raw| Some((raw, RawObject::of(raw)?));
+    let whole = |raw| Some((raw, RawObject::from_value(raw)?));
     let entities = tweet.object("entities");
     let extended = tweet.object("extended_entities");
     let attached = match extended.get("media") {

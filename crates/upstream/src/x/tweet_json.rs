@@ -27,7 +27,7 @@ impl<'j> Includes<'j> {
                 .into_iter()
                 .filter(|raw| raw.get().len() <= MAX_INCLUDED_BYTES)
                 .filter_map(|raw| {
-                    let object = RawObject::of(raw)?;
+                    let object = RawObject::from_value(raw)?;
                     Some((object.some_text(key)?, (raw, object)))
                 });
             items.collect()

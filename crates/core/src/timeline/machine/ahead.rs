@@ -2,37 +2,39 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The handling of posts that are dated ahead: each poll would fetch them again until their time
-/// comes, so polls leave them out while there are any.
+/// The handling of posts that are dated ahead. Each poll would fetch them again until their time,
+/// so polls exclude them while they exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Ahead {
     seen: bool,
-    /// The upstream showed them although it was asked to leave them out.
+    /// True if the upstream showed them although the request excluded them.
     ignored: bool,
-    /// When they were read by themselves last, Unix ms by the local clock.
+    /// The time at which they were last read separately, in Unix ms by the local clock.
     pub(super) read_at_ms: i64,
-    /// Whether the last answer carried the server's time: without it, posts ahead cannot be detected.
+    /// True if the last answer contained the server's time. Without it, posts ahead cannot be
+    /// detected.
     dated: bool,
 }
 
 impl Ahead {
-    /// Whether polls are to leave them out.
+    /// True if polls must exclude them.
     pub(super) fn leaves_out(self) -> bool {
         self.seen && self.dated && !self.ignored
     }
 
-    /// An answer came, with the server's time or without.
+    /// Records an answer with or without the server's time.
     pub(super) fn answered(&mut self, dated: bool) {
         self.dated = dated;
     }
 
-    /// Whether the last answer carried the server's time.
+    /// True if the last answer contained the server's time.
     pub(super) fn is_dated(self) -> bool {
         self.dated
     }
 
-    /// A poll, which left them out or not, showed this many.
+    /// Records the number of posts ahead that a poll showed. `left_out` is true if the poll
+    /// excluded them.
     pub(super) fn polled(&mut self, left_out: bool, shown: usize, now_ms: i64) {
         if shown == 0 {
             return;
@@ -45,7 +47,7 @@ impl Ahead {
         }
     }
 
-    /// They were read by themselves.
+    /// Records a separate read.
     pub(super) fn read(&mut self, shown: usize, now_ms: i64) {
         self.seen = shown > 0;
         self.read_at_ms = now_ms;

@@ -1,4 +1,4 @@
-//! How answers and failures change the machine.
+//! The effects of answers and failures on the machine.
 
 use super::{Derived, FailedRequest, Machine, Stored, empty_ranges::EMPTY_FOR_MS, is_history};
 use crate::{
@@ -25,31 +25,31 @@ pub(super) struct Answer<'a> {
     pub(super) request: &'a Request,
     pub(super) reading: &'a Reading,
     pub(super) stored: &'a Stored,
-    /// How many of its posts are new.
+    /// The number of its posts that are new.
     pub(super) new: u64,
-    /// The second look's least age, ms.
+    /// The smallest age of the second look, in ms.
     pub(super) second_look_ms: i64,
-    /// When it came, Unix ms by the local clock.
+    /// The time of its arrival, in Unix ms by the local clock.
     pub(super) received_at_ms: i64,
 }
 
-/// A range of which a page shows none but the posts that it lists.
+/// A range in which a page shows only the posts that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsenceRange {
     /// The lower end, inclusive.
     pub low: Key,
     /// The upper end, exclusive.
     pub high: Key,
-    /// Whether the page should list what is there. Else it ends above: the timeline may not reach
-    /// down to the range, so that only look-ups say what became of its posts.
+    /// True if the page should list all existing posts of the range. False if it ends above the
+    /// range: the timeline may not reach down to it, so only look-ups show the state of its posts.
     pub is_proven: bool,
-    /// Posts of it that earlier pages showed, with which the page was read together.
+    /// Posts of the range that earlier pages showed. The page was read together with them.
     pub shown: Vec<Key>,
 }
 
 impl Machine {
-    /// Whether the posts of a page are history, whose entries take their IDs from
-    /// creation time: of a fill's, those below the range's upper end.
+    /// True if the posts of a page are history, whose entries take their IDs from the creation
+    /// time. For a fill, these are the posts below the range's upper end.
     pub fn is_history(&self, request: &Request, reading: &Reading) -> bool {
         match &request.purpose {
             RequestPurpose::Poll => {
@@ -67,8 +67,8 @@ impl Machine {
         }
     }
 
-    /// The range in which stored posts that a page does not list are suspected
-    /// of being deleted. `None` if it proves nothing.
+    /// The range in which stored posts that a page does not list may be deleted. `None` if the page
+    /// proves nothing.
     pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<AbsenceRange> {
         let below = self.absent_below(request, reading);
         below
@@ -80,8 +80,8 @@ impl Machine {
             })
             .or_else(|| {
                 let stretch = self.stretch(request, reading)?;
-                // A list with bounds that name posts may hold a post elsewhere: snac lists it again at
-                // its top once somebody boosts it.
+                // A list whose bounds name posts may contain a post elsewhere: snac lists it again
+                // at its top after a boost.
                 let is_list = self.scheme.is_some_and(|scheme| scheme.names_posts());
                 Some(AbsenceRange {
                     low: stretch.low,
@@ -92,8 +92,7 @@ impl Machine {
             })
     }
 
-    /// Applies a checked page, whose posts are stored in the same commit as the
-    /// machine.
+    /// Applies a checked page, whose posts are stored in the same commit as the machine.
     pub fn page(
         &mut self,
         settings: &Settings,
@@ -103,7 +102,7 @@ impl Machine {
         headers: &AnswerHeaders,
         stored: &Stored,
     ) {
-        // By what was known of the server when the page's posts were stored.
+        // With the abilities that were known when the page's posts were stored.
         let covered = match stored.absent[..] {
             [] => None,
             [..] => self.absence_range(request, reading),
@@ -178,8 +177,8 @@ impl Machine {
         }
     }
 
-    /// Takes in a request for a page that failed. `random` is any random number: it
-    /// spreads the delays of sources that fail together.
+    /// Applies a failed request for a page. `random` is any random number. It spreads the delays of
+    /// sources that fail together.
     pub fn failed(
         &mut self,
         settings: &Settings,
@@ -206,7 +205,7 @@ impl Machine {
         *failures = failures.saturating_add(1);
         let wait_ms = backoff_ms(settings.every_ms, *failures, random);
         let wait = Deadline::after(now_ms, wait_ms.max(retry_after_ms(failure)));
-        // The next try uses other bounds, in case the content of this answer stays bad.
+        // The next attempt uses other bounds, in case this answer's content stays invalid.
         if let RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. } = purpose
         {
             self.failed_to_read((low, high), failure, now_ms);
@@ -233,7 +232,7 @@ impl Machine {
                     .get_or_insert(reading.read_at_ms);
             }
             self.learn_rate(reading, 0);
-            // An empty page extends coverage as well.
+            // An empty page also extends coverage.
             self.polled_down_to(answer.request, reading);
             return;
         };
@@ -255,8 +254,8 @@ impl Machine {
         } else {
             let before = self.ledger.frontier().cloned();
             self.ledger.extend(top);
-            // A full page that does not reach down to the overlap leaves it to the gap, if there are
-            // requests to spare.
+            // A full page that does not reach down to the overlap leaves it to the gap, if enough
+            // requests are available.
             if let (Some(since), Some(before)) = (&answer.request.since_id, before)
                 && settings.fill_gaps
                 && self.quota.spacing_ms <= settings.spacing_ms
@@ -273,7 +272,7 @@ impl Machine {
         self.walk_on(answer, (&Key::lowest(), &Key::highest()));
     }
 
-    /// Records when a poll was answered, and how far down it read.
+    /// Records the time of an answered poll, and its lower end.
     fn polled_down_to(&mut self, request: &Request, reading: &Reading) {
         self.retrieved_at_ms = Some(reading.retrieved_at_ms);
         self.polled_at_ms = Some(reading.read_at_ms);
@@ -284,12 +283,12 @@ impl Machine {
         };
     }
 
-    /// Whether a page may have been cut at its lower end.
+    /// True if a page may have been cut at its lower end.
     fn is_full(&self, request: &Request, reading: &Reading) -> bool {
         self.honoured.is_full(reading.items, request.page.limit)
     }
 
-    /// Where coverage begins, by the history that was asked for.
+    /// The beginning of coverage, according to the requested history.
     fn first_origin(
         &mut self,
         settings: &Settings,
@@ -302,7 +301,7 @@ impl Machine {
         }
         match settings.backfill {
             Backfill::None => oldest.clone(),
-            // The first page may be all that was asked for.
+            // The first page may be all that was requested.
             Backfill::Count(count) => match count.checked_sub(reading.keys.len() as u64) {
                 None | Some(0) => oldest.clone(),
                 left => {
@@ -314,7 +313,7 @@ impl Machine {
                 let since_ms = reading.retrieved_at_ms - ms;
                 self.history.since_ms = Some(since_ms);
                 let since = scheme.floor(since_ms).unwrap_or_else(Key::lowest);
-                // Of a quiet source the newest post may be older: coverage begins with it.
+                // The newest post of a quiet source may be older. Coverage then begins with it.
                 since.min(oldest.clone())
             }
             Backfill::All => Key::lowest(),
@@ -329,7 +328,7 @@ impl Machine {
         }
     }
 
-    /// Whether a page shows something of a range, or of what lies below: then it is read.
+    /// True if a page shows posts of a range or below it, which is then read.
     fn progressed(
         &mut self,
         answer: &Answer<'_>,
@@ -354,7 +353,7 @@ impl Machine {
             return true;
         }
         let below = self.range_below(request, reading, (low, high));
-        // The places around a range in doubt are asked for one by one.
+        // The positions around a range in doubt are requested one by one.
         if !self.is_in_doubt(low, high) && self.walk_on(answer, (low, high)) {
             return false;
         }
@@ -363,7 +362,7 @@ impl Machine {
             self.leave_unread(&crowded.0, &crowded.1, &answer.plan.ladder);
             return false;
         }
-        // Another page than was asked for says nothing of what is not on it.
+        // A page other than the requested one does not show which posts are missing.
         let is_another = reading.passes_max_id(request) || reading.disorder.is_some();
         let may_be_empty = self.nothing_below(request, reading).is_some() && !is_another;
         let may_be_empty = may_be_empty && below.is_some();
@@ -385,8 +384,8 @@ impl Machine {
         false
     }
 
-    /// Whether the timeline was empty before its first posts came: empty answers prove it if
-    /// they persist for a while, or if none of the posts is older.
+    /// True if the timeline was empty before its first posts arrived. Empty answers prove that if
+    /// they persist for some time, or if none of the posts is older.
     fn was_empty(&self, reading: &Reading) -> bool {
         let Some(since_ms) = self.history.empty_since_ms else {
             return self.history.seen_empty;
@@ -397,8 +396,7 @@ impl Machine {
             || oldest_ms.is_none_or(|oldest_ms| oldest_ms >= since_ms)
     }
 
-    /// Ends the history where the count or the time that was asked for is
-    /// reached and the ledger's bounds cannot say so.
+    /// Ends the history at the requested count or time, if the ledger's bounds cannot express it.
     fn shorten_history(&mut self, reading: &Reading, high: &Key) {
         let Some(oldest) = reading.oldest().cloned() else {
             return;
@@ -407,7 +405,7 @@ impl Machine {
             let keys = reading.keys.iter().filter(|key| *key < high);
             *left = left.saturating_sub(keys.count() as u64);
             if *left == 0 {
-                // Once: what comes later is no history.
+                // Once only: later posts are not history.
                 self.history.left = None;
                 let scheme = self.scheme.or(reading.scheme);
                 let origin = scheme.map(|scheme| scheme.end_of_time(&oldest));
@@ -416,8 +414,8 @@ impl Machine {
         }
     }
 
-    /// Reports that the newest post of a page of history was created at this
-    /// time, Unix ms: where IDs carry no time, this ends a history by duration.
+    /// Records that the newest post of a page of history was created at this time, in Unix ms. If
+    /// IDs contain no time, this ends a history by duration.
     pub fn history_reached(&mut self, reading: &Reading, created_at_ms: i64) {
         let since_ms = self.history.since_ms;
         let is_over = since_ms.is_some_and(|since_ms| created_at_ms < since_ms);
@@ -439,8 +437,8 @@ impl Machine {
         }
     }
 
-    /// A page of what has still to be looked at is a read like any other, whatever it was asked for;
-    /// what no look reads any more is left as it is, or every probe would cut a range in three.
+    /// Applies a page of a range that still waits for a look, for any purpose of the page. A range
+    /// without further looks stays unchanged, or every probe would cut it in three.
     pub(super) fn read_if_awaited(&mut self, answer: &Answer<'_>) {
         let Some(stretch) = self.stretch(answer.request, answer.reading) else {
             return;
@@ -452,19 +450,20 @@ impl Machine {
         }
     }
 
-    /// Whether the range that begins at `low` still waits for a rung.
+    /// True if the range that begins at `low` still waits for a rung.
     fn waits_for(&self, plan: &Plan, rung: usize, low: &Key) -> bool {
         let waits = |read: Provisional| plan.ladder.next(read.read_age_ms) == rung;
         let mut gaps = self.ledger.gaps().iter();
         gaps.any(|gap| gap.low == *low && gap.provisional().is_some_and(waits))
     }
 
-    /// Applies what a page proves to the ledger. `false` if it proves nothing.
+    /// Applies the proof in a page to the ledger. Returns `false` if there is none.
     fn read(&mut self, answer: &Answer<'_>) -> bool {
         self.read_part_of(answer, &Key::lowest(), &Key::highest())
     }
 
-    /// Applies what a page proves to the ledger. `false` if it proves nothing of a range.
+    /// Applies the proof in a page to a part of the ledger. Returns `false` if there is none for
+    /// that range.
     fn read_part_of(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) -> bool {
         let stretch = self.stretch(answer.request, answer.reading);
         let (Some(scheme), Some(stretch)) = (self.scheme, stretch) else {
@@ -484,7 +483,7 @@ impl Machine {
             let rate_per_s = new as f64 / elapsed_s;
             let weight = |memory_s: f64| 1.0 - (-elapsed_s / memory_s).exp();
             self.rate_per_s += weight(RATE_MEMORY_S) * (rate_per_s - self.rate_per_s);
-            // Until a day is over: what came so far.
+            // Until a day has passed: the average so far.
             self.rated_s = (self.rated_s + elapsed_s).min(DAY_S);
             self.daily_rate_per_s += weight(self.rated_s) * (rate_per_s - self.daily_rate_per_s);
         }
@@ -500,7 +499,7 @@ impl Machine {
     fn succeeded(&mut self, purpose: &RequestPurpose) {
         if *purpose == RequestPurpose::Poll {
             if self.errors.polls_fail() {
-                // The server is back: what failed during its outage is not waited for any longer.
+                // The server works again. Waits from its outage end.
                 self.pace.work_blocked = Deadline::default();
             }
             self.pace.poll_failures = 0;
@@ -516,7 +515,8 @@ const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
 
-/// How long the server asks to wait, ms, at most: a server that names another year must not end the reading.
+/// The wait that the server requests, in ms, with a limit. A server that names a date in another
+/// year must not end the reading.
 pub(super) fn retry_after_ms(failure: &Failure) -> i64 {
     let max_ms = match failure.kind {
         FailureKind::Capped => 31 * DAY_MS,
@@ -529,7 +529,7 @@ pub(super) fn retry_after_ms(failure: &Failure) -> i64 {
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Whether a failure says nothing of what was asked for.
+/// True if a failure does not concern the request itself.
 pub(super) fn is_about_the_server(kind: FailureKind) -> bool {
     matches!(
         kind,

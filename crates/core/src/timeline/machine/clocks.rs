@@ -1,20 +1,22 @@
-//! The local times that a machine keeps, and steps of the clock that they were read from.
+//! The local times in a machine, and steps of the clock from which they were read.
 //!
-//! Ages of posts are counted by the server's time, which does not step with the local clock. All else is a past
-//! time by the local clock, or a [`Deadline`](crate::clock::Deadline), which begins at one. So two rules are enough:
-//! a step moves all of them, and none lies in the future.
+//! Ages of posts are counted by the server's time, which does not step with the local clock. All
+//! other times are past times by the local clock, or a [`Deadline`](crate::clock::Deadline), which
+//! begins at one. Two rules are therefore enough: a step moves all of them, and none is in the
+//! future.
 
 use super::{Machine, Pace};
 
 impl Machine {
-    /// The wall clock was set while this machine was in use, by so many ms: forward, if positive. Everything lasts
-    /// as long as it would have lasted.
+    /// Applies a step of the wall clock while this machine was in use, in ms, positive if forward.
+    /// All durations stay the same.
     pub fn clock_stepped(&mut self, step_ms: i64) {
         self.each_local_time(&mut |time_ms| *time_ms = time_ms.saturating_add(step_ms));
         self.clock_lead_ms = self.clock_lead_ms.saturating_add(step_ms);
     }
 
-    /// No past time lies after this one, Unix ms by the local clock: what does was read from a clock that was ahead.
+    /// Clamps past times to `now_ms`, in Unix ms by the local clock. Later ones come from a clock
+    /// that was ahead.
     pub fn clamp_times(&mut self, now_ms: i64) {
         self.each_local_time(&mut |time_ms| *time_ms = (*time_ms).min(now_ms));
     }

@@ -1,10 +1,10 @@
-//! Ranges that appear empty, and how that is confirmed.
+//! Ranges that appear empty, and the confirmation of that.
 //!
-//! An empty answer proves nothing: servers answer `[]` while a cache is cold, and pages are sliced
-//! first and filtered afterwards. So a range of which nothing is shown is *unconfirmed* until other
-//! answers confirm it: the machine requests the page whose first post has to be the lowest known
-//! post above the range, then pages from positions further down, then the first page again. The
-//! range is empty only if both outer answers showed posts above it and nothing below.
+//! An empty answer proves nothing: servers answer `[]` while a cache is cold, and cut pages before
+//! they filter them. A range without shown posts therefore stays *unconfirmed* until other answers
+//! confirm it. The machine requests the page whose first post must be the lowest known post above
+//! the range, then pages from positions further down, then the first page again. The range is empty
+//! only if both outer answers showed posts above it and none below.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,36 +21,37 @@ use crate::{
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
-/// A range of which an answer without a lower bound showed nothing.
+/// A range for which an answer without a lower bound showed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct EmptyRange {
     low: Key,
     high: Key,
-    /// The end of the time in which the last post above was listed, if that is not read either.
+    /// The end of the time in which the last post above was listed, if that time is unread, too.
     #[serde(default)]
     end: Option<Key>,
-    /// The rung whose look it was; `None` if the range is open.
+    /// The rung of the look; `None` if the range is open.
     rung: Option<usize>,
-    /// The next request: 0 is the page above, then those further down, then the page above.
+    /// The index of the next request: 0 is the page above, then those further down, then the page
+    /// above.
     stage: u32,
-    /// Empty pages above, each of which makes the next begin higher up.
+    /// The number of empty pages above. Each makes the next page begin higher up.
     empty_above: u32,
-    /// All pages above that were empty.
+    /// The number of all empty pages above.
     empty: u32,
-    /// Since when it is unconfirmed, Unix ms by the local clock.
+    /// The time since which it is unconfirmed, in Unix ms by the local clock.
     pub(super) since_ms: i64,
-    /// It is not asked for before.
+    /// The wait before the next request.
     pub(super) wait: Deadline,
-    /// A stored post below `high` was looked up and is deleted: others may be too.
+    /// True if a stored post below `high` was looked up and is deleted. Others may be deleted, too.
     seen_gone: bool,
     /// The newest post below `high` that was looked up since and exists.
     seen_alive: Option<Key>,
     /// The oldest post from `high` on that was looked up since and exists.
     alive_above: Option<Key>,
-    /// The `empty_above` of a page above that showed posts but not `alive_above`; the page is then
+    /// The `empty_above` of a page above that showed posts but not `alive_above`. The page is then
     /// requested once more.
     shown_from: Option<u32>,
-    /// The stored post whose look-up it waits for.
+    /// The stored post for whose look-up it waits.
     #[serde(default)]
     awaits: Option<Key>,
 }
@@ -67,8 +68,8 @@ enum Position {
 }
 
 impl Machine {
-    /// For an answer that shows nothing of the requested range, nor of what lies below: the range's
-    /// upper end. The newest stored post below it may exist all the same
+    /// The upper end of the requested range, if an answer shows no posts of the range or below it.
+    /// The newest stored post below it may still exist
     /// ([`Stored::live_below`](super::Stored::live_below)).
     pub fn nothing_below<'a>(&self, request: &'a Request, reading: &Reading) -> Option<&'a Key> {
         let (_, high) = request.unbounded_range()?;
@@ -82,8 +83,8 @@ impl Machine {
             .then_some(high)
     }
 
-    /// The range in which stored posts are suspected of being deleted, since the page above it
-    /// shows none of them.
+    /// The range in which stored posts may be deleted, because the page above it shows none of
+    /// them.
     pub(super) fn absent_below(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
         let (low, high) = request.unbounded_range()?;
         let range = self
@@ -96,7 +97,7 @@ impl Machine {
         (is_shown && range.seen_gone).then(|| (low.clone(), high.clone()))
     }
 
-    /// Applies an answer that shows nothing of a range, nor of what lies below.
+    /// Applies an answer that shows no posts of a range or below it.
     pub(super) fn showed_nothing(
         &mut self,
         answer: &Answer<'_>,
@@ -133,7 +134,8 @@ impl Machine {
                 let alive = range.alive_above.as_ref();
                 if alive.is_none_or(|alive| answer.reading.oldest() <= Some(alive)) {
                     if is_full && range.empty_above > 0 {
-                        // A full page ended where the range begins: the next one begins further down.
+                        // A full page ended at the beginning of the range. The next one begins
+                        // further down.
                         range.empty_above = 0;
                     } else if is_last {
                         self.conclude(index, answer);
@@ -144,7 +146,7 @@ impl Machine {
                     range.shown_from = Some(range.empty_above);
                     range.empty_above = 0;
                 } else {
-                    // It showed posts twice, but neither time the one that exists.
+                    // It showed posts twice, but never the one that exists.
                     self.is_out_of_reach(index, answer);
                 }
             }
@@ -152,7 +154,8 @@ impl Machine {
         }
     }
 
-    /// Not even the posts above were shown: the anchor may be deleted, or the answer unreliable.
+    /// Applies an answer without even the posts above. The anchor may be deleted, or the answer
+    /// unreliable.
     fn above_was_empty(&mut self, index: usize, answer: &Answer<'_>) {
         let range = &mut self.empty_ranges[index];
         let now_ms = answer.received_at_ms;
@@ -178,9 +181,9 @@ impl Machine {
         }
     }
 
-    /// What lies above was shown, and nothing below. A stored post below that is still there when
-    /// it is looked up shows that the timeline no longer reaches down to it, or hides the range;
-    /// without one nothing is there.
+    /// Decides after an answer that shows the posts above and none below. If a stored post below
+    /// still exists by a look-up, the timeline does not reach down to it any more, or hides the
+    /// range. Without such a post the range is empty.
     fn conclude(&mut self, index: usize, answer: &Answer<'_>) {
         let (Some(live), Some(scheme)) = (&answer.stored.live_below, self.scheme) else {
             return self.is_empty(index, answer);
@@ -194,11 +197,11 @@ impl Machine {
         self.look_up_first(&id);
     }
 
-    /// Marks the range as read. The rungs find posts that come late into it.
+    /// Marks the range as read. The rungs find posts that arrive late in it.
     fn is_empty(&mut self, index: usize, answer: &Answer<'_>) {
         let range = self.empty_ranges.remove(index);
         if let Some(scheme) = self.scheme {
-            // With nothing below it, all posts of the oldest one's time are shown.
+            // No post is below it, so all posts of the oldest post's time are shown.
             let oldest = answer.reading.oldest();
             let whole = oldest.map(|oldest| scheme.end_of_time(oldest));
             let begins_above = |end: &Key| {
@@ -231,8 +234,8 @@ impl Machine {
         }
     }
 
-    /// Applies the look-up of a post for which unconfirmed ranges may wait. Where it proves nothing,
-    /// the post below may be there: then nothing says that the range is empty.
+    /// Applies the look-up of a post for which unconfirmed ranges may wait. If it proves nothing,
+    /// the post below may exist, and the range may not be empty.
     pub(super) fn update_empty_ranges(&mut self, id: &UpstreamId, outcome: LookUpOutcome) {
         let Some(key) = self.scheme.and_then(|scheme| scheme.key(id).ok()) else {
             return;
@@ -257,19 +260,19 @@ impl Machine {
         }
     }
 
-    /// Whether it is being confirmed that a range is empty.
+    /// True if the emptiness of a range is being confirmed.
     pub(super) fn is_in_doubt(&self, low: &Key, high: &Key) -> bool {
         self.empty_ranges.iter().any(|range| range.is_of(low, high))
     }
 
-    /// Whether a gap overlaps an unconfirmed empty range.
+    /// True if a gap overlaps an unconfirmed empty range.
     pub(super) fn is_unconfirmed(&self, gap: &Gap) -> bool {
         self.empty_ranges
             .iter()
             .any(|range| gap.overlaps(&range.low, range.end()))
     }
 
-    /// Removes the empty ranges in a range of which posts were shown.
+    /// Removes the empty ranges in a range after posts of it were shown.
     pub(super) fn end_empty_ranges(&mut self, low: &Key, high: &Key) {
         self.empty_ranges
             .retain(|range| range.end() <= low || range.low >= *high);
@@ -286,8 +289,8 @@ impl Machine {
         });
     }
 
-    /// The next request about an unconfirmed range, or when there will be one, Unix ms by the local
-    /// clock.
+    /// The next request for an unconfirmed range. The error is the time of the next one in Unix ms
+    /// by the local clock, if there will be one.
     pub(super) fn due_empty_range(
         &self,
         abilities: Abilities,
@@ -321,8 +324,8 @@ impl Machine {
 }
 
 impl EmptyRange {
-    /// A range of which nothing was shown yet.
-    pub(super) fn of(low: &Key, high: &Key, end: Option<Key>) -> Self {
+    /// A range without shown posts.
+    pub(super) fn new(low: &Key, high: &Key, end: Option<Key>) -> Self {
         Self {
             low: low.clone(),
             high: high.clone(),
@@ -339,9 +342,9 @@ impl EmptyRange {
         self.low == *low && self.high == *high
     }
 
-    /// Further positions to request from, in case a whole page of the range is filtered: in a
-    /// bounded range from its middle down, below the timeline's known part further down each time.
-    /// A range that was read before is not searched again.
+    /// Further positions for requests, in case a whole page of the range is filtered. In a bounded
+    /// range they go down from its middle; below the timeline's known part, each is further down. A
+    /// range that was read before is not searched again.
     fn positions(&self, scheme: &IdScheme) -> Vec<Key> {
         if self.rung.is_some() || scheme.names_posts() {
             return Vec::new();
@@ -386,18 +389,19 @@ fn position(request: &Request, high: &Key) -> Position {
     }
 }
 
-/// Positions in a range: its middle, its quarter, and so on.
+/// The number of positions in a range: its middle, its quarter, and so on.
 const HALVES: u32 = 5;
-/// Positions below the lowest known post: a second below, eight, and so on to 34 years.
+/// The number of positions below the lowest known post: a second below, eight, and so on to 34
+/// years.
 const STEPS: u32 = 11;
 const FIRST_STEP_MS: i64 = 1_000;
 const NUMBER_STEPS: u32 = 20;
-/// After an empty answer above a range, and longer with each.
+/// The wait after an empty answer above a range, which grows with each.
 const FIRST_WAIT_MS: i64 = 500;
 const MAX_WAIT_MS: i64 = 10 * 60_000;
-/// Where no stored post is known that could be shown, this many empty answers over this long a
-/// time confirm that the range is empty.
+/// If no stored post is known that could be shown, this number of empty answers over this time
+/// confirms that the range is empty.
 const MIN_EMPTY: u32 = 3;
 pub(super) const EMPTY_FOR_MS: i64 = 10 * 60_000;
-/// A range that stays unconfirmed for this long is given up: it stays listed.
+/// A range that stays unconfirmed for this time is given up. It stays listed.
 const OUT_OF_REACH_MS: i64 = 24 * 3_600_000;

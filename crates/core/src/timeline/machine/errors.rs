@@ -1,4 +1,4 @@
-//! The errors of a source, in a row, by what was asked for.
+//! The errors of a source, consecutive ones counted, by the purpose of the request.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,22 @@ pub struct LastError {
     pub kind: FailureKind,
     /// The cause, the place and the remedy.
     pub message: String,
-    /// What was asked for.
+    /// The purpose of the request.
     pub request: FailedRequest,
-    /// When it occurred last, Unix ms.
+    /// The time of its last occurrence, in Unix ms.
     pub at_ms: i64,
-    /// How many of these requests have failed in a row, of whatever kind the failures were.
+    /// The number of consecutive failed requests of this purpose, with failures of any kind.
     pub count: u32,
-    /// When the first of them failed, Unix ms.
+    /// The time of the first of them, in Unix ms.
     pub since_ms: i64,
-    /// Whether a later request of its kind succeeded.
+    /// True if a later request of its kind succeeded.
     pub over: bool,
-    /// How long the server asked to wait the last time (`Retry-After`), ms; `None` if it did not, or
-    /// once it answered something else.
+    /// The wait that the server requested the last time (`Retry-After`), in ms. `None` if it did
+    /// not, or once it answered otherwise.
     pub retry_after_ms: Option<i64>,
 }
 
-/// What a request that failed asked for.
+/// The purpose of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedRequest {
@@ -40,7 +40,7 @@ pub enum FailedRequest {
     Stream,
 }
 
-/// The last error of each kind of request: a poll that succeeds says nothing of looks that fail.
+/// The last error of each purpose. A successful poll does not end the error of failing looks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Errors {
@@ -51,9 +51,9 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    /// A request failed at this time, Unix ms.
+    /// Records a failed request at `now_ms`, in Unix ms.
     pub(super) fn failed(&mut self, request: FailedRequest, failure: &Failure, now_ms: i64) {
-        let last = self.of(request);
+        let last = self.slot(request);
         let before = last.as_ref().filter(|error| !error.over);
         *last = Some(LastError {
             kind: failure.kind,
@@ -67,7 +67,7 @@ impl Errors {
         });
     }
 
-    /// Visits each of its times, which are of the past, by the local clock.
+    /// Visits each of its past times by the local clock.
     pub(super) fn each_local_time(&mut self, visit: &mut impl FnMut(&mut i64)) {
         let requests = [&mut self.poll, &mut self.page, &mut self.look_up];
         for error in requests.into_iter().chain([&mut self.stream]).flatten() {
@@ -76,28 +76,28 @@ impl Errors {
         }
     }
 
-    /// A request succeeded, or is no longer due.
+    /// Records that a request succeeded, or is no longer due.
     pub(super) fn end(&mut self, request: FailedRequest) {
-        if let Some(error) = self.of(request) {
+        if let Some(error) = self.slot(request) {
             error.over = true;
         }
     }
 
-    /// The server no longer asks to wait.
+    /// Ends the wait that the server requested.
     pub(super) fn end_wait(&mut self) {
         for error in self.poll.iter_mut().chain(&mut self.page) {
             error.retry_after_ms = None;
         }
     }
 
-    /// The ongoing error of the source: of its polls, else of its other pages. Posts that cannot be
-    /// looked up are no error of the source.
+    /// The ongoing error of the source: of its polls, otherwise of its other pages. Failed look-ups
+    /// of posts are not errors of the source.
     pub(super) fn ongoing(&self) -> Option<&LastError> {
         let pages = self.poll.iter().chain(&self.page);
         pages.into_iter().find(|error| !error.over)
     }
 
-    /// The ongoing error, else the latest one.
+    /// The ongoing error, otherwise the latest one.
     pub(super) fn last(&self) -> Option<&LastError> {
         let requests = || self.poll.iter().chain(&self.page).chain(&self.look_up);
         let all = || requests().chain(&self.stream);
@@ -112,12 +112,12 @@ impl Errors {
         self.look_up.as_ref()
     }
 
-    /// Whether the last poll failed.
+    /// True if the last poll failed.
     pub(super) fn polls_fail(&self) -> bool {
         self.poll.as_ref().is_some_and(|error| !error.over)
     }
 
-    fn of(&mut self, request: FailedRequest) -> &mut Option<LastError> {
+    fn slot(&mut self, request: FailedRequest) -> &mut Option<LastError> {
         match request {
             FailedRequest::Poll => &mut self.poll,
             FailedRequest::Page => &mut self.page,
@@ -137,7 +137,7 @@ mod tests {
         let failure = |kind| Failure::new(kind, "no");
         errors.failed(Page, &failure(FailureKind::ServerError), 1_000);
         for now_ms in [2_000, 4_000] {
-            // Polls that succeed between say nothing of looks.
+            // Successful polls in between do not concern looks.
             errors.end(Poll);
             errors.failed(Page, &failure(FailureKind::WrongOrder), now_ms);
         }

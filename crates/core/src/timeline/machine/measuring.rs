@@ -1,4 +1,4 @@
-//! Measurements of lateness, and of posts that reads leave out.
+//! Measurements of lateness, and of posts that reads omit.
 
 use super::{Machine, TOLERANCE_MS, answers::Answer};
 use crate::timeline::{
@@ -6,8 +6,8 @@ use crate::timeline::{
 };
 
 impl Machine {
-    /// Measures lateness by a page: the ranges that were read before, their age then, and the posts
-    /// that only this read shows.
+    /// Measures lateness with a page: the ranges that were read before, their age then, and the
+    /// posts that only this read shows.
     pub(super) fn measure(&mut self, answer: &Answer<'_>) {
         let Answer {
             plan,
@@ -51,7 +51,7 @@ impl Machine {
         }
     }
 
-    /// A poll reads again what lies within its overlap.
+    /// Measures with a poll, which reads its overlap again.
     fn measure_poll(
         &mut self,
         reading: &Reading,
@@ -71,7 +71,7 @@ impl Machine {
         }
         self.lateness.ahead += (0..ahead.max(reading.ahead)).filter(|i| is_new(*i)).count() as u64;
         self.ahead.polled(left_out, ahead, reading.answered_by_ms);
-        // Where most of what is new is ahead, it is the server's clocks that are.
+        // If most new posts are ahead, the server's clocks are.
         let newest = if self.lateness.ahead_share > 0.5 {
             times.first()
         } else {
@@ -83,7 +83,7 @@ impl Machine {
         let (Some(before_ms), Some(latest)) = (self.polled_at_ms, self.ledger.frontier()) else {
             return;
         };
-        // Above what the poll before had to reach down to, it read the same range.
+        // Above the lower end of the previous poll, it read the same range.
         let reached = self.polled_from.as_ref().unwrap_or(latest);
         for (index, (key, time_ms)) in reading.keys.iter().zip(times).enumerate() {
             if key < reached {
@@ -101,7 +101,8 @@ impl Machine {
         }
     }
 
-    /// A look or a probe reads again what the ledger says was read at an age before.
+    /// Measures with a look or a probe, which reads a range again that the ledger lists with an
+    /// earlier age.
     fn measure_look(&mut self, answer: &Answer<'_>, look: Option<&Rung>) {
         let new = answer.new;
         let (Some(scheme), Some(mut stretch)) =
@@ -109,7 +110,7 @@ impl Machine {
         else {
             return;
         };
-        // A look's page ends at an anchor below its range.
+        // The page of a look ends at an anchor below its range.
         if let RequestPurpose::Look { low, .. } = &answer.request.purpose
             && stretch.low < *low
         {
@@ -121,7 +122,7 @@ impl Machine {
         let Some(youngest_ms) = scheme.time_ms(&stretch.high) else {
             return;
         };
-        // Polls go on reading what lies within their overlap, which a joined range does not record.
+        // Polls continue to read their overlap, which a joined range does not record.
         let by_polls_ms = match answer.request.purpose {
             RequestPurpose::Look { rung: 0, .. } => answer.plan.overlap_ms,
             _ => 0,
@@ -139,13 +140,13 @@ impl Machine {
             0 => self.lateness.found_none(age_ms, posts),
             _ => self.lateness.found_late(age_ms, stretch.at_ms),
         }
-        // In a range that no look has read yet, a find may be of any lateness: it neither proves nor
-        // contradicts that some look is enough.
+        // In a range without an earlier look, a find may have any lateness. It neither proves nor
+        // contradicts that a look is enough.
         if nearest(before_ms) < nearest(answer.second_look_ms) {
             return;
         }
-        // A range that waits for a look which was delayed, or which is new in the plan, gives no
-        // evidence of what the plan leaves out.
+        // A range that waits for a delayed look, or one that is new in the plan, is no evidence
+        // about the plan's omissions.
         let ladder = &answer.plan.ladder;
         let next = ladder.next(read_age_ms);
         let awaited = ladder.rungs().get(next);
@@ -159,7 +160,7 @@ impl Machine {
                 .read_again(before_ms, age_ms, posts, stretch.at_ms);
             return;
         }
-        // The found post is older than the range's youngest ID, and may be as late as it is old.
+        // The found post is older than the range's youngest ID, and its lateness may equal its age.
         let oldest_ms = scheme.time_ms(&stretch.low).unwrap_or(youngest_ms);
         let found_age_ms = match look {
             Some(rung) if age_ms == rung.age_ms => rung.age_ms,
@@ -170,16 +171,16 @@ impl Machine {
         self.refute(is_beyond);
     }
 
-    /// How late posts come that the last look of a plan cannot be said to come after, ms: then what it
-    /// has read may lack some. `None` where it comes later than all that was found lately, or where it
-    /// is proven how little it leaves out.
+    /// The lateness of posts that may arrive after the last look of a plan, in ms. Ranges that it
+    /// has read may then lack some. `None` if the last look is later than all recent finds, or if
+    /// its omissions are proven to be few.
     pub fn later_than_looks_ms(&self, plan: &Plan) -> Option<i64> {
         let latest_ms = self.lateness.latest_ms();
         let is_seen = latest_ms > 0 && latest_ms >= plan.ladder.complete_ms();
         (is_seen && !plan.proof.is_enough).then_some(latest_ms)
     }
 
-    /// A find that a proven choice would have left out refutes it.
+    /// A find that a proven choice would have omitted refutes the choice.
     fn refute(&mut self, is_left_out: bool) {
         if let Some(decision) = &mut self.decision.0 {
             decision.is_refuted |= decision.choice.is_proven && is_left_out;

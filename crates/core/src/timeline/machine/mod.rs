@@ -1,4 +1,4 @@
-//! The machine of one source: what to do next, and what an answer means.
+//! The machine of one source: its next step, and the effects of answers.
 
 mod ahead;
 mod answers;
@@ -53,40 +53,40 @@ use crate::{
     upstream_id::{Key, UpstreamId},
 };
 
-/// A source's whole state, kept in the store with its posts.
+/// The whole state of a source, stored with its posts.
 ///
-/// It takes events and returns steps; it never acts. [`Session`](super::Session) drives it, in this order:
+/// It accepts events and returns steps, and never acts. [`Session`](super::Session) drives it, in
+/// this order:
 ///
 /// 1. [`Machine::clock_stepped`] whenever the wall clock was set, before anything else; [`Machine::set_quota`] before
-///    each step.
-/// 2. [`Machine::next`] returns a [`Step`]. It may be called again at any time, as long as nothing was sent.
+/// each step.
+/// 2. [`Machine::next`] returns a [`Step`]. It may be called again until a request was sent.
 /// 3. [`Machine::sent`] once, when the step's request is sent.
-/// 4. For a page: [`Machine::is_history`], [`Machine::absence_range`] and [`Machine::nothing_below`] tell the store
-///    what to find out before the page changes anything; then [`Machine::page`] once, in the transaction that stores
-///    the page's posts. Or [`Machine::failed`]. For a look-up: [`Machine::looked_up`] in the transaction that
-///    stores its answer, or [`Machine::look_up_failed`].
+/// 4. For a page: [`Machine::is_history`], [`Machine::absence_range`] and [`Machine::nothing_below`] determine what the store must find out before the page changes anything; then [`Machine::page`] once, in the transaction that stores
+/// the page's posts. Or [`Machine::failed`]. For a look-up: [`Machine::looked_up`] in the
+/// transaction that stores its answer, or [`Machine::look_up_failed`].
 ///
-/// While the pages of a backlog are held, a copy of the machine takes them in and chooses the next fill. The machine
-/// itself stays as it was ([`Machine::is_catching_up`]), and adopts the copy's requests before the pages are
-/// committed in the order of 4.
+/// While the pages of a backlog are held, a copy of the machine applies them and chooses the next
+/// fill. The machine itself stays as it was ([`Machine::is_catching_up`]), and adopts the copy's
+/// requests before the pages are committed in the order of 4.
 ///
-/// A crash between two of these loses nothing: the machine as it was stored last goes on.
+/// A crash between two steps loses nothing: the last stored machine continues.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
     scheme: Option<IdScheme>,
     ledger: GapLedger,
     retrieved_at_ms: Option<i64>,
-    /// When the last poll was answered, by the server's clock alone.
+    /// The time of the last answered poll, by the server's clock only.
     polled_at_ms: Option<i64>,
-    /// Down to which ID it read.
+    /// The lowest ID of that poll.
     polled_from: Option<Key>,
     history: History,
-    /// Ranges of which answers showed nothing.
+    /// Ranges for which answers showed nothing.
     empty_ranges: Vec<EmptyRange>,
     /// Ranges whose requests make no progress.
     stalled: Vec<Stalled>,
-    /// Where pages ended in the middle of a second.
+    /// The places where pages ended in the middle of a second.
     walks: Vec<Walk>,
     honoured: HonouredAbilities,
     lateness: Lateness,
@@ -94,46 +94,49 @@ pub struct Machine {
     probes: Probes,
     rung_stats: Vec<RungStats>,
     trials: Trials,
-    /// When a look at an age found an edit or a deletion last, Unix ms, by age in ms.
+    /// The time of the last look at an age that found an edit or a deletion, in Unix ms, by age in
+    /// ms.
     changes: BTreeMap<i64, i64>,
     counters: Counters,
     suspects: VecDeque<Suspect>,
     rechecks: Vec<Recheck>,
     rate_per_s: f64,
-    /// New posts a second, over a day.
+    /// The number of new posts per second, averaged over a day.
     daily_rate_per_s: f64,
-    /// What that is an average of, s.
+    /// The time covered by that average, in s.
     rated_s: f64,
     new_per_poll: f64,
     /// Set before each step.
     #[serde(skip)]
     quota: QuotaView,
-    /// Local time less server time, ms; up to a second and a round trip more.
+    /// The local time minus the server's time in ms, with an error of up to a second and a round
+    /// trip.
     clock_lead_ms: i64,
-    /// Whether an answer has shown that since this machine was loaded: the clock may have been set meanwhile.
+    /// True if an answer has shown that since this machine was loaded. The clock may have been set
+    /// before.
     #[serde(skip)]
     is_lead_known: Derived<bool>,
     ahead: Ahead,
-    /// Made again after each load.
+    /// Computed again after each load.
     #[serde(skip)]
     decision: Derived<Option<Decision>>,
     pace: Pace,
     errors: Errors,
     polls: Polls,
-    /// Whether the pages of a backlog are held by the session: see [`Machine::is_catching_up`].
+    /// True if the session holds the pages of a backlog: see [`Machine::is_catching_up`].
     is_catching_up: bool,
 }
 
 /// The machine's next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Ask for a page.
+    /// Fetch a page.
     Fetch(Fetch),
-    /// Look one post up: it was missing from a page that should list it.
+    /// Look up a post that was missing from a page that should list it.
     LookUp(UpstreamId),
-    /// Nothing to do before this time, Unix ms by the local clock.
+    /// Wait: there is nothing to do yet.
     Wait {
-        /// When to ask again.
+        /// The time of the next call, in Unix ms by the local clock.
         until_ms: i64,
     },
 }
@@ -141,52 +144,54 @@ pub enum Step {
 /// The result of storing a page's posts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stored {
-    /// For each listed post, whether no page of this source had shown it
-    /// before. What only a stream has shown is new: it proves nothing, and
-    /// lateness is how late pages show posts.
+    /// For each listed post, true if no page of this source had shown it before. A post that only a
+    /// stream has shown counts as new: it proves nothing, and lateness measures when pages show
+    /// posts.
     pub new: Vec<bool>,
-    /// How many of the others were edited since.
+    /// The number of the others that were edited since.
     pub edited: u64,
-    /// Posts that are stored, not known to be deleted, inside the stretch that
-    /// a look read, and not on its page.
+    /// The stored posts inside the stretch of a look that are not on its page and not known to be
+    /// deleted.
     pub absent: Vec<UpstreamId>,
-    /// The newest post that a page has shown and that is not known to be deleted
-    /// below [`Machine::nothing_below`], if that is anywhere.
+    /// The newest post below [`Machine::nothing_below`] that a page has shown and that is not known
+    /// to be deleted, if there is one.
     pub live_below: Option<Key>,
 }
 
-/// Sums since the source began.
+/// Totals since the source began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
-    /// Requests that were sent.
+    /// The number of requests sent.
     pub requests: u64,
-    /// Posts in all answers.
+    /// The number of posts in all answers.
     pub fetched: u64,
-    /// Posts that pages showed first, history included.
+    /// The number of posts that pages showed first, including history.
     pub stored: u64,
-    /// Posts stored as history.
+    /// The number of posts stored as history.
     pub history: u64,
-    /// Posts that only the overlap caught: a poll from the newest ID would
-    /// have passed them over.
+    /// The number of posts that only the overlap caught. A poll from the newest ID would have
+    /// missed them.
     pub caught_by_overlap: u64,
-    /// Posts that only a rung caught.
+    /// The number of posts that only a rung caught.
     pub caught_by_rescan: u64,
-    /// Edits seen.
+    /// The number of edits seen.
     pub edited: u64,
-    /// Deletions confirmed by a look-up.
+    /// The number of deletions confirmed by a look-up.
     pub deleted: u64,
-    /// Posts missing from a page that a look-up still found, or that are not there for this reader.
+    /// The number of posts missing from a page that a look-up still found, or that are hidden from
+    /// this reader.
     pub hidden: u64,
-    /// Look-ups of absent posts that proved nothing in the end.
+    /// The number of look-ups of absent posts that proved nothing in the end.
     pub not_confirmed: u64,
-    /// Absent posts that were not looked up because too many were waiting.
+    /// The number of absent posts that were not looked up because too many were waiting.
     pub suspects_dropped: u64,
-    /// Failed requests.
+    /// The number of failed requests.
     pub failures: u64,
 }
 
-/// State that follows from the rest of a machine or from the process, and so does not count for equality.
+/// State that is derived from the rest of a machine or from the process. It does not count for
+/// equality.
 #[derive(Debug, Clone, Default)]
 struct Derived<T>(T);
 
@@ -196,27 +201,27 @@ impl<T> PartialEq for Derived<T> {
     }
 }
 
-/// The current choice, and the inputs that it was made for.
+/// The current choice, and the inputs for which it was made.
 #[derive(Debug, Clone)]
 struct Decision {
     choice: Choice,
     every_ms: i64,
     at_ms: i64,
-    /// Pages that were read since.
+    /// The number of pages read since.
     pages: u32,
-    /// A post arrived that the choice would not have read.
+    /// True if a post arrived that the choice would not have read.
     is_refuted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct History {
-    /// An empty timeline was seen before its first post.
+    /// True if an empty timeline was seen before its first post.
     seen_empty: bool,
-    /// Posts still to fetch, for [`Backfill::Count`].
+    /// The number of posts still to fetch, for [`Backfill::Count`].
     left: Option<u64>,
-    /// The time where history begins, for [`Backfill::Duration`], Unix ms.
+    /// The beginning of history, for [`Backfill::Duration`], in Unix ms.
     since_ms: Option<i64>,
-    /// When that was seen first, Unix ms by the server's clock.
+    /// The time at which that was first seen, in Unix ms by the server's clock.
     #[serde(default)]
     empty_since_ms: Option<i64>,
 }
@@ -226,26 +231,26 @@ struct Pace {
     last_poll_ms: Option<i64>,
     last_request_ms: Option<i64>,
     last_was_poll: bool,
-    /// Nothing is asked for before.
+    /// The wait before any request.
     blocked: Deadline,
-    /// Nothing but polls is asked for before.
+    /// The wait before any request except polls.
     work_blocked: Deadline,
-    /// In a row, whatever was asked for: the server or the way to it.
+    /// The number of consecutive failures of the server or its connection, for any request.
     server_failures: u32,
-    /// In a row: answers to polls that could not be used.
+    /// The number of consecutive unusable answers to polls.
     poll_failures: u32,
-    /// In a row: answers to other requests that could not be used.
+    /// The number of consecutive unusable answers to other requests.
     work_failures: u32,
-    /// In a row: look-ups that failed, which keep nothing else waiting.
+    /// The number of consecutive failed look-ups, which delay nothing else.
     look_up_failures: u32,
     look_ups_blocked: Deadline,
-    /// Requests lately, and those of rungs above the second look among them.
+    /// The number of recent requests, and of those of rungs above the second look among them.
     recent: u32,
     recent_rungs: u32,
 }
 
 impl Machine {
-    /// How the source's IDs are ordered; `None` until the first post is seen.
+    /// The order of the source's IDs; `None` until the first post is seen.
     pub fn scheme(&self) -> Option<&IdScheme> {
         self.scheme.as_ref()
     }
@@ -260,17 +265,17 @@ impl Machine {
         self.ledger.restore_gaps(gaps);
     }
 
-    /// What was measured of lateness.
+    /// The measured lateness.
     pub fn lateness(&self) -> &Lateness {
         &self.lateness
     }
 
-    /// What each rung found, the second look first.
+    /// The results of each rung, the second look first.
     pub fn rung_stats(&self) -> &[RungStats] {
         &self.rung_stats
     }
 
-    /// Sums since the source began.
+    /// Totals since the source began.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -280,13 +285,13 @@ impl Machine {
         self.errors.last()
     }
 
-    /// The error that keeps the source from being read now: of its polls, else of its other pages.
+    /// The error that now prevents reading the source: of its polls, otherwise of its other pages.
     pub fn ongoing_error(&self) -> Option<&LastError> {
         self.errors.ongoing()
     }
 
-    /// Records why the server is not asked for the timeline's stream for now, or that it has it; the time
-    /// is Unix ms.
+    /// Records the reason why the server has no stream of the timeline for now, or that it has one.
+    /// The time is in Unix ms.
     pub fn stream_missing(&mut self, failure: Option<&Failure>, now_ms: i64) {
         match failure {
             Some(failure) => self.errors.failed(FailedRequest::Stream, failure, now_ms),
@@ -294,33 +299,34 @@ impl Machine {
         }
     }
 
-    /// Whether the last poll failed.
+    /// True if the last poll failed.
     pub fn polls_fail(&self) -> bool {
         self.errors.polls_fail()
     }
 
-    /// What polls have had recently.
+    /// The recent results of polls.
     pub fn polls(&self) -> &Polls {
         &self.polls
     }
 
-    /// What the quota left at the last step.
+    /// The remaining quota at the last step.
     pub fn quota(&self) -> QuotaView {
         self.quota
     }
 
-    /// Plans from now on with what the quota leaves.
+    /// Sets the remaining quota for later plans.
     pub fn set_quota(&mut self, quota: QuotaView) {
         self.quota = quota;
     }
 
-    /// New posts a second, lately.
+    /// The recent number of new posts per second.
     pub fn rate_per_s(&self) -> f64 {
         self.rate_per_s
     }
 
-    /// Whether a poll found more news than its page has, which are held until all are read: then neither the
-    /// coverage nor the last poll's time say how far the source is read. The next poll that is committed ends it.
+    /// True if a poll found more posts than its page contains. Its pages are held until all are
+    /// read. Until then, neither the coverage nor the time of the last poll shows how far the
+    /// source is read. The next committed poll ends it.
     pub fn is_catching_up(&self) -> bool {
         self.is_catching_up
     }
@@ -330,13 +336,13 @@ impl Machine {
         self.is_catching_up = true;
     }
 
-    /// Adopts the requests that another state of this machine has sent since, and what came of them.
+    /// Adopts the requests that another state of this machine has sent since, and their results.
     pub(super) fn adopt_requests(&mut self, other: &Self) {
         // A poll may have been requested meanwhile.
         let last_poll_ms = self.pace.last_poll_ms;
         self.pace = Pace {
             last_poll_ms,
-            // The fills belong to their poll: something else may come before the next one.
+            // The fills belong to their poll. Another request may come before the next one.
             last_was_poll: true,
             ..other.pace.clone()
         };
@@ -345,23 +351,22 @@ impl Machine {
         self.counters.failures = other.counters.failures;
     }
 
-    /// Whether a first page was taken in: from then on the source's entries
-    /// may be read by others, while its history is still being fetched.
+    /// True if a first page was applied. From then on others may read the source's entries, while
+    /// its history is still being fetched.
     pub fn is_readable(&self) -> bool {
         let is_begun = self.ledger.frontier().is_some() || self.history.seen_empty;
         is_begun || self.honoured.disorder.is_some()
     }
 
-    /// Since when the timeline is empty, Unix ms by the server's clock; `None` once a page has shown
-    /// a post.
+    /// The time since which the timeline is empty, in Unix ms by the server's clock; `None` once a
+    /// page has shown a post.
     pub fn empty_since_ms(&self) -> Option<i64> {
         let is_empty = self.ledger.frontier().is_none();
         self.history.empty_since_ms.filter(|_| is_empty)
     }
 
-    /// Whether a crash that replaced this machine by `stored` would lose
-    /// only measurements: the ledger, the history in work, the
-    /// look-ups to come and the errors are the same.
+    /// True if a crash that replaced this machine by `stored` would lose only measurements: the
+    /// ledger, the pending history, the pending look-ups and the errors are equal.
     pub fn is_as_durable_as(&self, stored: &Self) -> bool {
         self.ledger == stored.ledger
             && self.history == stored.history
@@ -370,26 +375,26 @@ impl Machine {
             && self.errors == stored.errors
     }
 
-    /// What was read again without result.
+    /// The evidence from repeated reads without result.
     pub fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// The local clock's time less the server's, ms, to a second and a round trip; `None` where
-    /// answers do not carry the server's time, so that the local clock has to be right.
+    /// The local clock's time minus the server's in ms, accurate to a second and a round trip.
+    /// `None` if answers do not contain the server's time, so that the local clock must be right.
     pub fn clock_lead_ms(&self) -> Option<i64> {
         self.ahead.is_dated().then_some(self.clock_lead_ms)
     }
 
-    /// Uses the lateness of another source of the same instance as a prior if this one has measured
-    /// none: it shapes the plan, never the bound.
+    /// Uses the lateness of another source of the same instance as a prior, if this one has
+    /// measured none. It influences the plan, never the bound.
     pub fn assume(&mut self, other: &Lateness) {
         if self.lateness.is_empty() && !other.is_empty() {
             self.lateness = other.as_prior(PRIOR_POSTS);
         }
     }
 
-    /// The plan for what was measured so far, with its reasons.
+    /// The plan for the measurements so far, with its reasons.
     pub fn plan(&self, settings: &Settings, abilities: Abilities, now_ms: i64) -> Plan {
         self.make_plan(settings, abilities, now_ms, true)
     }
@@ -409,13 +414,12 @@ impl Machine {
         }
     }
 
-    /// The overlap and looks that were chosen last.
+    /// The last chosen overlap and looks.
     pub(super) fn choice(&self) -> Option<&Choice> {
         self.decision.0.as_ref().map(|decision| &decision.choice)
     }
 
-    /// Chooses overlap and looks again, if enough has been read since, or if what was chosen has
-    /// been refuted.
+    /// Chooses overlap and looks again, if enough was read since, or if the choice was refuted.
     fn decide(&mut self, settings: &Settings, abilities: Abilities, now_ms: i64) {
         let kept_ms = self.kept_ms(settings, now_ms);
         let measured = self.measured(abilities, &kept_ms, now_ms);
@@ -470,7 +474,7 @@ impl Machine {
         }
     }
 
-    /// The ages of rungs that stay for the edits and deletions that they find.
+    /// The ages of rungs that are kept for the edits and deletions that they find.
     fn kept_ms(&self, settings: &Settings, now_ms: i64) -> Vec<i64> {
         if settings.refreshed {
             return Vec::new();
@@ -481,32 +485,31 @@ impl Machine {
         ages.filter(finds).collect()
     }
 
-    /// What is tolerated of IDs ahead of the server's time, ms: some servers' always are.
+    /// The tolerance for IDs ahead of the server's time, in ms. On some servers they always are.
     fn tolerance_ms(&self) -> i64 {
         TOLERANCE_MS.max(self.lateness.newest_ahead_ms.saturating_mul(4))
     }
 
-    /// Requests that the open gap that begins at `low` be filled. `false` if
-    /// there is none.
+    /// Requests that the open gap that begins at `low` be filled. Returns `false` if there is none.
     pub fn request_fill(&mut self, low: &Key) -> bool {
         self.ledger.request_fill(low)
     }
 
-    /// The same, by the ID at which reports show that the gap begins.
+    /// The same, by the ID at which the gap begins in reports.
     pub fn request_fill_at(&mut self, low: &UpstreamId) -> bool {
         let key = self.scheme.and_then(|scheme| scheme.key(low).ok());
         key.is_some_and(|key| self.request_fill(&key))
     }
 
-    /// Whether everything below `before_ms` (Unix ms by the local clock) is
-    /// settled: [`Machine::unsettled`] is empty, and no backlog is read.
+    /// True if everything below `before_ms` (Unix ms by the local clock) is settled:
+    /// [`Machine::unsettled`] is empty, and no backlog is being read.
     pub fn is_settled(&self, settings: &Settings, before_ms: i64, rungs: usize) -> bool {
         !self.is_catching_up && self.unsettled(settings, before_ms, rungs).next().is_none()
     }
 
-    /// What is not settled below `before_ms` (Unix ms by the local clock): open gaps that are to be
-    /// filled, and what waits for one of the first `rungs` rungs. Of the second look alone the one
-    /// that [`Machine::next`] takes while settling is enough.
+    /// The unsettled ranges below `before_ms` (Unix ms by the local clock): open gaps that must be
+    /// filled, and ranges that wait for one of the first `rungs` rungs. If that is only the second
+    /// look, the look that [`Machine::next`] takes while settling is enough.
     pub fn unsettled(
         &self,
         settings: &Settings,
@@ -543,14 +546,14 @@ fn is_history(gap: &Gap) -> bool {
     matches!(gap.kind, GapKind::Open { history: true, .. })
 }
 
-/// A choice lasts for this many pages, within a least and a greatest time.
+/// A choice is valid for this number of pages, within a minimum and a maximum time.
 const PAGES_PER_DECISION: u32 = 100;
 const MIN_DECISION_MS: i64 = 60_000;
 const DECISION_MS: i64 = 3_600_000;
-/// The rate of posts is known once polls have shown so much of a timeline, s.
+/// The rate of posts is known once polls have covered this time of a timeline, in s.
 const RATED_S: f64 = 60.0;
 /// The weight of a prior from other sources, in posts.
 const PRIOR_POSTS: f32 = 400.0;
-/// Edits and deletions that a rung found keep it for so long.
+/// Edits and deletions that a rung found keep it for this time.
 const CHANGES_MS: i64 = 30 * 86_400_000;
 const TOLERANCE_MS: i64 = 60_000;

@@ -1,4 +1,4 @@
-//! What the server honours, and what a page therefore proves.
+//! The abilities that the server honours, and the proofs in its pages.
 
 use super::{Machine, stalled::FREE_TRIES};
 use crate::{
@@ -16,12 +16,13 @@ use crate::{
 };
 
 impl Machine {
-    /// What the server honours of the requests for this timeline, as its answers show it.
+    /// The parameters of requests for this timeline that the server honours, according to its
+    /// answers.
     pub fn honoured(&self) -> &HonouredAbilities {
         &self.honoured
     }
 
-    /// Why it cannot be proven that this source is complete, if it cannot.
+    /// The reason why the completeness of this source cannot be proven, if it cannot.
     pub fn unprovable(&self) -> Option<Unprovable> {
         let disorder = self.honoured.disorder.clone().map(Unprovable::NoOrder);
         disorder.or_else(|| {
@@ -30,21 +31,21 @@ impl Machine {
         })
     }
 
-    /// Begins with what another source of the same instance and kind of timeline has learned, if this
-    /// one has learned nothing.
+    /// Starts with the abilities that another source of the same instance and kind of timeline has
+    /// learned, if this one has learned nothing.
     pub fn assume_honoured(&mut self, other: &HonouredAbilities) {
         if self.honoured.is_empty() && !other.is_empty() {
             self.honoured = other.as_prior();
         }
     }
 
-    /// Within how many ms of each other posts are listed in any order.
+    /// The ms within which posts are listed in any order.
     pub(super) fn precision_ms(&self) -> i64 {
         let scheme_ms = self.scheme.map_or(0, |scheme| scheme.precision_ms());
         self.honoured.precision_ms.max(scheme_ms)
     }
 
-    /// Learns what the server honours. What was proven by more than it does is doubted.
+    /// Learns which parameters the server honours. Proofs that relied on more are doubted.
     pub(super) fn learn(
         &mut self,
         plan: &Plan,
@@ -67,8 +68,9 @@ impl Machine {
         }
     }
 
-    /// Lists again what was proven while the order of pages was believed to be finer than it is: what
-    /// came of age lately waits for the last rung, what is older is listed as passed over.
+    /// Lists ranges again that were proven while the order of pages was assumed to be finer than it
+    /// is. Ranges that recently became old enough wait for the last rung. Older ones are listed as
+    /// passed over.
     fn doubt(&mut self, ladder: &Ladder, now_ms: i64) {
         let (Some(origin), Some(frontier)) = (self.ledger.origin(), self.ledger.frontier()) else {
             return;
@@ -98,10 +100,11 @@ impl Machine {
 
     /// The stretch that a page of this request proves.
     ///
-    /// What a page lists is contiguous, from its newest post down to its oldest. It reaches up to the
-    /// `max_id` that was sent, if the server honoured that; a page that lists posts above is not the
-    /// one that was asked for, and proves nothing. Nothing is proven below its last post, however short the page, nor below the `since_id` that was sent. Of
-    /// an order that is only precise to some time, the last post's neighbours may be on another page.
+    /// The posts on a page are contiguous, from its newest post down to its oldest. The stretch
+    /// reaches up to the `max_id` of the request, if the server honoured that. A page with posts
+    /// above it is not the requested one, and proves nothing. Nothing is proven below its last
+    /// post, even on a short page, or below the `since_id` of the request. If the order is only
+    /// precise to some time, the last post's neighbours may be on another page.
     pub(super) fn stretch(&self, request: &Request, reading: &Reading) -> Option<Stretch> {
         if self.honoured.disorder.is_some() || reading.passes_max_id(request) {
             return None;
@@ -119,7 +122,7 @@ impl Machine {
             let oldest_ms = scheme.time_ms(oldest)?;
             low = low.max(scheme.floor((window(oldest_ms) + 1) * precision_ms)?);
             if let Some(max) = max_id {
-                // Posts of its time are listed above it too.
+                // Posts of its time are listed above it, too.
                 let time_ms = window(scheme.time_ms(max)?) * precision_ms;
                 high = high.min(scheme.floor(time_ms)?);
             }
@@ -130,7 +133,7 @@ impl Machine {
             }
         }
         let mut at_ms = reading.read_at_ms;
-        // What is listed above the bound, and below the walk's end, the pages before have shown.
+        // The previous pages have shown the posts above the bound and below the walk's end.
         if let Some(walk) = self.walk_of(request, reading) {
             high.clone_from(&walk.high);
             at_ms = at_ms.min(walk.at_ms);
@@ -138,15 +141,15 @@ impl Machine {
         (low < high).then_some(Stretch { low, high, at_ms })
     }
 
-    /// Whether the page of a poll does not reach down to what is covered.
+    /// True if the page of a poll does not reach down to the covered part.
     pub(in crate::timeline) fn leaves_gap(&self, request: &Request, reading: &Reading) -> bool {
         let stretch = self.stretch(request, reading);
         let frontier = self.ledger.frontier();
         frontier.is_some_and(|frontier| stretch.is_none_or(|stretch| stretch.low > *frontier))
     }
 
-    /// The part of a range that cannot be read: a page, full or asked for in each way, of posts that are
-    /// closer together than the order is precise.
+    /// The part of a range that cannot be read: a page that is full, or was requested in each way,
+    /// of posts that are closer together than the precision of the order.
     pub(super) fn crowded(
         &mut self,
         request: &Request,
@@ -163,7 +166,7 @@ impl Machine {
         };
         let window = |time_ms: i64| time_ms.div_euclid(precision_ms);
         let is_cut = self.honoured.is_surely_full(reading.items, request.page.limit)
-            // Where bounds name posts, a second is read from post to post.
+            // If bounds name posts, a second is read from post to post.
             || !scheme.names_posts() && self.ledger.max_tries(range_low, range_high) >= FREE_TRIES;
         if !is_cut || window(newest_ms) > window(oldest_ms) {
             return None;
@@ -175,5 +178,5 @@ impl Machine {
     }
 }
 
-/// What came of age within so many times the last rung's age is read again.
+/// Ranges that became old enough within this multiple of the last rung's age are read again.
 const DOUBTED_AGES: i64 = 2;

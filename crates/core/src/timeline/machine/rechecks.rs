@@ -1,8 +1,8 @@
 //! Places that are read once more because a page lacked posts there.
 //!
-//! One page that lacks a post proves little, and its look-up may prove nothing: some servers look
-//! nothing up for this reader. So the page is asked for again some minutes later, unless look-ups
-//! have answered for all posts that it lacked. What two pages lack has left the timeline.
+//! One page without a post proves little, and its look-up may prove nothing: some servers reject
+//! look-ups by this reader. So the page is requested again some minutes later, unless look-ups have
+//! answered for all missing posts. Posts that are missing from two pages have left the timeline.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,23 +18,25 @@ use crate::{
 pub(super) struct Recheck {
     low: Key,
     high: Key,
-    /// When a page lacked the posts, or the last request failed, Unix ms by the local clock.
+    /// The time at which a page lacked the posts, or the last request failed, in Unix ms by the
+    /// local clock.
     pub(super) at_ms: i64,
-    /// Requests that failed.
+    /// The number of failed requests.
     failures: u32,
-    /// The posts that no look-up has answered for.
+    /// The posts for which no look-up has answered.
     absent: Vec<UpstreamId>,
 }
 
 impl Recheck {
-    /// A clock that was set back makes nothing wait long.
+    /// True if the recheck is due. A clock that was set back causes no long wait.
     fn is_due(&self, now_ms: i64) -> bool {
         now_ms.abs_diff(self.at_ms) >= RECHECK_AFTER_MS.unsigned_abs()
     }
 }
 
 impl Machine {
-    /// A page that covers a place lacks these posts: it is read once more, unless look-ups answer.
+    /// Records that a page that covers a place lacks these posts. It is read once more, unless
+    /// look-ups answer.
     pub(super) fn recheck_later(
         &mut self,
         (low, high): (Key, Key),
@@ -54,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// The look-up of a post has answered.
+    /// Records that the look-up of a post has answered.
     pub(super) fn end_recheck_of(&mut self, id: &UpstreamId) {
         for recheck in &mut self.rechecks {
             recheck.absent.retain(|absent| absent != id);
@@ -75,13 +77,13 @@ impl Machine {
         Some(Step::fetch(purpose, bounds, abilities))
     }
 
-    /// When the next page is due that is not yet, Unix ms by the local clock.
+    /// The time of the next page that is not due yet, in Unix ms by the local clock.
     pub(super) fn next_recheck_ms(&self, now_ms: i64) -> Option<i64> {
         let waiting = self.rechecks.iter().filter(|of| !of.is_due(now_ms));
         waiting.map(|of| of.at_ms + RECHECK_AFTER_MS).min()
     }
 
-    /// Applies a page that was read once more. What it does not reach down to is asked for at once.
+    /// Applies a page that was read once more. The part below its lower end is requested at once.
     pub(super) fn rechecked(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) {
         self.read_if_awaited(answer);
         let stretch = self.stretch(answer.request, answer.reading);
@@ -98,7 +100,7 @@ impl Machine {
         }
     }
 
-    /// The request for such a page failed: it comes later, a few times.
+    /// Records that the request for such a page failed. It is repeated later, a few times.
     pub(super) fn recheck_failed(&mut self, low: &Key, high: &Key, now_ms: i64) {
         let Some(index) = self.recheck_of(low, high) else {
             return;
@@ -117,7 +119,7 @@ impl Machine {
     }
 }
 
-/// Later than a second page has to come to count as one, and within five minutes.
+/// Long enough for a second page to count as another one, and below five minutes.
 const RECHECK_AFTER_MS: i64 = 2 * 60_000;
 const MAX_RECHECKS: usize = 20;
 const MAX_FAILURES: u32 = 3;

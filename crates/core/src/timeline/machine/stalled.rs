@@ -1,5 +1,5 @@
-//! Ranges whose requests make no progress: each try asks in another way, later tries wait longer, and
-//! after some the range is given up. It stays listed.
+//! Ranges whose requests make no progress. Each attempt uses another way, later attempts wait
+//! longer, and after some the range is given up. It stays listed.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +14,14 @@ use crate::{
     upstream_id::Key,
 };
 
-/// A range that is left alone for a while.
+/// A range without requests for some time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stalled {
     low: Key,
     high: Key,
-    /// It is not asked for before.
+    /// The wait before its next request.
     pub(super) wait: Deadline,
-    /// Requests for it that failed while polls did not.
+    /// The number of requests for it that failed while polls did not.
     #[serde(default)]
     failures: u32,
 }
@@ -43,9 +43,9 @@ impl Machine {
         }
     }
 
-    /// Counts a request for a range that failed: while polls succeed, each failure makes the next
-    /// request for it wait longer, so that it holds up nothing else. Failures of the server may pass
-    /// and give nothing up.
+    /// Counts a failed request for a range. While polls succeed, each failure lengthens the wait
+    /// before the next request for it, so that it delays nothing else. Failures of the server may
+    /// be temporary, so they give nothing up.
     pub(super) fn failed_to_read(
         &mut self,
         (low, high): (&Key, &Key),
@@ -76,7 +76,7 @@ impl Machine {
         });
     }
 
-    /// Whether a range waits whose last request failed.
+    /// True if a range waits because its last request failed.
     pub(super) fn has_failed_ranges(&self) -> bool {
         self.stalled.iter().any(|range| range.failures > 0)
     }
@@ -86,12 +86,13 @@ impl Machine {
             .retain(|range| range.high <= *low || range.low >= *high);
     }
 
-    /// Whether a gap is left alone for now, Unix ms by the local clock.
+    /// True if a gap gets no requests at `now_ms`, in Unix ms by the local clock.
     pub(super) fn is_stalled(&self, gap: &Gap, now_ms: i64) -> bool {
         self.stalled_until_ms(gap, now_ms).is_some()
     }
 
-    /// Until when a gap is left alone, Unix ms by the local clock; `None` if it is not.
+    /// The time until which a gap gets no requests, in Unix ms by the local clock; `None` if it may
+    /// get them.
     pub(super) fn stalled_until_ms(&self, gap: &Gap, now_ms: i64) -> Option<i64> {
         let stalled = self.stalled.iter();
         let stalled = stalled.filter(|range| gap.overlaps(&range.low, &range.high));
@@ -99,10 +100,10 @@ impl Machine {
         (until_ms > now_ms).then_some(until_ms)
     }
 
-    /// Gives up what was tried in vain too often. Ranges of which it is being confirmed that they are
-    /// empty have an end of their own.
+    /// Gives up ranges after too many attempts without progress. Ranges whose emptiness is being
+    /// confirmed have an end of their own.
     pub(super) fn give_up_stalled(&mut self, ladder: &Ladder, now_ms: i64) {
-        // How often requests failed is remembered until one succeeds or the range is no gap any more.
+        // The number of failed requests is kept until one succeeds or the range is no gap any more.
         let gaps = self.ledger.gaps();
         self.stalled.retain(|range| {
             let is_gap = || gaps.iter().any(|gap| gap.overlaps(&range.low, &range.high));
@@ -133,13 +134,13 @@ impl Machine {
     }
 }
 
-/// Tries that come at once: each way to ask, from two anchors.
+/// The number of attempts without a wait: each way, from two anchors.
 pub(super) const FREE_TRIES: u32 = 6;
 const FIRST_WAIT_MS: i64 = 500;
 const MAX_WAIT_MS: i64 = 10 * 60_000;
 /// About an hour and a half.
 const MAX_TRIES: u32 = 24;
-/// Failures that a request repeats as long as its answer stays as it is.
+/// The failures that a request repeats as long as its answer stays the same.
 const REFUSALS: [FailureKind; 4] = [
     FailureKind::Refused,
     FailureKind::BadId,

@@ -1,4 +1,4 @@
-//! What to do next.
+//! The next step.
 
 use super::{FailedRequest, Machine, Step, is_history};
 use crate::{
@@ -15,12 +15,12 @@ use crate::{
     upstream_id::Key,
 };
 
-/// What is due may be looked at from here.
+/// The context of the search for due work.
 #[derive(Clone, Copy)]
 struct Moment<'a> {
     plan: &'a Plan,
     abilities: Abilities,
-    /// By the local clock.
+    /// The present time by the local clock.
     now_ms: i64,
     server_now_ms: i64,
     settling: bool,
@@ -37,11 +37,11 @@ impl Step {
 }
 
 impl Machine {
-    /// The next step at this time, Unix ms by the local clock.
+    /// The next step at `now_ms`, in Unix ms by the local clock.
     ///
-    /// With `settling`, looks are taken as soon as their age allows, instead
-    /// of when enough has come together, and what is read for the first time is read
-    /// again after 3 s already, where the second look comes later.
+    /// With `settling`, looks are taken as soon as their age allows, and do not wait for a full
+    /// portion. Ranges that are read for the first time are read again after 3 s, if the second
+    /// look comes later.
     pub fn next(
         &mut self,
         settings: &Settings,
@@ -63,8 +63,8 @@ impl Machine {
         let poll_due_ms =
             last_poll_ms.map_or(now_ms, |last_ms| last_ms + self.every_ms(&plan, spacing_ms));
         let poll_is_due = poll_due_ms <= now_ms;
-        // Whatever the quota, every second request may be something else than
-        // a poll, or gaps and second looks would starve.
+        // With any quota, every second request may be other than a poll. Otherwise gaps and second
+        // looks would starve.
         if poll_is_due && !self.pace.last_was_poll {
             return self.poll(&plan, abilities, now_ms);
         }
@@ -91,8 +91,8 @@ impl Machine {
         }
     }
 
-    /// Returns the next request for an open gap that begins at `low` or above, whatever else is due. `None` if no
-    /// request can fill one.
+    /// Returns the next request for an open gap that begins at `low` or above, even if other work
+    /// is due. `None` if no request can fill one.
     pub(in crate::timeline) fn next_fill(
         &mut self,
         settings: &Settings,
@@ -127,7 +127,7 @@ impl Machine {
         })
     }
 
-    /// When the next request may be sent, Unix ms by the local clock.
+    /// The earliest time of the next request, in Unix ms by the local clock.
     fn earliest_ms(&self, spacing_ms: i64) -> i64 {
         let last_ms = self.pace.last_request_ms;
         last_ms
@@ -135,7 +135,7 @@ impl Machine {
             .max(self.pace.blocked.until_ms())
     }
 
-    /// Records that the step's request is sent now, Unix ms by the local clock.
+    /// Records that the step's request is sent at `now_ms`, in Unix ms by the local clock.
     pub fn sent(&mut self, step: &Step, now_ms: i64) {
         let (is_poll, is_rung) = match step {
             Step::Fetch(fetch) => match fetch.purpose {
@@ -162,14 +162,14 @@ impl Machine {
         }
     }
 
-    /// Makes the next poll due now: posts may have been missed while a stream
-    /// was not connected.
+    /// Makes the next poll due now, because posts may have been missed while no stream was
+    /// connected.
     pub fn poll_soon(&mut self) {
         self.pace.last_poll_ms = None;
     }
 
-    /// The same, whatever failed before, except where the server asked to wait: whoever begins or
-    /// ends to read by hand wants to know how it is now.
+    /// The same, despite earlier failures, unless the server requested a wait. A person who starts
+    /// or stops reading by hand wants the present state.
     pub fn retry_soon(&mut self) {
         self.poll_soon();
         let error = self.errors.ongoing().map(|error| error.kind);
@@ -180,7 +180,7 @@ impl Machine {
     }
 
     fn poll(&self, plan: &Plan, abilities: Abilities, now_ms: i64) -> Step {
-        // An answer that cannot be used is not asked for again in the same way.
+        // After an unusable answer, the same request is not repeated.
         let is_plain = self.pace.poll_failures % 2 == 1
             || !self.honoured.since_id.is_usable(now_ms)
             || self.honoured.disorder.is_some();
@@ -197,8 +197,8 @@ impl Machine {
         Step::fetch(RequestPurpose::Poll, bounds, abilities)
     }
 
-    /// The time between two polls, ms: where only the newest page can be had, less than it takes to
-    /// fill one.
+    /// The time between two polls, in ms. If only the newest page is available, it is shorter than
+    /// the time that fills a page.
     fn every_ms(&self, plan: &Plan, spacing_ms: i64) -> i64 {
         if !self.honoured.is_link_only() || self.rate_per_s <= 0.0 {
             return plan.every_ms;
@@ -207,10 +207,10 @@ impl Machine {
         plan.every_ms.min((page_ms / 3.0) as i64).max(spacing_ms)
     }
 
-    /// Where a poll reads from: the clamp and, on a busy source, low enough
-    /// to include the newest known post, which shows that the page meets what
-    /// is stored. On a quiet one that would fetch it at every poll; there, a
-    /// page with news opens a gap that one more request closes.
+    /// The lower bound of a poll: the clamp. On a busy source it is low enough to include the
+    /// newest known post, which shows that the page is contiguous with the stored posts. On a quiet
+    /// one that would fetch the post at every poll. There, a page with new posts opens a gap that
+    /// one more request closes.
     fn since_id(&self, plan: &Plan) -> Option<Key> {
         let scheme = self.scheme?;
         let latest = self.ledger.frontier()?;
@@ -228,8 +228,8 @@ impl Machine {
         }
     }
 
-    /// Above this polls leave posts out, while some are dated ahead: the server's
-    /// time by its `Date` alone, and what its newest IDs are ahead of it anyway.
+    /// The upper bound of polls while some posts are dated ahead. It is the server's time by its
+    /// `Date` alone, plus the lead of its newest IDs.
     fn ceiling(&self, now_ms: i64) -> Option<Key> {
         if !self.ahead.leaves_out() {
             return None;
@@ -241,7 +241,7 @@ impl Machine {
             .floor(server_now_ms + self.tolerance_ms())
     }
 
-    /// Posts dated ahead are read separately, rarely.
+    /// Reads posts dated ahead separately and rarely.
     fn due_ahead(&self, abilities: Abilities, now_ms: i64) -> Option<Step> {
         let ceiling = self.ceiling(now_ms)?;
         let is_due = now_ms - self.ahead.read_at_ms >= AHEAD_EVERY_MS;
@@ -285,7 +285,7 @@ impl Machine {
         if let Some(step) = self.due_ahead(at.abilities, now_ms) {
             return step;
         }
-        // The probes at the last age keep the proof: they are taken before any rung.
+        // The probes at the last age maintain the proof, so they come before any rung.
         if let Some(step) = self.due_probe(at, true) {
             return step;
         }
@@ -300,12 +300,12 @@ impl Machine {
             }
         }
         if has_share && self.empty_ranges.is_empty() && !self.has_failed_ranges() {
-            // Nothing is left that failed.
+            // No failed range is left.
             self.errors.end(FailedRequest::Page);
         }
         self.pass_over_unread(at, !has_share);
-        // What is due already and was not taken waits for its share of the
-        // quota: the next poll is early enough to ask again.
+        // Work that is due but not taken waits for its share of the quota. The next poll is early
+        // enough for another check.
         let gaps = self.ledger.gaps().iter();
         let due_ms = gaps
             .filter(|gap| !self.is_unconfirmed(gap))
@@ -320,7 +320,7 @@ impl Machine {
         }
     }
 
-    /// Work that no age decides about, until an answer has shown the server's time.
+    /// Work that does not depend on ages, until an answer has shown the server's time.
     fn untimed_work(&self, settings: &Settings, at: Moment<'_>) -> Step {
         let step = self.due_look_up(at.now_ms);
         let step = step.or_else(|| self.due_fill(settings, at));
@@ -330,8 +330,8 @@ impl Machine {
     /// A range that is due for its rung in time.
     fn due_look(&self, at: Moment<'_>, rung: usize) -> Option<Step> {
         let age_ms = at.plan.ladder.age_ms(rung)?;
-        // Ranges further back were delayed, or belong to a changed plan: they do not come before
-        // what is due now.
+        // Ranges further back were delayed, or belong to a changed plan. They do not come before
+        // the work that is due now.
         let period_ms = at.plan.ladder.period_ms(rung);
         let late_ms = period_ms.saturating_mul(IN_TIME_PERIODS) + IN_TIME_MS;
         let in_time_ms = at.server_now_ms - age_ms - late_ms;
@@ -371,15 +371,15 @@ impl Machine {
         if low >= high {
             return None;
         }
-        // What was begun in the middle of a second goes on there.
+        // A walk that began in the middle of a second continues there.
         let high = self.walk_in(&low, &high).cloned().unwrap_or(high);
         let bounds = self.bounds_of(gap, &high, at.abilities, at.now_ms)?;
         let purpose = RequestPurpose::Look { rung, low, high };
         Some(Step::fetch(purpose, bounds, at.abilities))
     }
 
-    /// For how long the look that waits the longest has been overdue at this time, Unix ms by the
-    /// local clock: later than quotas and other work delay it. `None` if none is.
+    /// The time by which the oldest due look is late at `now_ms`, in Unix ms by the local clock,
+    /// beyond the delay by quotas and other work. `None` if no look is late.
     pub fn overdue_ms(&self, plan: &Plan, now_ms: i64) -> Option<i64> {
         let server_now_ms = now_ms - self.clock_lead_ms;
         let late_ms = |gap: &Gap| {
@@ -393,19 +393,19 @@ impl Machine {
         gaps.filter_map(late_ms).filter(|ms| *ms > 0).max()
     }
 
-    /// When a provisional range is due for its rung, Unix ms by the server's clock: when enough has
-    /// come together above its oldest ID. Where IDs carry no time, it cannot be read in parts, and is
-    /// due only when all of it is old enough: an earlier look would leave it as it is.
+    /// The due time of a provisional range for its rung, in Unix ms by the server's clock. It is
+    /// due when a full portion is above its oldest ID. If IDs contain no time, it cannot be read in
+    /// parts, and is due only when all of it is old enough. An earlier look would not change it.
     fn due_at_ms(&self, gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
         let read = gap.provisional()?;
         let Some(age_ms) = look_age_ms(read, plan, settling) else {
-            // Nothing reads it any more: it comes of age.
+            // No rung reads it any more. It becomes old enough.
             return Some(read.until_ms + plan.ladder.complete_ms());
         };
         let whole_ms = read.until_ms - read.from_ms;
         let portion_ms = match settling {
             false => plan.ladder.period_ms(plan.ladder.next(read.read_age_ms)),
-            // Polls go on and add to it.
+            // Polls continue and add to it.
             true if is_early(read, plan) => whole_ms.min(SETTLING_PORTION_MS),
             true => whole_ms,
         };
@@ -443,14 +443,14 @@ impl Machine {
         self.fill(settings, at, |_| true)
     }
 
-    /// A request for one of these gaps that are to be filled.
+    /// A request for one of the gaps that must be filled.
     fn fill(
         &self,
         settings: &Settings,
         at: Moment<'_>,
         is_wanted: impl Fn(&&Gap) -> bool,
     ) -> Option<Step> {
-        // Gaps before history: what is missing now comes first.
+        // Gaps come before history, because new posts are more urgent.
         let gaps = self
             .ledger
             .gaps()
@@ -465,7 +465,8 @@ impl Machine {
         Some(Step::fetch(purpose, bounds, at.abilities))
     }
 
-    /// Lists ranges as unread that no request can reach, or that were tried in vain too often.
+    /// Lists ranges as unread that no request can reach, or that had too many attempts without
+    /// progress.
     fn leave_unreachable(&mut self, settings: &Settings, at: Moment<'_>) {
         self.give_up_stalled(&at.plan.ladder, at.now_ms);
         if self.can_ask_down(at.abilities, at.now_ms) {
@@ -492,8 +493,8 @@ impl Machine {
         }
     }
 
-    /// Whether a rung above the second look may take a request: always while
-    /// the quota leaves several requests a poll, else within its share.
+    /// True if a rung above the second look may use a request. Always true if the quota allows
+    /// several requests per poll. Otherwise limited to its share.
     fn within_share(&self, settings: &Settings) -> bool {
         let spacing_ms = self.quota.spacing_ms.max(settings.spacing_ms);
         if spacing_ms * ROOMY_REQUESTS_PER_POLL <= settings.every_ms {
@@ -502,8 +503,8 @@ impl Machine {
         self.pace.recent_rungs * 100 <= self.pace.recent.max(1) * settings.rung_share_percent
     }
 
-    /// Lets ranges come of age that no look is going to read: by a plan that is proven, or because
-    /// the quota's share kept them waiting a whole period beyond their due time.
+    /// Marks ranges as old enough that no look will read. The plan may be proven, or the quota's
+    /// share may have delayed them a whole period beyond their due time.
     fn pass_over_unread(&mut self, at: Moment<'_>, short_of_quota: bool) {
         let ladder = &at.plan.ladder;
         let Some(scheme) = self.scheme else {
@@ -532,7 +533,7 @@ impl Machine {
                     until_ms,
                     ..
                 } = gap.provisional()?;
-                // A look that the plan has still to take is taken, late or not.
+                // A look that the plan still requires is taken, even if it is late.
                 let waits = ladder.next(read_age_ms) < ladder.len() && !short_of_quota;
                 let is_ready = until_ms <= before_ms || from_ms < before_ms - slack_ms;
                 if waits || !is_ready {
@@ -562,7 +563,7 @@ fn is_to_fill(gap: &Gap, settings: &Settings) -> bool {
     }
 }
 
-/// The age at which a range is read again; `None` if nothing reads it any more.
+/// The age at which a range is read again; `None` if it is not read any more.
 fn look_age_ms(read: Provisional, plan: &Plan, settling: bool) -> Option<i64> {
     let age_ms = plan.ladder.age_ms(plan.ladder.next(read.read_age_ms))?;
     Some(match settling && is_early(read, plan) {
@@ -571,27 +572,28 @@ fn look_age_ms(read: Provisional, plan: &Plan, settling: bool) -> Option<i64> {
     })
 }
 
-/// Whether settling takes a look at a range before the second look.
+/// True if settling looks at a range before the second look.
 fn is_early(read: Provisional, plan: &Plan) -> bool {
     plan.ladder.next(read.read_age_ms) == 0 && read.read_age_ms < SETTLING_LOOK_MS
 }
 
-/// The age at which settling reads again what waits for a later second look, ms: the end of a mirror
-/// does not wait for that.
+/// The age at which settling reads ranges again that wait for a later second look, in ms. The end
+/// of a mirror does not wait for that look.
 pub(super) const SETTLING_LOOK_MS: i64 = 3_000;
-/// How much of a timeline that goes on such a look takes together, ms.
+/// The time span that such a look covers in a timeline with new posts, in ms.
 const SETTLING_PORTION_MS: i64 = 1_000;
-/// From this many new posts a poll on, a poll reads its anchor along.
+/// From this number of new posts per poll on, a poll also reads its anchor.
 const BUSY_POSTS_PER_POLL: f64 = 0.5;
-/// With this many requests a poll there is room for every rung.
+/// With this number of requests per poll, the quota has room for every rung.
 const ROOMY_REQUESTS_PER_POLL: i64 = 4;
-/// By how much an answer may count as read earlier than it was asked for, since `Date` is in whole
-/// seconds.
+/// The tolerance for an answer that counts as read before its request, in ms, because `Date` is in
+/// whole seconds.
 const READ_EARLY_MS: i64 = 2_000;
-/// A look this late has been delayed.
+/// A look this late was delayed.
 const IN_TIME_PERIODS: i64 = 4;
 const IN_TIME_MS: i64 = 60_000;
-/// What comes of age unread is passed over in portions of this part of the last rung's age.
+/// Ranges that become old enough unread are passed over in portions of this part of the last rung's
+/// age.
 const PASSED_OVER_PORTIONS: i64 = 24;
 /// The interval between reads of posts dated ahead.
 const AHEAD_EVERY_MS: i64 = 10 * 60_000;

@@ -1,9 +1,9 @@
-//! Posts that a page should list and does not, until a look-up says what became of them.
+//! Posts that are missing from a page that should list them, until a look-up shows their state.
 //!
-//! A look-up that fails proves nothing and holds nothing up: its post is asked for again after
-//! delays that grow, a few times for each rung, and is then left as *not confirmed*. While look-ups
-//! fail in a row, the next one waits longer each time, and nothing else does. Once many have, each
-//! post is asked for once: else all that wait would take days.
+//! A failed look-up proves nothing and delays nothing. Its post is looked up again after growing
+//! delays, a few times for each rung, and is then left as *not confirmed*. While consecutive
+//! look-ups fail, only the next look-up waits longer each time. After many failures each post is
+//! looked up once. Otherwise all pending look-ups would take days.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +15,14 @@ use crate::{
     upstream_id::{Key, UpstreamId},
 };
 
-/// What became of an absent post, by its look-up.
+/// The state of an absent post, by its look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookUpOutcome {
-    /// It exists.
+    /// The post exists.
     Found,
-    /// It is deleted.
+    /// The post is deleted.
     Gone,
-    /// It is not there for this reader; whether it is deleted is not known.
+    /// The post is hidden from this reader, and may be deleted.
     Hidden,
     /// The answer proves nothing.
     NotConfirmed,
@@ -31,14 +31,14 @@ pub enum LookUpOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Suspect {
     id: UpstreamId,
-    /// Of the look that lacked it.
+    /// The rung of the look that lacked it.
     rung: usize,
-    /// Failed look-ups.
+    /// The number of failed look-ups.
     #[serde(default)]
     failures: u32,
-    /// It is not looked up before.
+    /// The wait before its look-up.
     pub(super) wait: Deadline,
-    /// Not looked up again, unless a later rung lacks it too.
+    /// True if it is not looked up again, unless a later rung lacks it, too.
     #[serde(default)]
     is_settled: bool,
 }
@@ -91,8 +91,8 @@ impl Machine {
         }
     }
 
-    /// Takes in a look-up that failed. `random` is any random number: it spreads the delays of
-    /// sources that fail together.
+    /// Applies a failed look-up. `random` is any random number. It spreads the delays of sources
+    /// that fail together.
     pub fn look_up_failed(
         &mut self,
         settings: &Settings,
@@ -135,8 +135,8 @@ impl Machine {
         }
     }
 
-    /// Whether so many look-ups have failed in a row that the next one is no likelier to prove
-    /// anything: few, if this reader may look nothing up.
+    /// True if this number of consecutive look-ups has failed that the next one is not likely to
+    /// prove anything. A few are enough if this reader may look nothing up.
     pub(super) fn no_look_up_answers(&self) -> bool {
         let kind = self.errors.look_up().map(|error| error.kind);
         let standing = match kind {
@@ -151,7 +151,7 @@ impl Machine {
         self.errors.look_up()
     }
 
-    /// The look-up that is due.
+    /// The due look-up.
     pub(super) fn due_look_up(&self, now_ms: i64) -> Option<Step> {
         if !self.pace.look_ups_blocked.is_over(now_ms) {
             return None;
@@ -161,7 +161,7 @@ impl Machine {
         Some(Step::LookUp(due.id.clone()))
     }
 
-    /// When the first look-up is due that is not yet, Unix ms by the local clock.
+    /// The time of the first look-up that is not due yet, in Unix ms by the local clock.
     pub(super) fn next_look_up_ms(&self, now_ms: i64) -> Option<i64> {
         let blocked_until_ms = self.pace.look_ups_blocked.until_ms();
         let due = self.pending_suspects();
@@ -173,15 +173,15 @@ impl Machine {
         self.suspects.iter().filter(|suspect| !suspect.is_settled)
     }
 
-    /// Queues a look-up of an anchor that was not reached: it may be deleted, and
-    /// an older one then replaces it.
+    /// Queues a look-up of an anchor that was not reached. It may be deleted, and an older one then
+    /// replaces it.
     pub(super) fn suspect_anchor(&mut self, anchor: Option<&Key>) {
         if let (Some(scheme), Some(anchor)) = (self.scheme, anchor) {
             self.look_up_first(&scheme.id(anchor));
         }
     }
 
-    /// Queues a look-up whose answer something waits for.
+    /// Queues a look-up before all others, because other work waits for it.
     pub(super) fn look_up_first(&mut self, id: &UpstreamId) {
         let index = self.suspects.iter().position(|suspect| suspect.id == *id);
         let mut suspect = index
@@ -192,7 +192,7 @@ impl Machine {
         self.suspects.push_front(suspect);
     }
 
-    /// Queues look-ups of posts that a look should list and does not.
+    /// Queues look-ups of posts that are missing from a look's page.
     pub(super) fn suspect(&mut self, rung: usize, absent: &[UpstreamId]) {
         for id in absent {
             let mut known = self.suspects.iter_mut();
@@ -211,7 +211,7 @@ impl Machine {
         }
     }
 
-    /// Makes room for one more.
+    /// Makes room for one more suspect.
     fn forget_settled(&mut self) {
         if self.suspects.len() >= 2 * MAX_SUSPECTS
             && let Some(oldest) = self.suspects.iter().position(|known| known.is_settled)
@@ -221,12 +221,12 @@ impl Machine {
     }
 }
 
-/// So many wait for their look-up at most, and no more settled ones are remembered.
+/// The largest number of posts that wait for a look-up, and of settled ones that are remembered.
 const MAX_SUSPECTS: usize = 80;
-/// Look-ups of one post for a rung that may fail.
+/// The number of failed look-ups of one post for a rung.
 const MAX_TRIES: u32 = 5;
 const STANDING_REFUSALS: u32 = 3;
-/// With the growing delays between them, these take about a quarter of an hour at the least.
+/// With the growing delays between them, these take at least about a quarter of an hour.
 const STANDING_FAILURES: u32 = 12;
-/// The delay after the first failed look-up of a post; each further one is four times longer.
+/// The delay after the first failed look-up of a post. Each further one is four times longer.
 const FIRST_RETRY_MS: i64 = 5_000;

@@ -1,4 +1,4 @@
-//! A server's request to wait (`Retry-After`), and its early end.
+//! The wait that a server requests (`Retry-After`), and its early end.
 
 use super::Machine;
 use crate::{
@@ -7,18 +7,18 @@ use crate::{
     timeline::{backoff::backoff_ms, settings::Settings},
 };
 
-/// A wait that the server has asked for.
+/// A wait that the server has requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
-    /// When it ends, Unix ms by the local clock.
+    /// Its end, in Unix ms by the local clock.
     pub until_ms: i64,
-    /// The failure that asked for it.
+    /// The failure with the request.
     pub kind: FailureKind,
 }
 
 impl Machine {
-    /// The wait that the server has asked for, if it is not over at this time, Unix ms by the local
-    /// clock.
+    /// The wait that the server has requested, if it is not over at `now_ms`, in Unix ms by the
+    /// local clock.
     pub fn waiting(&self, now_ms: i64) -> Option<Waiting> {
         let error = self.errors.ongoing()?;
         error.retry_after_ms?;
@@ -29,9 +29,9 @@ impl Machine {
         })
     }
 
-    /// Another request of the same server succeeded at this time, Unix ms by the local clock: a wait
-    /// that a failing server has asked for before is cut to that of a server that asks for none. A
-    /// throttle's is not, since other requests may not count against it.
+    /// Records that another request to the same server succeeded at `at_ms`, in Unix ms by the
+    /// local clock. The requested wait of a failing server is then shortened to the wait without a
+    /// request. The wait of a throttle is not, because other requests may not count against it.
     pub fn server_answered(&mut self, settings: &Settings, at_ms: i64) {
         let Some(error) = self.errors.ongoing() else {
             return;
@@ -67,7 +67,7 @@ mod tests {
         min_id: true,
     };
 
-    /// A machine whose first poll, at 1 s, was refused with `Retry-After: 120`.
+    /// A machine whose first poll, at 1 s, was rejected with `Retry-After: 120`.
     fn refused(kind: FailureKind) -> Machine {
         let mut machine = Machine::default();
         let failure = Failure {

@@ -1,8 +1,8 @@
-//! Walks down a list whose order is precise to some time only, from post to post.
+//! Walks down a list whose order is only precise to some time, from post to post.
 //!
-//! Where a bound names a post of the list ([`IdScheme::names_posts`]), the page below the last post
-//! of another goes on where that one ended, also in the middle of a second. Such pages together show
-//! what one of them alone cannot prove.
+//! If a bound names a post of the list ([`IdScheme::names_posts`]), the page below another page's
+//! last post continues where that page ended, even in the middle of a second. Together such pages
+//! show what a single one cannot prove.
 //!
 //! [`IdScheme::names_posts`]: crate::timeline::IdScheme::names_posts
 
@@ -18,31 +18,31 @@ use crate::{
     upstream_id::Key,
 };
 
-/// A place down to which a list was read: what lies below `high` has been shown, or is listed below
+/// The place down to which a list was read. Posts below `high` have been shown, or are listed below
 /// `last`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Walk {
     pub(super) high: Key,
     /// The beginning of the last post's time.
     low: Key,
-    /// The post that was listed last.
+    /// The last listed post.
     last: Key,
-    /// The one that was listed above it.
+    /// The post that was listed above it.
     before_last: Option<Key>,
-    /// When the first page of it was read, Unix ms by the server's clock.
+    /// The time of its first page, in Unix ms by the server's clock.
     pub(super) at_ms: i64,
-    /// What its pages have listed above `last`, below `high`.
+    /// The posts that its pages have listed above `last` and below `high`.
     above: Vec<Key>,
-    /// What other pages have shown there since then.
+    /// The posts that other pages have shown there since then.
     beside: Vec<Key>,
-    /// How many pages it took so far.
+    /// The number of pages so far.
     pages: u32,
-    /// Whether the page below `last` was empty.
+    /// True if the page below `last` was empty.
     is_end: bool,
 }
 
 impl Machine {
-    /// The walk that a page goes on with: not if it shows what is listed above.
+    /// The walk that a page continues. `None` if the page shows posts that are listed above.
     pub(super) fn walk_of(&self, request: &Request, reading: &Reading) -> Option<&Walk> {
         let max_id = request.max_id.as_ref()?;
         let is_down = request.since_id.is_none() && request.min_id.is_none();
@@ -52,20 +52,20 @@ impl Machine {
         above.next().is_none().then_some(walk)
     }
 
-    /// The highest end of a walk that goes on in a range.
+    /// The highest end of a walk that continues in a range.
     pub(super) fn walk_in(&self, low: &Key, high: &Key) -> Option<&Key> {
         let walks = self.walks.iter().map(|walk| &walk.high);
         walks.filter(|end| *end > low && *end <= high).max()
     }
 
-    /// The post below which a range up to `high` goes on.
+    /// The post below which a range up to `high` continues.
     pub(super) fn place_below(&self, high: &Key) -> Option<Key> {
         let walk = self.walks.iter().find(|walk| walk.high == *high);
         walk.map(|walk| walk.last.clone())
     }
 
-    /// Goes on from the last post of a page that was asked for to read a range. `false` if that leads no
-    /// further down in it.
+    /// Continues from the last post of a page that was requested to read a range. Returns `false`
+    /// if that leads no further down in the range.
     pub(super) fn walk_on(&mut self, answer: &Answer<'_>, (low, high): (&Key, &Key)) -> bool {
         let (request, reading) = (answer.request, answer.reading);
         let before = self.walk_of(request, reading).cloned();
@@ -130,7 +130,7 @@ impl Machine {
         true
     }
 
-    /// What was shown of the time in which a page goes on.
+    /// The posts shown before within the time in which a page continues.
     pub(super) fn shown_before(&self, request: &Request, reading: &Reading) -> Vec<Key> {
         let walk = self.walk_of(request, reading);
         walk.map_or(Vec::new(), |walk| {
@@ -138,8 +138,9 @@ impl Machine {
         })
     }
 
-    /// What may be empty if a page shows nothing of a range: the range, or what lies below the time of
-    /// the post from which the page goes on. `None` if that has yet to be read for itself.
+    /// The range that may be empty if a page shows nothing of a range: the range itself, or the
+    /// part below the time of the post from which the page continues. `None` if that must be read
+    /// separately first.
     pub(super) fn range_below(
         &self,
         request: &Request,
@@ -148,9 +149,9 @@ impl Machine {
     ) -> Option<EmptyRange> {
         let walk = self.walk_of(request, reading);
         let Some(walk) = walk.filter(|walk| walk.low < *high) else {
-            return Some(EmptyRange::of(low, high, None));
+            return Some(EmptyRange::new(low, high, None));
         };
-        // What is already read below need not be read again for it.
+        // Ranges below that were already read need not be read again.
         let is_fill = matches!(request.purpose, RequestPurpose::Fill { .. });
         let is_apart = |gap: &&Gap| !is_fill || matches!(gap.kind, GapKind::Open { .. });
         let below = self.ledger.gaps().iter().filter(is_apart);
@@ -160,11 +161,11 @@ impl Machine {
             true => low.clone(),
             false => below.unwrap_or_default(),
         };
-        let range = EmptyRange::of(&low, &walk.low, Some(walk.high.clone()));
+        let range = EmptyRange::new(&low, &walk.low, Some(walk.high.clone()));
         (low < walk.low).then_some(range)
     }
 
-    /// Notes the posts of a page: walks that go on in their time need not show them.
+    /// Records the posts of a page. Walks that continue in their time need not show them.
     pub(super) fn shown_beside_walks(&mut self, keys: &[Key]) {
         for walk in &mut self.walks {
             let mut keys = walk.of_it(keys);
@@ -173,7 +174,7 @@ impl Machine {
         }
     }
 
-    /// Whether a walk below `high` found nothing below the last post of a page.
+    /// True if a walk below `high` found nothing below the last post of a page.
     pub(super) fn ended_walk(&self, high: &Key, reading: &Reading) -> bool {
         let mut walks = self.walks.iter().filter(|walk| walk.high == *high);
         walks.any(|walk| walk.is_end && reading.last.first() == Some(&walk.last))
@@ -185,13 +186,13 @@ impl Machine {
         walks.find(|walk| walk.high == *high)?.before_last.clone()
     }
 
-    /// Forgets where the walk ended that a request went on with.
+    /// Removes the walk that a request continued.
     pub(super) fn end_walk(&mut self, request: &Request) {
         let max_id = request.max_id.as_ref();
         self.walks.retain(|walk| max_id != Some(&walk.last));
     }
 
-    /// Forgets walks that no range waits for.
+    /// Removes walks that no range needs.
     pub(super) fn prune_walks(&mut self) {
         let waits = |gap: &&Gap| matches!(gap.kind, GapKind::Open { .. } | GapKind::Provisional(_));
         let gaps = self.ledger.gaps();

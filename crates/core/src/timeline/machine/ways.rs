@@ -1,4 +1,4 @@
-//! The ways to ask for a range, in turn, as far as the server may honour them.
+//! The ways of requesting a range, in turn, if the server may honour them.
 
 use super::Machine;
 use crate::{
@@ -12,19 +12,19 @@ use crate::{
     upstream_id::Key,
 };
 
-/// A way to ask for a range.
+/// A way of requesting a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Upward from a stored post, by `min_id`.
     Up,
     /// Downward to a stored post, by `max_id` and `since_id`.
     Between,
-    /// Downward, by `max_id` alone.
+    /// Downward, by `max_id` only.
     Down,
 }
 
 impl Machine {
-    /// The bounds to ask for a range below `high` with; `None` if the server honours none that can
+    /// The bounds of a request for a range below `high`; `None` if the server honours none that can
     /// reach it.
     pub(super) fn bounds_of(
         &self,
@@ -41,7 +41,7 @@ impl Machine {
         let ways = order
             .iter()
             .filter(|way| self.is_usable(**way, abilities, now_ms));
-        // History is read newest first, down to where nothing is stored.
+        // History is read newest first, down to a part without stored posts.
         let ways = ways.filter(|way| !is_history || **way == Way::Down);
         let ways: Vec<Way> = ways.copied().collect();
         let round = tries / u32::try_from(ways.len()).ok().filter(|count| *count > 0)?;
@@ -52,9 +52,9 @@ impl Machine {
                 let anchor = None;
                 return Some(Bounds::Back { max_id, anchor });
             }
-            // Below the lowest post above the range, and from further up each second time.
+            // Below the lowest post above the range, and each second time from further up.
             let lowest_above = AnchorQuery::Oldest {
-                // A page from a post of its last time would begin in the middle of that.
+                // A page from a post of its last time would begin in the middle of that time.
                 at_least: match scheme.begin_of_time(high) == *high {
                     true => high.clone(),
                     false => scheme.end_of_time(high),
@@ -84,7 +84,7 @@ impl Machine {
         Some(Bounds::Back { max_id, anchor })
     }
 
-    /// Whether [`Machine::bounds_of`] has bounds for every range that is to be read.
+    /// True if [`Machine::bounds_of`] has bounds for every range that must be read.
     pub(super) fn can_ask_down(&self, abilities: Abilities, now_ms: i64) -> bool {
         self.scheme.is_some() && self.is_usable(Way::Down, abilities, now_ms)
     }
@@ -93,7 +93,7 @@ impl Machine {
         let honoured = &self.honoured;
         let is_usable = match way {
             Way::Up => abilities.min_id && honoured.min_id.is_usable(now_ms),
-            // Of a timeline with few posts, a page by `max_id` alone is as short.
+            // In a timeline with few posts, a page by `max_id` alone is just as short.
             Way::Between if !honoured.can_prove_both() => false,
             Way::Between if honoured.both.state == Honoured::Honoured => true,
             Way::Between => {
@@ -103,13 +103,14 @@ impl Machine {
             }
             Way::Down => honoured.max_id.is_usable(now_ms),
         };
-        // Where bounds name listed posts, pages are asked for from one above the range.
+        // If bounds name listed posts, pages are requested from a post above the range.
         let names_posts = self.scheme.is_some_and(|scheme| scheme.names_posts());
         is_usable && (!names_posts || way == Way::Down)
     }
 
-    /// The anchor of a range: the newest stored post at or below its low end that a page has to show
-    /// to prove down to there, and after each round without result one twice as far down.
+    /// The anchor of a range: the newest stored post at or below its low end, which a page must
+    /// show to prove the range down to there. After each round without result it is twice as far
+    /// down.
     fn anchor_for(&self, scheme: &IdScheme, low: &Key, round: u32) -> Option<AnchorQuery> {
         let precision_ms = self.precision_ms();
         let below = (precision_ms > 0)
@@ -123,7 +124,7 @@ impl Machine {
     }
 }
 
-/// How many suitable posts to skip after so many tries.
+/// The number of suitable posts to skip after this number of tries.
 fn skip(tries: u32) -> u32 {
     (1_u32 << tries.min(20)) - 1
 }

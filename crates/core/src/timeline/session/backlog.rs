@@ -1,8 +1,10 @@
-//! A backlog: pages that are held until the posts below them are read, so that posts are stored in their order.
+//! A backlog: pages that are held until the posts below them are read, so that posts are stored in
+//! their order.
 //!
-//! A poll that finds more than one page of news leaves a gap below its page. The page is not committed at once. The
-//! gap is filled first, in whatever way the server honours, and then the posts of all pages are stored, the oldest
-//! first. Until then nothing is stored, so a crash only repeats the reading.
+//! A poll that finds more than one page of new posts leaves a gap below its page. The page is not
+//! committed at once. The gap is filled first, in any way that the server honours. Then the posts
+//! of all pages are stored, the oldest first. Until then nothing is stored, so a crash only repeats
+//! the reading.
 
 use std::sync::Arc;
 
@@ -15,38 +17,39 @@ use crate::{
     upstream_id::{Key, UpstreamId},
 };
 
-/// Pages that are held, the first one being that of a poll.
+/// The held pages, of which the first is that of a poll.
 #[derive(Debug, Clone)]
 pub(super) struct Backlog {
-    /// The machine as it will be about when the pages are committed.
+    /// The approximate machine at the time of the commit.
     pub(super) machine: Machine,
     pages: Vec<Arc<PageCommit>>,
-    /// The poll read from here: the gap does not begin below.
+    /// The lower bound of the poll. The gap does not begin below it.
     low: Key,
     /// The end of the coverage before the poll.
     frontier: Key,
-    /// When the poll was answered, by the monotonic clock, ms.
+    /// The time of the answer to the poll, by the monotonic clock, in ms.
     since_ms: i64,
     bytes: usize,
-    /// How many of the last pages in a row showed no other posts than the pages before, and closed no gap.
+    /// The number of last consecutive pages that showed no other posts than the pages before, and
+    /// closed no gap.
     fruitless: u32,
-    /// How much may be held, in bytes.
+    /// The largest size of held pages, in bytes.
     max_bytes: usize,
 }
 
 /// The next step of a backlog.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BacklogStep {
-    /// A page below it, or a pause before that.
+    /// Read a page below it, or pause before that.
     Read(Step),
-    /// It has no gap left, and is committed.
+    /// The backlog has no gap left, and is committed.
     Whole,
-    /// It is too long to be held, and is committed with a gap below its newest page.
+    /// The backlog is too long to be held, and is committed with a gap below its newest page.
     TooLong,
 }
 
 impl Backlog {
-    /// Holds the page of a poll that leaves a gap; `None` if it leaves none that can be filled.
+    /// Holds the page of a poll that leaves a gap; `None` if it leaves no gap that can be filled.
     pub(super) fn begin(
         before: &Machine,
         settings: &Settings,
@@ -81,7 +84,7 @@ impl Backlog {
         (next != BacklogStep::Whole).then_some(backlog)
     }
 
-    /// Holds a page more.
+    /// Holds another page.
     pub(super) fn add(
         &mut self,
         settings: &Settings,
@@ -132,7 +135,7 @@ impl Backlog {
         let fill = self
             .machine
             .next_fill(settings, abilities, clock.wall_ms, &self.low);
-        // The rest may be empty, which takes longer to find out.
+        // The rest may be empty, which takes longer to confirm.
         let Some(step) = fill.filter(|_| self.fruitless < MAX_FRUITLESS) else {
             return BacklogStep::Whole;
         };
@@ -147,12 +150,12 @@ impl Backlog {
         BacklogStep::Read(step)
     }
 
-    /// How long its pages may still be held, ms.
+    /// The time for which its pages may still be held, in ms.
     pub(super) fn left_ms(&self, clock: ClockReading) -> i64 {
         self.since_ms + MAX_MS - clock.steady_ms
     }
 
-    /// Goes on with what the quota leaves, and with so much memory, in bytes.
+    /// Continues with the remaining quota and this amount of memory, in bytes.
     pub(super) fn go_on_with(&mut self, quota: QuotaView, max_bytes: usize) {
         self.machine.set_quota(quota);
         self.max_bytes = max_bytes;
@@ -164,7 +167,7 @@ impl Backlog {
         listed.map(|listed| (&listed.post.id, &listed.position))
     }
 
-    /// The answer to a query for a stored post, if the held posts were stored, too.
+    /// The answer to a query for a stored post, as if the held posts were stored, too.
     pub(super) fn anchor(&self, query: &AnchorQuery, stored: Option<Anchor>) -> Option<Anchor> {
         let held = self.pages.iter().flat_map(|commit| &commit.reading.keys);
         let found = stored.into_iter().flat_map(|it| {
@@ -190,18 +193,18 @@ impl Backlog {
         }
     }
 
-    /// How many pages are held.
+    /// The number of held pages.
     pub(super) fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// About how much memory they take, in bytes.
+    /// The approximate memory of the held pages, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether the pages below the poll's list posts that are not on it and were not covered before: then the order
-    /// in which pages are stored matters.
+    /// True if the pages below the poll's list posts that are not on it and were not covered
+    /// before. The order in which pages are stored then matters.
     pub(super) fn has_posts_below(&self) -> bool {
         let Some((poll, others)) = self.pages.split_first() else {
             return false;
@@ -216,11 +219,11 @@ impl Backlog {
     }
 }
 
-/// More pages are not held.
+/// The largest number of held pages.
 const MAX_PAGES: usize = 20;
-/// A backlog ends after this many fruitless pages in a row.
+/// A backlog ends after this number of consecutive fruitless pages.
 const MAX_FRUITLESS: u32 = 2;
-/// Pages are not held for longer, ms.
+/// The longest time for which pages are held, in ms.
 const MAX_MS: i64 = 10_000;
-/// A post in memory takes about so many times the bytes of its answer.
+/// The approximate ratio of a post's size in memory to the bytes of its answer.
 const PARSED_TIMES: usize = 3;

@@ -1,4 +1,4 @@
-//! The actions that a session asks of its shell, and the events that answer them.
+//! The actions that a session requests from its shell, and the events that answer them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,24 +15,25 @@ use crate::{
 pub struct StepContext {
     /// The clocks.
     pub clock: ClockReading,
-    /// The quota that the source's credential has left for pages.
+    /// The remaining quota of the source's credential for pages.
     pub quota: QuotaView,
     /// The stream next to the polls.
     pub stream: StreamView,
-    /// When the server last answered any request of this process as it should, Unix ms by the wall clock.
+    /// The time at which the server last answered any request of this process properly, in Unix ms
+    /// by the wall clock.
     pub server_answered_ms: Option<i64>,
-    /// How much memory the pages may take that the session holds, in bytes.
+    /// The largest memory of the pages that the session holds, in bytes.
     pub max_held_bytes: usize,
-    /// Whether looks are taken as soon as their age allows, since the reading is about to end.
+    /// True if looks are taken as soon as their age allows, because the reading is about to end.
     pub settling: bool,
 }
 
-/// The stream of a source, as its session sees it.
+/// The stream of a source, from the view of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamView {
-    /// Whether it is open.
+    /// True if it is open.
     pub is_open: bool,
-    /// How often it was opened so far.
+    /// The number of openings so far.
     pub openings: u64,
 }
 
@@ -47,15 +48,16 @@ pub enum Action {
     FetchPage(Arc<PageFetch>),
     /// Find the stored positions of posts whose IDs change: [`Event::Positions`].
     FindPositions(Vec<UpstreamId>),
-    /// Store those posts of these pages that the source does not have, the oldest first, in one transaction, as a
-    /// stream's posts are stored: [`Event::PostsStored`]. The pages are committed after that.
+    /// Store the posts of these pages that the source does not have, the oldest first, in one
+    /// transaction, like a stream's posts: [`Event::PostsStored`]. The pages are committed after
+    /// that.
     StorePosts(Arc<[Arc<PageCommit>]>),
     /// Commit a page with [`Session::machine`](super::Session::machine) in one transaction:
     /// [`Event::PageCommitted`].
     CommitPage(Arc<PageCommit>),
     /// Look a post up: [`Event::LookedUp`].
     LookUp(UpstreamId),
-    /// Find out what it proves that the upstream says that the post does not exist: [`Event::Proof`].
+    /// Find the proof in the upstream's report that the post does not exist: [`Event::Proof`].
     ProveAbsence(UpstreamId),
     /// Commit the answer to a look-up with [`Session::machine`](super::Session::machine) in one transaction:
     /// [`Event::LookUpCommitted`].
@@ -66,7 +68,7 @@ pub enum Action {
     Finish(Finish),
 }
 
-/// The kind of a request: each has a quota of its own.
+/// The kind of a request. Each has a quota of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     /// A page of the timeline.
@@ -80,14 +82,14 @@ pub enum RequestKind {
 pub struct PageFetch {
     /// The request, by the positions of posts.
     pub request: Request,
-    /// The page to request, by the IDs that the upstream knows now.
+    /// The page to request, by the IDs that the upstream uses now.
     pub page: PageRequest,
 }
 
 /// A page to commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageCommit {
-    /// The request that it answers.
+    /// The answered request.
     pub request: Request,
     /// Its checked IDs.
     pub reading: Reading,
@@ -98,7 +100,7 @@ pub struct PageCommit {
 /// The answer to a look-up, to commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookUpCommit {
-    /// The post's ID at the upstream, any of them.
+    /// Any of the post's IDs at the upstream.
     pub id: UpstreamId,
     /// The answer.
     pub look_up: LookUp,
@@ -108,17 +110,17 @@ pub struct LookUpCommit {
     pub headers: AnswerHeaders,
 }
 
-/// How much a 404 for a post proves.
+/// The proof in a 404 for a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoneProof {
-    /// Nothing: it is not known that look-ups with this credential find live posts of its kind.
+    /// No proof: look-ups with this credential are not known to find live posts of its kind.
     Nothing,
-    /// It is not there for this reader, who may be the only one.
+    /// The post is hidden from this reader, and maybe only from this reader.
     Hidden,
-    /// Posts like it are found with this credential. It is deleted, unless it was for some eyes only
-    /// or another credential's source lists it.
+    /// Posts like it are found with this credential. It is deleted, unless it had a restricted
+    /// visibility or another credential's source lists it.
     Deleted,
-    /// The upstream says so whoever asks.
+    /// The upstream reports it to all readers.
     DeletedForAll,
 }
 
@@ -127,39 +129,39 @@ pub enum GoneProof {
 pub enum Event {
     /// The request may be sent now.
     Reserved,
-    /// The quota has no request left before this time, Unix ms by the wall clock.
+    /// The quota has no request left before this time, in Unix ms by the wall clock.
     Refused {
-        /// When to ask again.
+        /// The time of the next attempt.
         until_ms: i64,
     },
-    /// The stored post that was asked for, if there is one.
+    /// The requested stored post, if there is one.
     Anchor(Option<Anchor>),
     /// The answer to the request of a page.
     Page {
-        /// The page, or why there is none.
+        /// The page, or the reason why there is none.
         answer: Box<Result<Page, Failure>>,
-        /// How often stored posts of the source's instance were changed so far by something else than this
-        /// session's pages: by its stream, or by look-ups.
+        /// The number of changes so far to stored posts of the source's instance by others than
+        /// this session's pages: by its stream, or by look-ups.
         other_changes: u64,
     },
     /// The stored positions, by post.
     Positions(HashMap<UpstreamId, UpstreamId>),
     /// The posts are stored.
     PostsStored {
-        /// How many the source did not have, not even by its stream.
+        /// The number of posts that the source did not have, not even by its stream.
         new: u64,
     },
     /// The page is stored.
     PageCommitted(Box<PageCommitted>),
-    /// The answer to a look-up, or why there is none.
+    /// The answer to a look-up, or the reason why there is none.
     LookedUp(Result<(LookUp, AnswerHeaders), Failure>),
-    /// How much the 404 proves; the failure if a control look-up failed.
+    /// The proof in the 404, or the failure of a control look-up.
     Proof(Result<GoneProof, Failure>),
     /// The answer to a look-up is stored.
     LookUpCommitted {
-        /// The machine after it, as it is stored.
+        /// The machine after it, as stored.
         machine: Box<Machine>,
-        /// How many entries of the source ended.
+        /// The number of the source's entries that ended.
         left: u64,
     },
     /// The machine is stored.
@@ -169,29 +171,29 @@ pub enum Event {
 /// The result of committing a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageCommitted {
-    /// The machine after it, as it is stored.
+    /// The machine after it, as stored.
     pub machine: Machine,
-    /// How many posts were not stored before, not even by the stream.
+    /// The number of posts that were not stored before, not even by the stream.
     pub new: u64,
-    /// How many stored posts are suspected of being gone, or are known to have left the source.
+    /// The number of stored posts that may be gone, or are known to have left the source.
     pub missing: u64,
-    /// For each listed post, if it is refreshed, the time from which a page that shows it has to be committed
-    /// again although nothing changed, Unix ms; empty where that was not found out.
+    /// For each listed post, if it is refreshed, the time from which a page with it must be
+    /// committed again although nothing changed, in Unix ms. Empty if that is unknown.
     pub rechecks_ms: Vec<Option<i64>>,
 }
 
-/// How a step ended.
+/// The end of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// An answer was committed, or had nothing to commit.
+    /// An answer was committed, or contained nothing to commit.
     Read,
-    /// A page is held until the posts below it are read: nothing was committed.
+    /// A page is held until the posts below it are read. Nothing was committed.
     Held,
-    /// A request failed; the machine knows when to try again.
+    /// A request failed. The machine knows the time of the next attempt.
     Failed(FailureKind),
-    /// No request is due before this time, Unix ms by the wall clock.
+    /// No request is due before this time, in Unix ms by the wall clock.
     Wait {
-        /// When to begin the next step.
+        /// The time of the next step.
         until_ms: i64,
     },
 }

@@ -1,4 +1,4 @@
-//! How a session reads, holds and commits the pages of a backlog.
+//! The reading, holding and committing of a backlog's pages by a session.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::timeline::{RequestPurpose, Step};
 
 impl Session {
-    /// Holds a page or commits it, or all that are held.
+    /// Holds a page or commits it, or all held pages.
     pub(super) fn take_in(&mut self, commit: Arc<PageCommit>) -> Action {
         if self.is_stale {
             return Action::Finish(Finish::Held);
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Goes on to read a backlog, or commits it.
+    /// Continues to read a backlog, or commits it.
     pub(super) fn read_on(&mut self, mut backlog: Backlog) -> Action {
         match backlog.next(&self.settings, self.abilities, self.clock) {
             BacklogStep::Read(step) => {
@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// The quota has no request left: a backlog is not held for longer than it may be.
+    /// Handles a quota without remaining requests. A backlog is not held for longer than allowed.
     pub(super) fn refused(&mut self, until_ms: i64) -> Action {
         let wait_ms = until_ms.saturating_sub(self.now_ms);
         let is_held = |backlog: &mut Backlog| wait_ms <= backlog.left_ms(self.clock);
@@ -84,8 +84,8 @@ impl Session {
         }
     }
 
-    /// Commits held pages: first their posts, the oldest first, then the pages in the order in which the machine
-    /// asked for them.
+    /// Commits held pages: first their posts, the oldest first, then the pages in the order of the
+    /// machine's requests.
     pub(super) fn commit_backlog(&mut self, backlog: Backlog) -> Action {
         self.machine.adopt_requests(&backlog.machine);
         let is_ordered = !backlog.has_posts_below();
@@ -97,7 +97,7 @@ impl Session {
         Action::StorePosts(pages.into())
     }
 
-    /// Commits the first of these pages, whose times move with a step of the wall clock, ms.
+    /// Commits the first of these pages, whose times move with a step of the wall clock, in ms.
     pub(super) fn commit_next(
         &mut self,
         mut pages: VecDeque<Arc<PageCommit>>,
@@ -116,6 +116,6 @@ impl Session {
     }
 }
 
-/// From so many held pages on the stored machine says that the source is catching up. Most backlogs end with the
-/// second page.
+/// From this number of held pages on, the stored machine reports that the source is catching up.
+/// Most backlogs end with the second page.
 const REPORTED_PAGES: usize = 2;

@@ -1,15 +1,19 @@
-//! The session of one source, without I/O: events in, actions out.
+//! The session of one source, without I/O: it accepts events and returns actions.
 //!
-//! A shell carries out one step like this: it calls [`Session::begin`], does what the [`Action`] says, and hands the
-//! result to [`Session::handle`], which returns the next action, until [`Action::Finish`]. The shell decides nothing.
-//! A step that is not carried to its end (the store fails, the process dies, the shell gives up) leaves nothing half
-//! done: what is committed is committed with the machine in one transaction, and the next `begin` forgets the rest.
-//! A session whose commit failed, or may have failed, must not go on: its machine may be older than the stored one.
+//! A shell carries out a step as follows. It calls [`Session::begin`], performs the [`Action`], and
+//! passes the result to [`Session::handle`], which returns the next action, until
+//! [`Action::Finish`]. The shell decides nothing.
 //!
-//! The session notices steps of the wall clock between any two calls ([`ClockWatch`]) and moves all times that it
-//! keeps in memory, so that what it waits for takes as long as it was to take.
+//! A step that does not reach its end (the store fails, the process dies, the shell gives up)
+//! leaves nothing half done. All data are committed with the machine in one transaction, and the
+//! next `begin` drops the rest. A session whose commit failed, or may have failed, must not
+//! continue, because its machine may be older than the stored one.
 //!
-//! Pages of a backlog are held, and committed together in the order of their posts: see [`Finish::Held`].
+//! The session notices steps of the wall clock between any two calls ([`ClockWatch`]) and moves all
+//! times in memory, so that its waits keep their length.
+//!
+//! Pages of a backlog are held, and committed together in the order of their posts: see
+//! [`Finish::Held`].
 
 mod backlog;
 mod event;
@@ -45,32 +49,33 @@ pub struct Session {
     recent_posts: RecentPosts,
     cadence: Cadence,
     stream: StreamView,
-    /// The changes by others that `recent_posts` reflects.
+    /// The changes by others that `recent_posts` includes.
     other_changes: u64,
-    /// Whether the machine in memory is ahead of the stored one.
+    /// True if the machine in memory is ahead of the stored one.
     unsaved: bool,
-    /// When it was stored last, Unix ms by the wall clock.
+    /// The time at which it was last stored, in Unix ms by the wall clock.
     saved_ms: i64,
     watch: ClockWatch,
     clock: ClockReading,
     now_ms: i64,
     pending: Pending,
     backlog: Option<Backlog>,
-    /// How much memory held pages may take, in bytes.
+    /// The largest memory of held pages, in bytes.
     max_held_bytes: usize,
-    /// Posts of held pages that were stored, until their poll is committed.
+    /// The number of posts of held pages that were stored, until their poll is committed.
     stored_early: u64,
-    /// Whether the request in flight belongs to a backlog that was dropped.
+    /// True if the request in flight belongs to a backlog that was dropped.
     is_stale: bool,
-    /// Whether the last poll left a gap that was too long to be held.
+    /// True if the last poll left a gap that was too long to be held.
     is_behind: bool,
-    /// How often the stream had been opened when the last poll was sent.
+    /// The number of openings of the stream when the last poll was sent.
     polled_openings: u64,
-    /// How often it had been opened when a poll was sent that is committed, with all that was below it.
+    /// The number of openings when the last poll was sent that is committed together with all posts
+    /// below it.
     caught_up: u64,
 }
 
-/// The event that the session waits for, with its context.
+/// The event for which the session waits, with its context.
 #[derive(Debug, Clone, Default)]
 enum Pending {
     #[default]
@@ -80,7 +85,7 @@ enum Pending {
     Page(Arc<PageFetch>),
     Positions(Box<(Request, Page)>),
     PostsStored(VecDeque<Arc<PageCommit>>),
-    /// A page, and those to commit after it.
+    /// A page, and the pages to commit after it.
     PageCommit(Arc<PageCommit>, VecDeque<Arc<PageCommit>>),
     LookUp(UpstreamId),
     Proof(Box<(UpstreamId, AnswerHeaders)>),
@@ -89,14 +94,14 @@ enum Pending {
 }
 
 impl Session {
-    /// A session that goes on with a stored machine.
+    /// A session that continues with a stored machine.
     pub fn new(
         mut machine: Machine,
         settings: Settings,
         abilities: Abilities,
         clock: ClockReading,
     ) -> Self {
-        // The first answer tells how far the wall clock is off.
+        // The first answer shows the error of the wall clock.
         machine.poll_soon();
         Self {
             machine,
@@ -123,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Its machine in its current state.
+    /// The machine in its current state.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -138,25 +143,26 @@ impl Session {
         self.abilities
     }
 
-    /// About how much memory the pages take that are held, in bytes.
+    /// The approximate memory of the held pages, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.backlog.as_ref().map_or(0, Backlog::bytes)
     }
 
-    /// How often the stream had been opened when a poll was sent, of the last such poll that is committed with all
-    /// that was below it. Posts that were streamed since that opening stand above what came before it.
+    /// The number of openings of the stream when the last poll was sent that is committed together
+    /// with all posts below it. Posts that were streamed since that opening are above all earlier
+    /// posts.
     pub fn caught_up(&self) -> u64 {
         self.caught_up
     }
 
-    /// Begins to commit the pages that are held, since the session is about to end; `None` if there are none. It
-    /// goes on as a step does.
+    /// Starts to commit the held pages, because the session is about to end; `None` if there are
+    /// none. It continues like a step.
     pub fn release(&mut self) -> Option<Action> {
         let backlog = self.backlog.take()?;
         Some(self.commit_backlog(backlog))
     }
 
-    /// Makes the next poll due now, whatever failed before.
+    /// Makes the next poll due now, despite earlier failures.
     pub fn retry_soon(&mut self) {
         self.machine.retry_soon();
         if let Some(backlog) = &mut self.backlog {
@@ -164,7 +170,8 @@ impl Session {
         }
     }
 
-    /// Records why the server is not asked for the stream for a day; `None` once it has the stream.
+    /// Records the reason why the server is not asked for the stream for a day; `None` once it has
+    /// the stream.
     pub fn stream_missing(&mut self, missing: Option<&Failure>) {
         self.machine.stream_missing(missing, self.now_ms);
         if let Some(backlog) = &mut self.backlog {
@@ -173,13 +180,14 @@ impl Session {
         self.unsaved = true;
     }
 
-    /// Requests that the open gap that begins at this ID be filled. `false` if there is none. The machine has to be
-    /// stored then.
+    /// Requests that the open gap that begins at this ID be filled. Returns `false` if there is
+    /// none. The machine must be stored afterwards.
     pub fn request_fill(&mut self, low: &UpstreamId) -> bool {
         self.machine.request_fill_at(low)
     }
 
-    /// Whether the machine in memory is ahead of the stored one: it has to be stored before the session ends.
+    /// True if the machine in memory is ahead of the stored one and must be stored before the
+    /// session ends.
     pub fn is_unsaved(&self) -> bool {
         self.unsaved
     }
@@ -221,8 +229,8 @@ impl Session {
         Action::Reserve(kind)
     }
 
-    /// Takes in the result of the last action, and returns the next one. `random` is any random number: it spreads
-    /// the delays of sources that fail together.
+    /// Applies the result of the last action, and returns the next one. `random` is any random
+    /// number. It spreads the delays of sources that fail together.
     pub fn handle(&mut self, event: Event, clock: ClockReading, random: u64) -> Action {
         let step_ms = self.read_clocks(clock);
         match (std::mem::take(&mut self.pending), event) {
@@ -304,14 +312,15 @@ impl Session {
             }
             (pending, event) => {
                 debug_assert!(false, "{event:?} does not answer {pending:?}");
-                // The step is given up, which loses nothing.
+                // The step is abandoned, which loses nothing.
                 let until_ms = self.now_ms.saturating_add(ABANDONED_MS);
                 Action::Finish(Finish::Wait { until_ms })
             }
         }
     }
 
-    /// Waits; not for long at once where another request of the server may end a wait that it asked for.
+    /// Waits, but only for a short time if another request to the server may end a wait that it
+    /// requested.
     fn wait(&self, until_ms: i64) -> Finish {
         let is_asked = self.machine.waiting(self.now_ms).is_some();
         let max_ms = if is_asked { ASKED_LOOK_MS } else { i64::MAX };
@@ -319,7 +328,7 @@ impl Session {
         Finish::Wait { until_ms }
     }
 
-    /// Adopts the present time, and returns how far the wall clock was set since the last call, ms.
+    /// Adopts the present time, and returns the step of the wall clock since the last call, in ms.
     fn read_clocks(&mut self, clock: ClockReading) -> i64 {
         let step_ms = self.watch.step_ms(clock);
         self.now_ms = clock.wall_ms;
@@ -422,7 +431,8 @@ impl Session {
         self.take_in(Arc::new(commit))
     }
 
-    /// The machine after a poll without changes that must survive a crash; `None` if the page has to be committed.
+    /// The machine after a poll without changes that must survive a crash; `None` if the page must
+    /// be committed.
     fn after_unchanged(&self, commit: &PageCommit) -> Option<Machine> {
         let PageCommit {
             request,
@@ -469,7 +479,7 @@ impl Session {
         self.recent_posts
             .remember(listed, &committed.rechecks_ms, self.now_ms);
         if committed.missing > 0 {
-            // The next poll is committed, so that what it shows is known to be there.
+            // The next poll is committed, so that its posts are known to exist.
             self.recent_posts.clear();
         }
     }
@@ -517,7 +527,7 @@ impl Session {
 }
 
 impl LookUpCommit {
-    /// The outcome by the answer alone, for a store that knows nothing else about the post.
+    /// The outcome by the answer alone, for a store without other information about the post.
     pub fn outcome(&self) -> LookUpOutcome {
         match (&self.look_up, self.proof) {
             (LookUp::Found(_), _) => LookUpOutcome::Found,
@@ -528,15 +538,16 @@ impl LookUpCommit {
     }
 }
 
-/// Moves the times of an answer that was requested before a step of the wall clock, ms.
+/// Moves the times of an answer that was requested before a step of the wall clock, in ms.
 fn move_times(headers: &mut AnswerHeaders, step_ms: i64) {
     headers.sent_at_ms = headers.sent_at_ms.saturating_add(step_ms);
     headers.received_at_ms = headers.received_at_ms.saturating_add(step_ms);
 }
 
-/// Polls without changes are stored this often, so that other processes see that the source is read, ms.
+/// The interval at which polls without changes are stored, in ms, so that other processes see that
+/// the source is read.
 pub const SAVED_EVERY_MS: i64 = 5 * 60_000;
-/// While the server has asked to wait, ms.
+/// The interval between checks while the server has requested a wait, in ms.
 const ASKED_LOOK_MS: i64 = 2_000;
-/// The pause after a step that its shell did not carry out as told, ms.
+/// The pause after a step that its shell did not carry out properly, in ms.
 const ABANDONED_MS: i64 = 1_000;

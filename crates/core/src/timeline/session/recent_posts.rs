@@ -1,4 +1,4 @@
-//! Remembers the posts of the last polls, so that a poll without changes costs no commit.
+//! The posts of the last polls, so that a poll without changes costs no commit.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,20 +6,20 @@ use indexmap::IndexMap;
 
 use crate::{answer::Listed, upstream_id::UpstreamId};
 
-/// The last posts that were committed, with a hash of each as it came.
+/// The last committed posts, with a hash of each as received.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecentPosts(IndexMap<UpstreamId, Remembered>);
 
 #[derive(Debug, Clone, Copy)]
 struct Remembered {
     hash: u64,
-    /// The post has to be committed again from this time on, Unix ms.
+    /// The time from which the post must be committed again, in Unix ms.
     until_ms: i64,
 }
 
 impl RecentPosts {
-    /// Whether a page of these posts, requested at that time, needs no commit: each was committed with
-    /// the same content and need not be committed again yet.
+    /// True if a page with these posts that was requested at `asked_at_ms` needs no commit. Each
+    /// post was committed with the same content and need not be committed again yet.
     pub(super) fn need_no_commit(&self, listed: &[Listed], asked_at_ms: i64) -> bool {
         listed.iter().all(|item| {
             self.0
@@ -28,13 +28,13 @@ impl RecentPosts {
         })
     }
 
-    /// Forgets all posts, since something other than a page has changed some.
+    /// Removes all posts, because others than a page have changed some.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Invalidates those of these posts whose content differs from what was remembered. For pages of
-    /// requests other than polls.
+    /// Invalidates the posts whose content differs from the remembered one. For pages of other
+    /// requests than polls.
     pub(super) fn invalidate_changed(&mut self, listed: &[Listed]) {
         for item in listed {
             if let Some(remembered) = self.0.get_mut(&item.position)
@@ -52,13 +52,13 @@ impl RecentPosts {
         }
     }
 
-    /// Remembers committed posts. A post that the store skipped is committed again as soon as the store
+    /// Remembers committed posts. A post that the store skipped is committed again once the store
     /// accepts it.
     pub(super) fn remember(&mut self, listed: &[Listed], rechecks_ms: &[Option<i64>], now_ms: i64) {
         for (item, recheck_at_ms) in listed.iter().zip(rechecks_ms) {
             let latest_ms = now_ms.saturating_add(MAX_MS);
             let until_ms = recheck_at_ms.map_or(latest_ms, |recheck_at_ms| {
-                // A look-up in flight delays the post: not every poll should check for its end.
+                // A look-up in flight delays the post. Not every poll should check for its end.
                 recheck_at_ms
                     .max(now_ms.saturating_add(MIN_MS))
                     .min(latest_ms)
@@ -74,9 +74,9 @@ impl RecentPosts {
     }
 }
 
-/// Enough for the overlap of a busy source; 200 sources stay small.
+/// Enough for the overlap of a busy source. 200 sources stay small.
 const MAX_POSTS: usize = 128;
-/// Another process may have changed a post unnoticed.
+/// Another process may have changed a post without notice.
 const MAX_MS: i64 = 600_000;
 const MIN_MS: i64 = 10_000;
 
@@ -162,7 +162,7 @@ mod tests {
         recent_posts.remember(&page, &[None, Some(NOW_MS + 40_000)], NOW_MS);
         assert!(recent_posts.need_no_commit(&page, NOW_MS + 39_999));
         assert!(!recent_posts.need_no_commit(&page, NOW_MS + 40_000));
-        // A worker looks the post up: that is checked now and then, and not with every poll.
+        // A worker looks up the post. That is checked from time to time, and not with every poll.
         let later_ms = NOW_MS + 50_000;
         recent_posts.remember(&page, &[None, Some(NOW_MS + 40_000)], later_ms);
         assert!(recent_posts.need_no_commit(&page, later_ms + MIN_MS - 1));

@@ -8,18 +8,18 @@ use super::{
 };
 use crate::{answer::PageRequest, upstream_id::UpstreamId};
 
-/// How a baseline poller chooses where to read from.
+/// The lower bound of a baseline poller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Baseline {
-    /// From the newest ID seen.
+    /// The newest ID seen.
     Newest,
-    /// By the seed's clamp with this overlap, ms.
+    /// The seed's clamp with this overlap, in ms.
     Clamp(i64),
 }
 
-/// Runs a baseline poller for `length_ms`: it polls every `every_ms`, pages back to the newest post
-/// that it knows, and keeps all that it has stored. `passed` is called with the virtual time that has
-/// passed, ms.
+/// Runs a baseline poller for `length_ms`. It polls every `every_ms`, pages back to the newest
+/// known post, and keeps all posts that it has stored. `passed` is called with the elapsed virtual
+/// time in ms.
 pub fn run_baseline(
     workload: &Workload,
     baseline: Baseline,
@@ -53,14 +53,14 @@ struct Poller {
     now_ms: i64,
     /// The newest ID seen.
     latest: u64,
-    /// When the last poll began.
+    /// The time at which the last poll began.
     polled_at_ms: i64,
     tally: Tally,
     requests: u64,
 }
 
 impl Poller {
-    /// Pages back from the newest post to the one that the rule names.
+    /// Pages back from the newest post to the lower bound.
     fn poll(&mut self, baseline: Baseline) {
         let began_ms = self.now_ms;
         let id = |number: u64| UpstreamId::new(number.to_string());
@@ -118,5 +118,5 @@ impl Poller {
     }
 }
 
-/// Posts that are this old and not stored are missed.
+/// The age at which posts that are not stored count as missed.
 const KEPT_MS: i64 = 2 * 3_600_000;

@@ -26,31 +26,31 @@ use crate::{
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
-/// How long a run goes on.
+/// The length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
-    /// At most until here if the bound is not proven, ms.
+    /// The limit if the bound is not proven, in ms.
     pub unproven_ms: i64,
-    /// For so long after it was proven, ms.
+    /// The time after the proof, in ms.
     pub proven_ms: i64,
 }
 
 impl Length {
-    /// The most virtual time that [`run`] takes, ms.
+    /// The longest virtual time of a [`run`], in ms.
     pub fn max_ms(&self, settings: &Settings) -> i64 {
         self.unproven_ms + settling_ms(settings)
     }
 }
 
-/// The time from a run's end until all that was published has come of age, ms.
+/// The time from a run's end until all published posts are old enough, in ms.
 fn settling_ms(settings: &Settings) -> i64 {
     let ages = settings.rungs.iter().map(|rung| rung.age_ms);
     let last_ms = ages.max().unwrap_or(0);
     last_ms + last_ms / 3
 }
 
-/// Lets the session copy a workload, and on until all that was published has come of age. `passed` is
-/// called with the virtual time that has passed, ms.
+/// Lets the session copy a workload, until all published posts are old enough. `passed` is called
+/// with the elapsed virtual time in ms.
 pub fn run(
     workload: &Workload,
     settings: &Settings,
@@ -97,7 +97,7 @@ impl<'a> Copy<'a> {
     ) -> Self {
         let world = World::new(workload.clone(), seed);
         let now_ms = world.first_poll_ms();
-        // The world's IDs are known, so that none of their posts has to be looked at for them.
+        // The world's IDs are known, so that no posts are read to detect them.
         let known = Settings {
             id_order: Some(IdOrder::Numeric),
             id_layout: Some(Layout::MASTODON.name().to_owned()),
@@ -150,7 +150,7 @@ impl<'a> Copy<'a> {
                 Action::StorePosts(_) => Event::PostsStored { new: 0 },
                 Action::CommitPage(commit) => self.commit(&commit),
                 Action::LookUp(id) => self.look_up(id),
-                // Nothing is deleted here.
+                // No post is deleted here.
                 Action::ProveAbsence(_) => Event::Proof(Ok(GoneProof::Nothing)),
                 Action::CommitLookUp(commit) => {
                     let mut machine = self.session.machine().clone();
@@ -288,11 +288,11 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// Ends the posts, and runs until those that exist have come of age.
+    /// Ends the posts, and runs until the existing ones are old enough.
     fn finish(mut self) -> PollerOutcome {
         let ended_ms = self.now_ms;
         self.world.end(ended_ms);
-        // The settling afterwards is not part of the cost of the plan.
+        // The settling afterwards is not part of the plan's cost.
         let fetches = self.tallies.each_ref().map(Tally::fetches);
         let end_ms = ended_ms + settling_ms(self.settings);
         while self.now_ms < end_ms {
@@ -371,7 +371,7 @@ fn clock(now_ms: i64) -> ClockReading {
     }
 }
 
-/// A post of which nothing but its ID is read.
+/// A post of which only the ID is read.
 fn post_of(id: UpstreamId) -> Post {
     let author = Author {
         id: "1".into(),
@@ -416,5 +416,5 @@ const ABILITIES: Abilities = Abilities {
     page_limit: PAGE as u16,
     min_id: true,
 };
-/// Nothing is read that is older than this: a gap that a throttle keeps open may be days old.
+/// Older posts are not read. A gap that a throttle keeps open may be days old.
 const KEPT_MS: i64 = 240 * 3_600_000;

@@ -1,8 +1,8 @@
 //! The timeline machine on a workload in virtual time, compared with baseline pollers.
 //!
-//! A [`Workload`] says how many posts come and how late; [`run`] lets the machine copy it until its
-//! bound is proven and for a while longer, and measures missed posts, cost and the delay from
-//! visible to stored. [`run_baseline`] does the same for a poller that trusts
+//! A [`Workload`] determines the number of posts and their lateness. [`run`] lets the machine copy
+//! it until its bound is proven and for some time longer. It measures missed posts, cost and the
+//! delay from visible to stored. [`run_baseline`] does the same for a poller that trusts
 //! `since_id`.
 
 mod baseline;

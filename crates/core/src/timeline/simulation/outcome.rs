@@ -5,57 +5,57 @@ use super::world::{World, time_ms};
 /// The results of a poller on a workload.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PollerOutcome {
-    /// Posts that were visible, by the last rung's age, from the first poll on.
+    /// The number of posts that were visible by the last rung's age, from the first poll on.
     pub posts: u64,
-    /// Of these, posts that are not stored.
+    /// The number of these that are not stored.
     pub missed: u64,
-    /// Of the missed ones, posts whose range is listed: as unread, as passed over, or as still to be
-    /// read again.
+    /// The number of missed posts whose range is listed as unread, as passed over, or as still to
+    /// be read again.
     pub listed: u64,
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
-    /// When the bound was proven, ms after the beginning; `None` if it was not.
+    /// The time from the beginning to the proof of the bound, in ms; `None` if it was not proven.
     pub proven_after_ms: Option<i64>,
-    /// Posts fetched for each post stored before the bound was proven.
+    /// The posts fetched for each post stored before the bound was proven.
     pub fetches_before: f64,
-    /// The same from then on.
+    /// The same after the proof.
     pub fetches_after: f64,
-    /// From visible to stored, from then on (of all, where it never was).
+    /// The delays from visible to stored after the proof, or all delays if there was none.
     pub delays: Delays,
-    /// The same, of posts that were visible more than a second after their ID's time.
+    /// The same delays for posts that were visible more than a second after their ID's time.
     pub late_delays: Delays,
-    /// The posts that were written after the first poll and visible within [`EARLY_MS`] of it.
+    /// The posts that were written after the first poll and were visible within [`EARLY_MS`] of it.
     pub early: Vec<EarlyPost>,
     /// The changes of the plan.
     pub plans: Vec<PlanChange>,
 }
 
-/// A post of the first minutes that was stored.
+/// A stored post of the first minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EarlyPost {
-    /// From its ID's time to being visible, ms.
+    /// The time from its ID to its visibility, in ms.
     pub late_ms: i64,
-    /// From being visible to being stored, ms.
+    /// The time from its visibility to its storage, in ms.
     pub delay_ms: i64,
 }
 
-/// Posts that are visible this soon after the first poll are early, ms.
+/// Posts that are visible within this time after the first poll are early, in ms.
 pub const EARLY_MS: i64 = 120_000;
 
 /// A change of the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanChange {
-    /// When, ms after the beginning.
+    /// The time since the beginning in ms.
     pub at_ms: i64,
-    /// The overlap, ms.
+    /// The overlap in ms.
     pub overlap_ms: i64,
-    /// The ages of its looks, ms.
+    /// The ages of its looks in ms.
     pub looks_ms: Vec<i64>,
-    /// Whether its bound was proven.
+    /// True if its bound was proven.
     pub is_proven: bool,
 }
 
-/// Delays from visible to stored, in order, ms.
+/// Sorted delays from visible to stored, in ms.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delays(Vec<i64>);
 
@@ -67,12 +67,12 @@ impl From<Vec<i64>> for Delays {
 }
 
 impl Delays {
-    /// How many there are.
+    /// The number of delays.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The delay that this share of them does not pass, ms; zero without any.
+    /// The delay that this share of them does not exceed, in ms; zero if there are none.
     pub fn quantile_ms(&self, share: f64) -> i64 {
         let index = (share * self.0.len() as f64).ceil() as usize;
         let at = self.0.get(index.saturating_sub(1)).or(self.0.last());
@@ -80,14 +80,14 @@ impl Delays {
     }
 }
 
-/// What a poller has fetched and stored.
+/// The number of posts that a poller has fetched and stored.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     fetched: u64,
     stored: u64,
-    /// From visible to stored, ms.
+    /// The delays from visible to stored, in ms.
     pub(super) delays: Vec<i64>,
-    /// The same, of posts that were visible more than a second after their ID's time.
+    /// The same delays for posts that were visible more than a second after their ID's time.
     pub(super) late_delays: Vec<i64>,
     pub(super) early: Vec<EarlyPost>,
 }
@@ -98,8 +98,8 @@ impl Tally {
         self.fetched += posts as u64;
     }
 
-    /// Stores a page's posts at a time, Unix ms, and says of each whether it is new. Delays count
-    /// for posts written at `from_ms` or later.
+    /// Stores a page's posts at `now_ms`, in Unix ms, and returns for each true if it is new.
+    /// Delays are counted for posts written at `from_ms` or later.
     pub(super) fn store(
         &mut self,
         world: &mut World,
@@ -130,7 +130,7 @@ impl Tally {
         is_new
     }
 
-    /// Posts fetched for each post stored.
+    /// The posts fetched for each post stored.
     pub(super) fn fetches(&self) -> f64 {
         self.fetched as f64 / self.stored.max(1) as f64
     }

@@ -1,4 +1,4 @@
-//! The world's server: it shows posts in pages, under a throttle.
+//! The world's server, which shows posts in pages, with a throttle.
 
 use super::world::{Post, World};
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl World {
-    /// The indexes of a page's posts in the world, newest first, and the answer's headers; or a
-    /// refusal by the throttle.
+    /// The indexes of a page's posts in the world, the newest first, and the answer's headers.
+    /// Fails if the throttle rejects the request.
     pub(super) fn page(
         &mut self,
         request: &PageRequest,
@@ -38,7 +38,7 @@ impl World {
         Ok((page, headers))
     }
 
-    /// Counts a request, if it is one that the throttle counts.
+    /// Counts a request, if the throttle applies to it.
     fn throttle(&mut self, is_paged: bool, now_ms: i64) -> Result<Option<Throttle>, Failure> {
         let Some((limit, length_ms)) = self.workload.throttle.filter(|_| is_paged) else {
             return Ok(None);
@@ -63,7 +63,7 @@ impl World {
     }
 }
 
-/// The headers of an answer that no throttle counts.
+/// The headers of an answer without a throttle.
 pub(super) fn headers(sent_at_ms: i64) -> AnswerHeaders {
     AnswerHeaders {
         sent_at_ms,
@@ -74,7 +74,7 @@ pub(super) fn headers(sent_at_ms: i64) -> AnswerHeaders {
     }
 }
 
-/// Posts on a page.
+/// The number of posts on a page.
 pub(super) const PAGE: usize = 40;
-/// From a request to its answer, ms.
+/// The time from a request to its answer, in ms.
 pub(super) const ROUND_TRIP_MS: i64 = 60;

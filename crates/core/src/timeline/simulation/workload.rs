@@ -1,17 +1,17 @@
-//! How many posts come, and how late.
+//! The number of posts and their lateness.
 
 use crate::rng::Rng;
 
 /// A timeline's posts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// New posts a second, at random (Poisson).
+    /// The number of new posts per second, at random (Poisson).
     pub rate_per_s: f64,
-    /// For how long posts have come when the first poll is sent, ms.
+    /// The time for which posts have existed when the first poll is sent, in ms.
     pub history_ms: i64,
     /// Shares of posts with additional lateness.
     pub tails: Vec<Tail>,
-    /// The upstream takes this many paged requests in a window of this length, ms.
+    /// The number of paged requests that the upstream accepts in a window of this length, in ms.
     pub throttle: Option<(u32, i64)>,
 }
 
@@ -20,24 +20,25 @@ pub struct Workload {
 pub struct Tail {
     /// Their share of all posts.
     pub share: f64,
-    /// The least lateness, ms.
+    /// The smallest lateness in ms.
     pub from_ms: f64,
-    /// The greatest lateness, ms.
+    /// The largest lateness in ms.
     pub to_ms: f64,
-    /// Whether they spread evenly over the logarithm of time, or over time.
+    /// True if the latenesses are evenly distributed over the logarithm of time, false if over
+    /// time.
     pub logarithmic: bool,
-    /// Only posts written from here on, ms after the beginning; with [`Tail::AFTER_PROOF`], after
-    /// the plan was proven.
+    /// The time from which posts are affected, in ms after the beginning. With
+    /// [`Tail::AFTER_PROOF`], after the plan was proven.
     pub begins_ms: i64,
-    /// For how long, ms.
+    /// The duration in ms.
     pub lasts_ms: i64,
 }
 
 impl Tail {
-    /// As [`Tail::begins_ms`]: an hour after the bound was proven.
+    /// A value for [`Tail::begins_ms`]: an hour after the bound was proven.
     pub const AFTER_PROOF: i64 = -1;
 
-    /// A share of all posts, late by a time between these, ms.
+    /// A share of all posts, with a lateness between these in ms.
     pub const fn always(share: f64, from_ms: f64, to_ms: f64) -> Self {
         Self {
             share,
@@ -59,7 +60,7 @@ impl Tail {
 }
 
 impl Workload {
-    /// Posts as late as measured on tweets.
+    /// A workload with the lateness measured on tweets.
     pub fn tweets(rate_per_s: f64) -> Self {
         Self {
             rate_per_s,
@@ -69,8 +70,8 @@ impl Workload {
         }
     }
 
-    /// Time to the next post, ms, and how late it is, for one written at `at_ms` after the
-    /// beginning; `proven_ms` is when the bound was proven, if it was.
+    /// The time to the next post, in ms, and its lateness, for a post written at `at_ms` after the
+    /// beginning. `proven_ms` is the time of the proof, if there was one.
     pub(super) fn draw(&self, rng: &mut Rng, at_ms: f64, proven_ms: Option<i64>) -> (f64, f64) {
         let next_ms = -rng.share().ln() / self.rate_per_s * 1000.0;
         let mut kind = rng.share();
@@ -90,8 +91,8 @@ impl Workload {
     }
 }
 
-/// The lateness at a quantile (0 to 1), ms, as measured on two million tweets in the order in which
-/// a collector received them (see `docs/timeline.md`), interpolated on the logarithm of ms.
+/// The lateness at a quantile (0 to 1), in ms, as measured on two million tweets in the order in
+/// which a collector received them (see `docs/timeline.md`), interpolated on the logarithm of ms.
 pub fn tweet_lateness_ms(share: f64) -> f64 {
     let mut below = (0.0, 0.0_f64);
     for &(quantile, ms) in TWEETS {

@@ -1,4 +1,4 @@
-//! Posts with a time in their ID and a time at which they become visible.
+//! Posts with a time in their ID and a time of becoming visible.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,26 @@ use crate::{answer::Throttle, rng::Rng};
 pub(super) struct World {
     pub(super) workload: Workload,
     rng: Rng,
-    /// The time of the next post, ms after the start.
+    /// The time of the next post, in ms after the start.
     next_ms: f64,
-    /// Made up to this time, ms after the start.
+    /// The time up to which posts were made, in ms after the start.
     made_ms: i64,
     ends_ms: i64,
     pub(super) proven_ms: Option<i64>,
-    /// By ID.
+    /// Sorted by ID.
     pub(super) posts: VecDeque<Post>,
-    /// How many were dropped.
+    /// The number of dropped posts.
     pub(super) gone: u64,
-    /// Those of them that were never stored.
+    /// The dropped posts that were never stored.
     missed: Vec<Post>,
     sequence: u64,
-    /// The window of the throttle that began last.
+    /// The last window of the throttle.
     pub(super) window: Option<Throttle>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Post {
-    /// Mastodon's layout: ms since the epoch above 16 bits.
+    /// In Mastodon's layout: ms since the epoch above 16 bits.
     pub(super) id: u64,
     pub(super) visible_at_ms: i64,
     pub(super) is_stored: bool,
@@ -51,12 +51,12 @@ impl World {
         }
     }
 
-    /// When the first poll is sent, Unix ms.
+    /// The time of the first poll in Unix ms.
     pub(super) fn first_poll_ms(&self) -> i64 {
         START_MS + self.workload.history_ms
     }
 
-    /// Makes the posts that are written up to a time, Unix ms.
+    /// Makes the posts that are written up to `now_ms`, in Unix ms.
     pub(super) fn make_until(&mut self, now_ms: i64) {
         let until_ms = (now_ms - START_MS).min(self.ends_ms);
         if until_ms <= self.made_ms {
@@ -70,7 +70,7 @@ impl World {
             self.sequence = (self.sequence + 1) & 0xffff;
             let id_ms = START_MS + at_ms as i64;
             let id = ((id_ms as u64) << 16) | self.sequence;
-            // A sequence that begins again may put one behind another of its ms.
+            // A sequence that begins again may place a post after another one of its ms.
             let above = self.posts.iter().rev().take_while(|other| other.id > id);
             let index = self.posts.len() - above.count();
             let post = Post {
@@ -82,12 +82,12 @@ impl World {
         }
     }
 
-    /// Ends the posts at a time, Unix ms.
+    /// Ends the posts at `at_ms`, in Unix ms.
     pub(super) fn end(&mut self, at_ms: i64) {
         self.ends_ms = at_ms - START_MS;
     }
 
-    /// Drops posts older than a time, Unix ms.
+    /// Drops posts older than `before_ms`, in Unix ms.
     pub(super) fn drop_older(&mut self, before_ms: i64) {
         let is_old = |post: &mut Post| time_ms(post.id) < before_ms;
         while let Some(post) = self.posts.pop_front_if(is_old) {

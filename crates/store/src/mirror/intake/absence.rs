@@ -1,9 +1,9 @@
 //! Absences: posts that a source no longer lists and that are not known to be deleted.
 //!
-//! Filters, blocks, mutes and feeds that are made again take posts out of a timeline, so an entry
-//! ends and nothing is erased: the post and the entries of other sources stay. One page that lacks a
-//! post proves little, because a server's cache may have been cold: the entry ends when a later page
-//! lacks it too, or when a look-up answers. A page that shows the post restores the entry at a new ID.
+//! Filters, blocks, mutes and rebuilt feeds remove posts from a timeline. The entry then ends and
+//! nothing is erased: the post and the entries of other sources stay. One page without a post
+//! proves little, because a server's cache may have been cold. The entry ends if a later page lacks
+//! it, too, or by the answer of a look-up. A page with the post restores the entry at a new ID.
 
 use std::collections::HashSet;
 
@@ -16,26 +16,26 @@ use crate::{
     id_types::{InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
 };
 
-/// An entry that a page should list and does not.
+/// An entry that is missing from a page that should list it.
 pub(crate) struct AbsentEntry {
     id: i64,
     post_id: i64,
     upstream_id: UpstreamId,
-    /// When the first such page was requested, if it was an earlier one, Unix ms.
+    /// The time of the request for the first such page, if it was an earlier one, in Unix ms.
     since_ms: Option<i64>,
 }
 
-/// What the absence of posts from a page led to.
+/// The consequences of posts missing from a page.
 #[derive(Default)]
 pub(crate) struct Absences {
-    /// Posts to be looked up.
+    /// The posts to look up.
     pub(crate) suspects: Vec<UpstreamId>,
-    /// How many entries ended.
+    /// The number of entries that ended.
     pub(crate) left: u64,
 }
 
 impl Absences {
-    /// None of a page that need not list the posts: only their look-ups say anything.
+    /// No entry ends by a page that need not list the posts. Only their look-ups are evidence.
     pub(crate) fn suspected(absent: Vec<AbsentEntry>) -> Self {
         let mut suspects: Vec<_> = absent.into_iter().map(|of| of.upstream_id).collect();
         suspects.dedup();
@@ -43,11 +43,12 @@ impl Absences {
     }
 }
 
-/// Entries of a range that was asked for; none where an entry is listed.
+/// The entries of a requested range; `None` for a listed entry.
 pub(crate) type PendingLive<'r> = PendingRows<'r, Option<AbsentEntry>>;
 
-/// The live entries in `[low, high)` at none of the listed positions, along with what is asked next.
-/// Posts that a stream has shown since the page was requested, Unix ms, need not be listed.
+/// The live entries in `[low, high)` outside of the listed positions, requested together with the
+/// next query. Posts that a stream has shown since the page was requested, in Unix ms, need not be
+/// listed.
 pub(crate) fn live_later<'r>(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -81,7 +82,7 @@ pub(crate) fn live_later<'r>(
     )
 }
 
-/// The entries that the ranges' pages lack, with their posts' upstream IDs.
+/// The entries that are missing from the ranges' pages, with their posts' upstream IDs.
 pub(crate) fn absent(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -109,7 +110,8 @@ pub(crate) fn absent(
     Ok(absent)
 }
 
-/// Takes in what a page should list and does not: an entry that an earlier page lacked too has left.
+/// Applies the entries that are missing from a page. An entry that was missing from an earlier
+/// page, too, has left.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -120,7 +122,7 @@ pub(crate) fn take_in(
         let since_ms = entry.since_ms;
         since_ms.is_some_and(|since_ms| asked_at_ms >= since_ms.saturating_add(CONFIRM_AFTER_MS))
     };
-    // A clock that was ahead saw some first: they are seen first now.
+    // Entries seen by a clock that was ahead count as seen first now.
     let is_first = |entry: &AbsentEntry| {
         let ahead_ms = asked_at_ms.saturating_add(ANSWERED_WITHIN_MS);
         entry.since_ms.is_none_or(|since_ms| since_ms > ahead_ms)
@@ -141,7 +143,7 @@ pub(crate) fn take_in(
     })
 }
 
-/// Ends entries: the source lists their posts no more, which its library is notified of.
+/// Ends entries whose posts the source does not list any more, and notifies its library.
 pub(crate) fn end(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -162,8 +164,8 @@ pub(crate) fn end(
     )
 }
 
-/// Whether another source of the instance lists a post, read with another token: then what this
-/// source's token may not see is not deleted.
+/// True if another source of the instance lists a post with another token. A post that is hidden
+/// from this source's token is then not deleted.
 pub(crate) fn is_listed_for_others(
     tx: &mut Tx<'_>,
     source: &LockedSource,
@@ -177,8 +179,11 @@ pub(crate) fn is_listed_for_others(
     is_listed(tx, source.key.instance, &[own], post_id)
 }
 
-/// Whether a source of the instance lists a post that is read with none of these tokens, which do not
-/// find it.
+/// True if a source of the instance lists a post with another token than these, which do not find
+/// it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_listed_beyond(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -215,8 +220,11 @@ fn is_listed(
     Ok(false)
 }
 
-/// The sources of an instance that no longer list a post which is not known to be deleted, each with
-/// since when, Unix ms.
+/// The sources of an instance that no longer list a post that is not known to be deleted, each with
+/// the time since when, in Unix ms.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn left(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -240,7 +248,8 @@ pub fn left(
 /// An upstream that answers a long range with one old post must not cause look-ups of the whole
 /// range.
 const MAX_ABSENT: i64 = 1000;
-/// A second page proves that a post is not listed only if it was requested so much later, ms.
+/// A second page proves that a post is not listed only if it was requested this much later, in ms.
 const CONFIRM_AFTER_MS: i64 = 60_000;
-/// A page is committed so soon after its request, ms: what is dated later is so by a clock that was ahead.
+/// The longest time from a page's request to its commit, in ms. Later times come from a clock that
+/// was ahead.
 const ANSWERED_WITHIN_MS: i64 = 600_000;

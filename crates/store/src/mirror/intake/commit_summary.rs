@@ -1,28 +1,29 @@
-/// How much a commit has changed.
+/// The changes of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitSummary {
-    /// Entries that the source had not had.
+    /// The number of entries that are new in the source.
     pub new: u64,
-    /// Entries whose post was edited.
+    /// The number of entries whose posts were edited.
     pub edited: u64,
-    /// Entries whose post had been deleted and has returned.
+    /// The number of entries whose posts had been deleted and have returned.
     pub revived: u64,
-    /// Entries whose post the source did not list any more and lists again.
+    /// The number of entries whose posts the source had stopped to list and lists again.
     pub restored: u64,
-    /// Entries whose post the source lists no more, which is not known to be deleted.
+    /// The number of entries whose posts the source does not list any more, but that are not known
+    /// to be deleted.
     pub left: u64,
-    /// Entries whose post is now known to be deleted.
+    /// The number of entries whose posts are now known to be deleted.
     pub deleted: u64,
-    /// Stored posts that the page should list and does not, to be looked up.
+    /// The number of stored posts that are missing from the page and will be looked up.
     pub absent: u64,
-    /// Stored posts that the page showed with other counts.
+    /// The number of stored posts that the page showed with other counts.
     pub recounted: u64,
     /// The last USN of the source's library.
     pub update_count: i64,
 }
 
 impl CommitSummary {
-    /// Adds what a later commit of the same source has changed.
+    /// Adds the changes of a later commit of the same source.
     pub fn add(&mut self, later: &Self) {
         let Self {
             new,

@@ -15,21 +15,21 @@ use crate::{
     text::without_nul,
 };
 
-/// An upstream's statement that a post is gone.
+/// An upstream's answer that a post is gone.
 #[derive(Clone, Copy)]
 pub(crate) struct Gone<'a> {
     pub(crate) id: &'a UpstreamId,
-    /// When it was requested, Unix ms by the local clock.
+    /// The time of the request, in Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
-    /// When it was received, likewise.
+    /// The time of the answer, in Unix ms by the local clock.
     pub(crate) received_at_ms: i64,
-    /// Whether the post's content is kept in its history.
+    /// True if the post's content is kept in its history.
     pub(crate) keep: bool,
     pub(crate) now_ms: i64,
 }
 
-/// Deletes a post that the upstream says is gone. Returns how many entries of the source became
-/// tombstones.
+/// Deletes a post that the upstream reports as gone. Returns the number of the source's entries
+/// that became tombstones.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -41,7 +41,7 @@ pub(crate) fn take_in(
     let Some(mut known) = known.remove(&*upstream_id) else {
         return Ok(0);
     };
-    // A post that a narrower scope is not shown ends for that scope alone.
+    // A post that is hidden from a narrower scope ends only for that scope.
     if source.scope != ContentScope::WORLD && known.scope != source.scope {
         if is_older(gone.asked_at_ms, known.read_at_ms, gone.now_ms) {
             return Ok(0);
@@ -55,7 +55,7 @@ pub(crate) fn take_in(
         return Ok(ids.len() as u64);
     }
     if !known.is_gone() {
-        // A newer answer showed it alive.
+        // A newer answer showed that it exists.
         if is_older(gone.asked_at_ms, known.read_at_ms, gone.now_ms) {
             return Ok(0);
         }
@@ -73,7 +73,7 @@ pub(crate) fn take_in(
              where id = $1 and instance_id = $3",
             &[&known.id, &gone.received_at_ms, &source.instance_id],
         )?;
-        // Saves lock posts before what hangs on them.
+        // Saves lock posts before their dependent rows.
         if gone.keep {
             scoped_content::end_all(tx, source.instance_id, &[known.id], gone.now_ms)?;
         } else {

@@ -1,4 +1,4 @@
-//! The instance as an intake holds it: what is stored of its posts, and IDs for what is new.
+//! An instance that an intake has locked, with its stored posts and the IDs for new ones.
 
 use std::borrow::Cow;
 
@@ -18,33 +18,33 @@ use crate::{
     text::without_nul,
 };
 
-/// The posts and the accounts that a post names.
+/// The posts and the accounts to which a post refers.
 pub(crate) fn named_by(post: &Post) -> (&[UpstreamId], &[UpstreamId]) {
     (&post.references.posts, &post.references.accounts)
 }
 
-/// What is stored while an intake holds its instance, and the IDs that it gives.
+/// The stored state while an intake locks its instance, and the IDs that it gives.
 pub(crate) struct LockedInstance {
     /// An ID for each observation without an entry, in their order.
     pub(crate) entry_ids: Vec<i64>,
-    /// When history came, if any did: see [`past_ids::PastIds`].
+    /// The time of arrival of history, if there is any: see [`past_ids::PastIds`].
     pub(crate) arrival_id: Option<i64>,
-    /// The first of as many IDs as the observations name posts, below the entries' of now: a post
-    /// that is named was there before.
+    /// The first of the IDs for the posts to which the observations refer. They are below the
+    /// entries' present IDs, because those posts existed before.
     pub(crate) first_reference_id: i64,
-    /// Where the IDs of now come from.
+    /// The source of present IDs.
     pub(crate) new_ids: NewIds,
-    /// Of the observed posts and of those that they name.
+    /// The stored state of the observed posts and their references.
     pub(crate) stored: post::Stored,
-    /// The observed posts' authors and the accounts that they name.
+    /// The observed posts' authors and the accounts to which the posts refer.
     pub(crate) accounts: account::Known,
-    /// The observed posts' authors, as the source has shown them.
+    /// The observed posts' authors, as shown by the source.
     pub(crate) profiles: StoredProfiles,
 }
 
-/// Holds the instance, so that no other source of it takes in the same posts meanwhile, and then reads
-/// what is stored. For history, whose IDs must be free, it holds the clock too. `None` without
-/// observations, for which nothing is held.
+/// Locks the instance, so that no other source of it stores the same posts meanwhile, and then
+/// reads the stored state. For history, whose IDs must be free, it also locks the clock. `None`
+/// without observations, which need no lock.
 pub(crate) fn lock_instance(
     tx: &mut Tx<'_>,
     source: &LockedSource,
@@ -79,7 +79,7 @@ pub(crate) fn lock_instance(
     let accounts = account::Known::read(tx, accounts)?;
     let profiles = StoredProfiles::read(tx, profiles)?;
     let now_ms = context.now_ms;
-    // A post without a time stands by the one above it.
+    // A post without a time is placed next to the one above it.
     let mut last_ms = now_ms;
     let times_ms = new().rev().filter(|s| s.is_history).map(|s| {
         last_ms = s.position_ms.or(s.post.created_at_ms).unwrap_or(last_ms);

@@ -29,26 +29,31 @@ pub struct CommitLookUp<'a> {
     pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
-    /// The machine as it stands before the look-up.
+    /// The machine before the look-up.
     pub machine: &'a Machine,
-    /// The post's ID at the upstream, any of them.
+    /// Any of the post's IDs at the upstream.
     pub id: &'a UpstreamId,
     /// The answer.
     pub look_up: &'a LookUp,
-    /// What [`LookUp::Gone`] proves here.
+    /// The proof in [`LookUp::Gone`].
     pub proof: GoneProof,
-    /// The answer's headers, and when it was requested and received.
+    /// The answer's headers, and the times of its request and arrival.
     pub headers: &'a AnswerHeaders,
-    /// How posts are refreshed from now on.
+    /// The policy for refreshing posts from now on.
     pub policy: &'a Policy,
-    /// Whether a deleted post's content is kept in its history; else it is erased.
+    /// True if a deleted post's content is kept in its history; otherwise it is erased.
     pub keep_deleted: bool,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
 }
 
-/// Commits the answer to a look-up: an edit, a deletion, a absence, or nothing new. Returns the
+/// Commits the answer to a look-up: an edit, a deletion, an absence, or no change. Returns the
 /// machine after it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_look_up(
     tx: &mut Tx<'_>,
     commit: &CommitLookUp<'_>,
@@ -88,7 +93,7 @@ pub fn commit_look_up(
     Ok((machine, summary))
 }
 
-/// Whether a post that the upstream says does not exist is deleted for everyone.
+/// True if a post that does not exist according to the upstream is deleted for everyone.
 fn is_deleted(
     tx: &mut Tx<'_>,
     source: &LockedSource,
@@ -99,13 +104,13 @@ fn is_deleted(
     Ok(match proof {
         GoneProof::Nothing | GoneProof::Hidden => false,
         GoneProof::DeletedForAll => true,
-        // A follower-only post goes with the follow.
+        // A post for followers is hidden after an unfollow.
         GoneProof::Deleted if known.is_gone() => true,
         GoneProof::Deleted => is_open && !absence::is_listed_for_others(tx, source, known.id)?,
     })
 }
 
-/// The post is not there for this reader: the source's entries of it end.
+/// Handles a post that is hidden from this reader: the source's entries of it end.
 fn hidden(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -120,9 +125,9 @@ fn hidden(
     Ok(LookUpOutcome::Hidden)
 }
 
-/// The post exists: entries that a page lacked end, and the others show the answer. An entry that
-/// has left before is one of a source that shows it now and then: only pages end it. One that had
-/// left before the post was deleted has left again.
+/// Handles a post that exists. Entries that were missing from a page end, and the others show the
+/// answer. An entry that has left before belongs to a source that shows it from time to time, so
+/// only pages end it. One that had left before the post was deleted has left again.
 fn found(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,

@@ -1,4 +1,4 @@
-//! Commits of answers: what a page, a stream or a look-up showed becomes posts and entries.
+//! Commits of answers: the contents of a page, a stream or a look-up become posts and entries.
 
 pub mod absence;
 mod commit_summary;

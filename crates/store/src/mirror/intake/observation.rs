@@ -1,4 +1,4 @@
-//! What an answer showed of a post, and what an intake must know besides.
+//! The observation of a post in an answer, and the context of an intake.
 
 use std::borrow::Cow;
 
@@ -6,34 +6,35 @@ use driftline_core::{post::Post, refresh::Policy};
 
 use crate::{mirror::entry, text::without_nul};
 
-/// A post at its position in the source, as an answer showed it.
+/// A post at its position in the source, as shown by an answer.
 pub(crate) struct PostObservation<'a> {
     pub(crate) post: &'a Post,
     pub(crate) upstream_id: Cow<'a, str>,
     pub(crate) position: &'a str,
-    /// The time in its position, where there is one, Unix ms.
+    /// The time in its position, in Unix ms, if there is one.
     pub(crate) position_ms: Option<i64>,
-    /// Whether it is history: a new entry's ID then comes from its own time, and nothing announces it.
+    /// True if it is history. The ID of a new entry then comes from its own time, and no
+    /// notification follows.
     pub(crate) is_history: bool,
-    /// The entry that the source has at this position.
+    /// The source's entry at this position.
     pub(crate) entry: Option<entry::Known>,
 }
 
-/// How observations are taken in.
+/// The context of observations.
 #[derive(Clone, Copy)]
 pub(crate) struct IntakeContext<'p> {
-    /// When the answer was requested, Unix ms by the local clock.
+    /// The time of the request, in Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
-    /// Whether a stream and no page showed them: then they revive no post, because events may come
-    /// out of order.
+    /// True if a stream and no page showed them. They then revive no post, because events may
+    /// arrive out of order.
     pub(crate) streamed: bool,
-    /// How posts are scheduled.
+    /// The policy for scheduling posts.
     pub(crate) policy: &'p Policy,
 }
 
 impl<'p> IntakeContext<'p> {
-    /// Of an answer to a request.
+    /// The context of an answer to a request.
     pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
         IntakeContext {
             asked_at_ms,
@@ -61,7 +62,7 @@ impl<'a> PostObservation<'a> {
         }
     }
 
-    /// Whether it may hold news for the source's library.
+    /// True if it may contain a change for the source's library.
     pub(crate) fn may_be_news(&self) -> bool {
         self.entry.as_ref().is_none_or(|entry| {
             entry.gone || entry.stale || entry.content_hash != self.post.hashes.content

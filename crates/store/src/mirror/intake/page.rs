@@ -33,11 +33,11 @@ pub struct CommitPage<'a> {
     pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
-    /// The machine as it stands before the page.
+    /// The machine before the page.
     pub machine: &'a Machine,
     /// The source's settings.
     pub settings: &'a Settings,
-    /// What the upstream's timeline can do.
+    /// The abilities of the upstream's timeline.
     pub abilities: Abilities,
     /// The request.
     pub request: &'a Request,
@@ -45,16 +45,22 @@ pub struct CommitPage<'a> {
     pub reading: &'a Reading,
     /// The page.
     pub page: &'a Page,
-    /// How posts are refreshed from now on.
+    /// The policy for refreshing posts from now on.
     pub policy: &'a Policy,
-    /// The claims of this process's workers, to which a page leaves the claimed posts.
+    /// The claims of this process's workers. A page leaves the claimed posts to them.
     pub claims: &'a Claims,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
 }
 
-/// Commits a page: its posts, what it says about stored ones, the ledger and the machine. Returns
+/// Commits a page: its posts, its evidence about stored ones, the ledger and the machine. Returns
 /// the machine after the page.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::PageMismatch`] if the posts do not match the
+/// checked IDs; [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if
+/// the database fails.
 pub fn commit_page(
     tx: &mut Tx<'_>,
     commit: &CommitPage<'_>,
@@ -79,7 +85,7 @@ pub fn commit_page(
     };
     listed.extend(earlier);
     let listed: HashSet<&str> = listed.iter().map(Key::as_str).collect();
-    // The root, and all that is read of the source itself: one round trip.
+    // The root and all rows of the source itself need one round trip.
     let source = LockedSource::load_later(tx, commit.source)?;
     let gaps = gap::load_later(tx, commit.source)?;
     let entries = PendingEntries::ask(tx, commit, is_history)?;
@@ -102,8 +108,8 @@ pub fn commit_page(
         asked_at_ms,
         now_ms: commit.now_ms,
     };
-    // From here on the instance may be held, and at the end the local clock, for which other sources
-    // wait: all reads that can be done before are done, or travel along.
+    // From here on the instance may be locked, and at the end the local clock, for which other
+    // sources wait. All earlier reads are done, or are sent together.
     entry::mark_shown(tx, source.key, &listing.shown)?;
     let proves = range.as_ref().filter(|_| is_proven);
     quarantine::take_in(tx, source.key, page, reading, proves)?;
@@ -115,8 +121,8 @@ pub fn commit_page(
         Some(high) => Some(PendingBelow::ask(tx, commit.source, high)?),
         None => None,
     };
-    // Whoever holds the instance may wait for rows that recounts write, so that none is written before
-    // it is held.
+    // The transaction that has locked the instance may wait for rows that recounts write, so none
+    // is written before the lock.
     let recounts = recount.ask(tx, listing.recount_candidates)?;
     let observations = &listing.observations;
     let held = lock_instance(tx, &source, observations, context)?;
@@ -149,8 +155,8 @@ pub fn commit_page(
     Ok((machine, summary))
 }
 
-/// What of a range a page shows: the parts where no unreadable item without a position may stand for a
-/// stored post, and the positions of the page's items.
+/// The readable parts of a range on a page: those where no unreadable item without a position may
+/// represent a stored post, and the positions of the page's items.
 fn readable(range: (Key, Key), commit: &CommitPage<'_>) -> (Vec<(Key, Key)>, Vec<Key>) {
     let CommitPage { reading, page, .. } = *commit;
     let key = |id: &Option<UpstreamId>| reading.scheme?.key(id.as_ref()?).ok();
@@ -183,7 +189,7 @@ fn after_page(commit: &CommitPage<'_>, stored: &Stored, is_history: bool) -> Mac
         &page.headers,
         stored,
     );
-    // The newest, so that one backdated post does not end a history early.
+    // The newest time counts, so that one backdated post does not end a history early.
     let times = page.listed.iter().map(|listed| listed.post.created_at_ms);
     if is_history && let Some(newest_ms) = times.flatten().max() {
         machine.history_reached(reading, newest_ms);
@@ -191,24 +197,24 @@ fn after_page(commit: &CommitPage<'_>, stored: &Stored, is_history: bool) -> Mac
     machine
 }
 
-/// The posts of a page, sorted by what becomes of them.
+/// The posts of a page, sorted by their treatment.
 struct Listing<'a> {
-    /// Posts that may be news, the oldest first and each position once.
+    /// Posts that may be changes, the oldest first, with each position once.
     observations: Vec<PostObservation<'a>>,
     /// Stored posts whose content has not changed.
     recount_candidates: Vec<(i64, &'a Post)>,
-    /// For each listed post, whether no page of the source had shown it.
+    /// For each listed post, true if no page of the source had shown it.
     new: Vec<bool>,
-    /// The entries that only a stream had shown, or that a page lacked.
+    /// The entries that only a stream had shown, or that were missing from a page.
     shown: Vec<i64>,
 }
 
-/// The entries that a source has of a page, which are asked for along with what is asked next.
+/// The source's entries for a page, requested together with the next query.
 struct PendingEntries {
-    /// Whether the page lists each of its positions for the first time.
+    /// True if the page lists each of its positions for the first time.
     is_once: Vec<bool>,
     entries: PendingRows<'static, entry::Known>,
-    /// The highest position of the source, where a first page of history asks for it.
+    /// The highest position of the source, if a first page of history requests it.
     newest: Option<PendingRows<'static, Option<String>>>,
     is_history: bool,
 }
@@ -224,7 +230,8 @@ impl PendingEntries {
         let mut once = HashSet::with_capacity(keys.len());
         let is_once: Vec<bool> = keys.iter().map(|key| once.insert(key)).collect();
         let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
-        // A first page of history may hold posts above what a stream has shown already: those are new.
+        // A first page of history may contain posts above those that a stream has already shown.
+        // They are new.
         let is_first = matches!(commit.request.purpose, RequestPurpose::Poll);
         let newest = match is_history && is_first {
             true => Some(entry::newest_position_later(tx, source)?),
@@ -239,8 +246,8 @@ impl PendingEntries {
     }
 }
 
-/// The lowest position of a post that was made since the source was added, by the server's clock: what is
-/// listed from there on is no history. Times ahead of the server's say nothing.
+/// The lowest position of a post that was made since the source was added, by the server's clock.
+/// Posts listed from there on are not history. Times ahead of the server's are not evidence.
 fn live_from<'r>(reading: &'r Reading, page: &Page, added_at_ms: i64) -> Option<&'r Key> {
     let ahead_ms = page
         .headers

@@ -1,4 +1,4 @@
-//! IDs of history: each from its post's own time, wherever that lies.
+//! IDs of history, each made from its post's own time.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -10,17 +10,17 @@ use crate::{
     reservation,
 };
 
-/// IDs of history that comes together.
+/// IDs of history that arrives together.
 pub(crate) struct PastIds {
     /// An ID for each time, in their order.
     pub(crate) ids: Vec<i64>,
-    /// When it came, in the order in which entries come: above all IDs that were given before.
+    /// The time of arrival, in the order of entries' arrival: above all IDs given before.
     pub(crate) arrival_id: i64,
 }
 
-/// Gives each of these times, Unix ms, the largest ID at or below its own that no post or entry has. Of
-/// equal times the first gets the highest. The clock must be held, and stands above all of them afterwards,
-/// so that later IDs are larger.
+/// Gives each of these times, in Unix ms, the largest free ID at or below its own. Of equal times
+/// the first gets the highest. The clock must be locked, and is above all of them afterwards, so
+/// that later IDs are larger.
 pub(crate) fn take(tx: &mut Tx<'_>, times_ms: &[i64], now_ms: i64) -> Result<PastIds, DbError> {
     let own: Vec<i64> = times_ms.iter().map(|ms| ideal_id(*ms, now_ms)).collect();
     let mut free = Free::load(tx, &own)?;
@@ -35,14 +35,15 @@ pub(crate) fn take(tx: &mut Tx<'_>, times_ms: &[i64], now_ms: i64) -> Result<Pas
     Ok(PastIds { ids, arrival_id })
 }
 
-/// Which IDs are free, as far as that was asked.
+/// The free IDs, as far as they were requested.
 struct Free {
-    /// IDs that are free if they are not taken.
+    /// IDs that are free unless they are taken.
     asked: BTreeSet<i64>,
     taken: BTreeSet<i64>,
-    /// What other writes on a distributed database have reserved, and may not be visible yet.
+    /// The IDs that other writes on a distributed database have reserved, and that may not be
+    /// visible yet.
     reserved: Vec<RangeInclusive<i64>>,
-    /// From here up to `high` the same is known of every ID.
+    /// All IDs from here up to `high` are known.
     low: i64,
     high: i64,
 }
@@ -52,7 +53,7 @@ impl Free {
         let mut free = Free {
             asked: asked.iter().copied().collect(),
             taken: BTreeSet::new(),
-            // Read first: what is no longer reserved is visible after that.
+            // Read first: IDs that are no longer reserved are visible afterwards.
             reserved: reservation::of_others(tx)?,
             low: 1,
             high: 0,
@@ -69,8 +70,8 @@ impl Free {
         )?;
         let is_crowded = !taken.is_empty();
         free.taken.extend(taken);
-        // Another source has imported the same time: all that is taken there is read at once, as far as
-        // it is not too much, since others wait for the clock meanwhile.
+        // Another source has imported the same time. All IDs taken there are read at once, up to a
+        // limit, because others wait for the clock meanwhile.
         if is_crowded {
             let taken = tx.query(
                 "select id from (select id from post where id >= $1 and id <= $2
@@ -88,8 +89,8 @@ impl Free {
         Ok(free)
     }
 
-    /// Takes the largest free ID at or below `id`. There is always one: below the earliest time lie more IDs
-    /// than posts can be stored.
+    /// Takes the largest free ID at or below `id`. There is always one: more IDs are below the
+    /// earliest time than posts can be stored.
     fn take_at_or_below(&mut self, tx: &mut Tx<'_>, mut id: i64) -> Result<i64, DbError> {
         while id > MIN_LOCAL_ID {
             let is_known = (self.low..=self.high).contains(&id) || self.asked.contains(&id);
@@ -113,11 +114,11 @@ impl Free {
     }
 }
 
-/// The ID that an imported post of that time has unless it is taken. Never falls as the time
-/// grows, and differs for times of different ms.
+/// The ID of an imported post of that time unless it is taken. It never falls as the time grows,
+/// and differs for times of different ms.
 ///
-/// Times in the layout's first hour and before are folded into that hour, above room for all that
-/// may have to stand below them. A time in the future counts as now.
+/// Times in the layout's first hour and before are folded into that hour, above room for all IDs
+/// that may have to be below them. A time in the future counts as now.
 fn ideal_id(created_at_ms: i64, now_ms: i64) -> i64 {
     let ms = created_at_ms.min(now_ms);
     if ms >= Layout::PULSATE.epoch_ms() + FOLD_MS {
@@ -127,16 +128,15 @@ fn ideal_id(created_at_ms: i64, now_ms: i64) -> i64 {
     }
 }
 
-/// The middle of a ms: there is room on both sides, and what was made live at the beginning of a
-/// ms comes first.
+/// The middle of a ms, with room on both sides. IDs made live at the beginning of a ms come first.
 const MIDDLE: i64 = 1 << 21;
 const FOLD_MS: i64 = 3_600_000;
 /// A whole step with which every ms before the first hour's end fits into that hour.
 const FOLD_STEP: i64 = 8;
-/// A post that says it is of 1970 leaves so many IDs below it.
+/// A post dated 1970 leaves this number of IDs below it.
 const ROOM: i64 = 1 << 40;
 const STRETCH: i64 = 512;
-/// How many IDs are read at once.
+/// The number of IDs that are read at once.
 const MAX_READ: i64 = 5_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Takes observations of posts into a source: what is new, what was edited, what came back.
+//! Stores observations of posts in a source: new, edited and returned posts.
 
 use std::collections::HashMap;
 
@@ -32,10 +32,10 @@ use crate::{
     text::without_nul,
 };
 
-/// Takes in observations that may be news, at different positions, the oldest first.
+/// Stores observations that may be changes, at different positions, the oldest first.
 ///
-/// Holds the instance before it reads the stored posts, because another source of it may be taking in
-/// the same ones, and the clock only while it writes.
+/// Locks the instance before it reads the stored posts, because another source of it may be storing
+/// the same ones. Locks the clock only while it writes.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -48,7 +48,7 @@ pub(crate) fn take_in(
     }
 }
 
-/// [`take_in`] where the instance is held.
+/// [`take_in`] with a locked instance.
 pub(crate) fn take_in_held(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -85,14 +85,14 @@ pub(crate) fn take_in_held(
     intake.write(tx, held.accounts, &held.profiles)
 }
 
-/// An intake that is under way.
+/// A running intake.
 struct Intake<'s, 'a> {
     source: &'s mut LockedSource,
     context: IntakeContext<'a>,
     posts: HashMap<String, CurrentPost>,
     references: NewReferences,
     new_ids: NewIds,
-    /// The time when history came, as an ID.
+    /// The time of arrival of history, as an ID.
     arrival_id: Option<i64>,
     changes: IntakeChanges<'a>,
     /// The authors of the new entries, in their order.
@@ -100,38 +100,40 @@ struct Intake<'s, 'a> {
     summary: CommitSummary,
 }
 
-/// The changes of one commit, gathered before any is written.
+/// The changes of one commit, collected before any is written.
 #[derive(Default)]
 struct IntakeChanges<'a> {
     new_posts: Vec<PostVersion<'a>>,
     new_freshness: Vec<RefreshState>,
     revived_posts: Vec<i64>,
-    /// Posts that other sources have had, and this one has now.
+    /// Posts of other sources that are new in this one.
     adopted_posts: Vec<i64>,
     /// Posts that have returned, with their new IDs in the public timeline.
     returned_posts: Vec<(i64, i64)>,
-    /// Posts that no source of the world had, or as history alone, and this one has now.
+    /// Posts that no public source had, or only as history, and that this one has now.
     published_posts: Vec<PublishedPost>,
     replaced_posts: Vec<PostVersion<'a>>,
-    /// Replaced posts whose previous content was a narrower scope's, which keeps it.
+    /// Replaced posts whose previous content belonged to a narrower scope, which keeps it.
     narrower_posts: Vec<i64>,
-    /// Posts that the source's scope was shown with other content than their own.
+    /// Posts that were shown to the source's scope with other content than their own.
     scoped_posts: Vec<PostVersion<'a>>,
-    /// Replaced posts whose previous version is kept, as one that an edit ended.
+    /// Replaced posts whose previous version is kept, because an edit ended it.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
     new_entries: Vec<entry::NewEntry<'a>>,
     changed_entries: Vec<entry::Change>,
-    /// Entries whose hash is of an earlier form, with that of their version in today's.
+    /// Entries whose hash has an earlier form, with the hash of their version in the present form.
     entry_hashes: Vec<(i64, i64)>,
 }
 
-/// A post with the changes gathered so far.
+/// A post with the changes collected so far.
 struct CurrentPost {
     known: post::Known,
-    /// Whether this commit has written it already; a second observation in one answer is no edit.
+    /// True if this commit has already written it. A second observation in one answer is not an
+    /// edit.
     settled: bool,
-    /// The ID that it has taken because it returned, until an entry of the source takes it over.
+    /// The ID that it has taken because it returned, until an entry of the source takes over the
+    /// ID.
     return_id: Option<i64>,
 }
 
@@ -148,12 +150,12 @@ impl CurrentPost {
 impl<'a> Intake<'_, 'a> {
     fn new_entry(&mut self, observation: &'a PostObservation<'a>, id: i64) {
         if let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) {
-            // Nobody was told of what came as history.
+            // No client was notified about posts that came as history.
             let is_news = known.listed && known.from_history && !observation.is_history;
             let is_published =
                 self.source.shows_world(known.claimed) && (!known.in_public || is_news);
             known.in_public |= is_published;
-            // History has its ID from its own time, which readers may have passed.
+            // The ID of history has its own time, which readers may have passed.
             let new_entry = Some(id).filter(|_| !observation.is_history);
             self.refresh(observation, new_entry, is_published);
             if is_published {
@@ -183,8 +185,8 @@ impl<'a> Intake<'_, 'a> {
         self.summary.new += 1;
     }
 
-    /// Lists a post in the public timeline that only hidden sources had, or history, if it is for everyone: at
-    /// the ID of this entry, since readers may have passed the others.
+    /// Lists a post in the public timeline that only hidden sources had, or history, if it is
+    /// public. It gets the ID of this entry, because readers may have passed the others.
     fn publish(&mut self, observation: &PostObservation<'_>, id: i64) {
         let Some(CurrentPost { known, .. }) = self.posts.get_mut(&*observation.upstream_id) else {
             return;
@@ -206,7 +208,7 @@ impl<'a> Intake<'_, 'a> {
     }
 
     fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::Known) {
-        // An entry never changes its post, so another post at its position is not taken in.
+        // An entry never changes its post, so another post at its position is ignored.
         let is_its_post = |now: &CurrentPost| now.known.id == entry.post_id;
         if !self
             .posts
@@ -271,7 +273,7 @@ impl<'a> Intake<'_, 'a> {
             source: Some(self.source.id.cast_unsigned()),
             ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
         };
-        // USNs spread evenly, which the numbers that stand for IDs do not.
+        // USNs are evenly distributed, unlike the placeholders of IDs.
         let usn = self.source.library.update_count;
         let bucket = refresh::bucket(self.source.instance_id, usn);
         self.changes.new_freshness.push(RefreshState::first(
@@ -305,8 +307,9 @@ impl<'a> Intake<'_, 'a> {
         self.posts.insert(observation.upstream_id.to_string(), now);
     }
 
-    /// Replaces the stored version if the observation's is newer: the newest answer of a scope wins. A post that
-    /// returns takes the ID of its new entry, or a new one of its own, in the public timeline.
+    /// Replaces the stored version if the observation's is newer: the newest answer of a scope
+    /// wins. A post that returns takes the ID of its new entry, or a new one of its own, in the
+    /// public timeline.
     fn refresh(
         &mut self,
         observation: &'a PostObservation<'a>,
@@ -331,14 +334,14 @@ impl<'a> Intake<'_, 'a> {
             return;
         }
         let scope = self.source.scope;
-        // The world's answers take the place of what narrower scopes were shown, be these newer.
+        // The world's answers replace those shown to narrower scopes, even newer ones.
         let is_widened = scope == ContentScope::WORLD && known.scope != scope;
         let is_scoped = scope != ContentScope::WORLD && known.scope != scope;
         if is_scoped && !returns {
             let is_unlike = || match (&known.other_raw, known.scope) {
                 (Some(other), ContentScope::WORLD) => !shows_same_posts(other, &post.raw),
                 (_, ContentScope::WORLD) => false,
-                // This scope may not read what the other one was shown.
+                // This scope may not read what was shown to the other one.
                 _ => !known.has_scoped,
             };
             if known.deleted_at_ms.is_none() && (is_newer || is_unlike()) {
@@ -365,7 +368,7 @@ impl<'a> Intake<'_, 'a> {
             return;
         }
         let is_public = post.visibility == Visibility::Public;
-        // The world sees a post again that only a narrower scope saw again.
+        // The world sees a post again that only a narrower scope had seen again.
         let is_back = !returns && is_widened && known.in_public && !known.listed && !is_published;
         if returns {
             self.changes.revived_posts.push(known.id);
@@ -389,7 +392,7 @@ impl<'a> Intake<'_, 'a> {
         }
         let listed = is_public
             && match returns {
-                // A post that only a narrower scope sees again is not back for the world.
+                // A post that only a narrower scope sees again has not returned for the world.
                 true => known.in_public && [known.scope, ContentScope::WORLD].contains(&scope),
                 // Readers have passed its ID, so a post that was not listed there stays unlisted.
                 false => known.listed || is_back,
@@ -470,10 +473,10 @@ impl<'a> Intake<'_, 'a> {
             // No request was sent for them, so their last answers stay the last.
             refresh::revive(tx, instance_id, policy, i64::MIN, &adopted)?;
         }
-        // Other sources that have them move their entries below their own roots.
+        // Other sources with these posts move their entries below their own roots.
         let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
-        // Here the clock is held, if it was not for history, and from here on nothing is awaited.
+        // Here the clock is locked, if it was not for history. From here on nothing is awaited.
         let ids = self.new_ids.take(tx, instance_id, now_ms)?;
         post::insert(
             tx,

@@ -1,12 +1,13 @@
-//! The quarantine: items of a source's pages that no post could be read from, kept as they came.
+//! The quarantine: items of a source's pages from which no post could be read, stored as received.
 //!
-//! An item with a position is kept once, as it came last; one without is kept once for its bytes. It
-//! leaves the quarantine when a page shows its position with a post, when a page proves that nothing
-//! unreadable is left between its neighbours, or when a later version of the program reads it.
+//! An item with a position is stored once, in its last form. An item without one is stored once for
+//! its bytes. It leaves the quarantine when a page shows a post at its position, when a page proves
+//! that nothing unreadable is left between its neighbours, or when a later version of the program
+//! reads it.
 //!
-//! A source keeps [`MAX_ITEMS`] items and [`MAX_BYTES`] of them. What came first stays: of items
-//! beyond the bytes only the place is kept, so that reports still count them, and items beyond the
-//! number are dropped.
+//! A source keeps [`MAX_ITEMS`] items with at most [`MAX_BYTES`]. The first ones stay. Of items
+//! beyond the bytes only the position is kept, so that reports still count them, and items beyond
+//! the number are dropped.
 
 use std::collections::HashMap;
 
@@ -36,19 +37,22 @@ use crate::{
 pub struct Quarantined {
     /// Its key in the source's quarantine.
     pub key: String,
-    /// The item, as it came last; of its bytes maybe only the first.
+    /// The item in its last form, possibly with only the first of its bytes.
     pub item: Unreadable,
-    /// How many bytes of it are kept.
+    /// The number of its stored bytes.
     pub size: u64,
     /// The version of the program that could not read it.
     pub program: String,
-    /// When it was first requested, Unix ms.
+    /// The time of its first request, in Unix ms.
     pub first_seen_at_ms: i64,
-    /// When it was last requested, Unix ms.
+    /// The time of its last request, in Unix ms.
     pub last_seen_at_ms: i64,
 }
 
-/// How many items a source has in quarantine.
+/// The number of a source's items in quarantine.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn count(tx: &mut Tx<'_>, source: SourceKey) -> Result<u64, StoreError> {
     let count = "select count(*) as items from quarantine
          where source_id = $1 and instance_id = $2";
@@ -57,8 +61,11 @@ pub fn count(tx: &mut Tx<'_>, source: SourceKey) -> Result<u64, StoreError> {
     Ok(items.unsigned_abs())
 }
 
-/// The items that a source has in quarantine, in order of their arrival. Where they are many, each
-/// has only so many of its first bytes that all together have about [`LISTED_BYTES`].
+/// A source's items in quarantine, in order of their arrival. If there are many, each has only so
+/// many of its first bytes that all together have about [`LISTED_BYTES`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn list(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, StoreError> {
     let items = i64::try_from(count(tx, source)?).unwrap_or(i64::MAX);
     let max = (LISTED_BYTES / items.max(1)).max(MIN_LISTED_BYTES);
@@ -71,8 +78,11 @@ pub fn list(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, Stor
 }
 
 /// Items of a source that no program of this version has tried to read, in order of their arrival:
-/// one, or more of [`PORTION_BYTES`] together. None are left once each was passed to
+/// one, or more with [`PORTION_BYTES`] together. None are left once each was passed to
 /// [`commit_retried`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn untried(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<Quarantined>, StoreError> {
     let sizes = tx.query(
         &format!(
@@ -115,22 +125,27 @@ pub struct CommitRetried<'a> {
     pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
-    /// How the source orders its IDs.
+    /// The order of the source's IDs.
     pub scheme: &'a IdScheme,
-    /// The items, each with what was read of it.
+    /// The items, each with its result.
     pub items: &'a [(Quarantined, RetriedItem)],
-    /// How posts are refreshed from now on.
+    /// The policy for refreshing posts from now on.
     pub policy: &'a Policy,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
 }
 
-/// What was read of an item in quarantine: its position, and its post if it is one, or the reason why
-/// it cannot be read.
+/// The result of reading an item in quarantine: its position, and its post if it is one, or the
+/// reason why it cannot be read.
 pub type RetriedItem = Result<(UpstreamId, Option<Post>), String>;
 
-/// Commits what was read of items in quarantine. Posts are stored like those that a page showed late;
-/// what still cannot be read stays, and is tried again by the next version of the program.
+/// Commits the results of reading items in quarantine. Posts are stored like those that a page
+/// showed late. Unreadable items stay, and the next version of the program tries them again.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_retried(
     tx: &mut Tx<'_>,
     commit: &CommitRetried<'_>,
@@ -187,9 +202,9 @@ fn retain(tx: &mut Tx<'_>, source: SourceKey, key: &str, reason: &str) -> Result
     Ok(())
 }
 
-/// Keeps a page's unreadable items, and lets go of those at whose positions the page lists posts. If
-/// the page can be read whole, it also lets go of those without a position that it would list by what
-/// it `proves`, a range.
+/// Stores a page's unreadable items, and removes those at whose positions the page lists posts. If
+/// the whole page can be read, it also removes those without a position in the range that it
+/// proves.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -215,7 +230,7 @@ pub(crate) fn take_in(
     let Some((low, high)) = proves else {
         return Ok(());
     };
-    // An item next to one neighbour only was at an end of its page.
+    // An item with only one neighbour was at an end of its page.
     tx.execute_later(
         "delete from quarantine where source_id = $1 and instance_id = $4 and position is null
              and coalesce(below_key >= $2, above_key > $2)
@@ -287,11 +302,11 @@ fn keep(
     Ok(())
 }
 
-/// The room that a source's quarantine has.
+/// The remaining room of a source's quarantine.
 struct Room {
     items: i64,
     bytes: i64,
-    /// The sizes of the page's items that are in it.
+    /// The sizes of the page's items that are already in it.
     known: HashMap<String, i64>,
 }
 
@@ -323,8 +338,8 @@ impl Room {
         })
     }
 
-    /// Takes what there is room for of an item's bytes, which is all or nothing; `None` if there is
-    /// no room for a further item.
+    /// Takes the bytes of an item for which there is room, all or none; `None` if there is no room
+    /// for a further item.
     fn take<'b>(&mut self, key: &str, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let known = self.known.get(key).copied();
         if known.is_none() && self.items <= 0 {
@@ -343,8 +358,8 @@ impl Room {
     }
 }
 
-/// The key of an item: of its position, or of its bytes by FNV-1a, which is the same in every version
-/// of the program.
+/// The key of an item, from its position, or from its bytes by FNV-1a, which is the same in every
+/// version of the program.
 fn key_of_item(item: &Unreadable) -> String {
     if let Some(position) = &item.position {
         return key_of(position);
@@ -358,12 +373,12 @@ fn key_of_item(item: &Unreadable) -> String {
     format!("#{hash:016x}-{}", item.bytes.len())
 }
 
-/// The key of an item at that position.
+/// The key of an item at this position.
 fn key_of(position: &UpstreamId) -> String {
     format!("@{}", without_nul(position.as_str()))
 }
 
-/// Selects what [`from_row`] reads, with at most as many of the bytes as that parameter says.
+/// Selects the columns of [`from_row`], with at most `max_bytes` of the bytes.
 fn select(max_bytes: &str, condition: &str) -> String {
     let max = format!("cast({max_bytes} as integer)");
     format!(
@@ -393,21 +408,21 @@ fn from_row(row: &Row<'_>) -> Result<Quarantined, DbError> {
     })
 }
 
-/// The size of an item, as databases give whole numbers.
+/// The size of an item, in the type of databases' whole numbers.
 const SIZE: &str = "cast(length(bytes) as bigint)";
 const IN_ORDER: &str = "order by first_seen_at_ms, item";
 /// The version of this program.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
-/// A server whose items come in ever new bytes, none with a position, must not fill the store.
+/// A server whose items have ever new bytes, and no positions, must not fill the store.
 pub const MAX_ITEMS: i64 = 10_000;
-/// The most bytes that a source's items have together.
+/// The largest number of bytes of a source's items together.
 pub const MAX_BYTES: i64 = 64 << 20;
-/// About the most bytes of a list, unless its items are so many that [`MIN_LISTED_BYTES`] of each
-/// make more.
+/// The approximate largest number of bytes of a list, unless there are so many items that
+/// [`MIN_LISTED_BYTES`] of each make more.
 pub const LISTED_BYTES: i64 = 8 << 20;
-/// How many bytes each item of a list has, if it has so many.
+/// The smallest number of bytes of each item in a list, if it has them.
 pub const MIN_LISTED_BYTES: i64 = 1 << 10;
-/// The most items that are read again at once.
+/// The largest number of items that are read again at once.
 pub const PORTION_ITEMS: i64 = 200;
-/// The most bytes of items that are read again at once.
+/// The largest number of bytes of items that are read again at once.
 pub const PORTION_BYTES: i64 = 4 << 20;

@@ -23,41 +23,45 @@ use crate::{
     posts::post,
 };
 
-/// An event of a stream, with the time when it was received.
+/// An event of a stream, with the time of its arrival.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceivedEvent {
     /// The event.
     pub event: Event,
-    /// When it was received, Unix ms by the local clock.
+    /// The time of its arrival, in Unix ms by the local clock.
     pub received_at_ms: i64,
 }
 
-/// Events to commit, in the order in which they were received.
+/// Events to commit, in the order of their arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitEvents<'a> {
     /// The source; the write's root is [`crate::mirror::source::root`] of it.
     pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
-    /// How the source orders its IDs.
+    /// The order of the source's IDs.
     pub scheme: &'a IdScheme,
     /// The events.
     pub events: &'a [ReceivedEvent],
-    /// How posts are refreshed from now on.
+    /// The policy for refreshing posts from now on.
     pub policy: &'a Policy,
-    /// Whether a deleted post's content is kept in its history; else it is erased.
+    /// True if a deleted post's content is kept in its history; otherwise it is erased.
     pub keep_deleted: bool,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
 }
 
 /// Commits a stream's events. Their posts are stored with their entries at once, but they prove
-/// nothing: the machine and its ledger stay as they are, and to both a post is new until a page
-/// shows it.
+/// nothing. The machine and its ledger stay unchanged, and to both a post is new until a page shows
+/// it.
 ///
-/// Edits and deletions of posts that the source does not have are ignored: pages bring what is
-/// missing. No event revives a post, because events may come out of
-/// order; a page does.
+/// Edits and deletions of posts that the source does not have are ignored, because pages bring
+/// missing posts. No event revives a post, because events may arrive out of order; a page does.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn commit_events(
     tx: &mut Tx<'_>,
     commit: &CommitEvents<'_>,
@@ -109,18 +113,23 @@ pub struct StorePosts<'a> {
     pub source: SourceKey,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,
-    /// How the source orders its IDs.
+    /// The order of the source's IDs.
     pub scheme: &'a IdScheme,
-    /// The pages, in the order in which they were answered.
+    /// The pages, in the order of their answers.
     pub pages: &'a [Arc<PageCommit>],
-    /// How posts are refreshed from now on.
+    /// The policy for refreshing posts from now on.
     pub policy: &'a Policy,
-    /// The time, Unix ms.
+    /// The present time in Unix ms.
     pub now_ms: i64,
 }
 
-/// Stores the posts of pages that the source does not have, the oldest first, as a stream's posts are stored: they
-/// prove nothing, and to the machine each is new until its page is committed.
+/// Stores the posts of pages that the source does not have, the oldest first, like a stream's
+/// posts: they prove nothing, and to the machine each is new until its page is committed.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::LeaseLost`] if another
+/// worker has taken over the source; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSummary, StoreError> {
     let mut source = LockedSource::load(tx, store.source, store.fence)?;
     let mut posts: BTreeMap<&Key, ShownPost<'_>> = BTreeMap::new();
@@ -145,22 +154,22 @@ pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSumm
     Ok(summary)
 }
 
-/// A post that an event or a page shows.
+/// A post shown by an event or a page.
 struct ShownPost<'a> {
     key: Key,
     post: &'a Post,
     how: Shown,
-    /// When it was received, or its page was requested, Unix ms.
+    /// The time of its arrival, or of its page's request, in Unix ms.
     asked_at_ms: i64,
 }
 
-/// How a post is shown.
+/// The way in which a post is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// It appeared, or a page lists it: it is stored only if the source does not have it. An event may come late, so
-    /// that what the source has is newer; a page's commit does the rest.
+    /// The post appeared, or a page lists it. It is stored only if the source does not have it. An
+    /// event may arrive late, after a newer version in the source; a page's commit does the rest.
     New,
-    /// It was edited: it is stored only if the source has it.
+    /// The post was edited. It is stored only if the source has it.
     Edited,
 }
 
@@ -232,7 +241,7 @@ fn delete(
     let Some(entry) = entry::at(tx, source.key, &[key.as_str()])?.remove(key.as_str()) else {
         return Ok(ended);
     };
-    // An unboost is no deletion.
+    // An unboost is not a deletion.
     let posts = post::by_ids(tx, (source.instance_id, source.scope), &[entry.post_id])?;
     if posts.values().any(|post| post.kind == PostKind::Boost) {
         if !entry.gone {

@@ -1,4 +1,4 @@
-//! Tracked posts that nobody asks for any more.
+//! The removal of tracked posts that are not requested any more.
 
 use driftline_core::upstream_id::UpstreamId;
 use driftline_db::Tx;
@@ -16,29 +16,33 @@ use crate::{
     text::without_nul,
 };
 
-/// Which tracked posts are forgotten.
+/// The tracked posts to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forgotten {
-    /// All of the source.
+    /// All tracked posts of the source.
     All,
-    /// Those of these upstream IDs.
+    /// The tracked posts with these upstream IDs.
     Ids(Vec<String>),
 }
 
-/// What is forgotten of tracked posts.
+/// The numbers of removed tracked posts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForgottenCounts {
-    /// Look-ups, pending or failed: their IDs are known no more.
+    /// The number of look-ups, pending or failed. Their IDs are forgotten.
     pub lookups: u64,
-    /// Stored posts that are kept fresh no more.
+    /// The number of stored posts that are not refreshed any more.
     pub posts: u64,
-    /// Stored posts that another source keeps fresh.
+    /// The number of stored posts that another source keeps fresh.
     pub kept: u64,
-    /// Stored posts that another process is looking up, which stay as they are.
+    /// The number of stored posts that another process is looking up, which stay unchanged.
     pub in_work: u64,
 }
 
-/// What there is to be forgotten of a source of tracked posts.
+/// The tracked posts of a source that [`forget`] would remove.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn forgettable(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -51,9 +55,13 @@ pub fn forgettable(
     Ok(counts)
 }
 
-/// Forgets tracked posts: what is not found yet is not looked up, and what is stored is not kept fresh
-/// unless another source does. Nothing that is stored is deleted. To be written below
-/// [`crate::mirror::source::root`] of the source.
+/// Removes tracked posts. Posts that were not found yet are not looked up, and stored ones are not
+/// refreshed unless another source keeps them fresh. No stored post is deleted. Must be written
+/// below [`crate::mirror::source::root`] of the source.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn forget(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -63,7 +71,7 @@ pub fn forget(
     instance::hold(tx, held.instance_id)?;
     let chosen = Chosen::read(tx, source, which)?;
     let mut counts = chosen.counts();
-    // A save of a look-up that is under way finds nothing to save then.
+    // A save of a running look-up then finds nothing to save.
     refresh::unschedule(tx, held.instance_id, &chosen.lookup_ids)?;
     pending_lookup::remove(tx, held.instance_id, &chosen.lookup_ids)?;
     (counts.posts, counts.in_work) = refresh::retire(tx, held.instance_id, &chosen.post_ids)?;
@@ -72,7 +80,7 @@ pub fn forget(
 
 struct Chosen {
     lookup_ids: Vec<i64>,
-    /// Those that no other source keeps fresh.
+    /// The posts that no other source keeps fresh.
     post_ids: Vec<i64>,
     kept: u64,
 }

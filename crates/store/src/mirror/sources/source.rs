@@ -1,4 +1,4 @@
-//! Sources: upstream timelines that are mirrored.
+//! Sources: mirrored timelines of upstreams.
 
 use driftline_core::{
     api::Api, audience::Audience, social::AccountName, source_kind::SourceKind, timeline::Settings,
@@ -26,56 +26,57 @@ pub use crate::{
     viewer::owners,
 };
 
-/// The root of writes to a source and what hangs below it.
+/// The root of writes to a source and its descendants.
 pub fn root(source: SourceKey) -> Root {
     Root::row("source", "id", source.id()).within("instance_id", source.instance_id())
 }
 
-/// An upstream timeline that is mirrored.
+/// A mirrored timeline of an upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     /// Its ID; also the ID of its list in the Mastodon API.
     pub id: SourceId,
-    /// Its name, unique here; an account's begins with the account's in lower case and a slash.
+    /// Its name, unique here. The name of an account's source begins with the account's in lower
+    /// case and a slash.
     pub name: String,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// Who else may read it.
+    /// Its other readers.
     pub audience: Audience,
-    /// The server that it comes from.
+    /// Its server.
     pub instance: Instance,
-    /// Which timeline of the server, as the upstream crate writes it; the name of its kind if it is not polled.
+    /// The timeline of the server, in the notation of the upstream crate; the name of its kind if it is not polled.
     pub timeline: String,
     /// How its posts come.
     pub kind: SourceKind,
-    /// The address of the server's API, as the upstream crate writes it.
+    /// The address of the server's API, in the notation of the upstream crate.
     pub upstream: String,
-    /// What its operator decided.
+    /// The settings of its owner.
     pub settings: Settings,
-    /// Where its token is.
+    /// The location of its token.
     pub token: Option<TokenLocation>,
-    /// Whether its server may be in a private network, and be sent tokens over plain `http`, also
-    /// where that is allowed of no other.
+    /// True if its server may be in a private network, and may receive tokens over plain `http`,
+    /// even if that is not allowed for others.
     pub allow_private: bool,
-    /// Whether its posts are kept fresh, also those that no other source keeps so.
+    /// True if its posts are refreshed, including those that no other source keeps fresh.
     pub refreshing: bool,
-    /// Whether fetching is paused, by whoever owns it or since their account is frozen.
+    /// True if fetching is paused, by its owner or because the owner's account is frozen.
     pub paused: bool,
-    /// Whether the account that owns it is frozen.
+    /// True if the account that owns it is frozen.
     pub suspended: bool,
-    /// Whether a first page of it is stored, so that others may read its entries. Its history may
-    /// still be on its way.
+    /// True if a first page of it is stored, so that others may read its entries. Its history may
+    /// still be in progress.
     pub readable: bool,
     /// The last USN of its library.
     pub update_count: i64,
-    /// When it was added, Unix ms.
+    /// The time at which it was added, in Unix ms.
     pub created_at_ms: i64,
-    /// Who fetches for it, or did last.
+    /// The worker that fetches for it, or the last one.
     pub holding: Option<SourceHolder>,
 }
 
 impl Source {
-    /// What its row and all below it go by.
+    /// The key of its row and all rows below it.
     pub fn key(&self) -> SourceKey {
         SourceKey {
             id: self.id,
@@ -89,57 +90,62 @@ impl Source {
     }
 }
 
-/// Where a token is kept; the store never holds the token itself as it is sent.
+/// The location of a token. The store never contains the token in plain text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenLocation {
-    /// The environment variable of that name.
+    /// The environment variable of this name.
     Environment(String),
-    /// The file at that path.
+    /// The file at this path.
     File(String),
-    /// Here, sealed with a key that is not in the store.
+    /// In the store, sealed with a key that is not in the store.
     Sealed(String),
 }
 
 /// A source to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSource {
-    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`; of an account's, after [`name_of`] it.
+    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`. The name of an account's source comes
+    /// from [`name_of`].
     pub name: String,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// Who else may read it.
+    /// Its other readers.
     pub audience: Audience,
     /// Its server's origin: scheme, host and port. Sources of one origin share their posts.
     pub origin: String,
-    /// The API that it speaks.
+    /// The server's API.
     pub api: Api,
-    /// Which timeline of the server; the name of its kind if it is not polled.
+    /// The timeline of the server; the name of its kind if it is not polled.
     pub timeline: String,
     /// How its posts come.
     pub kind: SourceKind,
     /// The address of the server's API.
     pub upstream: String,
-    /// What its operator decided.
+    /// The settings of its owner.
     pub settings: Settings,
-    /// Where its token is.
+    /// The location of its token.
     pub token: Option<TokenLocation>,
-    /// Whether its server may be in a private network.
+    /// True if its server may be in a private network.
     pub allow_private: bool,
 }
 
-/// Why a name was refused.
+/// The reason why a name was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameRefused {
-    /// Another source has it.
+    /// Another source has the name.
     #[error("another source has that name; choose another one")]
     Taken,
-    /// It is invalid.
+    /// The name is invalid.
     #[error("a source's name is 1 to 64 letters, digits, `-`, `_` and `.`")]
     Bad,
 }
 
-/// Adds a source. To be written below [`local_ids::root`].
+/// Adds a source. Must be written below [`local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoSourceIds`] if no IDs of sources are left; [`StoreError::Unreadable`] if a
+/// stored value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewSource,
@@ -155,7 +161,7 @@ pub fn add(
     insert(tx, new, instance, now_ms).map(Ok)
 }
 
-/// Adds a source whose name is free, of that instance.
+/// Adds a source with a free name at the given instance.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     new: &NewSource,
@@ -194,12 +200,20 @@ pub(crate) fn insert(
     Ok(key)
 }
 
-/// Every source, in order of their IDs.
+/// All sources, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
     select(tx, "", &format!("s.{IS_LISTED} order by s.id"), &[])
 }
 
-/// The sources that a viewer may read, and for the operator and accounts their own, in order of their IDs.
+/// The sources that a viewer may read, including those that the viewer owns, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Source>, StoreError> {
     let owner_id = viewer.owner().map(Owner::id);
     select(
@@ -214,6 +228,10 @@ pub fn readable(tx: &mut Tx<'_>, viewer: Viewer) -> Result<Vec<Source>, StoreErr
 }
 
 /// An owner's sources, in order of their IDs.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn owned(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<Source>, StoreError> {
     select(
         tx,
@@ -223,7 +241,11 @@ pub fn owned(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<Source>, StoreError> {
     )
 }
 
-/// The source of that name, in which an account's may be in any case.
+/// The source called `name`. An account's part of the name may be in any case.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
     let name = without_nul(name);
     let name = match parts_of_name(&name) {
@@ -239,7 +261,11 @@ pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError
     .pop())
 }
 
-/// The source of that ID.
+/// The source with this ID.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError> {
     Ok(select(
         tx,
@@ -250,7 +276,10 @@ pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError
     .pop())
 }
 
-/// What the source of that ID goes by.
+/// The key of the source with this ID.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn key(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<SourceKey>, StoreError> {
     let instance = directory::instance_of(tx, Kind::Source, sql(id))?;
     let instance = instance.map(from_sql).transpose()?;
@@ -261,7 +290,10 @@ fn join() -> String {
     Kind::Source.join("s", "instance_id")
 }
 
-/// Stops fetching for a source, or fetches again; `false` if it was so already.
+/// Stops fetching for a source, or starts it again. Returns `false` if nothing changed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_paused(tx: &mut Tx<'_>, source: SourceKey, paused: bool) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "update source set paused = $2 where id = $1 and instance_id = $3 and paused <> $2",
@@ -274,6 +306,9 @@ pub fn set_paused(tx: &mut Tx<'_>, source: SourceKey, paused: bool) -> Result<bo
 }
 
 /// Replaces a source's settings.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_settings(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -282,7 +317,10 @@ pub fn set_settings(
     set(tx, source, "settings", &to_json(SETTINGS, settings)?)
 }
 
-/// Sets where a source's token is.
+/// Sets the location of a source's token.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_token(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -291,7 +329,10 @@ pub fn set_token(
     set(tx, source, "token", &token.map(TokenLocation::to_text))
 }
 
-/// Sets whether a source's server may be in a private network.
+/// Allows a source's server to be in a private network, or forbids it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_allow_private(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -300,8 +341,11 @@ pub fn set_allow_private(
     set(tx, source, "allow_private", &allow_private)
 }
 
-/// Whether a source of this instance allows its server to be in a private network, which only the operator
-/// may say.
+/// True if a source of this instance allows its server to be in a private network, which only the
+/// operator may set.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn allows_private(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let found = tx.query_opt(
         "select id from source where instance_id = $1 and allow_private and owner_id = 0 limit 1",
@@ -337,7 +381,7 @@ pub fn parts_of_name(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Whether a source of that owner may have that name.
+/// True if a source of `owner` may be called `name`.
 pub(crate) fn is_name_for(owner: Owner, name: &str) -> bool {
     let (account, own) = parts_of_name(name);
     let is_prefixed = account.is_some_and(|account| {
@@ -351,7 +395,7 @@ pub(crate) fn is_name_for(owner: Owner, name: &str) -> bool {
         }
 }
 
-/// Whether a text is a valid name of a source of the operator's.
+/// True if a text is a valid name for a source of the operator.
 pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len())
         && text
@@ -404,7 +448,8 @@ fn select(
         "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {join} where {rest}",
         library::OF_SOURCES
     );
-    // Each row's own result: the database fails with its own errors alone.
+    // Each row has its own result, because the database's closure can only fail with the database's
+    // errors.
     let rows = tx.query(&sql, params, |row| Ok(from_row(row)))?;
     rows.into_iter().collect()
 }

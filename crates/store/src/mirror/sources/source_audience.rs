@@ -1,4 +1,4 @@
-//! Who else than its owner may read a source, and what that makes public.
+//! The readers of a source in addition to its owner, and the resulting public posts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,9 +16,13 @@ use crate::{
     posts::{instance, post, scoped_content, timeline::came},
 };
 
-/// Lets others read a source, or no more. Its public posts enter the world's public timeline where its own
-/// timeline has them, or leave it but for those that another public source has: for its readers that is
-/// a new timeline. All of it is seen at once. To be written below [`crate::mirror::source::root`] of it.
+/// Lets others read a source, or ends that. Its public posts enter the world's public timeline at
+/// their positions in its own timeline, or leave it, except for those that another public source
+/// has. For its readers that is a new timeline, which changes as a whole. Must be written below
+/// [`crate::mirror::source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn set_audience(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -51,8 +55,8 @@ pub fn set_audience(
     }
 }
 
-/// Lists the posts of entries above one ID and up to another in the world's public timeline, unless they are
-/// there already.
+/// Lists the posts of entries above one ID and up to another in the world's public timeline, unless
+/// they are already there.
 fn publish(tx: &mut Tx<'_>, held: &LockedSource, (above, last): (i64, i64)) -> Result<(), DbError> {
     let source = held.key;
     let entries = tx.query(
@@ -67,7 +71,7 @@ fn publish(tx: &mut Tx<'_>, held: &LockedSource, (above, last): (i64, i64)) -> R
         },
     )?;
     let mut entries = entries;
-    // A source may list a post more than once: the first place counts.
+    // A source may list a post more than once. The first position counts.
     entries.sort_unstable();
     entries.dedup_by_key(|(post_id, ..)| *post_id);
     tx.execute_many_later(
@@ -89,9 +93,9 @@ fn publish(tx: &mut Tx<'_>, held: &LockedSource, (above, last): (i64, i64)) -> R
     )
 }
 
-/// Takes posts out of the world's public timeline that it has from this source alone. Those that another
-/// public source has are listed where that one has them, if they stood at this one's place: no answer to the world
-/// names the ID of an entry that it may not see.
+/// Removes posts from the world's public timeline that come from this source only. Posts that
+/// another public source has are listed at that one's position, if they were at this one's: no
+/// answer to the world contains the ID of an entry that it may not see.
 fn hide(tx: &mut Tx<'_>, held: &LockedSource, post_ids: &[i64]) -> Result<(), DbError> {
     let source = held.key;
     let hidden = no_longer_public(tx, held, post_ids)?;
@@ -147,5 +151,5 @@ fn hide(tx: &mut Tx<'_>, held: &LockedSource, post_ids: &[i64]) -> Result<(), Db
     )
 }
 
-/// When an entry came ([`came`]), and its ID.
+/// The time of an entry's arrival ([`came`]), and its ID.
 type Arrival = ((bool, i64), i64);

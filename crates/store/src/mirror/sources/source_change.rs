@@ -1,4 +1,4 @@
-//! Changes of what a source is called, and of whether its posts are kept fresh.
+//! Changes of a source's name, and of the refreshing of its posts.
 
 use driftline_core::refresh::Policy;
 use driftline_db::{DbError, Tx};
@@ -14,7 +14,11 @@ use crate::{
     sharing::change,
 };
 
-/// Gives a source another name, an account's after its account's, too. To be written below [`crate::mirror::source::root`] of it.
+/// Gives a source another name, which must have its owner's prefix for an account's source. Must be
+/// written below [`crate::mirror::source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn rename(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -24,7 +28,7 @@ pub fn rename(
     if !is_name_for(known.owner, name) {
         return Ok(Err(NameRefused::Bad));
     }
-    // Names are given by whoever holds the clock.
+    // Only the transaction that locks the clock gives names.
     tx.lock_later(local_ids::root())?;
     if by_name(tx, name)?.is_some() {
         return Ok(Err(NameRefused::Taken));
@@ -36,16 +40,19 @@ pub fn rename(
     Ok(Ok(()))
 }
 
-/// Sets whether the posts of a source are kept fresh. Those that are, and are not due, become due by
-/// the policy; those that no source keeps fresh any more are taken off the schedule when they are
-/// due. To be written below [`crate::mirror::source::root`] of it.
+/// Turns refreshing of a source's posts on or off. Posts without a due time get one by the policy.
+/// Posts that no source keeps fresh any more are removed from the schedule when they are due. Must
+/// be written below [`crate::mirror::source::root`] of it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_refreshing(
     tx: &mut Tx<'_>,
     source: SourceKey,
     refreshing: bool,
     policy: &Policy,
 ) -> Result<(), StoreError> {
-    // A save that takes posts off the schedule holds it, too.
+    // A save that removes posts from the schedule locks it, too.
     instance::hold(tx, source.instance_id())?;
     set(tx, source, "refreshing", &refreshing)?;
     let mut after = i64::MIN;
@@ -56,7 +63,11 @@ pub fn set_refreshing(
     Ok(())
 }
 
-/// Stops fetching for a source since its owner's account is frozen, or lets it go on; `false` if it was so already.
+/// Stops fetching for a source because its owner's account is frozen, or lets it continue. Returns
+/// `false` if nothing changed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn set_suspended(
     tx: &mut Tx<'_>,
     source: SourceKey,

@@ -1,8 +1,8 @@
-//! Source leases: which worker fetches for a source.
+//! Source leases: the assignment of sources to workers that fetch.
 //!
-//! A lease ends by the database's own clock, so that the workers' clocks do not matter. Each claim
-//! has a larger fencing number than all before it, and what is committed with an older one is
-//! refused ([`StoreError::LeaseLost`]).
+//! A lease ends by the database's own clock, so the workers' clocks do not matter. Each claim has a
+//! larger fencing number than all earlier ones, and a commit with an older one is rejected
+//! ([`StoreError::LeaseLost`]).
 
 use driftline_db::{Column, DbError, Row, Tx};
 
@@ -18,25 +18,28 @@ use crate::{
 pub struct Lease {
     /// The source.
     pub source: SourceKey,
-    /// The fencing number to commit with.
+    /// The fencing number for commits.
     pub fence: i64,
-    /// When it ends unless it is renewed, Unix ms by the database's clock.
+    /// The end of the lease unless it is renewed, in Unix ms by the database's clock.
     pub until_ms: i64,
 }
 
-/// The worker that holds a source, or held it last if the time is over.
+/// The worker that leases a source, or the last one if the time is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceHolder {
     /// The worker's name.
     pub holder: String,
     /// Its fencing number.
     pub fence: i64,
-    /// When its lease ends or ended, Unix ms by the database's clock.
+    /// The end of its lease, in Unix ms by the database's clock.
     pub until_ms: i64,
 }
 
-/// Locks a source's row for this transaction; `false` if another one has locked it, or there is no such
-/// source.
+/// Locks a source's row for this transaction. Returns `false` if another one has locked it, or the
+/// source does not exist.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn try_lock(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> {
     let locked = tx.query_opt(
         "select 1 from source where id = $1 and instance_id = $2 {skip_locked}",
@@ -47,6 +50,9 @@ pub fn try_lock(tx: &mut Tx<'_>, source: SourceKey) -> Result<bool, StoreError> 
 }
 
 /// Claims a source, paused or not; `None` if another lease on it has not ended.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn claim(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -68,17 +74,23 @@ pub fn claim(
     )?)
 }
 
-/// Lets a lease last `ttl_ms` from now; `None` if it is lost. A lease that has ended is
-/// not lost until another worker has claimed the source.
+/// Extends a lease to `ttl_ms` from now; `None` if it is lost. A lease that has ended is not lost
+/// until another worker has claimed the source.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
     Ok(renew_all(tx, &[*lease], ttl_ms)?.pop())
 }
 
-/// Lets these leases last `ttl_ms` from now, each as [`renew`] does, and returns those that are not
-/// lost. To be written below [`driftline_db::Root::none`].
+/// Extends these leases to `ttl_ms` from now, each like [`renew`], and returns those that are not
+/// lost. Must be written below [`driftline_db::Root::none`].
 ///
-/// A holder passes the leases that it still works under: the lease of work that has ended without
-/// giving it back then ends by itself, so that any worker can claim the source.
+/// A holder passes the leases that it still uses. The lease of work that has ended without giving
+/// it back then ends by itself, so that any worker can claim the source.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
     let now = modification_now_sql(tx);
     let held = columns(leases);
@@ -108,11 +120,14 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
     Ok(renewed.into_iter().filter(is_held).collect())
 }
 
-/// Lets the leases that a holder has on these sources last `ttl_ms` from now, in one statement; returns
-/// how many it renewed. Those whose rows other transactions hold are left out, so that none waits for
-/// another one; on a distributed database, which cannot leave them out, it waits. A holder that has lost a
-/// lease is refused its commits, and finds the new fence when it next reads the source. It passes the
-/// sources that it works on, as to [`renew_all`].
+/// Extends a holder's leases on these sources to `ttl_ms` from now, in one statement. Returns the
+/// number of renewed leases. Rows that other transactions have locked are skipped, so that none
+/// waits for another one; a distributed database cannot skip them and waits. The commits of a
+/// holder that has lost a lease are rejected, and it finds the new fence when it next reads the
+/// source. It passes the sources on which it works, like in [`renew_all`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn renew_held(
     tx: &mut Tx<'_>,
     holder: &str,
@@ -133,13 +148,19 @@ pub fn renew_held(
     )?)
 }
 
-/// Gives a lease back; `false` if it was lost. All members are to look again.
+/// Gives a lease back. Returns `false` if it was lost. All members check again.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
     Ok(release_all(tx, &[*lease])? > 0)
 }
 
-/// Gives leases back; returns how many were not lost. To be written below
+/// Gives leases back. Returns the number of those that were not lost. Must be written below
 /// [`driftline_db::Root::none`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn release_all(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<u64, StoreError> {
     let held = columns(leases);
     let changed = tx.execute_many(

@@ -16,22 +16,22 @@ use crate::{
     viewer::Owner,
 };
 
-/// How much goes with a source.
+/// The rows that are removed with a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Its entries.
+    /// The number of its entries.
     pub entries: u64,
-    /// Their posts that no other source has: removed, or kept without a source.
+    /// The number of their posts that no other source has: removed, or kept without a source.
     pub posts: u64,
-    /// Its gaps: ranges that are not proven complete.
+    /// The number of its gaps: ranges that are not proven complete.
     pub gaps: u64,
-    /// Its pending look-ups, those that were given up included.
+    /// The number of its pending look-ups, including failed ones.
     pub lookups: u64,
-    /// Its items that no post could be read from.
+    /// The number of its items from which no post could be read.
     pub unreadable: u64,
 }
 
-/// What becomes of the posts that no other source has.
+/// The treatment of posts that no other source has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastPosts {
     /// They are removed, with their histories.
@@ -40,7 +40,10 @@ pub enum LastPosts {
     Keep,
 }
 
-/// What goes with a source if it is removed now. Reads each of its entries.
+/// The rows that would be removed with a source now. Reads each of its entries.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn removal(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, StoreError> {
     let others = others(tx, source)?;
     let mut removed = counts(tx, source)?;
@@ -55,10 +58,13 @@ pub fn removal(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, StoreError
     Ok(removed)
 }
 
-/// Removes a source with its entries and its gaps; posts that another source has stay. To be
+/// Removes a source with its entries and its gaps. Posts that another source has stay. Must be
 /// written below [`crate::mirror::source::root`] of it.
 ///
-/// The IDs of what was removed are never given again.
+/// The removed IDs are never given again.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn remove(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -136,7 +142,7 @@ fn others(tx: &mut Tx<'_>, source: SourceKey) -> Result<Vec<SourceKey>, DbError>
     )
 }
 
-/// What goes with it besides entries and posts.
+/// The rows that are removed with it, besides entries and posts.
 fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<Removed, DbError> {
     let mut count = |table: &str| {
         let sql = format!(
@@ -174,7 +180,7 @@ pub(crate) fn next_posts(
     Ok(Some(entries.iter().map(|(_, post_id)| *post_id).collect()))
 }
 
-/// The posts among these that other sources have, each with the first that has it.
+/// The posts that other sources have, each with the first of these sources.
 fn new_owners(
     tx: &mut Tx<'_>,
     others: &[SourceKey],
@@ -189,8 +195,8 @@ fn new_owners(
     Ok(new_owners)
 }
 
-/// The posts among these that the world reads although no source shows it them: the operator keeps them. No other source
-/// has any of these.
+/// The posts that the world reads although no source shows them to it, because the operator keeps
+/// them. No other source has any of these.
 fn kept_by_operator(
     tx: &mut Tx<'_>,
     held: &LockedSource,
@@ -209,7 +215,7 @@ fn kept_by_operator(
     Ok(found.into_iter().collect())
 }
 
-/// The posts among these that a public source alone shows the world.
+/// The posts that only one public source shows to the world.
 pub(crate) fn no_longer_public(
     tx: &mut Tx<'_>,
     held: &LockedSource,
@@ -223,7 +229,7 @@ pub(crate) fn no_longer_public(
     Ok(hidden)
 }
 
-/// The posts among these that no other source of its instance shows the world.
+/// The posts that no other source of its instance shows to the world.
 fn without_public_source(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -250,7 +256,7 @@ fn without_public_source(
     Ok(hidden)
 }
 
-/// Hands posts over to other sources that have them.
+/// Assigns posts to other sources that have them.
 fn hand_over(
     tx: &mut Tx<'_>,
     held: &LockedSource,

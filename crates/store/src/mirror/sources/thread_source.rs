@@ -1,9 +1,9 @@
-//! The hidden sources of threads: posts that were fetched for whoever looked at a thread, or at an address, and
-//! accounts that were fetched by their names.
+//! The hidden sources of threads: posts that were fetched for a viewer of a thread, or of an
+//! address, and accounts that were fetched by their names.
 //!
-//! Each instance has one for the world, with what it shows to anybody, and one for each owner, with what it
-//! shows to that owner alone. They are polled by nobody, listed nowhere, and in no timeline: what is in them is found
-//! in threads, and by its ID.
+//! Each instance has one for the world, with its public posts, and one for each owner, with the
+//! posts that it shows to that owner only. They are never polled, never listed, and not part of
+//! timelines. Their posts are found in threads, and by their IDs.
 
 use std::collections::HashSet;
 
@@ -37,12 +37,12 @@ use crate::{
     viewer::{Owner, Viewer},
 };
 
-/// For whom posts were fetched.
+/// The viewers for which posts were fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FetchedFor {
-    /// For anybody: without a token.
+    /// Everyone: fetched without a token.
     World,
-    /// For an owner, with a token of theirs.
+    /// An owner: fetched with a token of that owner.
     Owner(Owner),
 }
 
@@ -61,7 +61,7 @@ impl FetchedFor {
         }
     }
 
-    /// Who sees what was fetched.
+    /// The viewer of the fetched posts.
     fn viewer(self) -> Viewer {
         match self {
             FetchedFor::World => Viewer::Anonymous,
@@ -70,7 +70,7 @@ impl FetchedFor {
         }
     }
 
-    /// No person's source has such a name.
+    /// The name of the hidden source. No normal source has such a name.
     fn name(self, instance: InstanceId) -> String {
         match self {
             FetchedFor::World => format!("{}:{instance}:world", SourceKind::Threads.name()),
@@ -86,8 +86,13 @@ impl FetchedFor {
     }
 }
 
-/// The hidden source of an instance for those, added if it is missing. To be written below
-/// [`crate::local_ids::root`].
+/// The hidden source of an instance for these viewers, added if it is missing. Must be written
+/// below [`crate::local_ids::root`].
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::NoSourceIds`] if no IDs of
+/// sources are left; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: &Instance,
@@ -126,6 +131,9 @@ pub fn find_or_add(
 }
 
 /// The hidden sources of an instance.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKey>, StoreError> {
     Ok(tx.query(
         &format!(
@@ -138,6 +146,9 @@ pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<SourceKe
 }
 
 /// The hidden sources of an owner.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn of_owner(tx: &mut Tx<'_>, owner: Owner) -> Result<Vec<SourceKey>, StoreError> {
     Ok(tx.query(
         &format!(
@@ -156,20 +167,24 @@ fn key_from_row(row: &Row<'_>) -> Result<SourceKey, DbError> {
     })
 }
 
-/// Posts that were fetched at once.
+/// Posts that were fetched together.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedPosts<'a> {
-    /// For whom.
+    /// The viewers.
     pub whose: FetchedFor,
     /// The posts.
     pub posts: &'a [Post],
-    /// When they were requested, Unix ms.
+    /// The time of the request, in Unix ms.
     pub asked_at_ms: i64,
 }
 
-/// Stores fetched posts in a hidden source, but for those that whoever they are for sees elsewhere, and of those
-/// for the world what its server does not show to anybody. To be written below [`source::root`] of the source.
-/// Returns how many the source did not have.
+/// Stores fetched posts in a hidden source, except for those that its viewers see elsewhere, and,
+/// in the world's source, those that are not public at their server. Must be written below
+/// [`source::root`] of the source. Returns the number of posts that the source did not have.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn store(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -177,7 +192,7 @@ pub fn store(
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
-    // What is in it is in no timeline, the world's included.
+    // Its contents are not part of any timeline, including the world's.
     held.audience = Audience::Private;
     let instance_id = held.instance_id;
     instance::hold(tx, instance_id)?;
@@ -216,9 +231,12 @@ pub fn store(
     Ok(new)
 }
 
-/// Stores an account that was fetched by its name for those, so that they know of it without a post. To be written
-/// below [`source::root`] of their hidden source. Returns whether it had not been fetched for them; `false` for one
-/// without a name.
+/// Stores an account that was fetched by its name for these viewers, so that they can see it
+/// without a post. Must be written below [`source::root`] of their hidden source. Returns true if
+/// it had not been fetched for them; `false` for an account without a name.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn store_account(
     tx: &mut Tx<'_>,
     source: SourceKey,

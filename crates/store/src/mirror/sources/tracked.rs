@@ -1,5 +1,5 @@
-//! Tracked posts: posts that were requested by their upstream ID, and the entries that they get in a
-//! source of tracked posts once they are found.
+//! Tracked posts: posts that were requested by their upstream ID, and their entries in a source of
+//! tracked posts once they are found.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -37,32 +37,35 @@ use crate::{
     viewer::Viewer,
 };
 
-/// What became of requested IDs.
+/// The states of requested IDs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddedLookups {
-    /// IDs that will be looked up.
+    /// The number of IDs that will be looked up.
     pub new: u64,
-    /// IDs whose post is stored already.
+    /// The number of IDs whose posts are already stored.
     pub stored: u64,
-    /// IDs that were requested before: their look-up is pending or has failed.
+    /// The number of IDs that were requested before. Their look-ups are pending or have failed.
     pub known: u64,
 }
 
-/// How many posts a source of tracked posts has, by state.
+/// The number of posts of a source of tracked posts, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrackedCounts {
-    /// IDs whose look-up is pending.
+    /// The number of IDs whose look-ups are pending.
     pub waiting: u64,
-    /// IDs whose look-up has failed.
+    /// The number of IDs whose look-ups have failed.
     pub missing: u64,
-    /// Posts that are stored.
+    /// The number of stored posts.
     pub found: u64,
 }
 
-/// Adds look-ups of upstream IDs, each at most once. They are due at once, and what they find is
-/// stored in that source; with `once` it is not refreshed afterwards. A post that is stored already
-/// gets an entry there, if it has none, and without `once` a due time, if the policy has one for it.
-/// To be written below [`crate::mirror::source::root`] of the source.
+/// Adds look-ups of upstream IDs, each at most once. They are due at once, and their posts are
+/// stored in the source; with `once` these are not refreshed afterwards. A post that is already
+/// stored gets an entry there, if it has none, and without `once` a due time, if the policy has one
+/// for it. Must be written below [`crate::mirror::source::root`] of the source.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn add_lookups(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -109,8 +112,8 @@ pub fn add_lookups(
     Ok(added)
 }
 
-/// Those of these posts that the operator may see, who requests posts: one that only accounts' private sources
-/// have is as one that is not stored.
+/// The posts that the operator, who requests posts, may see. A post that only accounts' private
+/// sources have counts as not stored.
 fn seen_by_operator(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -123,7 +126,7 @@ fn seen_by_operator(
     Ok(stored)
 }
 
-/// Gives stored posts that have no entry in the source one, at the time of their creation.
+/// Gives stored posts without an entry in the source one, at the time of their creation.
 fn adopt(
     tx: &mut Tx<'_>,
     held: &mut LockedSource,
@@ -172,8 +175,8 @@ fn adopt(
     Ok(held.library.save(tx)?)
 }
 
-/// Of posts that a source takes up, those that no source of the world had, where the world may read this
-/// one; with the IDs of their entries, where the public timeline lists them.
+/// Among posts that are new in a source, those that no public source had, if the world may read
+/// this one. Each comes with the ID of its entry, where the public timeline lists it.
 fn published(
     held: &LockedSource,
     new: &[entry::NewEntry<'_>],
@@ -192,9 +195,14 @@ fn published(
     listed.collect()
 }
 
-/// Stores the posts that pending look-ups of one source found, among these answers, each at the time of its
-/// creation, and removes these look-ups. To be written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
-/// have.
+/// Stores the posts that pending look-ups of one source found, among these answers, each at the
+/// time of its creation, and removes these look-ups. Must be written below
+/// [`crate::mirror::source::root`] of the source. Returns the number of posts that the source did
+/// not have.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
 pub fn hydrate(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -249,7 +257,10 @@ pub fn hydrate(
     Ok(new)
 }
 
-/// What became of the posts of these upstream IDs, in their order.
+/// The states of the posts with these upstream IDs, in their order.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn outcomes(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -284,6 +295,9 @@ pub fn outcomes(
 }
 
 /// Counts the rows of a source of tracked posts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<TrackedCounts, StoreError> {
     let key: [&dyn ToValue; 2] = [&source.id(), &source.instance_id()];
     let mut count = |what: &str| {

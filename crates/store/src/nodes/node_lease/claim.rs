@@ -1,4 +1,4 @@
-//! The nodes that a process wants to lease, and how long their leases last.
+//! The nodes that a process requests, and the length of their leases.
 
 use driftline_id::{
     Layout, Node,
@@ -16,7 +16,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// The record of the node's next window, after the one in that text.
+    /// The record of the node's next window, after the one in `previous`.
     pub(super) fn next_record(
         &self,
         node: &Node,
@@ -40,17 +40,18 @@ impl Claim {
     }
 }
 
-/// How long a lease lasts from a commit on: to its window's end and the margin more. The window
-/// of one who took over from a crashed holder ends later than a length from now.
+/// The length of a lease from a commit on: to its window's end plus the margin. A window after a
+/// crashed holder ends later than a length from now.
 pub(super) fn life_ms(record: &Record, now_us: i64) -> i64 {
     let left_us = record.until_us().saturating_sub(now_us).max(0);
     left_us / 1_000 + LEASE_MARGIN_MS
 }
 
-/// How much longer than its window a lease lasts, in ms.
+/// The time by which a lease is longer than its window, in ms.
 ///
-/// A holder begins to renew well before its window's end, and has this much more before another
-/// may take its node: for a database that is away, and for a clock that stepped back.
+/// A holder begins to renew well before its window's end. It has this additional time before
+/// another process may take its node, for a database that is away, and for a clock that stepped
+/// back.
 pub const LEASE_MARGIN_MS: i64 = 10_000;
 
 pub(super) const PLACE: &str = "node_lease";

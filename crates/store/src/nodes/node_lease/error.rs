@@ -16,9 +16,9 @@ pub enum NodeLeaseError {
         layout: &'static str,
         /// The node's number.
         node: u64,
-        /// Who holds it.
+        /// The holder.
         holder: String,
-        /// When the lease ends unless it is renewed, in ms from now.
+        /// The time until the lease ends unless it is renewed, in ms.
         ends_in_ms: i64,
     },
 
@@ -30,7 +30,7 @@ pub enum NodeLeaseError {
     AllHeld {
         /// The layout's name.
         layout: &'static str,
-        /// How many nodes it has.
+        /// The number of its nodes.
         count: u64,
     },
 
@@ -41,7 +41,7 @@ pub enum NodeLeaseError {
         layout: &'static str,
         /// The node's number.
         node: u64,
-        /// Why.
+        /// The reason.
         #[source]
         error: BeginError,
     },
@@ -53,13 +53,13 @@ pub enum NodeLeaseError {
         layout: &'static str,
         /// The node's number.
         node: u64,
-        /// Why.
+        /// The reason.
         #[source]
         error: RecordError,
     },
 
-    /// The lease has ended and the node was taken over, or its row was changed by hand. Not to be
-    /// tried again.
+    /// The lease has ended and the node was taken over, or its row was changed by hand. A retry is
+    /// useless.
     #[error(
         "the lease on the node {node} of {layout} was lost{}; lease a node again, and find out why \
          this one was not renewed in time", taken_by(.holder.as_deref())
@@ -69,28 +69,28 @@ pub enum NodeLeaseError {
         layout: &'static str,
         /// The node's number.
         node: u64,
-        /// Who holds the node now, if it is held.
+        /// The present holder of the node, if there is one.
         holder: Option<String>,
     },
 
-    /// The layout has no nodes that could be leased.
+    /// The layout has no nodes that can be leased.
     #[error(transparent)]
     Node(#[from] NodeError),
 
-    /// The node is of another layout than those that are leased here.
+    /// The node belongs to another layout than the leased nodes.
     #[error("the node is of {given}, but the nodes of {layout} are leased here; use one of them")]
     OtherLayout {
-        /// The name of the layout that is leased.
+        /// The name of the leased layout.
         layout: &'static str,
         /// The name of the node's layout.
         given: &'static str,
     },
 
-    /// The generator had another window.
+    /// The generator used another window.
     #[error("the retired generator had another window; release each lease with its own")]
     OtherWindow,
 
-    /// The database failed. Renewing may be tried again: the window ends where it did.
+    /// The database failed. Renewing may be repeated: the window's end is unchanged.
     #[error(transparent)]
     Db(#[from] DbError),
 }

@@ -1,8 +1,8 @@
 //! The rows of `node_lease`.
 //!
-//! Each node is one row, and each change of a row is one statement that names what it replaces:
-//! the record as read, or the fencing number and the holder. So no root is needed, and holders
-//! of different nodes do not wait for each other.
+//! Each node is one row, and each change of a row is one statement that names the replaced state:
+//! the record as read, or the fencing number and the holder. So no root is needed, and holders of
+//! different nodes do not wait for each other.
 
 use std::{collections::HashMap, ops::RangeInclusive};
 
@@ -26,19 +26,23 @@ pub struct NodeHolding {
     pub layout: String,
     /// The node's number.
     pub node: u64,
-    /// Who holds it, or held it last if the lease's time is over. `None` once it was released.
+    /// The holder, or the last one if the lease is over. `None` once it was released.
     pub holder: Option<String>,
-    /// Counts the node's holders.
+    /// The number of the node's holders so far.
     pub fence: u64,
     /// The beginning of the last window, Unix µs by the holder's clock.
     pub from_us: i64,
     /// The end of the last window, Unix µs by the holder's clock.
     pub until_us: i64,
-    /// When the lease ends or ended unless it is renewed, Unix ms by the database's clock.
+    /// The end of the lease unless it is renewed, in Unix ms by the database's clock.
     pub lease_until_ms: i64,
 }
 
-/// Every node that was leased at some time, in order of layouts' names and numbers.
+/// All nodes that were ever leased, in order of layouts' names and numbers.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<NodeHolding>, StoreError> {
     let rows = tx.query(
         "select layout, record, lease_holder, lease_until_ms
@@ -63,7 +67,7 @@ fn holding(row: &Row<'_>) -> Result<NodeHolding, StoreError> {
     })
 }
 
-/// What a row must say for its holder to change it.
+/// The state that a row must have for its holder to change it.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     layout: &'static str,
@@ -90,7 +94,8 @@ pub(super) fn take_lowest(
     now_us: i64,
 ) -> Result<(Node, Record), NodeLeaseError> {
     let max = Node::max(&claim.layout)?;
-    // As many rows as nodes were ever held at a time, plus those of nodes chosen by number.
+    // The number of rows is that of the nodes ever leased at a time, plus those of nodes chosen by
+    // number.
     let mut stored = stored(tx, claim, 0..=i64::MAX)?;
     let mut behind = None;
     for number in 0..=max {
@@ -98,7 +103,8 @@ pub(super) fn take_lowest(
         let stored = stored.remove(&number);
         let text = stored.as_ref().map(|stored| stored.record.as_str());
         let is_held = stored.as_ref().is_some_and(Stored::is_held);
-        // The record of a held node must fit too: else two layouts of one name would be in use.
+        // The record of a leased node must fit, too. Otherwise two layouts of one name would be in
+        // use.
         match claim.next_record(&node, text, now_us) {
             Err(
                 error @ NodeLeaseError::Begin {
@@ -111,7 +117,7 @@ pub(super) fn take_lowest(
             Err(error) => return Err(error),
             Ok(_) if is_held => {}
             Ok(record) => {
-                // Otherwise a faster process holds it.
+                // Otherwise a faster process has it.
                 if begin(tx, claim, &record, text, now_us)? {
                     return Ok((node, record));
                 }
@@ -124,7 +130,7 @@ pub(super) fn take_lowest(
     }))
 }
 
-/// Takes that node.
+/// Takes the given node.
 pub(super) fn take_node(
     tx: &mut Tx<'_>,
     claim: &Claim,
@@ -132,7 +138,7 @@ pub(super) fn take_node(
     now_us: i64,
 ) -> Result<Record, NodeLeaseError> {
     let number = integer(node.number())?;
-    // Twice at most: the first attempt has locked the row of a faster process.
+    // At most twice: the first attempt has locked the row of a faster process.
     loop {
         let stored = stored(tx, claim, number..=number)?.remove(&node.number());
         if let Some(Stored {
@@ -157,7 +163,7 @@ pub(super) fn take_node(
     }
 }
 
-/// Lets a lease last `life_ms` from now, with that record.
+/// Extends a lease to `life_ms` from now, with the given record.
 pub(super) fn renew(
     tx: &mut Tx<'_>,
     key: &Key,
@@ -182,7 +188,7 @@ pub(super) fn renew(
     check_changed(tx, key, renewed)
 }
 
-/// Gives a node back, with that record.
+/// Gives a node back, with the given record.
 pub(super) fn release(tx: &mut Tx<'_>, key: &Key, record: &str) -> Result<(), NodeLeaseError> {
     let released = tx.execute(
         "update node_lease set record = $5, lease_holder = null
@@ -192,7 +198,7 @@ pub(super) fn release(tx: &mut Tx<'_>, key: &Key, record: &str) -> Result<(), No
     check_changed(tx, key, released)
 }
 
-/// A row that stays as it is belongs to another by now.
+/// An unchanged row belongs to another holder by now.
 fn check_changed(tx: &mut Tx<'_>, key: &Key, changed: u64) -> Result<(), NodeLeaseError> {
     if changed > 0 {
         return Ok(());
@@ -209,8 +215,8 @@ fn check_changed(tx: &mut Tx<'_>, key: &Key, changed: u64) -> Result<(), NodeLea
     })
 }
 
-/// Writes the record of a window that begins, in place of the one as read; `false` if another
-/// window was begun or extended there since, so that the record is not what was decided upon.
+/// Writes the record of a new window, in place of the one as read. Returns `false` if another
+/// window was begun or extended there since, so that the decision is outdated.
 fn begin(
     tx: &mut Tx<'_>,
     claim: &Claim,

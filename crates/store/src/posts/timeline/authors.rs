@@ -1,4 +1,4 @@
-//! What authors wrote, by its places.
+//! The places of posts by author.
 
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
@@ -11,8 +11,8 @@ use crate::{
 
 /// The next `count` places of several authors in these sources.
 ///
-/// Of many authors those who write much are found among the next entries of everybody; what the others have
-/// is looked up for each of them.
+/// If there are many authors, those who write much are found among the next entries of everybody;
+/// the entries of the others are looked up for each of them.
 pub(super) fn read(
     tx: &mut Tx<'_>,
     authors: &[AccountId],
@@ -38,7 +38,8 @@ pub(super) fn read(
     Ok(places)
 }
 
-/// A distributed database looks at no index once for each author: there the places of all are sorted by each node.
+/// Reads from a distributed database, which does not look at an index once for each author: each
+/// node sorts the places of all of them.
 fn read_from_all_nodes(
     tx: &mut Tx<'_>,
     authors: &Column<'_>,
@@ -53,8 +54,9 @@ fn read_from_all_nodes(
     tx.query(&sql, &params, Place::from_row)
 }
 
-/// The places of authors among the next entries of all sources, and the part of the window that was not read, unless
-/// there are enough. It reads on as long as fewer entries than authors promise to be enough.
+/// The places of authors among the next entries of all sources, and the part of the window that was
+/// not read, unless there are enough places. It continues as long as fewer entries than authors are
+/// likely to be enough.
 fn walk(
     tx: &mut Tx<'_>,
     authors: usize,
@@ -82,8 +84,8 @@ fn walk(
     Ok((places, Some(window)))
 }
 
-/// Adds what authors have among the next `at_once` entries of a window, and returns the last one's place unless there
-/// are no more.
+/// Adds the places of authors among the next `at_once` entries of a window, and returns the place
+/// of the last one unless there are no more.
 fn walk_once(
     tx: &mut Tx<'_>,
     authors: &Column<'_>,
@@ -125,8 +127,8 @@ fn walk_once(
     Ok(end)
 }
 
-/// The next places of authors, by a look-up for each. The nearest entry of each is found first: of the authors whose
-/// nearest is among the first `count`, no others can have one there.
+/// The next places of authors, with a look-up for each. The nearest entry of each is found first:
+/// only authors whose nearest entry is among the first `count` can have places there.
 fn read_each(
     tx: &mut Tx<'_>,
     authors: Column<'_>,
@@ -137,7 +139,7 @@ fn read_each(
     let mut nearest = nearest_of_authors(tx, authors, sources, window)?;
     window.sort(&mut nearest, |(place, _)| *place);
     nearest.truncate(count as usize);
-    // The nearest of so many authors fill the page: nothing beyond them is in it.
+    // The nearest entries of these authors fill the page, so nothing beyond them is on it.
     let window = match nearest.get(count as usize - 1) {
         Some((last, _)) => window.up_to(*last),
         None => window,
@@ -166,8 +168,8 @@ fn nearest_of_authors(
 ) -> Result<Vec<(i64, i64)>, DbError> {
     let place = |row: &Row<'_>| Ok((row.i64("place")?, row.i64("account_id")?));
     if tx.dialect() == Dialect::Sqlite {
-        // Running a statement for each author takes several times as long as the look-up of one who is silent. The
-        // limit keeps the look-up from being done once more for the condition on its outcome.
+        // Running a statement for each author takes several times as long as the look-up of one who
+        // is silent. The limit prevents a second look-up for the condition on the result.
         let nearest = entries_of("= author.value").replace(PLACE_COLUMNS, "id");
         let sql = format!(
             "select account_id, place from (
@@ -189,7 +191,7 @@ fn nearest_of_authors(
     )
 }
 
-/// Which of those authors wrote anything that these sources show.
+/// Those of these authors who wrote anything that these sources show.
 pub(super) fn authors_of(
     tx: &mut Tx<'_>,
     authors: &[AccountId],
@@ -218,7 +220,7 @@ pub(super) fn authors_of(
     )
 }
 
-/// The sources of which posts of each visibility are shown.
+/// The sources whose posts of each visibility are shown.
 struct SourcesByVisibility {
     public: Column<'static>,
     unlisted: Column<'static>,
@@ -254,7 +256,8 @@ impl SourcesByVisibility {
 
 const PLACE_COLUMNS: &str = "account_id, id as place, post_id, instance_id, returns";
 
-/// The entries within a window of the authors that a condition takes, of the sources that show them.
+/// The entries within a window by the authors that a condition selects, from the sources that show
+/// them.
 fn entries_of(authors: &str) -> String {
     format!(
         "select {PLACE_COLUMNS} from entry
@@ -263,12 +266,13 @@ fn entries_of(authors: &str) -> String {
     )
 }
 
-/// Whether a source shows an entry.
+/// True if a source shows an entry.
 const SHOWN: &str = "(visibility = 0 and source_id {in $3} or visibility = 1 and source_id {in $4}
              or visibility > 1 and source_id {in $5})";
-/// From how many authors on the entries of all sources are read first: fewer look-ups cost less than that.
+/// The number of authors from which on the entries of all sources are read first. With fewer
+/// authors the look-ups cost less.
 const MIN_AUTHORS_TO_WALK: usize = 100;
-/// How many entries are read at once, at least.
+/// The smallest number of entries that are read at once.
 const MIN_ENTRIES_AT_ONCE: i64 = 512;
-/// How often entries are read on.
+/// The largest number of times that reading continues.
 const MAX_WALKS: usize = 3;

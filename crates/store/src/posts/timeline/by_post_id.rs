@@ -1,4 +1,4 @@
-//! Posts by the IDs that the store knows them by, for what people keep.
+//! Posts by the IDs by which the store knows them, for things that people keep.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,8 +18,11 @@ use crate::{
     viewer::{ReadableSources, Viewer},
 };
 
-/// Those of some posts that a viewer may see now, by the [`PostKey::post`] that was asked for: each at the place that
-/// it took first among all that the viewer may read, as the best of its copies has it.
+/// Those of some posts that a viewer may see now, by the requested [`PostKey::post`]: each at its
+/// first place in everything that the viewer may read, with the content of its best copy.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_post_ids(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
@@ -28,12 +31,12 @@ pub fn by_post_ids(
     by_post_ids_as(tx, keys, viewer, ShownCopy::Best)
 }
 
-/// Which copy of a post is shown.
+/// The copy of a post that is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownCopy {
-    /// The best that the viewer may read.
+    /// The best copy that the viewer may read.
     Best,
-    /// The one that was asked for.
+    /// The requested copy.
     Itself,
 }
 
@@ -70,8 +73,11 @@ pub(super) fn by_post_ids_as(
     Ok(shown)
 }
 
-/// The other copies of posts that a viewer may read, of instances of which it may read a source, by
-/// [`PostKey::post`]; posts without copies are missing.
+/// The other copies of posts that a viewer may read, from instances of which it may read a source,
+/// by [`PostKey::post`]. Posts without copies are missing.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn copies_of(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
@@ -88,7 +94,7 @@ pub fn copies_of(
     posts.retain(|id, _| copies.has(*id));
     let known = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
     let mut found = HashMap::new();
-    // What the viewer may not read has no copies, like what is not stored.
+    // Posts that the viewer may not read have no copies, like posts that are not stored.
     for id in ids.into_iter().filter(|id| known.of_post(*id).is_some()) {
         let others = copies.others_of(id).into_iter();
         let others = others.filter_map(|other| Some(posts.get(&other)?.post.key()));
@@ -97,8 +103,11 @@ pub fn copies_of(
     Ok(found)
 }
 
-/// The places at which timelines of several sources may have shown other copies of a post to a viewer, the lowest
-/// first, whether or not they still do.
+/// The places at which timelines of several sources may have shown other copies of a post to a
+/// viewer, the lowest first, both if they still do and if not.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn places_of_copies(
     tx: &mut Tx<'_>,
     key: PostKey,
@@ -124,7 +133,10 @@ pub fn places_of_copies(
     Ok(places.into_iter().map(from_sql).collect::<Result<_, _>>()?)
 }
 
-/// The stored posts of an instance that have those IDs there, whoever may see them.
+/// The stored posts of an instance with these IDs there, for any viewer.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn keys(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -137,7 +149,10 @@ pub fn keys(
     Ok(tx.rows(pending)?.into_iter().collect())
 }
 
-/// [`keys`], along with what is asked next.
+/// [`keys`], requested together with the next statement.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn keys_later(
     tx: &mut Tx<'_>,
     instance: InstanceId,

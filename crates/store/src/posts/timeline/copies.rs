@@ -1,4 +1,5 @@
-//! The copies of posts: each instance that shows a post has one of its own, and they have one name, the post's `uri`.
+//! The copies of posts: each instance that shows a post has its own copy, and all have one name,
+//! the post's `uri`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,18 +17,19 @@ use crate::{
     viewer::ReadableSources,
 };
 
-/// Which of some posts are copies of one.
+/// The posts among some posts that are copies of each other.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// The lowest ID among a post's copies, by the ID of each: of those that have other copies.
+    /// The lowest ID among a post's copies, by the ID of each. Only posts with other copies are in
+    /// it.
     first: HashMap<i64, i64>,
-    /// How it is known that a post has its name.
+    /// The evidence that a post has its name.
     evidence: HashMap<i64, UriEvidence>,
 }
 
 impl Copies {
-    /// The copies of those posts; adds to `posts` those which are of instances whose sources the viewer may read.
-    /// There are none where all that may be read is of one instance.
+    /// The copies of these posts. Adds those to `posts` whose instances have sources that the
+    /// viewer may read. There are none if everything that may be read belongs to one instance.
     pub(super) fn load(
         tx: &mut Tx<'_>,
         posts: &mut HashMap<i64, StoredPost>,
@@ -61,7 +63,7 @@ impl Copies {
         for (key, named) in named {
             if let Some(found) = posts.get(&named.post_id) {
                 copies.evidence.insert(named.post_id, named.evidence);
-                // Whoever claims the name of another author's post has none of it.
+                // A server that claims the name of another author's post does not get it.
                 let of = (key, found.post.account);
                 groups.entry(of).or_default().push(named.post_id);
             }
@@ -73,12 +75,12 @@ impl Copies {
         Ok(copies)
     }
 
-    /// What a post and its copies have in common: the lowest ID of theirs.
+    /// A value that a post and its copies have in common: their lowest ID.
     pub(super) fn first_of(&self, post_id: i64) -> i64 {
         self.first.get(&post_id).copied().unwrap_or(post_id)
     }
 
-    /// Whether a post has other copies.
+    /// True if a post has other copies.
     pub(super) fn has(&self, post_id: i64) -> bool {
         self.first.contains_key(&post_id)
     }
@@ -95,14 +97,14 @@ impl Copies {
         others
     }
 
-    /// How it is known that a post has its name.
+    /// The evidence that a post has its name.
     pub(super) fn evidence(&self, post_id: i64) -> UriEvidence {
         let known = self.evidence.get(&post_id).copied();
         known.unwrap_or(UriEvidence::Claimed)
     }
 }
 
-/// A post as it is shown at a place, with its copies, which are among `posts`.
+/// A post as it is shown at a place, with its copies, which are in `posts`.
 pub(super) fn at_place(
     found: &StoredPost,
     place: i64,

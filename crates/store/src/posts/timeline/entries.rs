@@ -1,4 +1,4 @@
-//! The entries of posts: every source that lists them.
+//! The entries of posts in every source that lists them.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,9 @@ use driftline_db::{Column, DbError, Row, Tx};
 use super::stored_post::StoredPost;
 use crate::id_types::sql;
 
-/// Which of a post's entries it stands at: the first one that came live, or else the first one that came as
-/// history, which nothing announced. Entries are compared by whether they are history, and by when they came.
+/// The order of a post's entries, which decides its place: it stands at the first entry that came
+/// live, or else at the first one that came as history, which nothing announced. Live entries come
+/// before those of history, and earlier ones before later ones.
 pub(crate) fn came(id: i64, arrival_id: Option<i64>) -> (bool, i64) {
     (arrival_id.is_some(), arrival_id.unwrap_or(id))
 }
@@ -21,10 +22,10 @@ pub(super) struct PostEntry {
     pub(super) visibility: i64,
     pub(super) author_id: Option<i64>,
     pub(super) returns: i64,
-    /// See [`came`].
+    /// The order among the post's entries: see [`came`].
     pub(super) came: (bool, i64),
     pub(super) arrived_at_ms: i64,
-    /// Its source lists it no more, or it is deleted.
+    /// True if its source no longer lists it, or it is deleted.
     pub(super) gone: bool,
     pub(super) left_at_ms: Option<i64>,
 }
@@ -47,7 +48,7 @@ impl PostEntry {
     }
 }
 
-/// The entries of posts in all sources, also those that have left.
+/// The entries of posts in all sources, including those that have left.
 pub(super) fn entries<'p>(
     tx: &mut Tx<'_>,
     posts: &(impl Iterator<Item = &'p StoredPost> + Clone),

@@ -1,4 +1,4 @@
-//! Where a timeline of several sources shows each post.
+//! The places at which a timeline of several sources shows posts.
 
 use std::{
     cmp::Reverse,
@@ -18,9 +18,10 @@ use super::{
 };
 use crate::{error::StoreError, id_types::sql};
 
-/// Where a timeline of several sources shows posts, copies as one: each at the first of its places that came live, or
-/// else as history ([`came`]). What comes later moves it only up from a place of history. Neither does the end of the
-/// first copy move it: its place stays with those that were there before it ended.
+/// The places at which a timeline of several sources shows posts, with copies as one post: each at
+/// the first of its places that came live, or else as history ([`came`]). Later entries only move
+/// it up from a place of history. The end of the first copy does not move it either: its place
+/// stays with the copies that were there before the first one ended.
 #[derive(Default)]
 pub(super) struct FirstPlaces {
     places: HashMap<i64, FirstPlace>,
@@ -28,7 +29,7 @@ pub(super) struct FirstPlaces {
     shown: HashSet<i64>,
 }
 
-/// Where a timeline shows a post.
+/// The place at which a timeline shows a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FirstPlace {
     pub(super) place: i64,
@@ -39,21 +40,22 @@ pub(super) struct FirstPlace {
 }
 
 impl FirstPlaces {
-    /// Of those posts, as far as a timeline takes their entries; `posts` has their copies too.
+    /// The places of these posts, as far as a timeline includes their entries; `posts` has their
+    /// copies too.
     pub(super) fn load(
         tx: &mut Tx<'_>,
         posts: &HashMap<i64, StoredPost>,
         copies: &Copies,
         rule: &Rule<'_>,
     ) -> Result<FirstPlaces, StoreError> {
-        // Where the world finds a post is stored with it.
+        // The place in the public timeline is stored with the post.
         let is_worlds = rule.is_of_world();
         let is_asked = |found: &&StoredPost| !is_worlds || copies.has(found.id());
         let entries = entries(tx, &posts.values().filter(is_asked))?;
         Ok(FirstPlaces::of(&entries, posts, copies, rule))
     }
 
-    /// [`FirstPlaces::load`], where the entries of the posts have been read.
+    /// [`FirstPlaces::load`] with entries of the posts that have been read already.
     pub(super) fn of(
         entries: &[PostEntry],
         posts: &HashMap<i64, StoredPost>,
@@ -98,16 +100,18 @@ impl FirstPlaces {
             group.offer((true, copies.evidence(*id), Reverse(public.place)), *id);
             all.shown.insert(*id);
             match rule {
-                // An entry may have left its source since, which changes no place.
+                // An entry may have left its source since then, which changes no place.
                 Rule::Public(_) if !at_public.contains(id) => group.stays.push((false, public)),
-                // A post that no source lists any more still stands in the world's public timeline.
+                // A post that no source lists any more still has its place in the public timeline
+                // of the world.
                 Rule::Readable(_) => group.listed.push(public),
                 _ => {}
             }
         }
         for id in posts.keys() {
             if let Some(group) = groups.get(&copies.first_of(*id))
-                // To a viewer who may not read a copy it is not there, whatever others show.
+                // To a viewer who may not read any copy the post does not exist, whatever others
+                // show.
                 && group.known.contains(id)
                 && let Some(place) = group.place()
             {
@@ -117,12 +121,12 @@ impl FirstPlaces {
         all
     }
 
-    /// Where a post is shown, if the timeline has it.
+    /// The place at which a post is shown, if the timeline has it.
     pub(super) fn of_post(&self, post_id: i64) -> Option<FirstPlace> {
         self.places.get(&post_id).copied()
     }
 
-    /// Whether a source shows the viewer this very copy now.
+    /// True if a source shows the viewer this very copy now.
     pub(super) fn shows(&self, post_id: i64) -> bool {
         self.shown.contains(&post_id)
     }
@@ -135,21 +139,21 @@ impl FirstPlaces {
     }
 }
 
-/// The copies of a post, as a timeline takes them.
+/// The copies of a post, as a timeline includes them.
 #[derive(Default)]
 struct Group {
-    /// Each with whether it is in a thread only.
+    /// The times at places. Each is marked as true if it is only in a thread.
     stays: Vec<(bool, Stay)>,
-    /// Where the world's public timeline lists copies.
+    /// The places at which the world's public timeline lists copies.
     listed: Vec<Stay>,
-    /// The copies that the viewer may read, or might before they ended.
+    /// The copies that the viewer may read, or could until they ended.
     known: HashSet<i64>,
-    /// The copy whose content is best, and what makes it so.
+    /// The copy with the best content, and its quality.
     best: Option<(Quality, i64)>,
 }
 
-/// What makes the content of one copy better than that of another: it is refreshed, since a timeline has it;
-/// its author's own server said so; it came first.
+/// The quality of a copy's content. A copy is better if it is refreshed, because a timeline has it;
+/// then if its author's own server confirmed it; then if it came first.
 type Quality = (bool, UriEvidence, Reverse<i64>);
 
 impl Group {
@@ -184,7 +188,7 @@ struct Stay {
     place: i64,
     came: (bool, i64),
     from_ms: i64,
-    /// `None` while it is there.
+    /// The end of that time; `None` while it is there.
     until_ms: Option<i64>,
 }
 
@@ -203,7 +207,7 @@ impl Stay {
         }
     }
 
-    /// Where the world's public timeline has a post that no source has there any more.
+    /// The place in the world's public timeline of a post that no source has there any more.
     fn at_public_place(found: &StoredPost) -> Stay {
         let place = sql(found.post.public_id);
         Stay {
@@ -216,8 +220,9 @@ impl Stay {
     }
 }
 
-/// The place that a post has now: since it was taken some copy was always there. A copy that came after all others had
-/// ended has a place of its own, since readers were told of the end.
+/// The place that a post has now: some copy has been there at every moment since the place was
+/// taken. A copy that came after all others had ended has its own place, because readers were told
+/// about the end.
 fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<&'s Stay> {
     let mut stays: Vec<&Stay> = stays.collect();
     if stays.iter().all(|stay| stay.until_ms.is_some()) {
@@ -237,7 +242,7 @@ fn held_place<'s>(stays: impl Iterator<Item = &'s Stay>) -> Option<&'s Stay> {
     held
 }
 
-/// When an ID of the local clock was given, about, Unix ms.
+/// The approximate time at which an ID of the local clock was given, in Unix ms.
 pub(super) fn id_time_ms(id: i64) -> i64 {
     Layout::PULSATE.time_ms(id.cast_unsigned().into())
 }

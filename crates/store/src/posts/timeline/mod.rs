@@ -1,19 +1,20 @@
 //! Reads timelines.
 //!
-//! A timeline is a rule over entries, and a post's place in it is the entry that came first of those that the rule
-//! takes, of live ones before those of history. A rule names sources and authors, so that what it takes of a new
-//! entry never changes; so nothing live comes below what a reader has seen, as long as the rule is the same.
+//! A timeline is a rule over entries. The place of a post is the first entry that the rule
+//! includes; live entries come before those of history. A rule names sources and authors, so that
+//! its decision about an entry never changes. Therefore nothing live appears below the posts that a
+//! reader has seen, as long as the rule stays the same.
 //!
-//! Each instance's copy of a post is stored as a post of its own. Timelines of several sources show copies (by their
-//! `uri`) as one post: at the place of the first, with the content of the best, which is the one that
-//! its author's own instance shows, if the viewer may read that. A copy that returns after it was deleted has a new
-//! place; others then stand where the next of them came.
+//! Each instance's copy of a post is stored as a separate post. Timelines of several sources show
+//! copies (by their `uri`) as one post: at the place of the first, with the content of the best,
+//! which is the copy that the author's own instance shows, if the viewer may read that. A copy that
+//! returns after it was deleted has a new place; others then stand where the next of them came.
 //!
-//! - The public timeline of the world takes public posts of sources that are for the world. That is
+//! - The public timeline of the world has public posts of sources that everybody may read. That is
 //!   decided when a post is stored (`post.listed`).
-//! - The public timeline of an account takes public posts of all sources that it may read.
-//! - A home timeline takes all that some sources show to its owner, and what some authors wrote in any
-//!   source that its owner may read.
+//! - The public timeline of an account has public posts of all sources that it may read.
+//! - A home timeline has everything that some sources show to its owner, and the posts of some
+//!   authors in any source that its owner may read.
 //! - A source's own timeline lists each of its entries, at the entry's ID.
 
 mod authors;
@@ -60,6 +61,9 @@ pub use thread::{AnsweredBy, Thread, thread};
 pub use timeline_post::{HomeRule, Picks, PostKey, Range, Stretch, TimelinePost};
 
 /// The public timeline of all sources that a viewer may read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn public(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -69,8 +73,12 @@ pub fn public(
     Ok(public_picked(tx, range, &readable, None)?.posts)
 }
 
-/// The posts of the public timeline that `picks` takes, or all of them. A page is filled by reading on through
-/// [`Stretch::rest`]: a short one would look like the timeline's end.
+/// The posts of the public timeline that `picks` selects, or all of them. A page is filled by
+/// reading the next parts through [`Stretch::rest`], because a short one would look like the end of
+/// the timeline.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn public_picked(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -84,7 +92,10 @@ pub fn public_picked(
     read(tx, range, bound, &streams, &Rule::Public(readable), picks)
 }
 
-/// The home timeline of who may read these sources.
+/// The home timeline of a viewer who may read these sources.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn home(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -109,7 +120,10 @@ pub fn home(
     read(tx, range, bound, &streams, &rule, picks)
 }
 
-/// What an author wrote, in every source that a viewer may read.
+/// The posts of an author in every source that a viewer may read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn by_author(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -125,8 +139,12 @@ pub fn by_author(
     home(tx, range, &readable, &takes, picks)
 }
 
-/// Which of those accounts a viewer may know of: the authors of posts that it may read, and those that were
-/// fetched for it by their names. Of sources that others have published, only the authors of their servers.
+/// Those of these accounts that a viewer may know: the authors of posts that it may read, and
+/// accounts that were fetched for it by their names. Of sources that others have published, only
+/// the authors of their servers.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn known_authors(
     tx: &mut Tx<'_>,
     authors: &[AccountId],
@@ -176,7 +194,11 @@ fn fetched(
     )
 }
 
-/// The timeline of a source; empty if there is none that this viewer may read.
+/// The timeline of a source. It is empty if no source with this key exists that the viewer may
+/// read.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn source(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -186,7 +208,10 @@ pub fn source(
     Ok(read_source(tx, source, range, viewer, None)?.posts)
 }
 
-/// The posts of a source's timeline that `picks` takes: see [`public_picked`].
+/// The posts of a source's timeline that `picks` selects: see [`public_picked`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn source_picked(
     tx: &mut Tx<'_>,
     source: SourceKey,
@@ -211,7 +236,7 @@ fn read_source(
         });
     };
     let streams = [PlaceStream::Source(source, readable.shows)];
-    // One instance's rows lie on one node.
+    // The rows of an instance lie on one node.
     let rule = Rule::Source(readable, viewer);
     read(tx, range, Bound::NONE, &streams, &rule, picks)
 }

@@ -1,4 +1,4 @@
-//! Where a viewer finds the posts that others name.
+//! The IDs at which a viewer finds posts that other posts name.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,13 @@ use crate::{
     viewer::{ReadableSources, SourceOwner},
 };
 
-/// The IDs at which a viewer first found posts of an instance, by their IDs there: as far as sources have them that
-/// show this viewer posts and the world not, or the viewer may read copies of theirs, or of replies to them. All
-/// others go by the IDs by which posts name them ([`crate::reference`]).
+/// The IDs at which a viewer first found posts of an instance, by their IDs there. It has only
+/// posts that are in sources that show them to this viewer and not to everybody, and posts of which
+/// the viewer may read copies, or copies of replies to them. All others are referred to by the IDs
+/// that posts use ([`crate::reference`]).
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn named(
     tx: &mut Tx<'_>,
     instance: InstanceId,

@@ -2,14 +2,14 @@
 
 use driftline_db::{DbError, Row};
 
-/// Where a post stands in a timeline, or did.
+/// The place at which a post stands or stood in a timeline.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) id: i64,
     pub(super) post_id: i64,
     pub(super) instance_id: i64,
-    /// Of a source's entry: how often the post had returned when it took this place, or -1 once it has ended.
-    /// After another return the source no longer shows it there.
+    /// For an entry of a source: the number of the post's returns when it took this place, or -1
+    /// once the entry has ended. After another return the source no longer shows it there.
     pub(super) returns: i64,
 }
 

@@ -15,7 +15,7 @@ pub(super) enum PlaceStream<'a> {
     World,
     /// A source's entries up to this visibility.
     Source(SourceKey, Visibility),
-    /// What authors wrote, in these sources.
+    /// The posts of authors in these sources.
     Authors(&'a [AccountId], &'a [ReadableSource]),
 }
 

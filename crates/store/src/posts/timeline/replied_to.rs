@@ -1,5 +1,6 @@
-//! What replies name that their instance does not show to a viewer, found through the replies' copies: another
-//! instance that has a copy of a reply may have the post that it replies to.
+//! Posts to which replies refer and which their instance does not show to a viewer. They are found
+//! through the copies of the replies: another instance that has a copy of a reply may have the post
+//! to which it replies.
 
 use std::{
     cmp::Reverse,
@@ -17,8 +18,9 @@ use crate::{
     viewer::ReadableSources,
 };
 
-/// Where a viewer finds posts that replies of an instance name by these IDs. Only replies, copies and posts that are
-/// shown to the viewer count, so that nothing hidden changes the answer; of several copies the best.
+/// The IDs at which a viewer finds posts that replies of an instance name by these IDs. Only
+/// replies, copies and posts that are shown to the viewer count, so that hidden ones do not change
+/// the answer. Of several copies the best is taken.
 pub(super) fn through_copies(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -99,9 +101,9 @@ pub(super) fn through_copies(
     Ok(named)
 }
 
-/// The quality of a copy: the best evidence of its `uri` first, then the oldest.
+/// The quality of a copy: the best evidence of its `uri` first, then the greatest age.
 type Quality = (UriEvidence, Reverse<i64>);
 
-/// How many names are looked for at most, and how many replies to each.
+/// The largest number of names that are looked for, and of replies to each.
 const MAX_NAMES: usize = 40;
 const MAX_REPLIES: i64 = 40;

@@ -1,4 +1,4 @@
-//! The rules of timelines: which posts each takes.
+//! The rules of timelines, which decide about the posts that each includes.
 
 use driftline_core::post::Visibility;
 
@@ -16,7 +16,7 @@ pub(super) enum Rule<'a> {
     Home(&'a HomeRule, &'a ReadableSources),
     /// Each entry of one source that a viewer may read.
     Source(ReadableSource, Viewer),
-    /// All that a viewer may read.
+    /// Everything that a viewer may read.
     Readable(&'a ReadableSources),
 }
 
@@ -41,13 +41,13 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it is the world's public timeline: viewers without hidden sources are shown that one.
+    /// True for the world's public timeline, which viewers without hidden sources are shown.
     pub(super) fn is_of_world(&self) -> bool {
         matches!(self, Rule::Public(readable) if readable.hidden().is_empty())
     }
 
-    /// Whether a post may stand at one of its entries, as narrow as it ever was since it has that, or is now; also
-    /// at one that has ended.
+    /// True if a post may stand at one of its entries, according to the narrowest visibility that
+    /// it has had since it has the entry; also at an entry that has ended.
     pub(super) fn takes(&self, entry: &PostEntry, found: &StoredPost) -> bool {
         let Some(source) = self.readable().and_then(|all| all.of_raw(entry.source_id)) else {
             return false;
@@ -70,8 +70,9 @@ impl Rule<'_> {
         }
     }
 
-    /// Whether it is the entry at which the public timeline of the world lists its post, or did until that was deleted:
-    /// then it is not stored whether it was listed, which follows from the entry.
+    /// True for the entry at which the world's public timeline lists its post, or did until the
+    /// post was deleted. In the latter case nothing stores that it was listed; that follows from
+    /// the entry.
     pub(super) fn has_public_place(&self, entry: &PostEntry, found: &StoredPost) -> bool {
         let Rule::Public(readable) = self else {
             return false;

@@ -1,4 +1,4 @@
-//! A single post, by any of the IDs that its viewer may know it by.
+//! A single post, by any of the IDs by which its viewer may know it.
 
 use driftline_db::Tx;
 
@@ -18,10 +18,13 @@ use crate::{
     viewer::{ReadableSources, Viewer},
 };
 
-/// A post by its ID in the public timeline, by that of an entry in a source that this viewer may read, or by
-/// the one by which other posts name it, as the best of its copies has it; `None` if it is deleted or this viewer
-/// may not see it. Under the ID of an entry that the viewer may not read there is nothing: it would tell that the
-/// entry exists.
+/// A post with the content of its best copy, by its ID in the public timeline, by that of an entry
+/// in a source that this viewer may read, or by the one by which other posts refer to it; `None` if
+/// it is deleted or this viewer may not see it. The ID of an entry that the viewer may not read
+/// finds nothing, because a post would reveal that the entry exists.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn status(
     tx: &mut Tx<'_>,
     id: LocalId,
@@ -63,8 +66,11 @@ pub fn status(
     })
 }
 
-/// A post at the place that it took first in all that a viewer may read, by the ID that the store knows it
-/// by; `None` if that viewer may not see it.
+/// A post at its first place in everything that a viewer may read, by the ID by which the store
+/// knows it; `None` if the viewer may not see it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn at_its_place(
     tx: &mut Tx<'_>,
     post: LocalId,

@@ -15,47 +15,48 @@ use crate::{
 /// A post, which may be deleted.
 pub(super) struct StoredPost {
     pub(super) post: TimelinePost,
-    /// When it was found to be deleted, Unix ms: its content is gone then.
+    /// The time at which its deletion was noticed, in Unix ms. Its content is gone then.
     pub(super) deleted_at_ms: Option<i64>,
-    /// Whether the world's public timeline lists it.
+    /// True if the world's public timeline lists it.
     pub(super) listed: bool,
-    /// Whether a source that the world may read has it.
+    /// True if a source that everybody may read has it.
     pub(super) in_public: bool,
-    /// Its server only claims to know it.
+    /// True if its server only claims to know it.
     pub(super) claimed: bool,
-    /// Whether its ID there is one of history.
+    /// True if its ID in the public timeline belongs to a post of history.
     pub(super) from_history: bool,
     pub(super) returns: i64,
-    /// A source that has it; the one that had it first, unless that was removed.
+    /// A source that has it: the one that had it first, unless that was removed.
     pub(super) first_source_id: i64,
 }
 
 impl StoredPost {
-    /// The ID that the store knows it by.
+    /// The ID by which the store knows it.
     pub(super) fn id(&self) -> i64 {
         sql(self.post.post_id)
     }
 
-    /// Whether it is not deleted.
+    /// True if it is not deleted.
     pub(super) fn is_alive(&self) -> bool {
         self.deleted_at_ms.is_none()
     }
 
-    /// Whether the world's public timeline lists it, or may have until it was deleted.
+    /// True if the world's public timeline lists it, or may have listed it until it was deleted.
     pub(super) fn has_public_place(&self) -> bool {
         let is_public = self.in_public && self.post.visibility == Visibility::Public;
         self.listed || !self.is_alive() && is_public
     }
 
-    /// Its name, as it is looked up.
+    /// The key by which its name is looked up.
     pub(super) fn uri_key(&self) -> Option<UriKey> {
-        UriKey::of(self.post.uri.as_deref()?)
+        UriKey::new(self.post.uri.as_deref()?)
     }
 }
 
-/// Posts, also deleted ones, by the IDs that the store knows them by; of these instances, if they are
-/// known, so that a distributed database asks no other nodes. Their content is what the viewer's scopes were shown;
-/// posts of which these were shown nothing are left out.
+/// Posts, including deleted ones, by the IDs by which the store knows them. If their instances are
+/// known, `instance_ids` has them, so that a distributed database asks no other nodes. The content
+/// is that which the viewer's scopes were shown; posts of which these were shown nothing are left
+/// out.
 pub(super) fn by_ids(
     tx: &mut Tx<'_>,
     ids: &[i64],
@@ -133,8 +134,9 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, Stor
     Ok(Some((id, found)))
 }
 
-/// When the content that a viewer is shown was edited, and the content: the viewer's own, unless an edit that all were
-/// shown is newer; none of a deleted post. `None` if nothing was shown to the viewer's scopes.
+/// The time of the last edit of the content that a viewer is shown, and the content. It is the
+/// viewer's own, unless everybody was shown a newer edit; a deleted post has none. `None` if
+/// nothing was shown to the viewer's scopes.
 fn content(
     row: &Row<'_>,
     readable: ReadableScopes,
@@ -157,7 +159,7 @@ fn content(
     if readable.has(scope) {
         shown.push((edited_at_ms, raw));
     }
-    // The first of those that were edited last.
+    // The first of those with the latest edit.
     let last_ms = shown.iter().map(|(edited_at_ms, _)| *edited_at_ms).max();
     let mut shown = shown.into_iter();
     Ok(shown.find(|(edited_at_ms, _)| Some(*edited_at_ms) == last_ms))

@@ -1,4 +1,4 @@
-//! Parts of a timeline: its places, and what stands there.
+//! Parts of a timeline: its places, and the posts there.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::{
     reservation::Bound,
 };
 
-/// The next places of all streams together, each once.
+/// The next places of all streams together, without repetitions.
 fn merged(
     tx: &mut Tx<'_>,
     streams: &[PlaceStream<'_>],
@@ -37,10 +37,10 @@ fn merged(
     Ok(all)
 }
 
-/// Reads places and their posts, until there are enough that may be shown: many places may be of posts that
-/// are gone or stand elsewhere, and a page that is short for that reason would look like the timeline's end.
-/// Where posts are picked, it stops after many places, since whoever waits may be gone, and others wait for
-/// the connection.
+/// Reads places and their posts, until there are enough that may be shown: many places may belong
+/// to posts that are gone or stand elsewhere, and a page that is short for that reason would look
+/// like the end of the timeline. With `picks`, it stops after many places, because the client may
+/// be gone, and others wait for the connection.
 pub(super) fn read(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -62,7 +62,7 @@ pub(super) fn read(
     while posts.len() < limit {
         let missing = (limit - posts.len()) as i64;
         let count = places_left.min(at_once).max(missing);
-        // Where many posts are gone, the next look reads more.
+        // If many posts are gone, the next step reads more.
         at_once = PLACES_AT_ONCE.min(count * 2);
         let places = merged(tx, streams, window, count)?;
         let Some(last) = places.last() else { break };
@@ -153,7 +153,7 @@ impl<'r> AtPlaces<'r> {
     }
 }
 
-/// How many places a transaction picks from.
+/// The largest number of places from which a transaction picks.
 const MAX_PICKED_FROM: i64 = 2_000;
-/// How many places are read at once, where more are looked at than shown.
+/// The number of places that are read at once if more are looked at than shown.
 const PLACES_AT_ONCE: i64 = 200;

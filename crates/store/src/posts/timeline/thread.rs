@@ -1,4 +1,4 @@
-//! Threads: what a post replies to, and what replies to it, as one viewer may read it.
+//! Threads: the posts to which a post replies, and the replies to it, as one viewer may read them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,17 +19,21 @@ use crate::{
 /// The posts of a thread around one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// What it replies to, the first post of the thread at the beginning.
+    /// The posts to which it replies, the first post of the thread at the beginning.
     pub ancestors: Vec<TimelinePost>,
-    /// The replies to it, each before those to it.
+    /// The replies to it, each followed by the replies to that reply.
     pub descendants: Vec<TimelinePost>,
 }
 
-/// Says what a post replies to, by its ID at the upstream.
+/// Returns the upstream ID of the post to which a post replies.
 pub type AnsweredBy<'a> = &'a dyn Fn(&TimelinePost) -> Option<String>;
 
-/// The thread of a post, as far as the viewer may read it: above and below a post that the viewer may not
-/// see, nothing is shown, since it would tell that the post exists. Each post is at its place for the viewer.
+/// The thread of a post, as far as the viewer may read it. Above and below a post that the viewer
+/// may not see nothing is shown, because that would reveal that the post exists. Each post is at
+/// its place for the viewer.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn thread(
     tx: &mut Tx<'_>,
     post: &TimelinePost,
@@ -40,7 +44,7 @@ pub fn thread(
     let ancestors = ancestors(tx, post, viewer, limits.ancestors, answered)?;
     let above: Vec<&str> = ancestors.iter().map(|post| &*post.upstream_id).collect();
     let descent = Descent::below(&post.upstream_id, &above, limits);
-    // Posts above may reply to posts below, and are not taken twice.
+    // Posts above may reply to posts below, and are not included twice.
     let most = limits.descendants.saturating_add(above.len());
     let descendants = descendants(tx, post, viewer, (descent, most))?;
     Ok(Thread {
@@ -79,7 +83,7 @@ fn ancestors(
     Ok(found)
 }
 
-/// The stored posts from one upward, as far as the store knows what each replies to.
+/// The stored posts from one upwards, as far as the store knows to which post each replies.
 fn chain(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -133,7 +137,8 @@ fn descendants(
     let condition = ShownCondition::of(&readable, instance);
     let [id, world, members, own, scopes] = condition.params();
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    // In the order of their depth. What the viewer is not shown is not walked and takes no room.
+    // In the order of their depth. Posts that the viewer is not shown are not followed and take no
+    // room.
     let stored = tx.query(
         &format!(
             "with recursive below(upstream_id, reply_to_id, post_id) as (
@@ -145,7 +150,8 @@ fn descendants(
                  where u.post_id > 0 and {shown})
              select upstream_id, reply_to_id, post_id from below limit $7",
             first_shown = ShownCondition::of_post("u.post_id"),
-            // It names both tables, so that no plan asks it of replies before it knows that they are below.
+            // It names both tables, so that no plan checks it for replies before they are known to
+            // be below.
             shown = ShownCondition::of_post("case when below.post_id > 0 then u.post_id end")
         ),
         &[id, world, members, own, scopes, &post.upstream_id, &most],
@@ -187,5 +193,5 @@ fn descendants(
     Ok(ordered.collect())
 }
 
-/// How many posts are looked at together.
+/// The number of posts that are looked at together.
 const CHUNK: usize = 200;

@@ -1,4 +1,4 @@
-//! What is asked of a timeline, and the posts that it returns.
+//! Requests for parts of a timeline, and the posts that it returns.
 
 use driftline_core::post::Visibility;
 
@@ -6,8 +6,8 @@ use crate::id_types::{AccountId, InstanceId, LocalId, SourceId};
 
 /// A part of a timeline, with Mastodon's bounds.
 ///
-/// Without `min` these are the newest posts within the bounds; with `min`, those just above it.
-/// The newest post comes first either way.
+/// Without `min` these are the newest posts within the bounds; with `min`, those just above it. The
+/// newest post comes first in both cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     /// Only IDs above this one.
@@ -16,31 +16,31 @@ pub struct Range {
     pub min: Option<LocalId>,
     /// Only IDs below this one.
     pub max: Option<LocalId>,
-    /// The most posts.
+    /// The largest number of posts.
     pub limit: u16,
 }
 
-/// What one transaction read of a part of a timeline of which not every post is shown.
+/// The result of one transaction that read a part of a timeline of which not every post is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// The posts that are shown, the newest first.
     pub posts: Vec<TimelinePost>,
-    /// The rest, to be read next; `None` if there are posts enough, or no more.
+    /// The rest, which is read next; `None` if there are enough posts, or no more.
     pub rest: Option<Range>,
 }
 
 /// A post in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelinePost {
-    /// Its place in this timeline. For a post requested by one of its IDs, that one.
+    /// Its place in this timeline. A post that was requested by one of its IDs has that ID.
     pub id: LocalId,
-    /// The ID that the store knows it by: that of its first entry. It may be of an entry that the viewer
-    /// may not see, and is never shown.
+    /// The ID by which the store knows it: that of its first entry. It may belong to an entry that
+    /// the viewer may not see, and is never shown.
     pub post_id: LocalId,
-    /// Its ID in the public timeline, by which other posts refer to it: that of its first entry
-    /// in a source for the world, and a new one each time that it returned after a deletion.
+    /// Its ID in the public timeline, by which other posts refer to it: that of its first entry in
+    /// a source that everybody may read, and a new one after each return from a deletion.
     pub public_id: LocalId,
-    /// The instance that it was seen through.
+    /// The instance through which it was seen.
     pub instance: InstanceId,
     /// Its ID there.
     pub upstream_id: String,
@@ -50,22 +50,22 @@ pub struct TimelinePost {
     pub url: Option<String>,
     /// Its author's ID; `None` if the upstream left the author out.
     pub account: Option<AccountId>,
-    /// When its author says that it was written, Unix ms.
+    /// The time of creation according to its author, in Unix ms.
     pub created_at_ms: Option<i64>,
-    /// When it was last edited, Unix ms.
+    /// The time of its last edit, in Unix ms.
     pub edited_at_ms: Option<i64>,
-    /// Who may see it at the upstream.
+    /// The people who may see it at the upstream.
     pub visibility: Visibility,
     /// The upstream ID of the post that it boosts.
     pub boost_of: Option<String>,
-    /// The post as it came, JSON.
+    /// The post as it was received, JSON.
     pub raw: String,
-    /// The other copies of it, of other instances, whether or not the viewer may read them; empty in a source's own
-    /// timeline.
+    /// Its other copies at other instances, including those that the viewer may not read; empty in
+    /// a source's own timeline.
     pub copies: Vec<PostKey>,
 }
 
-/// What a home timeline takes.
+/// The rule of a home timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HomeRule {
     /// All posts of these sources that its owner may see.
@@ -74,11 +74,11 @@ pub struct HomeRule {
     pub authors: Vec<AccountId>,
 }
 
-/// What picks posts among those that may be shown.
+/// Selects posts among those that may be shown.
 pub type Picks<'a> = &'a dyn Fn(&TimelinePost) -> bool;
 
 impl TimelinePost {
-    /// Names it for what people keep.
+    /// Its key for things that people keep.
     pub fn key(&self) -> PostKey {
         PostKey {
             post: self.post_id,
@@ -87,11 +87,11 @@ impl TimelinePost {
     }
 }
 
-/// A post by the ID that the store knows it by, with its instance.
+/// A post by the ID by which the store knows it, with its instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PostKey {
-    /// [`TimelinePost::post_id`].
+    /// The ID by which the store knows it: [`TimelinePost::post_id`].
     pub post: LocalId,
-    /// The instance that it was seen through.
+    /// The instance through which it was seen.
     pub instance: InstanceId,
 }

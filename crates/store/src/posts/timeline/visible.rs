@@ -1,8 +1,9 @@
-//! Decides which posts a viewer may see. No other code does.
+//! Decides if a viewer may see a post. No other code does.
 //!
-//! A viewer sees a post by its entries: by one of a source that the viewer may read, as far as that is shown posts as
-//! narrow as this one is, or ever was since it has the entry. Statements of timelines choose entries by the same
-//! columns, so that they read few in vain; what is shown is decided here.
+//! A viewer sees a post through its entries: through an entry of a source that the viewer may read,
+//! if that source shows the viewer posts of the narrowest visibility that this one has had since it
+//! has the entry. Statements of timelines select entries by the same columns, so that they read few
+//! in vain; the decision is made here.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,24 +23,26 @@ use crate::{
 };
 
 impl PostEntry {
-    /// How narrow its post is, or ever was since it has the entry.
+    /// The narrowest visibility that its post has had since it has the entry.
     pub(super) fn narrowness(&self, found: &StoredPost) -> i64 {
         self.visibility.max(found.post.visibility.narrowness())
     }
 
-    /// Whether a viewer may read its source, as far as that showed it; also of one that has ended.
+    /// True if a viewer may read its source, as far as that showed the entry; also if the entry has
+    /// ended.
     pub(super) fn is_readable(&self, readable: &ReadableSources, found: &StoredPost) -> bool {
         let source = readable.of_raw(self.source_id);
         source.is_some_and(|source| source.shows_post(self.narrowness(found), found.claimed))
     }
 
-    /// Whether its source shows it to a viewer.
+    /// True if its source shows it to a viewer.
     pub(super) fn is_shown(&self, readable: &ReadableSources, found: &StoredPost) -> bool {
         !self.gone && found.is_alive() && self.is_readable(readable, found)
     }
 }
 
-/// Whether a viewer who may see a post may know that ID of it, which may be one that an entry of a source had.
+/// True if a viewer who may see a post may know this ID of it, which may have belonged to an entry
+/// of a source.
 pub(super) fn may_know(
     id: i64,
     alias_source: Option<i64>,
@@ -58,8 +61,11 @@ pub(super) fn may_know(
     }
 }
 
-/// Those of these posts of an instance that a viewer may see, also deleted ones: a source that the viewer may read
-/// has them, or had, or the operator keeps them without one.
+/// Those of these posts of an instance that a viewer may see, including deleted ones: a source that
+/// the viewer may read has or had them, or the operator keeps them without a source.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn visible(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -74,8 +80,12 @@ pub fn visible(
         .collect())
 }
 
-/// The time since which a viewer may have seen a post, Unix ms: since the first source that the viewer may read has had
-/// it. Only sources that are hidden from the viewer can have shown it before. `None` if the viewer may not see it.
+/// The time since which a viewer may have seen a post, in Unix ms: the time at which the first
+/// source that the viewer may read got it. Only sources that are hidden from the viewer can have
+/// shown it before. `None` if the viewer may not see it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn seen_since(
     tx: &mut Tx<'_>,
     post: LocalId,
@@ -87,8 +97,11 @@ pub fn seen_since(
     Ok(seen_since_each(tx, instance, &[post], viewer)?.remove(&post))
 }
 
-/// [`seen_since`] of posts of an instance; those that the viewer may not see are missing. A post that the operator keeps
-/// without a source counts from its place in the world's public timeline.
+/// [`seen_since`] for posts of an instance. Those that the viewer may not see are missing. A post
+/// that the operator keeps without a source counts from its place in the world's public timeline.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn seen_since_each(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -118,7 +131,8 @@ pub fn seen_since_each(
         }
     }
     let is_kept = |found: &StoredPost| match has_entry.contains(&found.id()) {
-        // Only the operator can keep posts. One that was never the world's is known by having no entry.
+        // Only the operator can keep posts. A post that was never public to the world is recognised
+        // by having no entry.
         false if viewer == Viewer::Operator => true,
         _ => {
             let is_public = found.in_public && found.post.visibility == Visibility::Public;
@@ -131,7 +145,7 @@ pub fn seen_since_each(
     Ok(since)
 }
 
-/// Whether no account has anything of an instance, threads included.
+/// True if no account has anything of an instance, including threads.
 fn is_operators_alone(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, StoreError> {
     let of_account = tx.query_opt(
         "select id from source where instance_id = $1 and owner_id <> 0 limit 1",
@@ -141,7 +155,10 @@ fn is_operators_alone(tx: &mut Tx<'_>, instance: InstanceId) -> Result<bool, Sto
     Ok(of_account.is_none())
 }
 
-/// Whether a viewer may see a stored post.
+/// True if a viewer may see a stored post.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
 pub fn is_visible(tx: &mut Tx<'_>, post: LocalId, viewer: Viewer) -> Result<bool, StoreError> {
     let Some(instance) = instance::of_post(tx, post)? else {
         return Ok(false);

@@ -11,7 +11,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Its part beyond a place, which is not in it.
+    /// The part beyond a place, without that place.
     pub(super) fn beyond(self, place: i64) -> Window {
         match self.is_upward {
             true => Window {
@@ -25,7 +25,7 @@ impl Window {
         }
     }
 
-    /// Its part up to a place, which is in it.
+    /// The part up to a place, including that place.
     pub(super) fn up_to(self, place: i64) -> Window {
         match self.is_upward {
             true => Window {
@@ -39,7 +39,7 @@ impl Window {
         }
     }
 
-    /// The order in which it is read, for SQL.
+    /// The order in which it is read, as SQL.
     pub(super) fn order(self) -> &'static str {
         match self.is_upward {
             true => "asc",
@@ -47,7 +47,7 @@ impl Window {
         }
     }
 
-    /// Sorts in that order.
+    /// Sorts in this order.
     pub(super) fn sort<T>(self, all: &mut [T], id: impl Fn(&T) -> i64) {
         match self.is_upward {
             true => all.sort_by_key(id),

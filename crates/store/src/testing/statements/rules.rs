@@ -1,8 +1,8 @@
-//! What a distributed PostgreSQL (Citus) refuses of a statement, or sends to every shard.
+//! Statements that a distributed PostgreSQL (Citus) rejects, or sends to every shard.
 
 use crate::distribution::{PLACEMENTS, Placement};
 
-/// What is wrong with a statement on a distributed store; `None` if nothing is.
+/// The fault of a statement on a distributed store; `None` if it has none.
 pub fn fault(sql: &str) -> Option<String> {
     let words = words(sql);
     let uses = uses(&words);
@@ -111,7 +111,7 @@ fn uses(words: &[String]) -> Vec<Use<'_>> {
     found
 }
 
-/// What the column of a table is compared with: a parameter, another column, `any` or a query.
+/// The values with which the column of a table is compared: a parameter, another column, `any` or a query.
 fn compared<'a>(
     words: &'a [String],
     of: &'a Use<'_>,

@@ -57,7 +57,7 @@ fn by(acct: &str, id: u64) -> Post {
 }
 
 fn cat() -> AccountId {
-    let key = AcctKey::of("cat", OWN);
+    let key = AcctKey::new("cat", OWN);
     AccountId::new(key.expect("a name").account_id())
 }
 

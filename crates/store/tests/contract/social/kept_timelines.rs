@@ -61,7 +61,7 @@ fn author(id: u64) -> Author {
 }
 
 fn author_id(id: u64) -> AccountId {
-    let key = AcctKey::of(&author(id).acct, "https://sim.example");
+    let key = AcctKey::new(&author(id).acct, "https://sim.example");
     AccountId::new(key.expect("a name").account_id())
 }
 
