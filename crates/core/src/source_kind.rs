@@ -1,4 +1,4 @@
-//! Kinds of sources: how their posts come.
+//! Kinds of sources: the ways in which they get their posts.
 
 use strum::{EnumIter, EnumString, IntoStaticStr};
 

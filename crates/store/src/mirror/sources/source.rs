@@ -47,7 +47,7 @@ pub struct Source {
     pub instance: Instance,
     /// The timeline of the server, in the notation of the upstream crate; the name of its kind if it is not polled.
     pub timeline: String,
-    /// How its posts come.
+    /// The way in which it gets its posts.
     pub kind: SourceKind,
     /// The address of the server's API, in the notation of the upstream crate.
     pub upstream: String,
@@ -118,7 +118,7 @@ pub struct NewSource {
     pub api: Api,
     /// The timeline of the server; the name of its kind if it is not polled.
     pub timeline: String,
-    /// How its posts come.
+    /// The way in which it gets its posts.
     pub kind: SourceKind,
     /// The address of the server's API.
     pub upstream: String,

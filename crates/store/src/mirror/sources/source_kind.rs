@@ -1,7 +1,7 @@
 //! Conditions on the kinds of sources, in SQL.
 
 /// Holds for sources that are listed ([`SourceKind::is_listed`](driftline_core::source_kind::SourceKind::is_listed)).
-/// To be written behind the alias of the table and a dot, if it has one.
+/// Must be written behind the alias of the table and a dot, if it has one.
 pub(crate) const IS_LISTED: &str = "kind <> 'threads'";
 /// Holds for the sources of threads, whose entries are in no timeline of several sources.
 pub(crate) const IS_OF_THREADS: &str = "kind = 'threads'";
