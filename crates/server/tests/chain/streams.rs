@@ -1,8 +1,9 @@
 //! Streams next to polls, over real sockets.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, ops::Range, time::Duration};
 
 use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
+use driftline_runtime::now_ms;
 use driftline_server::testing::wait as until;
 use driftline_sim::{
     SpanMs, WorldConfig,
@@ -46,20 +47,21 @@ async fn follow(sim: &SimServer, settings: Settings) -> Driftline {
     driftline
 }
 
-/// The IDs of visible posts of which a Driftline lacks the last state.
-async fn missing(sim: &SimServer, driftline: &Driftline) -> Vec<String> {
-    let now_ms = driftline_runtime::now_ms();
+/// The IDs of posts that became visible in that time, Unix ms, of which a Driftline lacks the last state.
+async fn missing(sim: &SimServer, driftline: &Driftline, visible: Range<i64>) -> Vec<String> {
+    let now_ms = now_ms();
     let rows = driftline.rows().await;
     let rows: HashMap<&str, &ExportRow> = rows
         .iter()
         .map(|row| (row.post.upstream_id.as_str(), row))
         .collect();
     let posts = sim.truth(&SimTimeline::Home).unwrap().posts.into_iter();
+    let posts = posts.filter(|post| visible.contains(&post.visible_at_ms));
     let lacks = posts.filter(|post| {
         let row = rows.get(post.id.as_str());
         if post.deleted_at_ms.is_some_and(|at_ms| at_ms < now_ms) {
-            // A boost that is taken back leaves.
-            return row.is_none_or(|row| row.post.deleted_at_ms.or(row.left_at_ms).is_none());
+            // A boost that is taken back leaves. Nobody had to see what was deleted at once.
+            return row.is_some_and(|row| row.post.deleted_at_ms.or(row.left_at_ms).is_none());
         }
         let edited_at_ms = post.edited_at_ms.filter(|at_ms| *at_ms < now_ms);
         row.is_none_or(|row| row.post.edited_at_ms < edited_at_ms)
@@ -75,16 +77,19 @@ async fn a_stream_brings_posts_edits_and_deletions_without_a_poll() {
             edited_after_ms: SpanMs::new(300, 1_200),
             deleted_share: 0.3,
             deleted_after_ms: SpanMs::new(300, 1_200),
-            ..steady(6_000)
+            ..steady(60_000)
         })
         .await;
         let driftline = follow(&sim, hardly_polled(way)).await;
         let before = sim.traffic();
-        let at_first = missing(&sim, &driftline).await;
-        until("events", async || sim.traffic().events > before.events + 60).await;
-        until("all that came later", async || {
-            let missing = missing(&sim, &driftline).await;
-            missing.iter().all(|id| at_first.contains(id))
+        let opened_ms = now_ms();
+        until("events", async || {
+            sim.traffic().events > before.events + 100
+        })
+        .await;
+        let visible = opened_ms..now_ms();
+        until("all that came", async || {
+            missing(&sim, &driftline, visible.clone()).await.is_empty()
         })
         .await;
         // The poll that the opening asks for, and what it has to fill.
@@ -100,11 +105,12 @@ async fn a_stream_brings_posts_edits_and_deletions_without_a_poll() {
 async fn a_stream_that_breaks_or_is_refused_comes_back_and_polls_fill_in() {
     let sim = upstream(steady(60_000)).await;
     let driftline = follow(&sim, hardly_polled(Streaming::Auto)).await;
+    let opened_ms = now_ms();
     sim.change_faults(|faults| faults.streams.refused = true);
     sim.drop_streams();
     let mut unseen = Vec::new();
     until("posts that nothing has shown", async || {
-        unseen = missing(&sim, &driftline).await;
+        unseen = missing(&sim, &driftline, opened_ms..now_ms()).await;
         sim.open_streams() == 0 && unseen.len() > 5
     })
     .await;
@@ -112,7 +118,7 @@ async fn a_stream_that_breaks_or_is_refused_comes_back_and_polls_fill_in() {
     until("a stream", async || sim.open_streams() == 1).await;
     // The opened stream asks for a poll, which brings what it had not shown.
     until("what was missed", async || {
-        let missing = missing(&sim, &driftline).await;
+        let missing = missing(&sim, &driftline, opened_ms..now_ms()).await;
         unseen.iter().all(|id| !missing.contains(id))
     })
     .await;
