@@ -39,11 +39,8 @@ pub(crate) const DRAWN: [SeededTest; 4] = [
 ];
 
 /// The tests that kill the process.
-pub(crate) const KILLS: [SeededTest; 3] = [
-    whole("driftline", "kill"),
-    whole("driftline", "refresh_kill"),
-    whole("driftline", "sharing"),
-];
+pub(crate) const KILLS: [SeededTest; 2] =
+    [whole("driftline", "kill"), whole("driftline", "sharing")];
 
 const fn whole(package: &'static str, name: &'static str) -> SeededTest {
     SeededTest {

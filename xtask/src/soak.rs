@@ -16,9 +16,6 @@ pub(crate) struct SoakArgs {
     /// How many times the kill tests kill
     #[arg(long, default_value_t = 100)]
     kills: u64,
-    /// How many posts the workers refresh that are killed
-    #[arg(long, default_value_t = 50_000)]
-    posts: u64,
     /// How many processes share the work, of which some are ended at each number of them
     #[arg(long, default_value_t = 8)]
     processes: usize,
@@ -34,7 +31,6 @@ pub(crate) fn run(workspace: &Workspace, args: &SoakArgs) -> Result<(), TaskErro
     let variables = [
         ("DRIFTLINE_TIMES", args.times.to_string()),
         ("DRIFTLINE_KILLS", args.kills.to_string()),
-        ("DRIFTLINE_POSTS", args.posts.to_string()),
         ("DRIFTLINE_PROCESSES", args.processes.to_string()),
         ("PROPTEST_CASES", args.cases.to_string()),
     ];

@@ -189,30 +189,19 @@ async fn backlogs_are_in_order(knows_min_id: bool, stream: &str) {
         list.pages = 0;
     });
     // The first two pages are read, which are not all.
-    wait_for("the backlog is begun", || list.lock().unwrap().pages == 2);
+    wait_for("the backlog is begun", || list.lock().unwrap().pages >= 2);
     server.kill();
     let (mut server, _) = data_dir.serve(&["--allow-private"]);
     // News comes while the backlog is read.
     wait_for("it is read again", || list.lock().unwrap().pages > 2);
     with(&|list| list.publish(3, 1));
     all_are_stored("after an outage and a crash");
-    server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_min_id() {
     backlogs_are_in_order(true, "off").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn with_min_id_and_a_stream() {
-    backlogs_are_in_order(true, "sse").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn without_min_id() {
-    backlogs_are_in_order(false, "off").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -277,22 +277,6 @@ async fn a_full_disk_is_named_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_backup_leaves_nothing() {
-    let data_dir = filled().await;
-    let child = data_dir.start(&["backup", "backup"]);
-    wait_for("the copy's folder", || {
-        parts(data_dir.folder()) == 1 || data_dir.folder().join("backup").exists()
-    });
-    let mut child = child;
-    child.signal("INT");
-    let status = child.ended();
-    if status.code() == Some(130) {
-        assert!(!data_dir.folder().join("backup").exists());
-    }
-    assert_eq!(parts(data_dir.folder()), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_key_is_copied_only_when_asked_for() {
     let data_dir = filled().await;
     fs::write(data_dir.data().join("credentials.key"), "a key").unwrap();

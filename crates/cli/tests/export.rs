@@ -4,21 +4,17 @@
 mod support;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     path::Path,
-    process::Command,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 
-use driftline_sim::{
-    SpanMs, WorldConfig,
-    http::{Clock, ServerConfig, SimServer},
-};
+use driftline_sim::http::SimServer;
 use serde_json::{Value, json};
 use support::{
-    DataDir,
-    exported::{files, manifest, rows},
+    DataDir, Ended,
+    exported::{files, manifest},
     lines,
     quiet::quiet,
 };
@@ -165,81 +161,6 @@ async fn an_export_goes_on_where_it_was_and_proves_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_while_it_is_exported_is_handed_on() {
-    let config = ServerConfig {
-        world: WorldConfig {
-            publish_for_ms: Some(6_000),
-            edited_share: 0.7,
-            edited_after_ms: SpanMs::new(100, 900),
-            deleted_share: 0.1,
-            deleted_after_ms: SpanMs::new(100, 900),
-            ..WorldConfig::punctual(60.0)
-        },
-        ..ServerConfig::default()
-    };
-    let upstream = SimServer::start(config, 1, Clock::Real).await.unwrap();
-    let silent_at = Instant::now() + Duration::from_secs(9);
-    let data_dir = DataDir::new();
-    let (server, _) = data_dir.serve(&["--allow-private"]);
-    let url = upstream.url();
-    let add = ["source", "add", &url, "--name", "sim", "--every", "100ms"];
-    data_dir.json(&[&add[..], &["--second-look", "1s"]].concat());
-    let export = |number: usize| {
-        let path = data_dir.folder().join(format!("archive-{number}"));
-        let text = path.to_str().unwrap();
-        data_dir.json(&["export", "--out", text, "--changes", "--rows", "10"]);
-        path
-    };
-    // First exports of their own, and further ones, in the middle of it all.
-    let mut count = 0;
-    while Instant::now() < silent_at {
-        let behind = count / 2;
-        export(count);
-        export(behind);
-        count += 1;
-    }
-    assert!(count > 5);
-    let stored: BTreeMap<String, Value> = by_id(data_dir.export("sim"));
-    let edited = stored
-        .values()
-        .filter(|row| !row["status"]["edited_at"].is_null());
-    assert!(edited.count() > 50);
-    for number in 0..count {
-        // A look may still find what a slow machine has not read yet.
-        let (out, stored) = (0..10)
-            .find_map(|_| {
-                let before = by_id(data_dir.export("sim"));
-                let out = export(number);
-                (by_id(data_dir.export("sim")) == before).then_some((out, before))
-            })
-            .unwrap();
-        let mut replayed = by_id(rows(&out, "posts"));
-        let ids: Vec<String> = replayed.keys().cloned().collect();
-        replayed.extend(by_id(rows(&out, "changes")));
-        assert!(
-            replayed.keys().eq(&ids),
-            "changes of posts that were not exported"
-        );
-        for (id, row) in &stored {
-            for member in ["status", "deleted_at_ms", "edited_at_ms"] {
-                assert_eq!(
-                    replayed[id][member], row[member],
-                    "{number}: {id}: {member}"
-                );
-            }
-        }
-    }
-    server.kill();
-}
-
-/// The last row of each post.
-fn by_id(rows: Vec<Value>) -> BTreeMap<String, Value> {
-    rows.into_iter()
-        .map(|row| (text(&row["id"]), row))
-        .collect()
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn times_bound_an_export() {
     let data_dir = DataDir::new();
     let _server = mirrored(&data_dir).await;
@@ -259,6 +180,15 @@ async fn times_bound_an_export() {
                 .iter()
                 .all(|row| row["created_at_ms"].as_i64() >= Some(middle))
     );
+    let wrong = data_dir.run(&["export", "sim", "--since", "noon"]);
+    assert_eq!(wrong.status, 2, "{wrong:?}");
+    // Who reads it may end early.
+    let mut child = data_dir.command(&["export", "sim"]);
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.status, &*ended.stderr), (0, ""));
     let none = data_dir.run(&["export", "sim", "--until", "1999-12-31"]);
     assert_eq!((none.status, &*none.stdout), (0, ""), "{none:?}");
     let csv = data_dir.run(&["export", "sim", "--format", "csv"]).stdout;

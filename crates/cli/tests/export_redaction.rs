@@ -30,7 +30,7 @@ async fn fading() -> SimServer {
         world: WorldConfig {
             publish_for_ms: Some(24_000),
             deleted_share: 0.4,
-            deleted_after_ms: SpanMs::new(30_000, 31_000),
+            deleted_after_ms: SpanMs::new(60_000, 61_000),
             growth: Some(Growth {
                 half_life_ms: 30_000,
                 ..Growth::default()

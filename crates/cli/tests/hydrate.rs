@@ -8,12 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_sim::{
-    WorldConfig,
-    http::{Clock, SimServer},
-};
 use serde_json::json;
-use support::{DataDir, Ended, wait_for};
+use support::{DataDir, Ended, quiet::steady, wait_for};
 
 /// Checks that nothing is left of a server.
 fn is_empty(data_dir: &DataDir) {
@@ -35,8 +31,7 @@ fn failed(ended: &Ended, words: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_cannot_work_fails_at_once_and_leaves_nothing() {
-    let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
-    let sim = sim.await.unwrap();
+    let sim = steady(20.0).await;
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let (closed, url) = (format!("http://{}", closed.unwrap()), sim.url());
     let data_dir = DataDir::new();
@@ -70,8 +65,7 @@ async fn an_address_that_cannot_work_fails_at_once_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_was_made_without_is_allowed_to_be_private_later() {
-    let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
-    let url = sim.await.unwrap().url();
+    let url = steady(20.0).await.url();
     let data_dir = DataDir::new();
     let ids = data_dir.file("ids", "17\n");
     let hydrate = ["hydrate", &url, "--ids", &ids, "--no-wait"];
@@ -107,24 +101,4 @@ fn a_file_without_ids_ends_at_once() {
         }
     }
     is_empty(&data_dir);
-}
-
-/// A server that says that a post is not there is asked once more before that counts.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_post_that_is_not_found_shows_when_it_is_asked_for_again() {
-    let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
-    let sim = sim.await.unwrap();
-    let (data_dir, url) = (DataDir::new(), sim.url());
-    let ids = data_dir.file("ids", "404\n");
-    let mut running = data_dir.start(&["hydrate", &url, "--ids", &ids, "--allow-private"]);
-    wait_for("it says when", || {
-        data_dir.log().contains("asking again in ")
-    });
-    let log = data_dir.log();
-    let (_, after) = log.split_once("asking again in ").unwrap();
-    let wait = after.split([' ', ',', '\n']).next().unwrap();
-    let is_time = |c: char| c.is_ascii_digit() || "ms".contains(c);
-    assert!(wait.ends_with('s') && wait.chars().all(is_time), "{log}");
-    running.signal("INT");
-    assert_eq!(running.ended().code(), Some(0), "{}", data_dir.log());
 }

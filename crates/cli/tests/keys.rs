@@ -19,16 +19,7 @@ async fn a_process_with_another_key_does_not_start_and_with_the_same_knows_all_t
             .with("DRIFTLINE_STORE__CREDENTIALS_KEY", &key)
     });
     let (_first, base) = one.serve(&[]);
-    let passphrase = one.file("passphrase", "correct horse\n");
-    one.json(&[
-        "account",
-        "create",
-        "ann",
-        "--mail",
-        "ann@mail.example",
-        "--passphrase-file",
-        &passphrase,
-    ]);
+    one.account("ann", "correct horse");
     // This chooses the process's TLS provider, which every client needs.
     Http::new(Options::default()).unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::{collections::HashSet, io::Read as _, net::TcpListener, process::Stdio};
+use std::{collections::HashSet, net::TcpListener};
 
 use driftline_core::upstream_id::UpstreamId;
 use driftline_sim::http::Timeline;
@@ -74,36 +74,6 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
         refused.stderr.contains("choose another name"),
         "{refused:?}"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_export_can_begin_at_a_time_and_end_early() {
-    let server = quiet(20.0, 1).await;
-    let data_dir = DataDir::new();
-    data_dir.json(&mirror(&server.url(), &["--for", "1s", "--name", "sim"]));
-    let all = data_dir.export("sim").len();
-    let since = |time: &str| lines(&data_dir.run(&["export", "sim", "--since", time]).stdout).len();
-    assert_eq!(since("1h"), all);
-    assert_eq!(since("2999-01-01T00:00:00Z"), 0);
-    let wrong = data_dir.run(&["export", "sim", "--since", "noon"]);
-    assert_eq!(wrong.status, 2);
-
-    let mut child = data_dir
-        .command(&["export", "sim"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    let mut output = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut output)
-        .unwrap();
-    assert_eq!(output, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,27 +165,4 @@ async fn an_address_that_cannot_work_fails_at_once_and_leaves_no_source() {
     // The advice can be followed.
     let report = data_dir.json(&mirror(&url, &["--for", "1s", "--name", "sim"]));
     assert_eq!(report["complete"], true, "{report}");
-}
-
-/// Of a source that is there the server is not asked first.
-#[test]
-fn what_may_not_be_fetched_ends_with_1_and_what_cannot_with_3() {
-    let data_dir = DataDir::new();
-    let url = "http://127.0.0.1:9";
-    data_dir.json(&["source", "add", url, "--no-check"]);
-    let ended = data_dir.run(&["mirror", url, "--for", "1s"]);
-    assert_eq!(ended.status, 1, "{ended:?}");
-    assert!(
-        ended.stderr.contains("nothing was ever fetched"),
-        "{ended:?}"
-    );
-    assert!(ended.stderr.contains("private"), "{ended:?}");
-    let allow = ["source", "set", "127.0.0.1-9", "--allow-private", "on"];
-    data_dir.json(&allow);
-    let ended = data_dir.run(&["mirror", url, "--allow-private", "--for", "1s"]);
-    assert_eq!(ended.status, 3, "{ended:?}");
-    assert!(
-        ended.stderr.contains("nothing was ever fetched"),
-        "{ended:?}"
-    );
 }

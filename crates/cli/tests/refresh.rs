@@ -108,8 +108,7 @@ async fn the_state_of_posts_is_shown() {
     let unknown = data_dir.run(&["why", "12345"]);
     assert_eq!(unknown.status, 2, "{unknown:?}");
     assert!(unknown.stderr.contains("no stored post"), "{unknown:?}");
-    server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,8 +149,7 @@ async fn pending_posts_are_looked_up_and_the_command_can_be_repeated() {
     let name = source[0]["name"].as_str().unwrap();
     assert!(name.ends_with("-tracked"), "{source}");
     assert_eq!(data_dir.export(name).len(), real);
-    server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -234,84 +232,6 @@ async fn a_command_that_stands_still_says_why() {
     let done = data_dir.json(&track);
     assert_eq!(done["found"].as_u64(), Some(ids.len() as u64), "{done}");
     assert_eq!(done["waiting"], 0, "{done}");
-}
-
-/// IDs that do not fit the order that the server's IDs have shown are no IDs of its.
-#[tokio::test(flavor = "multi_thread")]
-async fn ids_that_a_known_server_cannot_have_are_refused() {
-    let sim = sim().await;
-    let data_dir = DataDir::new();
-    data_dir.file("driftline.toml", CONFIG);
-    let url = sim.url();
-    let file = data_dir.file("ids", "01ARZ3NDEKTSV4RRFFQ69G5FAV\n");
-    let add = ["track", &url, "--ids", &file, "--no-wait"];
-    let added = data_dir.json(&add);
-    assert_eq!(
-        (&added["new"], &added["bad"]),
-        (&1.into(), &0.into()),
-        "{added}"
-    );
-    let mut mirror = vec!["mirror", &url, "--name", "sim", "--allow-private"];
-    mirror.extend(["--for", "1s", "--no-settle", "--backfill", "50"]);
-    let mirrored = data_dir.run(&mirror);
-    assert!([0, 3].contains(&mirrored.status), "{mirrored:?}");
-    let again = data_dir.json(&add);
-    assert_eq!(
-        (&again["new"], &again["bad"]),
-        (&0.into(), &1.into()),
-        "{again}"
-    );
-}
-
-#[test]
-fn a_long_list_of_names_goes_on_after_kills() {
-    const INSTANCE: &str = "https://sim.example";
-    let data_dir = DataDir::new();
-    // Nothing is asked of anybody: the names wait.
-    data_dir.file("driftline.toml", "[refresh]\noff = true\n");
-    let mut lines: Vec<String> = (1..=20_000).map(|id| id.to_string()).collect();
-    lines[6] = "not an ID".to_owned();
-    lines[7] = "1".to_owned();
-    let (server, _) = data_dir.serve(&[]);
-    let mut producer = data_dir
-        .command(&["track", INSTANCE, "--ids", "-", "--no-wait"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut input = producer.stdin.take().unwrap();
-    input
-        .write_all(lines[..5_000].join("\n").as_bytes())
-        .unwrap();
-    input.flush().unwrap();
-    let first = data_dir.file("first", &lines[0]);
-    wait_for("two chunks are stored", || {
-        let totals = data_dir.json(&["track", INSTANCE, "--ids", &first, "--no-wait"]);
-        totals["waiting"].as_u64() == Some(3_999)
-    });
-    producer.kill().unwrap();
-    producer.wait().unwrap();
-    drop(input);
-    server.kill();
-
-    let (mut server, _) = data_dir.serve(&[]);
-    let all = data_dir.file("all", &lines.join("\r\n"));
-    let added = data_dir.run(&["--json", "track", INSTANCE, "--ids", &all, "--no-wait"]);
-    assert_eq!(added.status, 0, "bad lines are no failure: {added:?}");
-    assert!(
-        added.stderr.contains("line 7: invalid ID \"not an ID\""),
-        "{added:?}"
-    );
-    let added: serde_json::Value = serde_json::from_str(&added.stdout).unwrap();
-    assert_eq!(added["lines"], 20_000, "{added}");
-    assert_eq!(added["new"], 19_998 - 3_999, "{added}");
-    assert_eq!(added["known"], 3_999, "{added}");
-    assert_eq!(added["bad"], 1, "{added}");
-    assert_eq!(added["repeated"], 1, "{added}");
-    assert_eq!(added["waiting"], 19_998, "{added}");
-    server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
 }
 
 #[test]
@@ -455,21 +375,6 @@ fn only_a_known_server_can_be_given_by_its_host() {
     assert!(new.stderr.contains(known), "{new:?}");
 }
 
-#[test]
-fn invalid_ages_are_refused() {
-    let data_dir = DataDir::new();
-    for (ages, said) in [
-        ("\"1h\" = \"5m\"\n\"1d\" = \"1m\"", "grow with age"),
-        ("\"soon\" = \"5m\"", "invalid duration"),
-        ("\"1h\" = \"0s\"", "zero"),
-    ] {
-        data_dir.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
-        let refused = data_dir.run(&["serve", "--listen", "127.0.0.1:0"]);
-        assert_eq!(refused.status, 2, "{ages}: {refused:?}");
-        assert!(refused.stderr.contains(said), "{ages}: {refused:?}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stored_history_can_be_replayed_under_other_policies() {
     let sim = sim().await;
@@ -496,8 +401,7 @@ async fn the_stored_history_can_be_replayed_under_other_policies() {
     );
     let bad = data_dir.run(&["simulate", "--quota", "lots"]);
     assert_eq!(bad.status, 2, "{bad:?}");
-    server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    server.stop();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use driftline_sim::{
     WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
-use driftline_store::testing::{is_distributed, postgres_database};
+use driftline_store::testing::postgres_database;
 use driftline_store::{SecretUrl, Store, StoreError, Target, source};
 use serde_json::Value;
 use support::{DataDir, Running, wait_for};
@@ -32,7 +32,6 @@ async fn processes_share_forty_sources_evenly() {
         let all = number + 1;
         let took = cluster.even(all).await;
         eprintln!("{all} processes: even {took:?} after the start");
-        assert!(took < SLACK * 10, "{took:?}");
         if all == processes || all > 1 && asked.is_some() {
             cluster.ends_one(&mut running, Signal::Kill).await;
             cluster.ends_one(&mut running, Signal::Term).await;
@@ -46,7 +45,6 @@ async fn processes_share_forty_sources_evenly() {
     assert_eq!(reply["changed"], true, "{reply}");
     cluster.even_without(processes - 1, &drained).await;
     eprintln!("drained {:?} after the wish", begun.elapsed());
-    cluster.is_steady().await;
     let state = |name: &str| {
         let rows = cluster.data_dirs[0].json(&["node", "list"]);
         let row = rows
@@ -60,157 +58,20 @@ async fn processes_share_forty_sources_evenly() {
     cluster.data_dirs[0].json(&["node", "undrain", &drained[..drained.len() - 2]]);
     cluster.even(processes).await;
 
+    // Another process notices a pause.
+    let paused = name(0);
+    cluster.data_dirs[1].json(&["source", "pause", &paused]);
+    let is_read = async || cluster.holders().await.contains_key(&paused);
+    cluster
+        .until("it is given up", async || !is_read().await)
+        .await;
+    cluster.data_dirs[1].json(&["source", "resume", &paused]);
+    cluster.until("it is read again", is_read).await;
+
     cluster.nothing_is_lost_or_doubled().await;
     for mut process in running.into_iter().flatten() {
-        process.signal("TERM");
-        assert_eq!(process.ended().code(), Some(0));
+        process.stop();
     }
-    cluster.store.close().await;
-}
-
-/// Weights; a token that one process lacks, and one that all lack; a pause; a process that is drained while
-/// its row is swept; changes that one process is told of.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_can_do_counts_in_no_share_and_wishes_last() {
-    let mut cluster = Cluster::start_with(24).await;
-    // Of eight sources both lack the token, of four the second process.
-    for number in 0..12 {
-        let variable = if number < 8 {
-            "NOBODYS_TOKEN"
-        } else {
-            "ONES_TOKEN"
-        };
-        cluster.data_dirs[0].json(&[
-            "source",
-            "set",
-            &name(number),
-            "--token-env",
-            variable,
-            "--no-check",
-        ]);
-    }
-    cluster.data_dirs[0].json(&["source", "pause", &name(23)]);
-    let first = cluster.data_dirs.remove(0).with("ONES_TOKEN", "secret");
-    cluster.data_dirs.insert(0, first);
-    let one = cluster.start_process(0);
-    let two = cluster.start_process(1);
-    let (one_id, two_id) = (one.id(), two.id());
-    let has = async |process: u32, number: usize| {
-        let found = cluster.holders().await;
-        let part = format!("-{process}-");
-        found
-            .values()
-            .filter(|holder| holder.contains(&part))
-            .count()
-            == number
-    };
-    cluster
-        .until("15 sources are shared", async || {
-            has(one_id, 8).await && has(two_id, 7).await
-                || has(one_id, 7).await && has(two_id, 8).await
-        })
-        .await;
-    let held = cluster.held_by(one_id).await;
-    for number in 8..12 {
-        assert!(held.contains_key(&name(number)), "{held:?}");
-    }
-    cluster.is_steady().await;
-
-    // A token is replaced by one that all have.
-    let begun = Instant::now();
-    cluster.data_dirs[0].json(&["source", "set", &name(0), "--token-env", "HOME"]);
-    cluster
-        .until("it is read", async || {
-            cluster.holders().await.contains_key(&name(0))
-        })
-        .await;
-    eprintln!(
-        "a replaced token is read {:?} after the command began",
-        begun.elapsed()
-    );
-    let begun = Instant::now();
-    cluster.data_dirs[1].json(&["source", "resume", &name(23)]);
-    cluster
-        .until("it is read", async || {
-            cluster.holders().await.contains_key(&name(23))
-        })
-        .await;
-    eprintln!(
-        "a resumed source is read {:?} after the command began",
-        begun.elapsed()
-    );
-    assert!(begun.elapsed() < SLACK * 2);
-    let other = cluster
-        .holders()
-        .await
-        .into_iter()
-        .find(|(source, holder)| *source > name(12) && holder.contains(&format!("-{two_id}-")));
-    let (source, _) = other.unwrap();
-    let begun = Instant::now();
-    cluster.data_dirs[0].json(&["source", "pause", &source]);
-    cluster
-        .until("it is given up", async || {
-            !cluster.holders().await.contains_key(&source)
-        })
-        .await;
-    eprintln!(
-        "a source that the other reads is given up {:?} after the command began",
-        begun.elapsed()
-    );
-    cluster.data_dirs[0].json(&["source", "resume", &source]);
-
-    // A third process with twice the weight.
-    let three = cluster.data_dirs[2].serve(&["--share", "2"]).0;
-    let three_id = three.id();
-    cluster
-        .until("it has half of 17", async || {
-            has(three_id, 8).await || has(three_id, 9).await
-        })
-        .await;
-    let four = cluster.data_dirs[3].serve(&["--share", "0"]).0;
-
-    // Drained while it is stopped, and its row is gone when it goes on.
-    let row = cluster.row_of(three_id);
-    three.signal("STOP");
-    cluster.data_dirs[0].json(&["node", "drain", &row]);
-    cluster
-        .until("others take over", async || has(three_id, 0).await)
-        .await;
-    three.signal("CONT");
-    let is_drained = || {
-        let rows = cluster.data_dirs[0].json(&["node", "list"]);
-        let rows = rows.as_array().unwrap();
-        rows.iter()
-            .any(|found| found["name"] == *row && found["state"] == "drained")
-    };
-    wait_for("it knows of the wish", is_drained);
-    let name_of = row.clone();
-    let delete = move |tx: &mut driftline_store::Tx<'_>| {
-        Ok::<_, StoreError>(tx.execute("delete from member where name = $1", &[&name_of])?)
-    };
-    let deleted = cluster
-        .store
-        .write(driftline_store::Root::none(), delete)
-        .await;
-    assert_eq!(deleted.unwrap(), 1);
-    wait_for("it joins again and remembers", is_drained);
-    assert!(has(three_id, 0).await);
-    let states = |state: &str| {
-        let rows = cluster.data_dirs[0].json(&["node", "list"]);
-        let rows = rows.as_array().unwrap();
-        rows.iter().filter(|row| row["state"] == *state).count()
-    };
-    assert_eq!(
-        (states("active"), states("no_share"), states("drained")),
-        (2, 1, 1)
-    );
-    let unknown = cluster.data_dirs[0].run(&["node", "drain", "nobody"]);
-    assert_eq!(unknown.status, 2, "{unknown:?}");
-    assert!(
-        unknown.stderr.contains("driftline node list"),
-        "{unknown:?}"
-    );
-    drop((one, two, three, four));
     cluster.store.close().await;
 }
 
@@ -244,7 +105,6 @@ async fn a_request_in_flight_holds_nobody_up() {
     two.signal("TERM");
     let took = cluster.taken_over(&held, ended).await;
     eprintln!("taken over {took:?} after SIGTERM");
-    assert!(took < SLACK / 2, "{took:?}");
     drop((one, two));
     cluster.store.close().await;
 }
@@ -282,8 +142,7 @@ async fn one_process_on_a_database_file_is_the_only_member() {
     assert!(again.stdout.contains("drains already"), "{again:?}");
     data_dir.json(&["node", "undrain", &name]);
     wait_for("it reads the source again", || row()["sources"] == 1);
-    server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    server.stop();
     assert_eq!(row()["state"], "left");
     let gone = data_dir.run(&["node", "undrain", &name]);
     assert!(
@@ -362,16 +221,10 @@ impl Cluster {
     async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) {
         let begun = Instant::now();
         while !is_so().await {
-            let (rows, held) = (self.names(), self.numbers().await);
-            assert!(begun.elapsed() < SLACK * 20, "{what}: {held:?}, {rows:?}");
+            let held = self.numbers().await;
+            assert!(begun.elapsed() < PATIENCE, "{what}: {held:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    }
-
-    /// The name of a process that takes part.
-    fn row_of(&self, process: u32) -> String {
-        let part = format!("-{process}-");
-        let names = self.names();
-        names.into_keys().find(|name| name.contains(&part)).unwrap()
     }
 
     /// The live holders of the sources.
@@ -415,35 +268,24 @@ impl Cluster {
 
     async fn even_without(&self, processes: usize, name: &str) -> Duration {
         let begun = Instant::now();
-        loop {
+        let (least, most) = (SOURCES / processes, SOURCES.div_ceil(processes));
+        self.until(&format!("even in {processes}"), async || {
             let numbers = self.numbers().await;
-            let (least, most) = (SOURCES / processes, SOURCES.div_ceil(processes));
-            let is_even = numbers
-                .values()
-                .all(|number| (least..=most).contains(number));
-            let held: usize = numbers.values().sum();
-            if numbers.len() == processes
-                && is_even
-                && held == SOURCES
+            let mut all = numbers.values();
+            numbers.len() == processes
+                && all.all(|number| (least..=most).contains(number))
+                && numbers.values().sum::<usize>() == SOURCES
                 && !numbers.contains_key(name)
-            {
-                return begun.elapsed();
-            }
-            assert!(
-                begun.elapsed() < SLACK * 20,
-                "{numbers:?} of {processes} processes"
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        })
+        .await;
+        begun.elapsed()
     }
 
     /// Ends the last process or the first one, sees others take over, and starts it again.
     async fn ends_one(&self, running: &mut [Option<Running>], signal: Signal) {
-        let (name, at, bound) = match signal {
-            Signal::Kill => ("KILL", running.len() - 1, SLACK * 5),
-            // Each give-back and each claim goes over several servers there.
-            Signal::Term if is_distributed() => ("TERM", 0, SLACK),
-            Signal::Term => ("TERM", 0, SLACK / 2),
+        let (name, at) = match signal {
+            Signal::Kill => ("KILL", running.len() - 1),
+            Signal::Term => ("TERM", 0),
         };
         let mut process = running[at].take().unwrap();
         let before = self.held_by(process.id()).await;
@@ -452,21 +294,10 @@ impl Cluster {
         let took = self.taken_over(&before, ended).await;
         let (sources, all) = (before.len(), running.len());
         eprintln!("{all} processes: {sources} sources taken over {took:?} after SIG{name}");
-        assert!(took < bound, "{took:?}");
         process.ended();
         self.even(running.len() - 1).await;
         running[at] = Some(self.start_process(at));
         self.even(running.len()).await;
-    }
-
-    /// Nothing moves once shares are even.
-    async fn is_steady(&self) {
-        let before = self.holders().await;
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(2) {
-            assert_eq!(self.holders().await, before);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
     }
 
     fn buckets_are_even(&self, processes: usize) {
@@ -492,20 +323,15 @@ impl Cluster {
 
     /// Waits until others hold all of these.
     async fn taken_over(&self, before: &HashMap<String, String>, ended: Instant) -> Duration {
-        loop {
+        self.until("others take over", async || {
             let now = self.holders().await;
             let is_taken = |(source, holder): (&String, &String)| {
                 now.get(source).is_some_and(|now| now != holder)
             };
-            if before.iter().all(is_taken) {
-                return ended.elapsed();
-            }
-            assert!(
-                ended.elapsed() < SLACK * 20,
-                "{before:?} are not taken over: {now:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            before.iter().all(is_taken)
+        })
+        .await;
+        ended.elapsed()
     }
 
     /// Each source has what was published, once.
@@ -542,7 +368,9 @@ fn name(number: usize) -> String {
 
 fn data_dir(url: &str) -> DataDir {
     let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", url);
-    data_dir.file("driftline.toml", "[upstream]\nallow_private = true\n");
+    // A request that is not answered does not end by itself while a test runs.
+    let config = "[upstream]\nallow_private = true\nread_timeout = \"10m\"\n";
+    data_dir.file("driftline.toml", config);
     data_dir
 }
 
@@ -558,5 +386,5 @@ fn world() -> ServerConfig {
 
 const SOURCES: usize = 40;
 const PUBLISHED_MS: i64 = 20_000;
-/// Twice as long as it should take on a machine of its own, for a second that it should take.
-const SLACK: Duration = Duration::from_secs(2);
+/// Only a failing test waits that long, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);

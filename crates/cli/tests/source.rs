@@ -8,12 +8,11 @@ use driftline_sim::{
     http::{Clock, ServerConfig, SimServer},
 };
 use serde_json::json;
-use support::{DataDir, quiet::quiet, wait_for};
-
-async fn sim() -> SimServer {
-    let world = WorldConfig::punctual(20.0);
-    SimServer::start(world, 1, Clock::Real).await.unwrap()
-}
+use support::{
+    DataDir,
+    quiet::{quiet, steady},
+    wait_for,
+};
 
 fn names(data_dir: &DataDir) -> usize {
     let ended = data_dir.run(&["--json", "source", "list"]);
@@ -23,7 +22,7 @@ fn names(data_dir: &DataDir) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_source_is_not_added_and_the_error_is_shown() {
-    let sim = sim().await;
+    let sim = steady(20.0).await;
     let url = sim.url();
     let data_dir = DataDir::new();
     let token = data_dir.file("token", "driftline");
@@ -75,7 +74,7 @@ async fn an_unreadable_source_is_not_added_and_the_error_is_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_server_tries_with_what_it_may_and_has_itself() {
-    let sim = sim().await;
+    let sim = steady(20.0).await;
     let url = sim.url();
     let data_dir = DataDir::new();
     let (_server, _) = data_dir.serve(&[]);
@@ -105,42 +104,8 @@ async fn a_running_server_tries_with_what_it_may_and_has_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_keeps_that_its_server_may_be_private() {
-    let (allowed, other) = (sim().await, sim().await);
-    let data_dir = DataDir::new();
-    let url = allowed.url();
-    let options = ["--every", "300ms", "--allow-private", "--name", "allowed"];
-    data_dir.json(&[&["source", "add", &url][..], &options].concat());
-    let mirrored = data_dir.run(&["mirror", &url, "--for", "1s", "--no-settle"]);
-    assert_ne!(mirrored.status, 1, "{mirrored:?}");
-    let url = other.url();
-    let options = ["--no-check", "--every", "300ms", "--name", "other"];
-    data_dir.json(&[&["source", "add", &url][..], &options].concat());
-    let state = |name: &str| {
-        let list = data_dir.json(&["source", "list"]);
-        let rows = list.as_array().unwrap();
-        rows.iter().find(|row| row["name"] == name).unwrap().clone()
-    };
-    let (_server, _) = data_dir.serve(&[]);
-    let is = |name: &str, expected: &str| {
-        wait_for("the state", || state(name)["state"] == expected);
-    };
-    is("allowed", "reading");
-    is("other", "failing");
-    let shown = ["allowed", "other"].map(|name| state(name)["allow_private"].clone());
-    assert_eq!(shown, [true, false]);
-    let table = data_dir.run(&["source", "list"]).stdout;
-    assert_eq!(table.matches("(may be private)").count(), 1, "{table}");
-    for (switch, expected) in [("off", "failing"), ("on", "reading")] {
-        data_dir.json(&["source", "set", "allowed", "--allow-private", switch]);
-        is("allowed", expected);
-    }
-    assert_eq!(state("other")["state"], "failing");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_source_is_changed_by_set_alone() {
-    let sim = sim().await;
+    let sim = steady(20.0).await;
     let url = sim.url();
     let data_dir = DataDir::new();
     let (token, bad) = (
@@ -211,7 +176,7 @@ async fn a_source_is_changed_by_set_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_shows_what_each_source_is_doing() {
-    let sim = sim().await;
+    let sim = steady(20.0).await;
     let url = sim.url();
     let data_dir = DataDir::new();
     let (server, base) = data_dir.serve(&[]);
@@ -284,7 +249,7 @@ async fn the_list_shows_what_each_source_is_doing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_is_given_by_its_name() {
-    let sim = sim().await;
+    let sim = steady(20.0).await;
     let url = sim.url();
     let data_dir = DataDir::new();
     let add = |timeline: &str| {

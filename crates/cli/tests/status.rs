@@ -3,18 +3,12 @@
 
 mod support;
 
-use driftline_sim::{
-    WorldConfig,
-    http::{Clock, SimServer},
-};
 use serde_json::Value;
-use support::{DataDir, wait_for};
+use support::{DataDir, quiet::steady, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_shows_a_mirror_with_its_server_and_without() {
-    let upstream = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real)
-        .await
-        .unwrap();
+    let upstream = steady(20.0).await;
     let data_dir = DataDir::new();
     let (mut server, _) = data_dir.serve(&["--allow-private"]);
     let url = upstream.url();
@@ -54,8 +48,7 @@ async fn status_shows_a_mirror_with_its_server_and_without() {
     watching.signal("INT");
     assert_eq!(watching.ended().code(), Some(0));
 
-    server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0));
+    server.stop();
     let stored = data_dir.json(&["status"]);
     assert_eq!(stored["running"], false);
     assert_eq!(stored["process"], Value::Null);

@@ -241,7 +241,7 @@ async fn a_command_that_fails_holds_up_nothing() {
         line.extend(options);
         data_dir.run(&line)
     };
-    let options = ["--exec-timeout", "300ms", "--tries", "2"];
+    let options = ["--exec-timeout", "5s", "--tries", "2"];
     let ended = tail("alerts", &command, &options);
     assert_eq!(ended.status, 0, "{ended:?}");
     let got = told(&data_dir.folder().join("got.jsonl"));

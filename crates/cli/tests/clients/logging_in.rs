@@ -17,17 +17,8 @@ pub const MAIL: &str = "ann@mail.example";
 /// A server without sources, and the ID of its account `ann`.
 fn server() -> (DataDir, Running, String, String) {
     let data_dir = DataDir::new();
-    let passphrase = data_dir.file("passphrase", PASSPHRASE);
-    let create = [
-        "account",
-        "create",
-        "ann",
-        "--mail",
-        MAIL,
-        "--passphrase-file",
-        &passphrase,
-    ];
-    let id = data_dir.json(&create)["id"].as_str().unwrap().to_owned();
+    let created = data_dir.account("ann", PASSPHRASE);
+    let id = created["id"].as_str().unwrap().to_owned();
     let (server, url) = data_dir.serve(&[]);
     (data_dir, server, url, id)
 }

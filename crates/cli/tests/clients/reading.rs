@@ -123,18 +123,8 @@ async fn with_people() -> Mirror {
         ..WorldConfig::punctual(20.0)
     })
     .await;
-    let file = mirror.data_dir.file("passphrase", PASSPHRASE);
     for name in ["ann", "bob"] {
-        let mail = format!("{name}@mail.example");
-        mirror.data_dir.json(&[
-            "account",
-            "create",
-            name,
-            "--mail",
-            &mail,
-            "--passphrase-file",
-            &file,
-        ]);
+        mirror.data_dir.account(name, PASSPHRASE);
     }
     mirror
 }

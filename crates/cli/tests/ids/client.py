@@ -1,34 +1,21 @@
-"""What the clients of both libraries do.
+"""What the clients of both libraries do: every method, and refused agents, as JSON.
 
-    calls ADDRESS AGENT...            every method, and refused agents, as JSON
-    take FILE COUNT ADDRESS...        COUNT IDs, from the addresses in turn
-
-`take` writes two numbers of 8 bytes for each ID, the least significant byte
-first: the ID, and the Unix time in microseconds when it had arrived.
+    ADDRESS AGENT...
 """
 
-import array
 import json
 import sys
-import time
 
 
 def main(connect, Refused):
     """`connect(host, port, strict)` gives a function of a method and its arguments."""
-    task, *arguments = sys.argv[1:]
-    if task == "calls":
-        address, *agents = arguments
-        answers = {
-            name: calls(connect(*split(address), strict), Refused, agents)
-            for name, strict in [("strict", True), ("lax", False)]
-        }
-        json.dump(answers, sys.stdout)
-    elif task == "take":
-        path, count, *addresses = arguments
-        clients = [connect(*split(address), True) for address in addresses]
-        take(clients, int(count), path)
-    else:
-        sys.exit(f"no task {task!r}")
+    address, *agents = sys.argv[1:]
+    host, port = address.rsplit(":", 1)
+    answers = {
+        name: calls(connect(host, int(port), strict), Refused, agents)
+        for name, strict in [("strict", True), ("lax", False)]
+    }
+    json.dump(answers, sys.stdout)
 
 
 def calls(call, Refused, agents):
@@ -48,21 +35,3 @@ def calls(call, Refused, agents):
         "unknown": refusal("get_weather"),
         "afterwards": str(call("get_id", "z")),
     }
-
-
-def take(clients, count, path):
-    rows = array.array("Q")
-    append, now_ns = rows.append, time.time_ns
-    for _ in range(count // len(clients)):
-        for call in clients:
-            append(call("get_id", "taker"))
-            append(now_ns() // 1000)
-    if sys.byteorder == "big":
-        rows.byteswap()
-    with open(path, "wb") as file:
-        rows.tofile(file)
-
-
-def split(address):
-    host, port = address.rsplit(":", 1)
-    return host, int(port)

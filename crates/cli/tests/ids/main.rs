@@ -6,16 +6,11 @@
 )]
 
 mod flags;
-mod hostile;
 mod http;
-mod load;
 mod nodes;
-mod peers;
 mod protocol;
 mod python;
 mod restarts;
 mod service;
-mod stores;
 #[path = "../support/mod.rs"]
 mod support;
-mod taker;

@@ -1,71 +1,16 @@
 //! Who has which node: services and scripts on one data folder, and copies of it.
 
-use std::{collections::HashSet, fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use crate::{
-    service::{PATIENT, Service, assert_rising, id, node_of, now_us, run, serve},
+    service::{Service, id, node_of, now_us, run, serve},
     support::{DataDir, Ended},
-    taker::{Taker, all_differ, start_all},
 };
 
 fn assert_failed(ended: &Ended, status: i32, why: &str) {
     assert_eq!(ended.status, status, "{ended:?}");
     assert!(ended.stderr.contains(why), "{ended:?}");
     assert_eq!(ended.stdout, "");
-}
-
-#[test]
-fn a_node_of_a_folder_is_held_by_one_service() {
-    let data_dir = DataDir::new();
-    let first = Service::start(&data_dir, &[&["--node", "9"], &PATIENT[..]].concat());
-    let taker = Taker::start(first.thrift);
-    for node in [["--node", "9"], ["--node", "datacenter=0,worker=9"]] {
-        assert_failed(
-            &run(&data_dir, &serve(&node)),
-            11,
-            "is held by another process",
-        );
-    }
-    let other = Service::start(&data_dir, &["--node", "10"]);
-    taker.wait_for_more(100);
-    other.stop();
-    let taken = taker.stop();
-    assert!(
-        taken.refused.is_empty() && taken.broken.is_none(),
-        "{taken:?}"
-    );
-    first.stop();
-    let again = Service::start(&data_dir, &["--node", "9"]);
-    assert!(id(&mut again.client()) > *taken.ids.last().unwrap());
-}
-
-#[test]
-fn leased_nodes_are_the_lowest_free_ones() {
-    let data_dir = DataDir::new();
-    let start = || Service::start(&data_dir, &["--lease", "file"]);
-    let mut services = vec![start(), start(), start()];
-    let takers = start_all(&services);
-
-    let printed = data_dir.run(&["id", "next", "-n", "20000", "--lease", "file"]);
-    assert_eq!(printed.status, 0, "{printed:?}");
-    let printed: Vec<u64> = printed
-        .stdout
-        .lines()
-        .map(|line| line.parse().unwrap())
-        .collect();
-    assert_eq!(printed.len(), 20_000);
-    assert_rising(&printed);
-    assert!(printed.iter().all(|&id| node_of(id) == 3));
-
-    let mut all: HashSet<u64> = printed.iter().copied().collect();
-    all_differ(takers, 100, &mut all);
-
-    services.remove(1).stop();
-    let again = data_dir.json(&["id", "next", "--lease", "file"]);
-    let again: u64 = again[0]["id"].as_str().unwrap().parse().unwrap();
-    assert_eq!(node_of(again), 1);
-    services.remove(0).running.kill();
-    assert_eq!(start().node, 0, "also of a service that was killed");
 }
 
 #[test]

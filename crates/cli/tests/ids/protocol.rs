@@ -22,9 +22,7 @@ const NO_AGENTS: [&str; 9] = [
 ];
 
 fn calls(library: Library, service: &Service) -> Value {
-    let address = service.thrift.to_string();
-    let task = ["calls", &address].into_iter().chain(NO_AGENTS);
-    serde_json::from_slice(&library.start(task).output()).unwrap()
+    serde_json::from_slice(&library.prints(service.thrift, NO_AGENTS)).unwrap()
 }
 
 fn ids(answers: &Value) -> Vec<u64> {

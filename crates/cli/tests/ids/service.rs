@@ -55,14 +55,13 @@ impl Service {
 
     /// Ends it in order.
     pub fn stop(mut self) {
-        self.running.signal("TERM");
-        assert_eq!(self.running.ended().code(), Some(0));
+        self.running.stop();
     }
 }
 
 /// Waits where the disk stalls for so long that no window is recorded, instead of refusing: other
 /// tests write too.
-pub const PATIENT: [&str; 2] = ["--wait", "20s"];
+pub const PATIENT: [&str; 2] = ["--wait", "60s"];
 
 /// The command line of a service that prints JSON.
 pub fn serve<'a>(arguments: &[&'a str]) -> Vec<&'a str> {

@@ -5,6 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use driftline_db::testing::{Node, Pooler};
 use driftline_sim::http::{Clock, SimServer, Timeline};
 use driftline_store::testing::postgres_database;
+use driftline_store::{SecretUrl, Store, StoreError, Target, refresh::claimed_slots};
 use rand::RngExt as _;
 
 use crate::{
@@ -19,16 +20,19 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_processes_lose_and_double_nothing_that_readers_see() {
-    kill_one_after_the_other(&postgres_database()).await;
+    let database = postgres_database();
+    kill_one_after_the_other(&database, &database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_processes_behind_a_pooler_lose_and_double_nothing_that_readers_see() {
-    let pooler = Pooler::start(&postgres_database(), 20).unwrap();
-    kill_one_after_the_other(pooler.url()).await;
+    let database = postgres_database();
+    let pooler = Pooler::start(&database, 20).unwrap();
+    kill_one_after_the_other(pooler.url(), &database).await;
 }
 
-async fn kill_one_after_the_other(url: &str) {
+/// The processes come by one URL, and the database is looked at by another.
+async fn kill_one_after_the_other(url: &str, database: &str) {
     let (seed, kills, mut rng) = seeded(5);
     let processes = usize::try_from(number("DRIFTLINE_PROCESSES", 3)).unwrap();
     let address = Address::of_environment();
@@ -139,9 +143,41 @@ async fn kill_one_after_the_other(url: &str) {
         );
     }
     for process in &mut running {
-        process.signal("TERM");
-        assert_eq!(process.ended().code(), Some(0));
+        process.stop();
     }
+    every_post_is_scheduled_once(database).await;
+}
+
+/// On the schedule, or in a lease: that of a killed process lasts for a while.
+async fn every_post_is_scheduled_once(database: &str) {
+    let target = Target::Postgres {
+        url: SecretUrl::new(database),
+        schema: None,
+    };
+    let opened = tokio::task::spawn_blocking(|| Store::open(target));
+    let store = opened.await.unwrap().unwrap();
+    let (posts, slots): (HashSet<i64>, Vec<i64>) = store
+        .read(|tx| {
+            let posts = "select post_id from freshness where due_at_ms is not null";
+            let posts = tx.query(posts, &[], |row| row.i64(0))?;
+            let claimed = claimed_slots(tx.dialect());
+            let slots = format!(
+                "select post_id from schedule
+                 union all select post_id from ({claimed}) as claimed"
+            );
+            let slots = tx.query(&slots, &[], |row| row.i64(0))?;
+            Ok::<_, StoreError>((posts.into_iter().collect(), slots))
+        })
+        .await
+        .unwrap();
+    let distinct: HashSet<i64> = slots.iter().copied().collect();
+    assert_eq!(slots.len(), distinct.len(), "a post is scheduled twice");
+    let missing: Vec<_> = posts.symmetric_difference(&distinct).collect();
+    assert!(
+        missing.is_empty(),
+        "not scheduled, or without need: {missing:?}"
+    );
+    store.close().await;
 }
 
 fn start(data_dir: &DataDir, number: usize, readers: &Readers) -> Running {
@@ -152,7 +188,9 @@ fn start(data_dir: &DataDir, number: usize, readers: &Readers) -> Running {
 
 fn data_dir(url: &str) -> DataDir {
     let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", url);
-    data_dir.file("driftline.toml", "[upstream]\nallow_private = true\n");
+    let refreshed = "[refresh]\nbuffer_ttl = \"300ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n";
+    let config = format!("[upstream]\nallow_private = true\n{refreshed}");
+    data_dir.file("driftline.toml", &config);
     data_dir
 }
 

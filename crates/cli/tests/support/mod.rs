@@ -140,6 +140,14 @@ impl DataDir {
         serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
     }
 
+    /// Creates an account whose mail address is `NAME@mail.example`. Returns what is printed.
+    pub fn account(&self, name: &str, passphrase: &str) -> Value {
+        let mail = format!("{name}@mail.example");
+        let file = self.file("passphrase", passphrase);
+        let create = ["account", "create", name, "--mail", &mail];
+        self.json(&[&create[..], &["--passphrase-file", &file]].concat())
+    }
+
     /// What is exported.
     pub fn export(&self, name: &str) -> Vec<Value> {
         let ended = self.run(&["export", name]);
@@ -241,6 +249,12 @@ impl Running {
             status.is_some()
         });
         status.unwrap()
+    }
+
+    /// Ends it in order.
+    pub fn stop(&mut self) {
+        self.signal("TERM");
+        assert_eq!(self.ended().code(), Some(0));
     }
 
     pub fn kill(mut self) {

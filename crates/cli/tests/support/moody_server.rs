@@ -16,7 +16,7 @@ pub enum Mood {
     Good,
     /// With this status.
     Refuses(u16),
-    /// With this status, and asks to wait for two minutes.
+    /// With this status, and asks to wait for ten minutes.
     AsksToWait(u16),
     /// With this status to all but polls.
     RefusesLooks(u16),
@@ -24,10 +24,6 @@ pub enum Mood {
     Hangs,
     /// By closing the connection.
     HangsUp,
-    /// A list without posts.
-    Empty,
-    /// With posts whose IDs begin with the time of the last change, as snac's.
-    Changing,
     /// With something in the place of this post that no post can be read from.
     Spoils(u64),
     /// As if this post were not there, and as if look-ups never found a post.
@@ -97,8 +93,6 @@ fn answer(
         }
         Mood::RefusesLooks(status) if is_look => (status, String::from("{\"error\":\"no\"}")),
         Mood::Good | Mood::RefusesLooks(_) => super::get(&format!("{behind}{path}")),
-        Mood::Empty => (200, "[]".to_owned()),
-        Mood::Changing => (200, changing().to_string()),
         Mood::Hides(_) if path.contains("/statuses/") => (404, String::from("{\"error\":\"no\"}")),
         Mood::Spoils(id) | Mood::Hides(id) => {
             let (status, body) = super::get(&format!("{behind}{path}"));
@@ -113,7 +107,7 @@ fn answer(
     };
     let length = body.len();
     let wait = match mood {
-        Mood::AsksToWait(_) => "retry-after: 120\r\n",
+        Mood::AsksToWait(_) => "retry-after: 600\r\n",
         _ => "",
     };
     let head = format!(
@@ -139,18 +133,4 @@ fn without(body: &str, id: u64, mood: Mood) -> String {
         }
     }
     Value::Array(items).to_string()
-}
-
-fn changing() -> Value {
-    let post = |n: u64| {
-        json!({
-            "id": format!("{}{n:08x}abcdefabcdefabcdefabcdef", 1_700_000_000 + n),
-            "uri": format!("https://snac.example/{n}"),
-            "created_at": "2023-11-14T22:13:20.000Z",
-            "visibility": "public",
-            "content": "text",
-            "account": { "id": "1", "acct": "ann" },
-        })
-    };
-    (1..9).rev().map(post).collect()
 }

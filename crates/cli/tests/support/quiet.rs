@@ -1,4 +1,4 @@
-//! A timeline that has fallen silent, and its whole mirror.
+//! Timelines without surprises, and the whole mirror of one that has fallen silent.
 
 use driftline_sim::{
     WorldConfig,
@@ -7,6 +7,12 @@ use driftline_sim::{
 use serde_json::Value;
 
 use super::DataDir;
+
+/// A timeline with so many posts a second, as long as it is read.
+pub async fn steady(posts_per_s: f64) -> SimServer {
+    let world = WorldConfig::punctual(posts_per_s);
+    SimServer::start(world, 1, Clock::Real).await.unwrap()
+}
 
 /// A timeline with 20 s of posts in it, so many a second, whose last is a second old.
 pub async fn quiet(posts_per_s: f64, seed: u64) -> SimServer {

@@ -15,9 +15,9 @@ use driftline_sim::{
     http::{Clock, SimServer},
 };
 use driftline_store::{
-    LocalId, Store, StoreError, completeness, machine,
+    Store, completeness, export, machine,
     source::{self, TokenLocation},
-    testing, timeline,
+    testing,
 };
 use tokio::time::Instant;
 
@@ -63,10 +63,6 @@ impl Driftline {
 
     pub(crate) fn url(&self) -> String {
         self.served.url.clone()
-    }
-
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
     }
 
     pub(crate) async fn mirror(&self, address: &str, timeline: &str, settings: Settings) {
@@ -124,45 +120,21 @@ impl Driftline {
         usize::try_from(counts.entries).unwrap()
     }
 
-    /// Every ID of the public timeline, as the store has it, oldest first.
-    pub(crate) async fn public_ids(&self) -> Vec<String> {
-        let ids = self
+    /// All that it stores.
+    pub(crate) async fn rows(&self) -> Vec<export::ExportRow> {
+        let key = self.source().await.key();
+        let read = self
             .store
-            .read(|tx| {
-                let mut ids = Vec::new();
-                let mut range = timeline::Range {
-                    limit: 40,
-                    min: Some(LocalId::new(0)),
-                    ..timeline::Range::default()
-                };
-                loop {
-                    let page = timeline::public(tx, &range, driftline_store::Viewer::Anonymous)?;
-                    let Some(newest) = page.first() else { break };
-                    range.min = Some(newest.id);
-                    ids.extend(page.iter().rev().map(|post| post.id.to_string()));
-                }
-                Ok::<_, StoreError>(ids)
-            })
-            .await;
-        ids.unwrap()
+            .read(move |tx| export::rows(tx, key, 0, u32::MAX));
+        read.await.unwrap()
     }
 
-    /// Asks again and again until it is true, for so many seconds at most.
-    pub(crate) async fn until(&self, seconds: u64, mut condition: impl AsyncFnMut() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(seconds);
+    /// Waits until it is so.
+    pub(crate) async fn until(&self, mut condition: impl AsyncFnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(120);
         while !condition().await {
-            if Instant::now() >= deadline {
-                let key = self.source().await.key();
-                let machine = self
-                    .store
-                    .read(move |tx| machine::load(tx, key))
-                    .await
-                    .unwrap();
-                panic!(
-                    "not within {seconds} s: {} stored, {machine:?}",
-                    self.stored().await
-                );
-            }
+            let stored = self.stored().await;
+            assert!(Instant::now() < deadline, "{stored} are stored");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

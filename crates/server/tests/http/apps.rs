@@ -8,9 +8,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    people::{OOB, PASSPHRASE, people_world},
-    reading::{Person, show},
-    world::{id, parsed, status},
+    people::{Person, people_world},
+    world::{id, parsed, show, status},
 };
 
 #[tokio::test]
@@ -21,11 +20,11 @@ async fn notifications_come_in_groups_too() {
     let eve = Person::new(&world, "eve").await;
     for person in [&ann, &eve] {
         person
-            .post(&world, &format!("/api/v1/accounts/{}/follow", bob.id))
+            .post(&format!("/api/v1/accounts/{}/follow", bob.id))
             .await;
     }
-    let told = bob.page(&world, "/api/v1/notifications").await;
-    let all = bob.get(&world, "/api/v2/notifications").await;
+    let told = bob.page("/api/v1/notifications").await;
+    let all = bob.get("/api/v2/notifications").await;
     let groups = all["notification_groups"].as_array().unwrap();
     assert_eq!(groups.len(), 2, "{all}");
     for (group, one) in groups.iter().zip(&told) {
@@ -40,49 +39,49 @@ async fn notifications_come_in_groups_too() {
     assert_eq!(all["accounts"], accounts.collect::<Value>());
     assert_eq!(all["statuses"], json!([]));
     // Pages of one lead through all.
-    let first = bob.get(&world, "/api/v2/notifications?limit=1").await;
+    let first = bob.get("/api/v2/notifications?limit=1").await;
     let oldest = first["notification_groups"][0]["page_min_id"]
         .as_str()
         .unwrap();
     let path = format!("/api/v2/notifications?limit=1&max_id={oldest}");
-    let second = bob.get(&world, &path).await;
+    let second = bob.get(&path).await;
     assert_eq!(second["notification_groups"], json!([groups[1]]));
     let none = bob
-        .get(&world, "/api/v2/notifications?exclude_types[]=follow")
+        .get("/api/v2/notifications?exclude_types[]=follow")
         .await;
     assert_eq!(none["notification_groups"], json!([]));
     // One group alone is its receiver's alone.
     let key = groups[1]["group_key"].as_str().unwrap();
     let path = format!("/api/v2/notifications/{key}");
-    let one = bob.get(&world, &path).await;
+    let one = bob.get(&path).await;
     assert_eq!(one["notification_groups"], json!([groups[1]]));
-    let of_group = bob.page(&world, &format!("{path}/accounts")).await;
+    let of_group = bob.page(&format!("{path}/accounts")).await;
     assert_eq!(of_group, [told[1]["account"].clone()]);
     for (method, path) in [
         (Method::GET, path.clone()),
         (Method::GET, format!("{path}/accounts")),
         (Method::POST, format!("{path}/dismiss")),
     ] {
-        let (status, body) = eve.send(&world, method, &path).await;
+        let (status, body) = eve.send(method, &path, &Value::Null).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {body}");
     }
     // What was read counts no longer.
     for version in ["v1", "v2"] {
         let path = format!("/api/{version}/notifications/unread_count");
-        assert_eq!(bob.get(&world, &path).await["count"], 2);
+        assert_eq!(bob.get(&path).await["count"], 2);
     }
     let read = format!(
         "/api/v1/markers?notifications[last_read_id]={}",
         id(&told[1])
     );
-    bob.post(&world, &read).await;
+    bob.post(&read).await;
     for version in ["v1", "v2"] {
         let path = format!("/api/{version}/notifications/unread_count");
-        assert_eq!(bob.get(&world, &path).await["count"], 1);
+        assert_eq!(bob.get(&path).await["count"], 1);
     }
-    bob.post(&world, &format!("{path}/dismiss")).await;
-    assert_eq!(bob.page(&world, "/api/v1/notifications").await, told[..1]);
-    let policy = bob.get(&world, "/api/v2/notifications/policy").await;
+    bob.post(&format!("{path}/dismiss")).await;
+    assert_eq!(bob.page("/api/v1/notifications").await, told[..1]);
+    let policy = bob.get("/api/v2/notifications/policy").await;
     assert_eq!(policy["for_not_following"], "accept");
     world.close().await;
 }
@@ -108,14 +107,14 @@ async fn what_there_is_none_of_is_an_empty_list() {
         "/api/v1/instance/activity",
         &of_post,
     ] {
-        assert!(ann.page(&world, path).await.is_empty(), "{path}");
+        assert!(ann.page(path).await.is_empty(), "{path}");
     }
     // A post that a viewer may not see has no such list either.
     for path in ["/api/v1/statuses/77/reblogged_by", "/api/v1/tags/no%20tag"] {
-        let (status, body) = ann.send(&world, Method::GET, path).await;
+        let (status, body) = ann.send(Method::GET, path, &Value::Null).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {body}");
     }
-    let tag = ann.get(&world, "/api/v1/tags/caf%C3%A9").await;
+    let tag = ann.get("/api/v1/tags/caf%C3%A9").await;
     assert_eq!(tag["name"], "caf\u{e9}");
     assert_eq!(tag["following"], false);
     world.close().await;
@@ -141,7 +140,7 @@ async fn several_are_asked_for_at_once() {
     let author = &newest["account"];
     let path = format!("/api/v1/accounts?id[]={}&id[]={}", ann.id, id(author));
     assert_eq!(world.page(&path).await, slice::from_ref(author));
-    let known = ann.page(&world, &path).await;
+    let known = ann.page(&path).await;
     let accts: Vec<&Value> = known.iter().map(|account| &account["acct"]).collect();
     assert_eq!(accts, [&json!("ann"), &author["acct"]]);
     let many: String = (1..=201).map(|id| format!("id[]={id}&")).collect();
@@ -202,7 +201,7 @@ async fn forms_may_come_in_parts() {
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
     let why = refused["error"].as_str().unwrap();
     assert!(why.contains("pictures") && why.contains("avatar"), "{why}");
-    let now = ann.get(&world, "/api/v1/accounts/verify_credentials").await;
+    let now = ann.get("/api/v1/accounts/verify_credentials").await;
     assert_eq!(now["display_name"], "Ann\u{3042}");
     // Lists, and a file where a text is expected.
     let title = part("name=\"title\"", "Friends") + "--X--\r\n";
@@ -222,44 +221,5 @@ async fn forms_may_come_in_parts() {
     let large = part("name=\"note\"", &"a".repeat(70_000)) + "--X--\r\n";
     let (status, refused) = send(patch, own, kind, large).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{refused}");
-    world.close().await;
-}
-
-#[tokio::test]
-async fn a_token_is_given_to_a_form_in_parts() {
-    let (world, _) = people_world(|_| {}).await;
-    world.account("ann").await;
-    let app = world.app("Reader", OOB, "read").await;
-    let fields = [
-        ("grant_type", "password"),
-        ("client_id", &app.id),
-        ("client_secret", &app.secret),
-        ("username", "ann"),
-        ("password", PASSPHRASE),
-        ("scope", "read"),
-    ];
-    let parts = fields.map(|(name, value)| {
-        format!("--X\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
-    });
-    let request = world.client.post(format!("{}/oauth/token", world.base));
-    let request = request.header("content-type", "multipart/form-data; boundary=X");
-    let answer = request.body(parts.concat() + "--X--\r\n").send().await;
-    let answer = answer.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-    assert_eq!(parsed(answer).await["scope"], "read");
-    world.close().await;
-}
-
-#[tokio::test]
-async fn a_native_log_in_says_that_the_passphrase_is_wrong() {
-    let (world, _) = people_world(|_| {}).await;
-    world.account("ann").await;
-    for who in ["ann", "nobody"] {
-        let body = json!({ "who": who, "passphrase": "wrong horse battery" });
-        let answer = world.post("/api/driftline/v1/log-in", &body).await;
-        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
-        let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
-        assert!(error.contains("passphrase"), "{error}");
-    }
     world.close().await;
 }

@@ -10,18 +10,17 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    people::people_world,
-    reading::{Person, show},
+    people::{Person, people_world},
     streaming::Socket,
-    world::{World, id, post_of, status, uri},
+    world::{id, post_of, show, status, uri},
 };
 
 const ALL: &str = "/api/v1/notifications";
 
-async fn follow(world: &World, person: &Person, acct: &str) -> u64 {
-    let other = person.look_up(world, acct).await;
+async fn follow(person: &Person, acct: &str) -> u64 {
+    let other = person.look_up(acct).await;
     let path = format!("/api/v1/accounts/{other}/follow?notify=true");
-    assert_eq!(person.post(world, &path).await["notifying"], true);
+    assert_eq!(person.post(&path).await["notifying"], true);
     other
 }
 
@@ -42,10 +41,10 @@ async fn each_post_of_an_author_rings_where_it_may_be_read() {
     let mut hidden = world.feed("hidden").await;
     public.poll(&[status(2)]).await;
     for person in [&ann, &bob] {
-        follow(&world, person, "drifter2@sim.example").await;
+        follow(person, "drifter2@sim.example").await;
     }
     bells::ring_all(&world.store).await.unwrap();
-    assert!(ann.page(&world, ALL).await.is_empty());
+    assert!(ann.page(ALL).await.is_empty());
     // A post, a boost, a reply to somebody else, and one to the author.
     let boost = Status {
         boost_of: Some(Box::new(status(2))),
@@ -69,37 +68,37 @@ async fn each_post_of_an_author_rings_where_it_may_be_read() {
     for _ in 0..2 {
         bells::ring_all(&world.store).await.unwrap();
     }
-    let told = ann.page(&world, ALL).await;
+    let told = ann.page(ALL).await;
     assert_eq!(posts(&told), ["22", "7"]);
-    assert_eq!(posts(&bob.page(&world, ALL).await), ["22", "7"]);
+    assert_eq!(posts(&bob.page(ALL).await), ["22", "7"]);
     let first = &told[1];
     assert_eq!(first["type"], "status");
     assert_eq!(first["account"]["acct"], "drifter2@sim.example");
     let path = format!("/api/v1/statuses/{}", id(&first["status"]));
-    assert_eq!(ann.get(&world, &path).await, first["status"]);
+    assert_eq!(ann.get(&path).await, first["status"]);
     let one = format!("{ALL}/{}", id(first));
-    assert_eq!(ann.get(&world, &one).await, *first);
+    assert_eq!(ann.get(&one).await, *first);
     // In groups, and by kinds.
-    let grouped = ann.get(&world, "/api/v2/notifications").await;
+    let grouped = ann.get("/api/v2/notifications").await;
     let groups = grouped["notification_groups"].as_array().unwrap();
     assert_eq!(groups.len(), 2);
     assert_eq!(groups[1]["status_id"], first["status"]["id"]);
     let statuses = grouped["statuses"].as_array().unwrap();
     assert!(statuses.len() == 2 && statuses.contains(&first["status"]));
     for (query, count) in [("types[]=status", 2), ("exclude_types[]=status", 0)] {
-        let found = ann.page(&world, &format!("{ALL}?{query}")).await;
+        let found = ann.page(&format!("{ALL}?{query}")).await;
         assert_eq!(found.len(), count, "{query}");
     }
     // A post that may not be seen any more is left out.
     public.delete(7).await;
-    assert_eq!(posts(&ann.page(&world, ALL).await), ["22"]);
-    let (status, _) = ann.send(&world, Method::GET, &one).await;
+    assert_eq!(posts(&ann.page(ALL).await), ["22"]);
+    let (status, _) = ann.send(Method::GET, &one, &Value::Null).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     let count = format!("{ALL}/unread_count");
-    assert_eq!(ann.get(&world, &count).await, json!({ "count": 1 }));
+    assert_eq!(ann.get(&count).await, json!({ "count": 1 }));
     show(&world, &public, Audience::Private).await;
-    assert!(ann.page(&world, ALL).await.is_empty());
-    let grouped = ann.get(&world, "/api/v2/notifications").await;
+    assert!(ann.page(ALL).await.is_empty());
+    let grouped = ann.get("/api/v2/notifications").await;
     assert_eq!(
         (&grouped["notification_groups"], &grouped["statuses"]),
         (&json!([]), &json!([]))
@@ -117,7 +116,7 @@ async fn a_turn_of_the_job_rings_in_streams_and_leaves_hidden_sources_out() {
     show(&world, &private, Audience::Private).await;
     feed.poll(&[status(2)]).await;
     for person in [&ann, &bob] {
-        follow(&world, person, "drifter2@sim.example").await;
+        follow(person, "drifter2@sim.example").await;
     }
     let query = format!("?stream=user:notification&access_token={}", ann.token);
     let mut socket = Socket::open(&world, &query, None).await.unwrap();
@@ -134,6 +133,6 @@ async fn a_turn_of_the_job_rings_in_streams_and_leaves_hidden_sources_out() {
     assert_eq!(posts(&[told]), ["12"]);
     stop.send_replace(true);
     ringing.await.unwrap();
-    assert_eq!(posts(&bob.page(&world, ALL).await), ["12"]);
+    assert_eq!(posts(&bob.page(ALL).await), ["12"]);
     world.close().await;
 }

@@ -5,8 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    library::Person,
-    people::{pass, people_world},
+    people::{Person, pass, people_world},
     test_clock,
     world::{id, status},
 };
@@ -63,7 +62,7 @@ async fn filters_say_on_the_way_out_what_they_match() {
         "title": "pets", "context": ["home", "public"], "filter_action": "hide", "expires_in": 3600,
         "keywords_attributes": [{ "keyword": "cat" }, { "keyword": "猫" }],
     });
-    let pets = ann.post(path, &pets).await;
+    let pets = ann.post_json(path, &pets).await;
     let filter = format!("{path}/{}", pets["id"].as_str().unwrap());
     assert_eq!(pets["context"], json!(["home", "public"]));
     assert_eq!(
@@ -105,14 +104,14 @@ async fn filters_say_on_the_way_out_what_they_match() {
         json!({ "id": keyword, "keyword": "cat", "whole_word": false })
     );
     let added = ann
-        .post(&format!("{filter}/keywords"), &json!({ "keyword": "dog" }))
+        .post_json(&format!("{filter}/keywords"), &json!({ "keyword": "dog" }))
         .await;
     assert_eq!(
         (&added["keyword"], &added["whole_word"]),
         (&json!("dog"), &json!(true))
     );
     let named = ann
-        .post(
+        .post_json(
             &format!("{filter}/statuses"),
             &json!({ "status_id": none["id"] }),
         )
@@ -232,7 +231,7 @@ async fn each_keyword_is_a_filter_of_version_1() {
     let body = json!({
         "phrase": "Post", "context": ["home", "public"], "irreversible": true, "expires_in": 3600,
     });
-    let made = ann.post(old, &body).await;
+    let made = ann.post_json(old, &body).await;
     let id = made["id"].as_str().unwrap().to_owned();
     assert_eq!(
         made,
@@ -271,7 +270,9 @@ async fn each_keyword_is_a_filter_of_version_1() {
 
     // With another keyword, what both have in common cannot be changed for one alone.
     let other = json!({ "keyword": "tree" });
-    let other = ann.post(&format!("{filter_path}/keywords"), &other).await;
+    let other = ann
+        .post_json(&format!("{filter_path}/keywords"), &other)
+        .await;
     let other = format!("{old}/{}", other["id"].as_str().unwrap());
     for shared in [
         json!({ "context": ["home"] }),
@@ -312,10 +313,10 @@ async fn each_keyword_is_a_filter_of_version_1() {
     assert_eq!(ann.page(new).await.len(), 1);
     ann.ok(Method::DELETE, &path, &Value::Null).await;
     assert_eq!(ann.get(new).await, json!([]));
-    let made = ann.post(old, &body).await;
+    let made = ann.post_json(old, &body).await;
     let filter = ann.page(new).await.remove(0);
     let statuses = format!("{new}/{}/statuses", filter["id"].as_str().unwrap());
-    ann.post(&statuses, &json!({ "status_id": page[0]["id"] }))
+    ann.post_json(&statuses, &json!({ "status_id": page[0]["id"] }))
         .await;
     let path = format!("{old}/{}", made["id"].as_str().unwrap());
     ann.ok(Method::DELETE, &path, &Value::Null).await;

@@ -1,23 +1,13 @@
 //! What those who run the server see, and how it stops.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
-
-use driftline_api::{
-    auth::Authorization,
-    transport::{Limits, serve},
-};
+use driftline_api::auth::Authorization;
 use driftline_db::testing::Fresh;
+use driftline_server::testing::wait;
 use driftline_store::{Root, StoreError};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::StatusCode;
 
-use crate::world::{World, client};
+use crate::world::World;
 
 #[tokio::test]
 async fn alive_at_once_and_ready_when_told() {
@@ -52,14 +42,15 @@ async fn a_store_that_cannot_be_written_makes_it_unready_until_it_can() {
          begin select raise(abort, 'it is broken'); end";
     execute(&world, trigger).await;
     let becomes = async |status: StatusCode| {
-        for _ in 0..100 {
+        let mut text = String::new();
+        wait(status.as_str(), async || {
             let answer = world.answer("/readyz").await;
-            if answer.status() == status {
-                return answer.text().await.unwrap();
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("not {status} in 5 s")
+            let is_so = answer.status() == status;
+            text = answer.text().await.unwrap();
+            is_so
+        })
+        .await;
+        text
     };
     let body = becomes(StatusCode::SERVICE_UNAVAILABLE).await;
     assert!(body.starts_with("The store cannot be written: "), "{body}");
@@ -111,28 +102,4 @@ async fn metrics_are_prometheus_text() {
     assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
     let text = answer.text().await.unwrap();
     assert!(text.contains("driftline_tests_total 2"), "{text}");
-}
-
-#[tokio::test]
-async fn requests_under_way_are_answered_before_the_end() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (begun, begins) = tokio::sync::oneshot::channel::<()>();
-    let begun = Mutex::new(Some(begun));
-    let answered = Arc::new(AtomicBool::new(false));
-    let (is_answered, begun) = (answered.clone(), Arc::new(begun));
-    let slow = async move || {
-        drop(begun.lock().unwrap().take());
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        is_answered.store(true, Ordering::SeqCst);
-        "done"
-    };
-    let router = axum::Router::new().route("/", axum::routing::get(slow));
-    let server = tokio::spawn(serve(listener, router, Limits::default(), async {
-        let _ = begins.await;
-    }));
-    let answer = tokio::spawn(client().get(url).send());
-    server.await.unwrap().unwrap();
-    assert!(answered.load(Ordering::SeqCst));
-    assert_eq!(answer.await.unwrap().unwrap().status(), StatusCode::OK);
 }

@@ -10,8 +10,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    people::people_world,
-    reading::Person,
+    people::{Person, people_world},
     threads_fetched::{MANY, Scene},
     world::{START_MS, World, client, parsed, status},
 };
@@ -95,14 +94,14 @@ async fn servers_are_told_of_to_those_who_may_know_of_them() {
     scene.feed_of(hidden).poll(&[status(1)]).await;
     says(&scene, hidden.instance, "Bob's").await;
     let own = scene.origin.strip_prefix("http://").unwrap().to_owned();
-    let of_bob = bob.page(&scene, PEERS).await;
+    let of_bob = bob.page(PEERS).await;
     assert!(hosts(&of_bob).contains(&&*own), "{of_bob:?}");
     assert!(hosts(&of_bob).contains(&"far.example"), "{of_bob:?}");
     let record = |records: Vec<Value>| {
         let mut found = records.into_iter();
         found.find(|record| record["origin"] == json!(scene.origin))
     };
-    let known = record(bob.page(&scene, INSTANCES).await).unwrap();
+    let known = record(bob.page(INSTANCES).await).unwrap();
     assert_eq!(
         (&known["name"], &known["kind"]),
         (&json!("Bob's"), &json!("upstream"))
@@ -110,10 +109,7 @@ async fn servers_are_told_of_to_those_who_may_know_of_them() {
     assert!(known["fetched_at"].is_string());
     assert!(known.get("id").is_none(), "numbers would tell of others");
     for (peers, instances) in [
-        (
-            ann.page(&scene, PEERS).await,
-            ann.page(&scene, INSTANCES).await,
-        ),
+        (ann.page(PEERS).await, ann.page(INSTANCES).await),
         (scene.page(PEERS).await, scene.page(INSTANCES).await),
     ] {
         assert_eq!(hosts(&peers), [""; 0]);
@@ -150,12 +146,9 @@ async fn a_server_that_others_read_is_an_authors_host_to_those_who_know_its_auth
         let far = far.unwrap();
         (far["kind"].clone(), far["name"].clone())
     };
-    let of_bob = kind(bob.page(&scene, INSTANCES).await);
+    let of_bob = kind(bob.page(INSTANCES).await);
     assert_eq!(of_bob, (json!("upstream"), json!("Far")));
-    for records in [
-        ann.page(&scene, INSTANCES).await,
-        scene.page(INSTANCES).await,
-    ] {
+    for records in [ann.page(INSTANCES).await, scene.page(INSTANCES).await] {
         assert_eq!(kind(records), (json!("author_host"), json!("")));
     }
     scene.close().await;
@@ -194,11 +187,11 @@ async fn host_meta_leads_to_web_finger_which_knows_people_for_people_alone() {
     let domain = scene.base.strip_prefix("http://").unwrap();
     let web_finger = |resource: &str| format!("/.well-known/webfinger?resource={resource}");
     let named = web_finger(&format!("acct:Ann@{domain}"));
-    let found = ann.get(&scene, &named).await;
+    let found = ann.get(&named).await;
     assert_eq!(found["subject"], json!(format!("acct:ann@{domain}")));
     let page = format!("{}/@ann", scene.base);
     assert_eq!(found["links"][0]["href"], json!(page));
-    assert_eq!(ann.get(&scene, &web_finger(&page)).await, found);
+    assert_eq!(ann.get(&web_finger(&page)).await, found);
     // Strangers know nobody: whether there is such an account changes nothing.
     let nobody = web_finger(&format!("acct:nobody@{domain}"));
     let mut answers = Vec::new();
@@ -234,7 +227,7 @@ async fn what_a_server_has_nothing_of_is_an_empty_answer() {
         assert!(world.page(path).await.is_empty(), "{path}");
     }
     for path in ["/api/v1/announcements", "/api/v1/followed_tags"] {
-        assert!(ann.page(&world, path).await.is_empty(), "{path}");
+        assert!(ann.page(path).await.is_empty(), "{path}");
         let url = format!("{}{path}", world.base);
         let strangers = client().get(url).send().await.unwrap();
         assert_eq!(strangers.status(), StatusCode::UNAUTHORIZED);

@@ -101,7 +101,7 @@ fn device_id(cookie: &str) -> String {
 async fn the_owners_turn_comes_at_a_new_browser_in_the_midst_of_guesses() {
     let (world, _) = people_world(|app| {
         behind_proxy(app);
-        app.people.use_log_in_turns(50, Duration::from_secs(20));
+        app.people.use_log_in_turns(50, Duration::from_secs(120));
     })
     .await;
     world.account("ann").await;

@@ -1,25 +1,17 @@
 //! What ends log-ins, and what their tokens may read.
 
-use driftline_core::{
-    audience::Audience,
-    post::Visibility,
-    social::{AccountName, AccountState},
-};
+use driftline_core::social::{AccountName, AccountState};
 use driftline_runtime::CommandError;
 use driftline_server::admin::{
     AccountTokenRow, ChangeAccountState, DeleteAccount, Host, ListAccountTokens, Request as _,
     ResetPassphrase, RevokeAccountToken, TokenKind,
 };
-use driftline_store::{
-    Tx, source,
-    timeline::{self, Range, Viewer},
-};
 use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     people::{OOB, PASSPHRASE, Registered, hashed, location, people_world},
-    world::{TOKEN, World, parsed, status as post_status},
+    world::{World, parsed},
 };
 
 const OWN: &str = "/api/v1/accounts/verify_credentials";
@@ -167,125 +159,5 @@ async fn the_operator_ends_one_of_an_accounts_log_ins() {
     assert_eq!(status(&world, OWN, &native).await, 200, "another one");
     let again: Result<_, CommandError> = revoke(id).execute(&host).await;
     assert!(again.unwrap_err().to_string().contains("account tokens"));
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_token_reads_what_the_world_reads_and_needs_the_scope_of_the_route() {
-    let (world, _) = world().await;
-    let app = world.app("toot", OOB, "read write").await;
-    let reads = world.token(&app, "ann", "read").await;
-    let narrow = world.token(&app, "ann", "read:statuses").await;
-    let writes = world.token(&app, "ann", "write").await;
-    let own = json!({
-        "grant_type": "client_credentials", "client_id": app.id, "client_secret": app.secret,
-    });
-    let own = parsed(world.post("/oauth/token", &own).await).await;
-    let own = own["access_token"].as_str().unwrap();
-    let unknown = "x".repeat(40);
-    let public = "/api/v1/timelines/public";
-    for (path, all) in [
-        (public, [200, 200, 403, 200, 401]),
-        ("/api/v1/statuses/1", [404, 404, 403, 404, 401]),
-        ("/api/v1/statuses/1/history", [404, 404, 403, 404, 401]),
-        ("/api/v1/lists", [200, 403, 403, 422, 401]),
-        ("/api/v1/lists/1", [404, 403, 403, 422, 401]),
-        ("/api/v1/timelines/list/1", [404, 403, 403, 422, 401]),
-        ("/api/v1/streaming/list?list=1", [404, 403, 403, 422, 401]),
-        (OWN, [200, 403, 403, 422, 401]),
-    ] {
-        for (token, expected) in [&*reads, &narrow, &writes, own, &unknown].iter().zip(all) {
-            assert_eq!(
-                status(&world, path, token).await,
-                expected,
-                "{path} {token:.6}"
-            );
-        }
-    }
-    assert_eq!(world.json(public).await, json!([]));
-    let lists: Value = parsed(world.get_with("/api/v1/lists", &reads).await).await;
-    assert_eq!(lists, json!([]));
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_account_reads_what_sources_show_members_and_nobody_elses_private_ones() {
-    let operator = driftline_api::auth::OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
-    let (world, _) = people_world(|app| {
-        app.authorization = driftline_api::auth::Authorization::Operator(operator);
-    })
-    .await;
-    world.account("ann").await;
-    let app = world.app("toot", OOB, "read").await;
-    let anns = world.token(&app, "ann", "read").await;
-    let mut feed = world.feed("members").await;
-    let unlisted = driftline_sim::Status {
-        visibility: Visibility::Unlisted,
-        ..post_status(2)
-    };
-    feed.poll(&[post_status(1), unlisted]).await;
-    let key = feed.source;
-    let all = Range {
-        limit: 40,
-        ..Range::default()
-    };
-    let read = move |tx: &mut Tx<'_>| timeline::source(tx, key, &all, Viewer::Operator);
-    let posts = world.store.read(read).await.unwrap();
-    let public = "/api/v1/timelines/public";
-    for (audience, [strangers, members]) in [
-        (Audience::Public, [[1, 1], [1, 2]]),
-        (Audience::Members, [[0, 0], [1, 2]]),
-        (Audience::Private, [[0, 0], [0, 0]]),
-    ] {
-        let set = world.store.write(source::root(key), move |tx| {
-            source::set_audience(tx, key, audience)
-        });
-        set.await.unwrap();
-        for (token, [listed, by_id]) in [(None, strangers), (Some(&*anns), members)] {
-            let get = async |path: &str| match token {
-                Some(token) => world.get_with(path, token).await,
-                None => world.answer(path).await,
-            };
-            let page = parsed(get(public).await).await;
-            assert_eq!(page.as_array().unwrap().len(), listed, "{audience:?}");
-            let mut found = 0;
-            for post in &posts {
-                for of_post in ["", "/history"] {
-                    let path = format!("/api/v1/statuses/{}{of_post}", post.id);
-                    let answer = get(&path).await.status();
-                    assert!([StatusCode::OK, StatusCode::NOT_FOUND].contains(&answer));
-                    found += usize::from(answer == StatusCode::OK);
-                }
-            }
-            assert_eq!(found, 2 * by_id, "{audience:?}");
-        }
-    }
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_operators_token_goes_on_working_beside_those_of_accounts() {
-    const OPERATOR: &str = "an-operators-token-of-some-length-1";
-    let token = driftline_api::auth::OperatorToken::new(&OPERATOR.to_owned().into()).unwrap();
-    let (world, _) = people_world(|app| {
-        app.authorization = driftline_api::auth::Authorization::Operator(token);
-    })
-    .await;
-    world.account("ann").await;
-    let app = world.app("toot", OOB, "read").await;
-    let anns = world.token(&app, "ann", "read").await;
-    for (path, operator, ann, nobody) in [
-        ("/api/v1/timelines/public", 200, 200, 200),
-        ("/api/v1/lists", 200, 200, 401),
-        ("/api/v1/lists/1", 404, 404, 401),
-        ("/api/v1/track", 400, 401, 401),
-        ("/api/v1/stream/posts?since=x", 400, 401, 401),
-        (OWN, 422, 200, 401),
-    ] {
-        assert_eq!(status(&world, path, OPERATOR).await, operator, "{path}");
-        assert_eq!(status(&world, path, &anns).await, ann, "{path}");
-        let answer = world.client.get(format!("{}{path}", world.base)).send();
-        assert_eq!(answer.await.unwrap().status().as_u16(), nobody, "{path}");
-    }
     world.close().await;
 }

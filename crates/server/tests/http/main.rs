@@ -5,7 +5,6 @@
 mod apps;
 mod attack;
 mod bells;
-mod connections;
 mod copies;
 mod description;
 mod filters;
@@ -29,7 +28,6 @@ mod removals;
 mod requests;
 mod resolve;
 mod resolve_accounts;
-mod returns;
 mod shape;
 mod sign_up;
 mod sources;

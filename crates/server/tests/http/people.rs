@@ -24,10 +24,10 @@ use driftline_store::{
 };
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use reqwest::{Client, Response, StatusCode, redirect::Policy};
+use reqwest::{Client, Method, Response, StatusCode, redirect::Policy};
 use serde_json::{Value, json};
 
-use crate::world::{World, parsed};
+use crate::world::{World, id, parsed};
 
 pub(crate) const PASSPHRASE: &str = "correct horse battery";
 pub(crate) const OOB: &str = "urn:ietf:wg:oauth:2.0:oob";
@@ -140,6 +140,12 @@ impl World {
         request.bearer_auth(token).send().await.unwrap()
     }
 
+    /// The status of the account that a token is of.
+    pub(crate) async fn verified(&self, token: &str) -> StatusCode {
+        let path = "/api/v1/accounts/verify_credentials";
+        self.get_with(path, token).await.status()
+    }
+
     /// Registers an app.
     pub(crate) async fn app(&self, name: &str, redirect_uri: &str, scopes: &str) -> Registered {
         let body = json!({ "client_name": name, "redirect_uris": redirect_uri, "scopes": scopes });
@@ -174,6 +180,80 @@ impl World {
             client: client.build().unwrap(),
             cookies: BTreeMap::new(),
         }
+    }
+}
+
+/// A person with a token.
+pub(crate) struct Person {
+    base: String,
+    client: Client,
+    pub(crate) id: LocalAccountId,
+    pub(crate) token: String,
+}
+
+impl Person {
+    /// One with an account of its own.
+    pub(crate) async fn new(world: &World, name: &str) -> Person {
+        let id = world.account(name).await;
+        let app = world.app("Reader", OOB, "read write follow").await;
+        Person {
+            base: world.base.clone(),
+            client: world.client.clone(),
+            id,
+            token: world.token(&app, name, "read write follow").await,
+        }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> (StatusCode, Value) {
+        let request = self.client.request(method, format!("{}{path}", self.base));
+        let mut request = request.bearer_auth(&self.token);
+        if !body.is_null() {
+            request = request.header("content-type", "application/json");
+            request = request.body(body.to_string());
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status(), parsed(answer).await)
+    }
+
+    pub(crate) async fn ok(&self, method: Method, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.send(method, path, body).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        answer
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.ok(Method::GET, path, &Value::Null).await
+    }
+
+    pub(crate) async fn post(&self, path: &str) -> Value {
+        self.ok(Method::POST, path, &Value::Null).await
+    }
+
+    pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Value {
+        self.ok(Method::POST, path, body).await
+    }
+
+    pub(crate) async fn page(&self, path: &str) -> Vec<Value> {
+        let body = self.get(path).await;
+        body.as_array().cloned().unwrap_or_else(|| panic!("{body}"))
+    }
+
+    /// The ID of the account of an `acct`.
+    pub(crate) async fn look_up(&self, acct: &str) -> u64 {
+        let path = format!("/api/v1/accounts/lookup?acct={acct}");
+        id(&self.get(&path).await)
+    }
+
+    /// Follows the account of an `acct`, and returns its ID.
+    pub(crate) async fn follow(&self, acct: &str) -> String {
+        let id = self.look_up(acct).await;
+        self.post(&format!("/api/v1/accounts/{id}/follow")).await;
+        id.to_string()
     }
 }
 

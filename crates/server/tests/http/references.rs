@@ -1,7 +1,6 @@
 //! What posts name: answers hold local IDs alone, for what is stored, hidden and unknown alike.
 
 use driftline_core::post::{Post, Visibility};
-use driftline_db::testing::databases;
 use driftline_mastodon::read_status;
 use reqwest::StatusCode;
 use serde_json::{Value, json, value::to_raw_value};
@@ -57,70 +56,68 @@ async fn poll(feed: &mut Feed, posts: &[Value]) {
 
 #[tokio::test]
 async fn answers_hold_what_came_with_local_ids() {
-    for fresh in databases() {
-        let world = World::of_strangers(fresh).await;
-        let mut feed = world.feed("home").await;
-        poll(
-            &mut feed,
-            &[json_of(40, json!({ "visibility": "private" }))],
-        )
-        .await;
-        poll(&mut feed, &[naming(60)]).await;
-        let page = world.page("/api/v1/timelines/public").await;
-        let [status] = page.as_slice() else {
-            panic!("{page:?}")
-        };
-        let text = json!(status).to_string();
-        assert!(
-            !text.contains("777000777") && !text.contains("secret"),
-            "{text}"
-        );
-        assert_eq!(status["text"], "source");
-        assert_eq!(status["quotes_count"], 2);
-        assert_eq!(
-            status["interaction_policy"]["can_reply"]["always"][0],
-            "public"
-        );
-        assert_eq!(status["quote"]["state"], "accepted");
-        assert_eq!(status["quote"]["quoted_status"]["id"], status["quote_id"]);
-        assert_eq!(
-            status["quote"]["quoted_status"]["account"]["acct"],
-            "ann@sim.example"
-        );
-        assert_eq!(status["pleroma"]["quote"], Value::Null);
-        assert_eq!(status["account"]["fqn"], "ann@sim.example");
-        for of_reader in ["favourited", "thread_muted", "me"] {
-            assert!(!text.contains(&format!("\"{of_reader}\"")), "{of_reader}");
-        }
-        // Unknown, hidden and quoted posts have IDs of one kind, under which nothing is found.
-        for local in [
-            &status["in_reply_to_id"],
-            &status["quote_id"],
-            &status["pleroma"]["quote_id"],
-        ] {
-            let local: u64 = local.as_str().unwrap().parse().unwrap();
-            assert!(local < id(status) && local > id(status) - 100, "{local}");
-            let path = format!("/api/v1/statuses/{local}");
-            assert_eq!(world.answer(&path).await.status(), StatusCode::NOT_FOUND);
-        }
-        // What arrives is found under the ID by which it was named.
-        let unknown = status["in_reply_to_id"].clone();
-        poll(&mut feed, &[json_of(70, json!({})), json_of(50, json!({}))]).await;
-        let path = format!("/api/v1/statuses/{}", unknown.as_str().unwrap());
-        let arrived = world.json(&path).await;
-        let page = world.page("/api/v1/timelines/public").await;
-        let reply = page.iter().find(|post| post["text"] == "source").unwrap();
-        let parent = page
-            .iter()
-            .find(|post| post["uri"] == arrived["uri"])
-            .unwrap();
-        assert_eq!(reply["in_reply_to_id"], parent["id"]);
-        // Its author goes by the name, now that this is known.
-        let author = &arrived["account"]["id"];
-        assert_eq!(&reply["in_reply_to_account_id"], author);
-        assert!(id(parent) > id(reply));
-        world.close().await;
+    let world = World::of_strangers().await;
+    let mut feed = world.feed("home").await;
+    poll(
+        &mut feed,
+        &[json_of(40, json!({ "visibility": "private" }))],
+    )
+    .await;
+    poll(&mut feed, &[naming(60)]).await;
+    let page = world.page("/api/v1/timelines/public").await;
+    let [status] = page.as_slice() else {
+        panic!("{page:?}")
+    };
+    let text = json!(status).to_string();
+    assert!(
+        !text.contains("777000777") && !text.contains("secret"),
+        "{text}"
+    );
+    assert_eq!(status["text"], "source");
+    assert_eq!(status["quotes_count"], 2);
+    assert_eq!(
+        status["interaction_policy"]["can_reply"]["always"][0],
+        "public"
+    );
+    assert_eq!(status["quote"]["state"], "accepted");
+    assert_eq!(status["quote"]["quoted_status"]["id"], status["quote_id"]);
+    assert_eq!(
+        status["quote"]["quoted_status"]["account"]["acct"],
+        "ann@sim.example"
+    );
+    assert_eq!(status["pleroma"]["quote"], Value::Null);
+    assert_eq!(status["account"]["fqn"], "ann@sim.example");
+    for of_reader in ["favourited", "thread_muted", "me"] {
+        assert!(!text.contains(&format!("\"{of_reader}\"")), "{of_reader}");
     }
+    // Unknown, hidden and quoted posts have IDs of one kind, under which nothing is found.
+    for local in [
+        &status["in_reply_to_id"],
+        &status["quote_id"],
+        &status["pleroma"]["quote_id"],
+    ] {
+        let local: u64 = local.as_str().unwrap().parse().unwrap();
+        assert!(local < id(status) && local > id(status) - 100, "{local}");
+        let path = format!("/api/v1/statuses/{local}");
+        assert_eq!(world.answer(&path).await.status(), StatusCode::NOT_FOUND);
+    }
+    // What arrives is found under the ID by which it was named.
+    let unknown = status["in_reply_to_id"].clone();
+    poll(&mut feed, &[json_of(70, json!({})), json_of(50, json!({}))]).await;
+    let path = format!("/api/v1/statuses/{}", unknown.as_str().unwrap());
+    let arrived = world.json(&path).await;
+    let page = world.page("/api/v1/timelines/public").await;
+    let reply = page.iter().find(|post| post["text"] == "source").unwrap();
+    let parent = page
+        .iter()
+        .find(|post| post["uri"] == arrived["uri"])
+        .unwrap();
+    assert_eq!(reply["in_reply_to_id"], parent["id"]);
+    // Its author goes by the name, now that this is known.
+    let author = &arrived["account"]["id"];
+    assert_eq!(&reply["in_reply_to_account_id"], author);
+    assert!(id(parent) > id(reply));
+    world.close().await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};
 
 use crate::{
-    reading::Person,
+    people::Person,
     threads_fetched::{AskedPath, MANY, Scene, json_of, private},
     world::{id, status},
 };
@@ -74,7 +74,7 @@ impl Scene {
     /// The addresses of what a search shows.
     async fn addresses(&self, who: Option<&Person>, path: &str) -> Vec<String> {
         let found = match who {
-            Some(person) => person.get(self, path).await,
+            Some(person) => person.get(path).await,
             None => self.json(path).await,
         };
         let all = found["statuses"].as_array().unwrap().iter();
@@ -100,14 +100,10 @@ async fn a_post_is_found_with_ones_own_token_and_for_oneself() {
     assert_eq!(scene.paths(), [], "not without resolve=true");
     assert_eq!(scene.addresses(Some(&ann), &resolve(FAR)).await, [FAR]);
     assert_eq!(scene.paths(), [asked]);
-    let body = ann.get(&scene, &search_for(FAR)).await;
+    let body = ann.get(&search_for(FAR)).await;
     let path = format!("/api/v1/statuses/{}", id(&body["statuses"][0]));
-    assert_eq!(ann.get(&scene, &path).await["url"], FAR);
-    assert!(
-        ann.page(&scene, "/api/v1/timelines/public")
-            .await
-            .is_empty()
-    );
+    assert_eq!(ann.get(&path).await["url"], FAR);
+    assert!(ann.page("/api/v1/timelines/public").await.is_empty());
     // What her token showed is hers, and nobody else's request is sent with it.
     assert!(scene.addresses(Some(&bob), &resolve(FAR)).await.is_empty());
     assert!(scene.addresses(None, &resolve(FAR)).await.is_empty());
@@ -278,8 +274,10 @@ async fn a_slow_server_is_waited_for_for_a_short_while() {
         scene.addresses(Some(&ann), &path),
     );
     assert!(first.is_empty() && second.is_empty());
-    let waited = Duration::from_secs(2)..Duration::from_secs(15);
-    assert!(waited.contains(&began.elapsed()));
+    assert!(
+        began.elapsed() >= Duration::from_secs(2),
+        "it is waited for"
+    );
     // Others of her addresses take no more room than one more.
     let other = |n: u64| format!("https://unknown.example/@cat/{n}");
     for n in 10..13 {

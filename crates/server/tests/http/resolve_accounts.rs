@@ -6,7 +6,7 @@ use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};
 
 use crate::{
-    reading::Person,
+    people::Person,
     resolve::{looked_up_account, searched_account},
     threads_fetched::{MANY, Scene},
     world::{id, status},
@@ -47,7 +47,7 @@ fn accounts(found: &[Value]) -> Value {
 impl Scene {
     /// The accts of what a search of accounts shows.
     async fn accts(&self, who: &Person, path: &str) -> Vec<String> {
-        let found = who.get(self, path).await;
+        let found = who.get(path).await;
         let found = found.get("accounts").unwrap_or(&found);
         let all = found.as_array().unwrap().iter();
         all.map(|account| account["acct"].as_str().unwrap().to_owned())
@@ -78,12 +78,12 @@ async fn an_account_is_found_with_ones_own_token_and_for_oneself() {
     assert_eq!(scene.accts(&ann, &resolve_all(&named)).await, [FAR]);
     assert_eq!(scene.accts(&ann, &search_for("cat")).await, [FAR]);
     assert_eq!(scene.paths(), [asked]);
-    let of_ann = ann.look_up(&scene, FAR).await;
+    let of_ann = ann.look_up(FAR).await;
     let path = format!("/api/v1/accounts/{of_ann}");
-    assert_eq!(ann.get(&scene, &path).await["display_name"], "Cat");
+    assert_eq!(ann.get(&path).await["display_name"], "Cat");
     let wrote = format!("{path}/statuses");
-    assert!(ann.page(&scene, &wrote).await.is_empty());
-    let followed = ann.post(&scene, &format!("{path}/follow")).await;
+    assert!(ann.page(&wrote).await.is_empty());
+    let followed = ann.post(&format!("{path}/follow")).await;
     assert_eq!(followed["following"], true);
 
     // Nobody else finds it: not by its ID, not by its name, not by the beginning of that, nor what hangs on it.
@@ -99,7 +99,11 @@ async fn an_account_is_found_with_ones_own_token_and_for_oneself() {
     }
     for action in ["follow", "block", "mute"] {
         let answer = bob
-            .send(&scene, reqwest::Method::POST, &format!("{path}/{action}"))
+            .send(
+                reqwest::Method::POST,
+                &format!("{path}/{action}"),
+                &Value::Null,
+            )
             .await;
         assert_eq!(answer.0, StatusCode::NOT_FOUND, "{action}");
     }
@@ -109,12 +113,8 @@ async fn an_account_is_found_with_ones_own_token_and_for_oneself() {
         }
     }
     let peers = "/api/v1/instance/peers";
-    assert!(
-        ann.page(&scene, peers)
-            .await
-            .contains(&json!("unknown.example"))
-    );
-    for peers in [bob.page(&scene, peers).await, scene.page(peers).await] {
+    assert!(ann.page(peers).await.contains(&json!("unknown.example")));
+    for peers in [bob.page(peers).await, scene.page(peers).await] {
         assert!(!peers.contains(&json!("unknown.example")), "{peers:?}");
     }
     assert_eq!(scene.paths().len(), 1);
@@ -133,7 +133,7 @@ async fn an_account_is_found_without_a_token_at_a_host_that_is_read_in_public() 
     assert_eq!(scene.paths(), [looked_up_account("cat")]);
     // It is public, for strangers too.
     assert_eq!(scene.accts(&bob, &search_for(&name)).await.len(), 1);
-    let of_all = bob.look_up(&scene, &name).await;
+    let of_all = bob.look_up(&name).await;
     let account = scene.json(&format!("/api/v1/accounts/{of_all}")).await;
     assert_eq!(id(&account), of_all);
     assert!(scene.page("/api/v1/timelines/public").await.is_empty());
@@ -281,7 +281,7 @@ async fn names_share_the_room_and_the_quota_of_addresses() {
             .is_empty()
     );
     let address = "/api/v2/search?q=https%3A%2F%2Fa.example%2F%40u%2F1&resolve=true";
-    ann.get(&scene, address).await;
+    ann.get(address).await;
     let asked = [FAR, "one@a.example"].map(|name| searched_account("ann-token", name));
     assert_eq!(scene.paths(), asked);
     scene.close().await;
@@ -319,8 +319,8 @@ async fn a_server_that_makes_an_account_up_shows_nothing_of_what_others_have() {
     second.answers_page(asked, accounts(&[made_up]));
     assert_eq!(second.accts(&ann, &resolve(&name)).await, [&*name]);
     for (who, shown) in [(&ann, "Made up"), (&bob, "Cat")] {
-        let path = format!("/api/v1/accounts/{}", who.look_up(&second, &name).await);
-        assert_eq!(who.get(&second, &path).await["display_name"], shown);
+        let path = format!("/api/v1/accounts/{}", who.look_up(&name).await);
+        assert_eq!(who.get(&path).await["display_name"], shown);
     }
     second.close().await;
 }

@@ -182,22 +182,6 @@ async fn a_mail_is_sent_again_but_not_often_and_not_to_anybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_links_end_no_sign_up() {
-    let (world, mailbox) = world(SignUpMode::Open).await;
-    let mut browser = world.browser();
-    sign_up(&mut browser, "ann", "ann@mail.example", PASSPHRASE).await;
-    let link = link(&mails(&mailbox, 1).await[0]);
-    let wrong = link.replace("state=", "state=0");
-    let mut attacker = world.browser();
-    for _ in 0..12 {
-        let refused = confirm(&mut attacker, &wrong).await;
-        assert_eq!(refused.status(), StatusCode::NOT_FOUND);
-    }
-    assert_eq!(confirm(&mut browser, &link).await.status(), StatusCode::OK);
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn mails_go_to_the_address_that_signed_up_however_it_is_written_later() {
     let (world, mailbox) = world(SignUpMode::Open).await;
     let mut browser = world.browser();
@@ -281,37 +265,6 @@ async fn an_address_is_mailed_a_few_times_whoever_asks_and_for_what() {
     world.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_mistyped_address_is_corrected_by_signing_up_again() {
-    let (world, mailbox) = world(SignUpMode::Open).await;
-    let mut browser = world.browser();
-    let page = sign_up(&mut browser, "ann", "amn@mail.example", PASSPHRASE).await;
-    assert!(page.text().await.unwrap().contains("Is the address wrong?"));
-    let other = sign_up(
-        &mut browser,
-        "ann",
-        "eve@mail.example",
-        "another passphrase",
-    )
-    .await;
-    assert_eq!(other.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    let again = sign_up(&mut browser, "Ann", "ann@mail.example", PASSPHRASE).await;
-    assert_eq!(again.status(), StatusCode::OK);
-    let texts = mails(&mailbox, 2).await;
-    assert_eq!(mailbox.all()[1].to, "ann@mail.example");
-    let old = confirm(&mut browser, &link(&texts[0])).await;
-    assert_eq!(old.status(), StatusCode::NOT_FOUND);
-    let new = confirm(&mut browser, &link(&texts[1])).await;
-    assert_eq!(new.status(), StatusCode::OK);
-    let ann = account(&world, "ann").await.unwrap();
-    assert_eq!(ann.mail.as_str(), "ann@mail.example");
-    assert_eq!(
-        browser.log_in("ann", PASSPHRASE).await.status(),
-        StatusCode::SEE_OTHER
-    );
-    world.close().await;
-}
-
 /// The address of the first link of a page that begins so, as it is before escapes.
 fn linked(page: &str, beginning: &str) -> String {
     let at = page.find(&format!("href=\"{beginning}"));
@@ -378,25 +331,6 @@ async fn a_sign_up_leads_to_our_own_pages_alone() {
     let page = page.text().await.unwrap();
     assert!(!page.contains("name=\"to\""), "{page}");
     assert!(!linked(&page, "/log-in").contains("evil"), "{page}");
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_is_void_after_a_week() {
-    let (clock, now_ms) = test_clock!();
-    let (world, mailbox) = people_world(|app| {
-        app.people.sign_up.mode = SignUpMode::Open;
-        app.people.use_clock(clock);
-    })
-    .await;
-    let mut browser = world.browser();
-    sign_up(&mut browser, "ann", "ann@mail.example", PASSPHRASE).await;
-    let link = link(&mails(&mailbox, 1).await[0]);
-    pass(now_ms, 168 * 3_600_000);
-    assert_eq!(
-        confirm(&mut browser, &link).await.status(),
-        StatusCode::NOT_FOUND
-    );
     world.close().await;
 }
 
@@ -503,12 +437,9 @@ async fn by_app(world: &World, changes: &Value) -> (StatusCode, Value) {
     (answer.status(), parsed(answer).await)
 }
 
-async fn verified(world: &World, token: &Value) -> StatusCode {
-    let token = token["access_token"].as_str().unwrap();
-    world
-        .get_with("/api/v1/accounts/verify_credentials", token)
-        .await
-        .status()
+/// The token of an answer.
+fn given(answer: &Value) -> &str {
+    answer["access_token"].as_str().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -520,7 +451,7 @@ async fn an_apps_token_works_once_the_address_is_confirmed() {
     let (status, of_known) = by_app(&world, &known).await;
     assert_eq!(status, StatusCode::OK, "{of_known}");
     for token in [&token, &of_known] {
-        assert_eq!(verified(&world, token).await, StatusCode::UNAUTHORIZED);
+        assert_eq!(world.verified(given(token)).await, StatusCode::UNAUTHORIZED);
     }
     let texts = mails(&mailbox, 2).await;
     assert!(texts[0].contains("Alguém"), "{texts:?}");
@@ -530,8 +461,11 @@ async fn an_apps_token_works_once_the_address_is_confirmed() {
     let mut browser = world.browser();
     let confirmed = confirm(&mut browser, &link(anns.unwrap())).await;
     assert_eq!(confirmed.status(), StatusCode::OK);
-    assert_eq!(verified(&world, &token).await, StatusCode::OK);
-    assert_eq!(verified(&world, &of_known).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(world.verified(given(&token)).await, StatusCode::OK);
+    assert_eq!(
+        world.verified(given(&of_known)).await,
+        StatusCode::UNAUTHORIZED
+    );
     assert_eq!(
         account(&world, "ann").await.unwrap().state,
         AccountState::Active
@@ -572,7 +506,7 @@ async fn a_test_server_may_take_addresses_as_they_are() {
     .await;
     let (status, token) = by_app(&world, &json!({})).await;
     assert_eq!(status, StatusCode::OK, "{token}");
-    assert_eq!(verified(&world, &token).await, StatusCode::OK);
+    assert_eq!(world.verified(given(&token)).await, StatusCode::OK);
     assert!(mailbox.all().is_empty());
     world.close().await;
 }

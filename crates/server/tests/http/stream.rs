@@ -70,7 +70,7 @@ impl Events {
                 self.text = rest.to_owned();
                 return Some(event);
             }
-            let chunk = timeout(Duration::from_secs(20), self.response.chunk());
+            let chunk = timeout(Duration::from_secs(90), self.response.chunk());
             let chunk = chunk.await.expect("an event in time").ok()??;
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use driftline_api::auth::{Authorization, OperatorToken};
 use driftline_core::{audience::Audience, post::Visibility, social::AccountState};
 use driftline_db::testing::Fresh;
 use driftline_server::testing::OPERATOR_TOKEN;
@@ -16,16 +15,13 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    library,
-    people::{OOB, people_world},
-    reading::{Person, show},
+    people::{OOB, Person, people_world},
     stream::Events,
-    world::{World, status},
+    world::{TOKEN, World, number, show, status, with_token},
 };
 
-const TOKEN: &str = "an-operators-token-of-some-length-1";
 /// How long an event is waited for, whatever else comes: a quiet server pings.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
@@ -64,7 +60,7 @@ impl Socket {
     /// `None` at its end.
     async fn next(&mut self) -> Option<Value> {
         loop {
-            let frame = timeout(Duration::from_secs(20), self.0.next()).await;
+            let frame = timeout(PATIENCE, self.0.next()).await;
             match frame.expect("a message in time")? {
                 Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
                 Ok(Message::Close(_)) | Err(_) => return None,
@@ -174,9 +170,7 @@ async fn the_same_is_told_as_server_sent_events() {
 
 #[tokio::test]
 async fn lists_need_the_operators_token_here_too() {
-    let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
-    let authorization = Authorization::Operator(token);
-    let world = World::on(Fresh::sqlite(), |app| app.authorization = authorization).await;
+    let world = World::of_strangers().await;
     let mut home = world.feed("home").await;
     let list = format!("?stream=list&list={}", home.source.id);
     let refused = Socket::open(&world, &list, None).await;
@@ -210,11 +204,7 @@ async fn a_web_socket_ends_with_the_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_accounts_token_opens_public_streams_and_no_list_that_it_has_not() {
-    let (world, _) = crate::people::people_world(|app| {
-        let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
-        app.authorization = Authorization::Operator(token);
-    })
-    .await;
+    let (world, _) = people_world(with_token).await;
     world.account("ann").await;
     let app = world.app("toot", crate::people::OOB, "read write").await;
     let reads = world.token(&app, "ann", "read").await;
@@ -244,8 +234,8 @@ async fn a_home_timeline_and_its_notifications_are_told() {
     let mut hidden = world.feed("hidden").await;
     show(&world, &hidden, Audience::Private).await;
     feed.poll(&[status(1), status(2)]).await;
-    let followed = ann.look_up(&world, "drifter2@sim.example").await;
-    ann.post(&world, &format!("/api/v1/accounts/{followed}/follow"))
+    let followed = ann.look_up("drifter2@sim.example").await;
+    ann.post(&format!("/api/v1/accounts/{followed}/follow"))
         .await;
     let query = format!("?stream=user&access_token={}", ann.token);
     let mut socket = Socket::open(&world, &query, None).await.unwrap();
@@ -259,7 +249,7 @@ async fn a_home_timeline_and_its_notifications_are_told() {
     let first = events.next().await.unwrap();
     assert_eq!(first.name, "update");
     assert_eq!(first.data["uri"], told["uri"]);
-    bob.post(&world, &format!("/api/v1/accounts/{}/follow", ann.id))
+    bob.post(&format!("/api/v1/accounts/{}/follow", ann.id))
         .await;
     let (stream, event, told) = socket.told().await;
     assert_eq!((stream, event), (json!(["user"]), json!("notification")));
@@ -279,9 +269,9 @@ async fn a_home_timeline_and_its_notifications_are_told() {
     let narrow = world.token(&app, "ann", "read:statuses").await;
     let query = format!("?stream=user&access_token={narrow}");
     let mut narrow = Socket::open(&world, &query, None).await.unwrap();
-    bob.post(&world, &format!("/api/v1/accounts/{}/unfollow", ann.id))
+    bob.post(&format!("/api/v1/accounts/{}/unfollow", ann.id))
         .await;
-    bob.post(&world, &format!("/api/v1/accounts/{}/follow", ann.id))
+    bob.post(&format!("/api/v1/accounts/{}/follow", ann.id))
         .await;
     assert_eq!(socket.told().await.1, "notification");
     feed.poll(&[status(17)]).await;
@@ -291,25 +281,22 @@ async fn a_home_timeline_and_its_notifications_are_told() {
     while socket.next().await.is_some() {}
 }
 
-/// The last part of a status' URI.
-fn number(status: &Value) -> &str {
-    status["uri"].as_str().unwrap().rsplit('/').next().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_told_to_its_owner_alone_and_as_it_is_at_that_time() {
     let (world, _) = people_world(|_| {}).await;
-    let ann = library::Person::new(&world, "ann").await;
-    let ben = library::Person::new(&world, "ben").await;
+    let ann = Person::new(&world, "ann").await;
+    let ben = Person::new(&world, "ben").await;
     let mut feed = world.feed("public").await;
     feed.poll(&[status(1), status(2), status(3)]).await;
     let two = ann.follow("drifter2@sim.example").await;
     let three = ann.follow("drifter3@far.example").await;
-    let list = ann.post("/api/v1/lists", &json!({ "title": "L" })).await;
+    let list = ann
+        .post_json("/api/v1/lists", &json!({ "title": "L" }))
+        .await;
     let list = list["id"].as_str().unwrap().to_owned();
     let accounts = format!("/api/v1/lists/{list}/accounts");
     let in_list = |id: &str| json!({ "account_ids": [id] });
-    ann.post(&accounts, &in_list(&two)).await;
+    ann.post_json(&accounts, &in_list(&two)).await;
 
     let query = |token: &str| format!("?stream=list&list={list}&access_token={token}");
     let mut socket = Socket::open(&world, &query(&ann.token), None)
@@ -338,32 +325,32 @@ async fn a_list_is_told_to_its_owner_alone_and_as_it_is_at_that_time() {
     feed.poll(&[status(6), status(7), status(8)]).await;
     let (stream, event, told) = socket.told().await;
     assert_eq!((stream, event), (json!(["list", list]), json!("update")));
-    assert_eq!(number(&told), "7");
+    assert_eq!(number(&told), 7);
     assert_eq!(
         told,
         ann.page(&format!("/api/v1/timelines/list/{list}")).await[0]
     );
-    assert_eq!(number(&events.next().await.unwrap().data), "7");
+    assert_eq!(number(&events.next().await.unwrap().data), 7);
     // Who is added is told of from then on, and who is removed no more.
-    ann.post(&accounts, &in_list(&three)).await;
+    ann.post_json(&accounts, &in_list(&three)).await;
     feed.poll(&[status(11), status(13)]).await;
-    assert_eq!(number(&socket.told().await.2), "13");
+    assert_eq!(number(&socket.told().await.2), 13);
     ann.ok(Method::DELETE, &accounts, &in_list(&two)).await;
     feed.poll(&[status(12), status(18)]).await;
-    assert_eq!(number(&socket.told().await.2), "18");
+    assert_eq!(number(&socket.told().await.2), 18);
     feed.poll(&[edited(18)]).await;
     assert_eq!(socket.told().await.1, "status.update");
     // Who is followed no more leaves the list, too.
-    ann.post(&accounts, &in_list(&two)).await;
+    ann.post_json(&accounts, &in_list(&two)).await;
     let unfollow = format!("/api/v1/accounts/{three}/unfollow");
-    ann.post(&unfollow, &Value::Null).await;
+    ann.post(&unfollow).await;
     feed.poll(&[status(23), status(22)]).await;
-    assert_eq!(number(&socket.told().await.2), "22");
-    for expected in ["13", "18"] {
+    assert_eq!(number(&socket.told().await.2), 22);
+    for expected in [13, 18] {
         assert_eq!(number(&events.next().await.unwrap().data), expected);
     }
     assert_eq!(events.next().await.unwrap().name, "status.update");
-    assert_eq!(number(&events.next().await.unwrap().data), "22");
+    assert_eq!(number(&events.next().await.unwrap().data), 22);
 
     // A list that is gone tells nothing, and the home timeline goes on in the same socket.
     ann.ok(
@@ -381,21 +368,24 @@ async fn a_list_is_told_to_its_owner_alone_and_as_it_is_at_that_time() {
     assert_eq!(socket.next().await.unwrap()["status"], 400);
     feed.poll(&[status(27)]).await;
     let (stream, _, told) = socket.told().await;
-    assert_eq!((stream, number(&told)), (json!(["user"]), "27"));
+    assert_eq!((stream, number(&told)), (json!(["user"]), 27));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_say_what_the_accounts_filters_match_at_that_time() {
     let (world, _) = people_world(|_| {}).await;
-    let ann = library::Person::new(&world, "ann").await;
-    let ben = library::Person::new(&world, "ben").await;
+    let ann = Person::new(&world, "ann").await;
+    let ben = Person::new(&world, "ben").await;
     let mut feed = world.feed("public").await;
     feed.poll(&[status(1), status(2)]).await;
     let two = ann.follow("drifter2@sim.example").await;
-    let list = ann.post("/api/v1/lists", &json!({ "title": "L" })).await;
+    let list = ann
+        .post_json("/api/v1/lists", &json!({ "title": "L" }))
+        .await;
     let list = list["id"].as_str().unwrap().to_owned();
     let accounts = format!("/api/v1/lists/{list}/accounts");
-    ann.post(&accounts, &json!({ "account_ids": [two] })).await;
+    ann.post_json(&accounts, &json!({ "account_ids": [two] }))
+        .await;
 
     let all = [
         ("user".to_owned(), &ann),
@@ -415,7 +405,7 @@ async fn streams_say_what_the_accounts_filters_match_at_that_time() {
         let mut titles = Vec::new();
         for ((stream, person), socket) in all.iter().zip(&mut sockets) {
             let told = socket.told().await.2;
-            assert_eq!(number(&told), id.to_string(), "{stream}");
+            assert_eq!(number(&told), id, "{stream}");
             let page = person.page("/api/v1/timelines/public").await;
             assert_eq!(told["filtered"], page[0]["filtered"], "{stream}");
             let filtered = told["filtered"].as_array().unwrap();
@@ -436,7 +426,7 @@ async fn streams_say_what_the_accounts_filters_match_at_that_time() {
     let filter = json!({
         "title": "posts", "context": ["home"], "keywords_attributes": [{ "keyword": "post" }],
     });
-    let filter = ann.post("/api/v2/filters", &filter).await;
+    let filter = ann.post_json("/api/v2/filters", &filter).await;
     let matched = [&cats, &cats, &cats, &nothing].map(Value::clone);
     assert_eq!(titles(12).await, matched);
     let filter = format!("/api/v2/filters/{}", filter["id"].as_str().unwrap());

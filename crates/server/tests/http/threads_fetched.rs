@@ -14,10 +14,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use driftline_api::{
-    App,
-    auth::{Authorization, OperatorToken},
-};
+use driftline_api::App;
 use driftline_core::audience::Audience;
 use driftline_mirror::{Policies, SourceHealth, Threads, UpstreamAccess};
 use driftline_net::testing::http_client;
@@ -33,10 +30,9 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
 
 use crate::{
-    people::people_world,
-    reading::Person,
+    people::{Person, people_world},
     threads::{context_of, reply, shape},
-    world::{Feed, START_MS, TOKEN, World, id, parsed, status, uri},
+    world::{Feed, START_MS, World, id, parsed, status, with_token},
 };
 
 /// What a server answers of a thread to whom: by the token and the post.
@@ -168,8 +164,7 @@ impl Scene {
                 accounts_reach_private,
                 ..UpstreamAccess::new(&app.store, http_client())
             };
-            let operator = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
-            app.authorization = Authorization::Operator(operator);
+            with_token(app);
             app.mirror = Arc::new(LocalMirror {
                 store: app.store.clone(),
                 host: Host::of(&app.store),
@@ -256,19 +251,9 @@ impl Scene {
         self.upstream.asked.lock().clone()
     }
 
-    /// The ID of a public post.
-    pub(crate) async fn local_id(&self, n: u64) -> u64 {
-        let page = self.page("/api/v1/timelines/public?limit=40").await;
-        let named = format!("/{n}");
-        id(page
-            .iter()
-            .find(|status| uri(status).ends_with(&named))
-            .expect("a post"))
-    }
-
     /// The thread of a post, as somebody without sources is shown it.
     pub(crate) async fn shape(&self, local_id: u64) -> (Vec<u64>, Vec<u64>) {
-        shape(&self.reader.get(self, &context_of(local_id)).await)
+        shape(&self.reader.get(&context_of(local_id)).await)
     }
 
     /// The same for a stranger.
@@ -303,7 +288,7 @@ async fn a_thread_is_whole_and_in_no_timeline() {
     assert_eq!(scene.shape(local_id).await, (vec![1, 2], vec![4, 5]));
     let shown = scene.shape_to_strangers(local_id).await;
     assert_eq!(shown, (vec![1, 2], vec![4, 5]), "from the store");
-    let context = ann.get(&scene, &context_of(local_id)).await;
+    let context = ann.get(&context_of(local_id)).await;
     assert_eq!(shape(&context), (vec![1, 2], vec![4, 5]));
     assert_eq!(scene.asked(), [(None, 3)], "once for all without a token");
     // Each is found by its ID, with the thread as it is stored.
@@ -316,15 +301,14 @@ async fn a_thread_is_whole_and_in_no_timeline() {
     // Nobody's timelines have what was fetched for a thread.
     let public = "/api/v1/timelines/public";
     assert_eq!(scene.page(public).await.len(), 1);
-    assert_eq!(ann.page(&scene, public).await.len(), 1);
+    assert_eq!(ann.page(public).await.len(), 1);
     let author = context["ancestors"][0]["account"]["id"].as_str().unwrap();
-    ann.post(&scene, &format!("/api/v1/accounts/{author}/follow"))
-        .await;
-    assert!(ann.page(&scene, "/api/v1/timelines/home").await.is_empty());
+    ann.post(&format!("/api/v1/accounts/{author}/follow")).await;
+    assert!(ann.page("/api/v1/timelines/home").await.is_empty());
     // A source that has such a post later has it as new.
     feed.poll(&[status(1), status(11)]).await;
     assert_eq!(scene.page(public).await.len(), 3);
-    assert_eq!(ann.page(&scene, "/api/v1/timelines/home").await.len(), 2);
+    assert_eq!(ann.page("/api/v1/timelines/home").await.len(), 2);
     scene.close().await;
 }
 
@@ -341,7 +325,7 @@ async fn what_a_token_shows_is_its_owners_alone() {
     let above = [private(json_of(1, None))];
     scene.answers(Some("ann-token"), 2, thread(&above, &all));
     scene.answers(None, 2, thread(&[], &[json_of(3, Some(2))]));
-    let context = ann.get(&scene, &context_of(local_id)).await;
+    let context = ann.get(&context_of(local_id)).await;
     assert_eq!(shape(&context), (vec![1], vec![3, 4]));
     let hidden = [id(&context["ancestors"][0]), id(&context["descendants"][1])];
     let publics = [local_id, id(&context["descendants"][0])];
@@ -349,7 +333,7 @@ async fn what_a_token_shows_is_its_owners_alone() {
         let path = context_of(local_id);
         let context = match who {
             None => scene.json(&path).await,
-            Some(person) => person.get(&scene, &path).await,
+            Some(person) => person.get(&path).await,
         };
         assert_eq!(shape(&context), (vec![], vec![3]));
         // By her IDs nobody finds anything that is hers.
@@ -365,7 +349,7 @@ async fn what_a_token_shows_is_its_owners_alone() {
     }
     let ann_token = Some("Bearer ann-token".to_owned());
     assert_eq!(scene.asked(), [(ann_token, 2), (None, 2)]);
-    let context = ann.get(&scene, &context_of(local_id)).await;
+    let context = ann.get(&context_of(local_id)).await;
     assert_eq!(shape(&context), (vec![1], vec![3, 4]), "as before");
     scene.close().await;
 }
@@ -380,13 +364,13 @@ async fn a_thread_of_a_source_that_an_account_published_is_the_accounts_alone() 
     let mut feed = scene.feed_of(key);
     feed.poll(&[]).await;
     feed.poll_posts(vec![reply(3, 2)]).await;
-    let page = ann.page(&scene, "/api/v1/timelines/public").await;
+    let page = ann.page("/api/v1/timelines/public").await;
     scene.answers(None, 3, thread(&[json_of(2, None)], &[json_of(4, Some(3))]));
-    let context = ann.get(&scene, &context_of(id(&page[0]))).await;
+    let context = ann.get(&context_of(id(&page[0]))).await;
     assert_eq!(shape(&context), (vec![2], vec![4]));
     for fetched in [&context["ancestors"][0], &context["descendants"][0]] {
         let path = format!("/api/v1/statuses/{}", id(fetched));
-        assert_eq!(id(&ann.get(&scene, &path).await), id(fetched));
+        assert_eq!(id(&ann.get(&path).await), id(fetched));
         let to_others = scene.get_with(&path, &scene.reader.token).await;
         assert_eq!(to_others.status(), StatusCode::NOT_FOUND);
         let to_strangers = scene.answer(&path).await;
@@ -477,45 +461,12 @@ async fn a_hostile_thread_is_bounded() {
     below.extend((400..500).map(|n| json_of(n, Some(1))));
     let above = [json_of(5_001, Some(1)), json_of(5_000, None)];
     scene.answers(None, 1, thread(&above, &below));
-    let context = ann.get(&scene, &context_of(local_id)).await;
+    let context = ann.get(&context_of(local_id)).await;
     let (above, below) = shape(&context);
     assert_eq!((above.len(), below.len()), (0, 199 + 100));
     assert!(below.iter().all(|n| (2..500).contains(n)), "{below:?}");
     // A stranger is shown what Mastodon shows strangers.
     let (above, below) = scene.shape_to_strangers(local_id).await;
     assert_eq!((above.len(), below.len()), (0, 60));
-    scene.close().await;
-}
-
-/// Whoever opens many threads at once has them asked for a few at a time, and somebody else's are asked for meanwhile.
-#[tokio::test(flavor = "multi_thread")]
-async fn one_reader_leaves_room_for_others() {
-    let scene = Scene::new(0).await;
-    let ann = Person::new(&scene, "ann").await;
-    let mut feed = scene.public().await;
-    feed.poll(&(1..=20).map(status).collect::<Vec<_>>()).await;
-    let mut urls = Vec::new();
-    for n in 1..=20 {
-        urls.push(format!(
-            "{}{}",
-            scene.base,
-            context_of(scene.local_id(n).await)
-        ));
-    }
-    let (last, many) = urls.split_last().unwrap();
-    let opened: Vec<_> = many
-        .iter()
-        .map(|url| {
-            let request = scene.client.get(url).bearer_auth(&scene.reader.token);
-            tokio::spawn(async move { request.send().await.unwrap().status() })
-        })
-        .collect();
-    for answer in opened {
-        assert_eq!(answer.await.unwrap(), StatusCode::OK);
-    }
-    assert_eq!(scene.asked().len(), 4, "of one reader at a time");
-    let other = scene.client.get(last).bearer_auth(&ann.token);
-    assert_eq!(other.send().await.unwrap().status(), StatusCode::OK);
-    assert_eq!(scene.asked().last(), Some(&(None, 20)));
     scene.close().await;
 }

@@ -7,7 +7,7 @@ use driftline_store::Owner;
 use serde_json::{Value, json};
 
 use crate::{
-    reading::Person,
+    people::Person,
     threads::context_of,
     threads_fetched::{MANY, Scene, json_of, thread},
     world::{START_MS, author, id, status, uri},
@@ -86,8 +86,8 @@ async fn versions_from_before_the_first_poll_are_shown_in_their_order() {
     assert_eq!(scene.json(&context_of(local_id)).await, thread(&[], &[]));
     assert_eq!(scene.asked_for(), [], "nothing for strangers");
     // Nothing is missing of a post that was not edited.
-    ann.get(&scene, &context_of(other)).await;
-    ann.get(&scene, &context_of(local_id)).await;
+    ann.get(&context_of(other)).await;
+    ann.get(&context_of(local_id)).await;
     wait("the history", async || {
         scene.page(&history).await.len() == 3
     })
@@ -132,7 +132,7 @@ async fn a_history_that_a_token_shows_is_its_owners_alone() {
     home.poll(&[]).await;
     home.poll(&[edited(5)]).await;
     public.poll(&[edited(1)]).await;
-    let page = ann.page(&scene, "/api/v1/timelines/public").await;
+    let page = ann.page("/api/v1/timelines/public").await;
     let hers = page.iter().find(|status| uri(status).ends_with("/5"));
     let local_id = id(hers.unwrap());
     let history = history_of(local_id);
@@ -143,14 +143,11 @@ async fn a_history_that_a_token_shows_is_its_owners_alone() {
         scene.has_history(token, 5, versions(5));
         scene.has_history(token, 1, versions(1));
     }
-    ann.get(&scene, &context_of(local_id)).await;
-    wait("her history", async || {
-        ann.page(&scene, &history).await.len() == 3
-    })
-    .await;
+    ann.get(&context_of(local_id)).await;
+    wait("her history", async || ann.page(&history).await.len() == 3).await;
     // The world was shown the post, so its history is requested without her token, for all.
     let first = scene.local_id(1).await;
-    ann.get(&scene, &context_of(first)).await;
+    ann.get(&context_of(first)).await;
     wait("the history", async || {
         scene.page(&history_of(first)).await.len() == 3
     })
@@ -163,9 +160,9 @@ async fn a_history_that_a_token_shows_is_its_owners_alone() {
     public.now_ms = home.now_ms.max(public.now_ms);
     public.poll(&[edited(5), edited(1)]).await;
     let of_world = history_of(scene.local_id(5).await);
-    assert_eq!(bob.page(&scene, &of_world).await.len(), 1);
+    assert_eq!(bob.page(&of_world).await.len(), 1);
     assert_eq!(scene.page(&of_world).await.len(), 1);
-    assert_eq!(ann.page(&scene, &history).await.len(), 3);
+    assert_eq!(ann.page(&history).await.len(), 3);
     scene.close().await;
 }
 
@@ -192,11 +189,11 @@ async fn a_server_without_histories_or_with_other_answers_is_asked_once_for_each
     scene.answers(None, 3, thread(&[edited_json(1, 9)], &[]));
     scene.answers(None, 4, thread(&[], &[edited_json(1, 4)]));
     let lengths = async |id: u64| scene.page(&history_of(id)).await.len();
-    ann.get(&scene, &context_of(first)).await;
+    ann.get(&context_of(first)).await;
     wait("the third history", async || lengths(third).await == 3).await;
     assert_eq!((lengths(first).await, lengths(second).await), (1, 1));
     for opened in [third, fourth] {
-        ann.get(&scene, &context_of(opened)).await;
+        ann.get(&context_of(opened)).await;
         wait("a history", async || lengths(opened).await == 3).await;
     }
     let expected = [1, 2, 3, 4].map(|n| asked(None, n));
@@ -219,7 +216,7 @@ async fn a_thread_of_edited_posts_has_a_few_histories_fetched() {
     scene.answers(None, 10, thread(&[], &[]));
     for (opened, last) in [(1, 4), (10, 10)] {
         let (opened, last) = (scene.local_id(opened).await, scene.local_id(last).await);
-        ann.get(&scene, &context_of(opened)).await;
+        ann.get(&context_of(opened)).await;
         let history = history_of(last);
         wait("the last history", async || {
             scene.page(&history).await.len() == 3

@@ -1,7 +1,5 @@
 //! Native tokens: given by a log-in, refreshed once each, ended with their family. Each attack is tried.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-use driftline_api::auth::{AUTH_LIFETIME_MS, NativeTokens, TokenKeys};
 use driftline_core::social::AccountState;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -11,8 +9,6 @@ use crate::{
     test_clock,
     world::{START_MS, World, parsed},
 };
-
-const DAY_MS: i64 = 86_400_000;
 
 async fn log_in(world: &World, who: &str) -> String {
     let body = json!({ "who": who, "passphrase": PASSPHRASE, "device": "phone" });
@@ -82,29 +78,13 @@ async fn who_is_unknown_and_what_is_wrong_look_alike() {
         headers.remove("date");
         answers.push((answer.status(), headers, parsed(answer).await));
     }
+    let error = answers[0].2["error"].as_str().unwrap();
+    assert!(error.contains("passphrase"), "{error}");
     assert_eq!(answers[0].0, StatusCode::UNAUTHORIZED);
     assert!(
         answers.windows(2).all(|pair| pair[0] == pair[1]),
         "{answers:?}"
     );
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_refreshed_also_after_its_quarter_of_an_hour() {
-    let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
-    world.account("ann").await;
-    let first = log_in(&world, "ann").await;
-    pass(now_ms, AUTH_LIFETIME_MS - 1);
-    assert!(works(&world, &first).await);
-    pass(now_ms, 1);
-    assert!(!works(&world, &first).await);
-    let second = refreshed(&world, &first).await.unwrap();
-    assert!(works(&world, &second).await);
-    let inner = claims(&second)["refresh"].as_str().unwrap().to_owned();
-    let third = refreshed(&world, &inner).await.unwrap();
-    assert!(works(&world, &third).await);
     world.close().await;
 }
 
@@ -135,28 +115,6 @@ async fn a_used_refresh_token_ends_the_log_in_but_for_a_lost_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_in_ends_after_thirty_days_however_often_it_is_refreshed() {
-    let (clock, now_ms) = test_clock!();
-    let (world, _) = people_world(|app| app.people.use_clock(clock)).await;
-    world.account("ann").await;
-    let mut token = log_in(&world, "ann").await;
-    for _ in 1..30 {
-        pass(now_ms, DAY_MS);
-        token = refreshed(&world, &token).await.unwrap();
-    }
-    pass(now_ms, DAY_MS - 1_000);
-    token = refreshed(&world, &token).await.unwrap();
-    assert!(works(&world, &token).await);
-    pass(now_ms, 1_000);
-    assert!(!works(&world, &token).await);
-    assert_eq!(
-        refreshed(&world, &token).await,
-        Err(StatusCode::UNAUTHORIZED)
-    );
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_accounts_tokens_stop_and_go_on_when_it_thaws() {
     let (world, _) = people_world(|_| {}).await;
     let ann = world.account("ann").await;
@@ -171,84 +129,6 @@ async fn a_frozen_accounts_tokens_stop_and_go_on_when_it_thaws() {
     world.set_state(ann, AccountState::Active).await;
     assert!(works(&world, &token).await);
     assert!(refreshed(&world, &token).await.is_ok());
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_this_process_freezes_stops_at_once_and_what_another_does_within_a_second() {
-    let mut callers = None;
-    let (world, _) = people_world(|app| callers = Some(app.people.callers.clone())).await;
-    let ann = world.account("ann").await;
-    let token = log_in(&world, "ann").await;
-    let status = async || {
-        let answer = world.get_with("/api/driftline/v1/devices", &token).await;
-        answer.status()
-    };
-    assert_eq!(status().await, StatusCode::OK);
-    world.set_state(ann, AccountState::Frozen).await;
-    callers.unwrap().forget(ann);
-    assert_eq!(status().await, StatusCode::FORBIDDEN);
-    world.set_state(ann, AccountState::Active).await;
-    assert_eq!(status().await, StatusCode::OK);
-    let frozen = std::time::Instant::now();
-    world.set_state(ann, AccountState::Frozen).await;
-    while status().await == StatusCode::OK {
-        assert!(
-            frozen.elapsed().as_millis() < 5_000,
-            "it is cached for less than a second"
-        );
-    }
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn forged_and_swapped_tokens_do_nothing() {
-    let mut native = None;
-    let (world, _) = people_world(|app| native = Some(app.people.native.clone())).await;
-    let (_, _) = (world.account("ann").await, world.account("ben").await);
-    let (anns, bens) = (log_in(&world, "ann").await, log_in(&world, "ben").await);
-    let parts = |token: &str| -> Vec<String> { token.split('.').map(str::to_owned).collect() };
-    let (ann, ben) = (parts(&anns), parts(&bens));
-    let none = "eyJhbGciOiJub25lIiwidHlwIjoiYXQrand0In0";
-    let app = world.app("toot", OOB, "read").await;
-    let opaque = world.token(&app, "ann", "read").await;
-    let of_ben = world.token(&app, "ben", "read").await;
-    // Another account's number in a token of one's own.
-    let bytes = |token: &str| BASE64.decode(&token[4..]).unwrap();
-    let mixed = [&bytes(&of_ben)[..8], &bytes(&opaque)[8..]].concat();
-    let swapped = format!("dla_{}", BASE64.encode(mixed));
-    assert!(swapped != opaque && swapped != of_ben);
-    for forged in [
-        format!("{}.{}.{}", ann[0], ben[1], ann[2]),
-        format!("{}.{}.{}", ann[0], ann[1], ben[2]),
-        format!("{}.{}.", ann[0], ann[1]),
-        format!("{none}.{}.", ann[1]),
-        format!("{none}.{}.{}", ann[1], ann[2]),
-        format!("{}.{}", ann[0], ann[1]),
-        opaque[..opaque.len() - 2].to_owned(),
-        opaque.replace("dla_", "dlr_"),
-        swapped,
-        app.secret.clone(),
-        "x".repeat(20_000),
-        "%00".to_owned(),
-    ] {
-        for path in [
-            "/api/driftline/v1/devices",
-            "/api/v1/accounts/verify_credentials",
-        ] {
-            let answer = world.get_with(path, &forged).await;
-            let status = answer.status().as_u16();
-            assert!(
-                status == 401 || status == 431 || status == 400,
-                "{status}: {forged:.60}"
-            );
-        }
-        assert!(refreshed(&world, &forged).await.is_err(), "{forged:.60}");
-    }
-    // Keys of another server.
-    let theirs = NativeTokens::new(TokenKeys::new([1; 8], [9; 32], 0), "test");
-    assert!(format!("{theirs:?}{native:?}").contains('…'));
-    assert!(works(&world, &anns).await && works(&world, &bens).await);
     world.close().await;
 }
 

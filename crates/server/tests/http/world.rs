@@ -8,6 +8,7 @@ use driftline_api::{
 };
 use driftline_core::{
     answer::LookUp,
+    audience::Audience,
     post::{Post, Visibility},
     upstream_id::UpstreamId,
 };
@@ -17,7 +18,7 @@ use driftline_mirror::SourceHealth;
 use driftline_server::testing::{OPERATOR_TOKEN, Served, app};
 use driftline_sim::{SimAuthor, Status};
 pub(crate) use driftline_store::testing::START_MS;
-use driftline_store::{SourceKey, Store, testing};
+use driftline_store::{SourceKey, Store, Tx, source, testing};
 use reqwest::{
     Client, Response, StatusCode,
     header::{AUTHORIZATION, HeaderMap, LINK},
@@ -26,6 +27,12 @@ use serde_json::{Value, value::RawValue};
 use tokio::sync::watch;
 
 pub(crate) const TOKEN: &str = "an-operators-token-of-some-length-1";
+
+/// Gives the operator [`TOKEN`], so that whoever has none is a stranger.
+pub(crate) fn with_token(app: &mut App) {
+    let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
+    app.authorization = Authorization::Operator(token);
+}
 
 /// A running server. It stops when this value goes. Its client is the operator's, unless the test chose an
 /// authorization of its own.
@@ -70,10 +77,8 @@ impl World {
     }
 
     /// A server with an operator's token, whose readers here have none.
-    pub(crate) async fn of_strangers(fresh: Fresh) -> World {
-        let token = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
-        let change = |app: &mut App| app.authorization = Authorization::Operator(token);
-        World::on(fresh, change).await
+    pub(crate) async fn of_strangers() -> World {
+        World::on(Fresh::sqlite(), with_token).await
     }
 
     /// A source that began empty, and so is readable.
@@ -112,6 +117,13 @@ impl World {
             Value::Array(items) => items,
             other => panic!("{other}"),
         }
+    }
+
+    /// The ID of the public post with an upstream's number.
+    pub(crate) async fn local_id(&self, n: u64) -> u64 {
+        let page = self.page("/api/v1/timelines/public?limit=40").await;
+        let found = page.iter().find(|status| number(status) == n);
+        id(found.expect("a post"))
     }
 
     /// Follows `Link`s of a relation to the end; every page that was not empty.
@@ -177,6 +189,13 @@ impl Feed {
     }
 }
 
+/// Changes who may read a source.
+pub(crate) async fn show(world: &World, feed: &Feed, audience: Audience) {
+    let key = feed.source;
+    let set = move |tx: &mut Tx<'_>| source::set_audience(tx, key, audience);
+    world.store.write(source::root(key), set).await.unwrap();
+}
+
 /// A public post of an account of the upstream's own.
 pub(crate) fn status(id: u64) -> Status {
     Status {
@@ -231,6 +250,15 @@ pub(crate) fn id(status: &Value) -> u64 {
 
 pub(crate) fn uri(status: &Value) -> &str {
     status["uri"].as_str().unwrap()
+}
+
+/// The upstream's number of a post, which ends its URI.
+pub(crate) fn number(status: &Value) -> u64 {
+    uri(status).rsplit('/').next().unwrap().parse().unwrap()
+}
+
+pub(crate) fn numbers(page: &[Value]) -> Vec<u64> {
+    page.iter().map(number).collect()
 }
 
 pub(crate) async fn parsed(answer: Response) -> Value {

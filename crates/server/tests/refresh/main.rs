@@ -1,7 +1,6 @@
 //! Polling and refreshing together, against simulated upstreams over real sockets.
 #![allow(clippy::unwrap_used)]
 
-mod fill;
 mod mastodon;
 mod polls;
 mod quotas;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use driftline_core::{
     api::Api,
-    post::Counts,
     refresh::{AgeBand, AgeTable, LookupOutcome, RefreshPlan},
     timeline::{Backfill, Settings},
     upstream_id::UpstreamId,
@@ -26,7 +25,7 @@ use driftline_sim::{
     http::{Clock, ServerConfig, SimServer},
 };
 use driftline_store::{
-    InstanceId, LocalId, Store, StoreError, find,
+    InstanceId, LocalId, Store, StoreError,
     refresh::RefreshState,
     source::{self, TokenLocation},
     testing,
@@ -62,14 +61,9 @@ pub(crate) fn growing_for(publish_for_ms: i64) -> WorldConfig {
 
 /// Everything is refreshed once a second for an hour.
 pub(crate) fn plan() -> RefreshPlan {
-    every(1_000)
-}
-
-/// Everything is refreshed that often for an hour.
-pub(crate) fn every(every_ms: i64) -> RefreshPlan {
     let bands = vec![AgeBand {
         below_ms: 3_600_000,
-        every_ms,
+        every_ms: 1_000,
     }];
     RefreshPlan {
         ages: AgeTable::new(bands, 300_000).unwrap(),
@@ -105,18 +99,6 @@ impl World {
         plan: RefreshPlan,
         options: RefreshOptions,
     ) -> Self {
-        let mut world = Self::without_workers(Fresh::sqlite(), world, api, plan.clone()).await;
-        world.refresh(plan, options);
-        world
-    }
-
-    /// Without a source, and without workers.
-    pub(crate) async fn without_workers(
-        fresh: Fresh,
-        world: WorldConfig,
-        api: Api,
-        plan: RefreshPlan,
-    ) -> Self {
         let config = ServerConfig {
             world,
             api,
@@ -124,14 +106,20 @@ impl World {
             ..ServerConfig::default()
         };
         let sim = SimServer::start(config, 1, Clock::Real).await.unwrap();
+        let fresh = Fresh::sqlite();
         let store = testing::open(&fresh);
         let access = UpstreamAccess {
             policies: Policies::new(plan),
             ..UpstreamAccess::new(&store, http_client())
         };
-        let pollers = start_pollers(&store, access.clone());
+        let options = RefreshOptions {
+            buffer_ttl: Duration::from_millis(200),
+            scan: Duration::from_millis(50),
+            ..options
+        };
         let host = Host {
-            pollers: Some(pollers),
+            pollers: Some(start_pollers(&store, access.clone())),
+            refreshers: Some(Refreshers::start(store.clone(), access.clone(), options)),
             access: Some(access),
             ..Host::of(&store)
         };
@@ -144,27 +132,8 @@ impl World {
         }
     }
 
-    /// Begins to refresh by that plan.
-    pub(crate) fn refresh(&mut self, plan: RefreshPlan, options: RefreshOptions) {
-        let access = UpstreamAccess {
-            policies: Policies::new(plan),
-            ..self.host.access.clone().unwrap()
-        };
-        let options = RefreshOptions {
-            buffer_ttl: Duration::from_millis(200),
-            scan: Duration::from_millis(50),
-            ..options
-        };
-        self.host.access = Some(access.clone());
-        self.host.refreshers = Some(Refreshers::start(self.store.clone(), access, options));
-    }
-
     /// A file with a token that the upstream takes.
-    pub(crate) fn token_file(&self) -> String {
-        self.file_of("driftline")
-    }
-
-    fn file_of(&self, token: &str) -> String {
+    pub(crate) fn file_of(&self, token: &str) -> String {
         let path = self.folder.path().join(token);
         std::fs::write(&path, token).unwrap();
         path.to_str().unwrap().to_owned()
@@ -172,16 +141,12 @@ impl World {
 
     /// Mirrors the home timeline as a source of that name, read with that token.
     pub(crate) async fn mirror_as(&self, api: Api, name: &str, token: &str) {
-        self.mirror_timeline(api, name, "home", token).await;
-    }
-
-    pub(crate) async fn mirror_timeline(&self, api: Api, name: &str, timeline: &str, token: &str) {
         let add = AddSource {
             owner: None,
             name: Some(name.into()),
             address: self.sim.url(),
             api,
-            timeline: timeline.into(),
+            timeline: "home".into(),
             token: Some(TokenLocation::File(self.file_of(token))),
             settings: Settings {
                 every_ms: 500,
@@ -251,21 +216,6 @@ impl World {
             .unwrap();
     }
 
-    /// Makes all scheduled posts due at that Unix ms.
-    pub(crate) async fn all_due(&self, due_ms: i64) {
-        self.store
-            .write(driftline_store::Root::none(), move |tx| {
-                for table in ["schedule", "freshness"] {
-                    let then =
-                        format!("update {table} set due_at_ms = $1 where due_at_ms is not null");
-                    tx.execute(&then, &[&due_ms])?;
-                }
-                Ok::<_, StoreError>(())
-            })
-            .await
-            .unwrap();
-    }
-
     pub(crate) async fn run<R: Request>(&self, request: R) -> R::Reply {
         request.execute(&self.host).await.unwrap()
     }
@@ -312,13 +262,6 @@ impl World {
             .unwrap()
     }
 
-    pub(crate) async fn find(&self, name: String) -> Option<LocalId> {
-        self.store
-            .read(move |tx| find::post(tx, &name))
-            .await
-            .unwrap()
-    }
-
     pub(crate) fn faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
         self.sim.change_faults(change);
     }
@@ -334,17 +277,6 @@ impl World {
         self.store.close().await;
         self.sim.shutdown().await;
     }
-}
-
-/// The counts that the upstream showed at a time agree with the stored ones.
-pub(crate) fn agrees(stored: Counts, shown: Counts) -> bool {
-    [
-        (stored.replies, shown.replies),
-        (stored.boosts, shown.boosts),
-        (stored.favourites, shown.favourites),
-    ]
-    .iter()
-    .all(|(stored, shown)| stored == shown)
 }
 
 /// The local time, Unix ms.

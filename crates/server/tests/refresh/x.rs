@@ -12,22 +12,15 @@ use driftline_store::{machine, source::TokenLocation};
 
 use crate::world::{World, growing, now, plan, wait};
 
-async fn is_read_and_kept_fresh(api: Api) {
-    let world = World::start(growing(), api).await;
-    world.refreshed(100, 2).await;
-    let mean = world.refresh_stats().await.mean_posts().unwrap();
-    assert!(mean > 40.0, "{mean} posts a request");
-    world.stop().await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn x_is_read_and_kept_fresh() {
-    is_read_and_kept_fresh(Api::X).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn twitter_is_read_and_kept_fresh() {
-    is_read_and_kept_fresh(Api::Twitter).await;
+async fn x_and_twitter_are_read_and_kept_fresh() {
+    for api in [Api::X, Api::Twitter] {
+        let world = World::start(growing(), api).await;
+        world.refreshed(100, 2).await;
+        let mean = world.refresh_stats().await.mean_posts().unwrap();
+        assert!(mean > 40.0, "{mean} posts a request");
+        world.stop().await;
+    }
 }
 
 /// A look's period is as long as it takes to fill a page: 40 posts at Mastodon's servers.
@@ -42,7 +35,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
             address: world.sim.url(),
             api,
             timeline: "home".into(),
-            token: Some(TokenLocation::File(world.token_file())),
+            token: Some(TokenLocation::File(world.file_of("driftline"))),
             settings: Settings {
                 every_ms: 200,
                 second_look_period_ms: 60_000,

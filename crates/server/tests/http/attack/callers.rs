@@ -1,9 +1,6 @@
 //! Who attacks: strangers, the operator, apps, and people with tokens of all kinds.
 
-use driftline_api::{
-    auth::{Authorization, OperatorToken},
-    people::SignUpMode,
-};
+use driftline_api::people::SignUpMode;
 use driftline_core::{audience::Audience, social::AccountState};
 use driftline_db::testing::Fresh;
 use driftline_mastodon::post_hashes;
@@ -18,7 +15,7 @@ use serde_json::json;
 
 use crate::{
     people::{OOB, Registered, people_world_on},
-    world::{TOKEN, World, parsed, post_of, status},
+    world::{TOKEN, World, parsed, post_of, status, with_token},
 };
 
 use super::operation::Operation;
@@ -110,6 +107,8 @@ pub(super) struct Scene {
     pub(super) public: Vec<String>,
     /// Ann, who may see what is hers.
     pub(super) ann: String,
+    /// The app that they use.
+    app: Registered,
     /// What she keeps.
     pub(super) kept: Kept,
     /// What the other account keeps.
@@ -137,9 +136,8 @@ impl Scene {
     }
 
     pub(super) async fn on(fresh: Fresh) -> Self {
-        let operator = OperatorToken::new(&TOKEN.to_owned().into()).unwrap();
         let change = |app: &mut driftline_api::App| {
-            app.authorization = Authorization::Operator(operator);
+            with_token(app);
             app.people.sign_up.mode = SignUpMode::Open;
         };
         let (world, _) = people_world_on(fresh, change).await;
@@ -173,8 +171,21 @@ impl Scene {
             callers,
             anns,
             ann: anns_token,
+            app,
             kept,
             others,
+        }
+    }
+}
+
+impl Scene {
+    /// Bob's authorization with these scopes alone.
+    pub(super) async fn with_scopes(&self, scopes: &str) -> Caller {
+        let token = self.world.token(&self.app, "bob", scopes).await;
+        Caller {
+            name: "an account with some scopes",
+            authorization: Some(format!("Bearer {token}")),
+            kind: Kind::AccountOfFewScopes,
         }
     }
 }

@@ -119,8 +119,31 @@ async fn attack(description: &Value, operation: &Operation) -> (usize, usize) {
             assert_eq!(of_anns, of_nothing, "{what}");
         }
     }
+    check_scopes(&scene, description, operation).await;
     scene.world.close().await;
     (refused, served)
+}
+
+/// The scopes that an operation names are enough, and others are not.
+async fn check_scopes(scene: &Scene, description: &Value, operation: &Operation) {
+    let needed = operation.scopes("account");
+    let Some(first) = needed.first() else {
+        return;
+    };
+    let others = match first.split(':').next() {
+        Some("read") => "write push",
+        Some("write") => "read push",
+        _ => "read write push",
+    };
+    for (scopes, is_enough) in [(&*needed.join(" "), true), (others, false)] {
+        let caller = scene.with_scopes(scopes).await;
+        let id = (&*scene.public[0], UNKNOWN[0]);
+        let answer = send(&scene.world, &caller, description, operation, id).await;
+        let (status, body) = read(answer).await;
+        let what = format!("{} with {scopes}", operation.name());
+        let is_allowed = status != StatusCode::FORBIDDEN;
+        assert_eq!(is_allowed, is_enough, "{what}: {status} {body}");
+    }
 }
 
 /// A page with a form has another token for each new browser.
