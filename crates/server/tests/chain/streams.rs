@@ -104,7 +104,12 @@ async fn a_stream_brings_posts_edits_and_deletions_without_a_poll() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_breaks_or_is_refused_comes_back_and_polls_fill_in() {
     let sim = upstream(steady(60_000)).await;
-    let driftline = follow(&sim, hardly_polled(Streaming::Auto)).await;
+    let rarely = Settings {
+        every_ms: HOUR_MS,
+        stream: Streaming::Auto,
+        ..settings()
+    };
+    let driftline = follow(&sim, rarely).await;
     let opened_ms = now_ms();
     sim.change_faults(|faults| faults.streams.refused = true);
     sim.drop_streams();
