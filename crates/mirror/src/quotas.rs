@@ -28,12 +28,12 @@ pub use self::quota::{Charge, Permit, Quota};
 pub struct Quotas {
     store: Store,
     polling_share: f64,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownQuotas>>,
 }
 
 /// What this process knows of the quotas that it uses.
 #[derive(Default)]
-struct Known {
+struct KnownQuotas {
     /// The last known ledgers: most answers change nothing in them.
     ledgers: HashMap<(CredentialId, &'static str), QuotaLedger>,
     /// How old the stored ledgers are, whatever the wall clock does.

@@ -117,12 +117,12 @@ struct Shared {
 /// A request that was begun, and for whom first.
 struct Tried {
     client: Owner,
-    known: Known,
+    known: KnownRequest,
 }
 
 /// A request that is known.
 #[derive(Clone)]
-enum Known {
+enum KnownRequest {
     Running(watch::Receiver<Option<Fetched>>),
     /// It ended then, and is not to be sent again before the other time: ms by the process's monotonic clock.
     Ended {
@@ -131,12 +131,12 @@ enum Known {
     },
 }
 
-impl Known {
+impl KnownRequest {
     /// Whether it stands for a request that may know as little as of that age.
     fn serves(&self, now_ms: i64, max_age_ms: i64) -> bool {
         match self {
-            Known::Running(_) => true,
-            Known::Ended { at_ms, again_ms } => {
+            KnownRequest::Running(_) => true,
+            KnownRequest::Ended { at_ms, again_ms } => {
                 now_ms < *again_ms || now_ms.saturating_sub(*at_ms) < max_age_ms.min(REMEMBERED_MS)
             }
         }
@@ -184,8 +184,8 @@ impl Threads {
         wait: Duration,
     ) -> Fetched {
         let mut running = match self.join_or_start(client, request, max_age_ms) {
-            Known::Running(running) => running,
-            Known::Ended { .. } => return Fetched::Recent,
+            KnownRequest::Running(running) => running,
+            KnownRequest::Ended { .. } => return Fetched::Recent,
         };
         let ended = tokio::time::timeout(wait, running.wait_for(Option::is_some)).await;
         match ended {
@@ -196,7 +196,12 @@ impl Threads {
         }
     }
 
-    fn join_or_start(&self, client: Owner, request: ThreadRequest, max_age_ms: i64) -> Known {
+    fn join_or_start(
+        &self,
+        client: Owner,
+        request: ThreadRequest,
+        max_age_ms: i64,
+    ) -> KnownRequest {
         let now = steady_ms();
         let mut tried = self.shared.tried.lock();
         if let Some(found) = tried.get(&request)
@@ -208,10 +213,10 @@ impl Threads {
             tried.retain(|_, tried| tried.known.serves(now, RECENT_MS));
         }
         if tried.len() >= MAX_TRIED || request.is_crowded_out(client, &tried, now) {
-            return Known::Running(watch::channel(Some(Fetched::NotNow)).1);
+            return KnownRequest::Running(watch::channel(Some(Fetched::NotNow)).1);
         }
         let (ended, running) = watch::channel(None);
-        let known = Known::Running(running.clone());
+        let known = KnownRequest::Running(running.clone());
         tried.insert(request.clone(), Tried { client, known });
         drop(tried);
         let threads = self.clone();
@@ -229,7 +234,7 @@ impl Threads {
             // Nobody waits for these: the thread is shown without them.
             threads.fetch_histories(client, &request, edited).await;
         });
-        Known::Running(running)
+        KnownRequest::Running(running)
     }
 }
 
@@ -251,7 +256,7 @@ impl Drop for End {
         };
         let ended = Tried {
             client: self.client,
-            known: Known::Ended {
+            known: KnownRequest::Ended {
                 at_ms,
                 again_ms: now + pause_ms,
             },

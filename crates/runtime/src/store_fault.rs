@@ -16,11 +16,11 @@ use crate::{
 #[derive(Clone)]
 pub struct StoreFault {
     probe: StoreProbe,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<OutageState>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct OutageState {
     log: FaultLog,
     /// The time of the last error, in Unix ms.
     failed_at_ms: i64,

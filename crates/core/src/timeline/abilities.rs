@@ -102,7 +102,7 @@ impl fmt::Display for Unprovable {
 
 /// The known state of a timeline when a page arrives.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct TimelineState<'a> {
     /// The beginning of coverage: a post that was shown, or the lowest key.
     pub(super) origin: Option<&'a Key>,
     /// The newest post that was shown.
@@ -209,7 +209,7 @@ impl HonouredAbilities {
     }
 
     /// Learns from an answer.
-    pub(super) fn learn(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
+    pub(super) fn learn(&mut self, request: &Request, reading: &Reading, known: TimelineState<'_>) {
         // Before anything is known, any page has information.
         let is_first = known.frontier.is_none();
         if reading.items >= MIN_ORDERED || is_first {
@@ -295,7 +295,7 @@ impl HonouredAbilities {
     /// Learns the end from which a page between two bounds was cut. If it is unknown, the range
     /// above its newest post is requested again. If that shows nothing more, the page began with
     /// the newest.
-    fn learn_top(&mut self, request: &Request, reading: &Reading, known: Known<'_>) {
+    fn learn_top(&mut self, request: &Request, reading: &Reading, known: TimelineState<'_>) {
         let (Some(max), Some(_)) = (&request.max_id, &request.since_id) else {
             return;
         };
@@ -329,7 +329,7 @@ impl HonouredAbilities {
 
 /// True if a page is the newest one although a `max_id` was sent. Within a second posts may be in
 /// any order, and a list may repeat a post further down.
-fn ignores_max_id(request: &Request, reading: &Reading, known: Known<'_>) -> bool {
+fn ignores_max_id(request: &Request, reading: &Reading, known: TimelineState<'_>) -> bool {
     let (Some(scheme), Some(max), Some(newest)) =
         (reading.scheme, &request.max_id, reading.newest())
     else {
@@ -395,7 +395,7 @@ mod tests {
         let keys = tenths.iter().map(|tenth| key(*tenth)).collect();
         let reading = Reading::of_keys(keys, &[], Some(scheme), &headers);
         let mut honoured = HonouredAbilities::default();
-        let known = Known {
+        let known = TimelineState {
             origin: None,
             frontier: Some(&key(900)),
             new: 0,

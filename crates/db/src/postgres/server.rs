@@ -22,12 +22,12 @@ use crate::tx::Tx;
 pub(crate) struct Server {
     address: Address,
     schema: Option<String>,
-    seen: Arc<Seen>,
+    seen: Arc<ServerFindings>,
 }
 
 /// Findings of earlier connections.
 #[derive(Debug, Default)]
-struct Seen {
+struct ServerFindings {
     /// A pooler rejects the mark that distinguishes it from a server.
     refuses_marks: AtomicBool,
     /// Connections get other server processes, which do not know their statements.
@@ -46,7 +46,7 @@ pub(super) struct Traits {
     /// The settings at the beginning of each transaction, after its first command, if the
     /// connection must not keep them.
     pub(super) settings: String,
-    seen: Arc<Seen>,
+    seen: Arc<ServerFindings>,
 }
 
 impl Traits {
@@ -68,7 +68,7 @@ impl Traits {
 impl Server {
     pub(crate) fn new(url: &SecretUrl, schema: Option<&str>) -> Result<Server, DbError> {
         let address = Address::parse(url)?;
-        let seen = Seen::default();
+        let seen = ServerFindings::default();
         let loses = address.named_statements == Some(false);
         seen.loses_statements.store(loses, Ordering::Relaxed);
         Ok(Server {

@@ -10,7 +10,7 @@ use driftline_store::{
 use tokio::time::Instant;
 
 use super::shared::Shared;
-use crate::sharing::Seen;
+use crate::sharing::SharedWork;
 
 /// When what is next.
 struct Times {
@@ -109,7 +109,7 @@ async fn turn(shared: &Shared, times: &mut Times) -> Result<(), StoreError> {
             return Ok(());
         }
     }
-    let seen = store.read(Seen::read).await?;
+    let seen = store.read(SharedWork::read).await?;
     times.seen = seen.change;
     times.look = now + shared.read_all_every();
     if !sharing.takes_part(&seen) {

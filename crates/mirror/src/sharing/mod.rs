@@ -30,7 +30,7 @@ use driftline_store::{
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-pub(crate) use view::{Seen, View};
+pub(crate) use view::{SharedWork, View};
 
 /// How this process takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,14 +290,14 @@ impl Sharing {
     }
 
     /// Adopts what was seen.
-    pub(crate) fn see(&self, seen: Seen) {
+    pub(crate) fn see(&self, seen: SharedWork) {
         let state = &self.0;
         let view = View::new(seen, &state.name, self.is_member(), &state.refusals.lock());
         state.view.send_replace(Some(Arc::new(view)));
     }
 
     /// Whether the last look saw this process as a member, or it is none.
-    pub(crate) fn takes_part(&self, seen: &Seen) -> bool {
+    pub(crate) fn takes_part(&self, seen: &SharedWork) -> bool {
         !self.is_member() || seen.is_live(&self.0.name)
     }
 }

@@ -15,7 +15,7 @@ use driftline_store::{
 };
 
 /// All that the division of the work depends on.
-pub(crate) struct Seen {
+pub(crate) struct SharedWork {
     /// Read before everything else, so that what is older than the rest is seen to be.
     pub(crate) change: Change,
     pub(crate) sources: Vec<Source>,
@@ -55,7 +55,7 @@ pub(crate) struct View {
     pub(crate) next_end_ms: Option<i64>,
 }
 
-impl Seen {
+impl SharedWork {
     pub(crate) fn read(tx: &mut Tx<'_>) -> Result<Self, StoreError> {
         Ok(Self {
             change: change::current(tx)?,
@@ -80,7 +80,7 @@ impl Seen {
 
 impl View {
     /// What `me` is to do, whose refusals are newer than its row.
-    pub(crate) fn new(seen: Seen, me: &str, is_member: bool, refusals: &Refusals) -> Self {
+    pub(crate) fn new(seen: SharedWork, me: &str, is_member: bool, refusals: &Refusals) -> Self {
         let mut members = vec![Member {
             name: me.to_owned(),
             share: 1,
@@ -117,7 +117,7 @@ impl View {
 
     fn share_sources(
         &mut self,
-        seen: &Seen,
+        seen: &SharedWork,
         me: &str,
         members: &[Member],
         refused: &[(&str, &Refusals)],
@@ -177,7 +177,7 @@ impl View {
     /// looks where. Runs of neighbours keep most instances whole, so that batches are full.
     fn share_buckets(
         &mut self,
-        seen: &Seen,
+        seen: &SharedWork,
         me: &str,
         members: Vec<Member>,
         refused: &[(&str, &Refusals)],
@@ -261,7 +261,7 @@ mod tests {
     }
 
     async fn view(store: &Store, me: &str, is_member: bool, refusals: &Refusals) -> View {
-        let seen = store.read(Seen::read).await.unwrap();
+        let seen = store.read(SharedWork::read).await.unwrap();
         View::new(seen, me, is_member, refusals)
     }
 

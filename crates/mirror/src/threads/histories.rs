@@ -4,7 +4,7 @@ use driftline_core::audience::Audience;
 use driftline_store::fetched_history::{self, HistoryReaders};
 
 use super::{
-    EarlierVersion, InstanceId, Known, Owner, Post, REMEMBERED_MS, Shared, Source, SourceId,
+    EarlierVersion, InstanceId, KnownRequest, Owner, Post, REMEMBERED_MS, Shared, Source, SourceId,
     StoreError, ThreadRequest, Threads, Tx, UpstreamId, Wanted, instance, now_ms, serves, source,
 };
 
@@ -30,7 +30,7 @@ impl Threads {
         let mut left = MAX_HISTORIES;
         for request in requests {
             let known = self.join_or_start(client, request, REMEMBERED_MS);
-            if let Known::Running(mut running) = known {
+            if let KnownRequest::Running(mut running) = known {
                 // An error means that the task was dropped with the runtime.
                 let _ = running.wait_for(Option::is_some).await;
                 left -= 1;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_store::Owner;
 
-use super::{Known, RECENT_MS, ThreadRequest, Tried, Wanted};
+use super::{KnownRequest, RECENT_MS, ThreadRequest, Tried, Wanted};
 
 impl ThreadRequest {
     /// Whether a client, or all clients of an upstream or of a credential, have so much under way that there is no room
@@ -52,8 +52,8 @@ struct Use {
 }
 
 impl Use {
-    fn count(&mut self, known: &Known, now_ms: i64) {
-        self.running += usize::from(matches!(known, Known::Running(_)));
+    fn count(&mut self, known: &KnownRequest, now_ms: i64) {
+        self.running += usize::from(matches!(known, KnownRequest::Running(_)));
         self.recent += usize::from(known.serves(now_ms, RECENT_MS));
     }
 }
@@ -93,13 +93,13 @@ mod tests {
     }
 
     fn running(client: Owner) -> Tried {
-        let known = Known::Running(watch::channel(None).1);
+        let known = KnownRequest::Running(watch::channel(None).1);
         Tried { client, known }
     }
 
     fn ended(client: Owner, at_ms: i64) -> Tried {
         let again_ms = at_ms + RECENT_MS;
-        let known = Known::Ended { at_ms, again_ms };
+        let known = KnownRequest::Ended { at_ms, again_ms };
         Tried { client, known }
     }
 

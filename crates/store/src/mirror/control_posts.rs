@@ -86,7 +86,7 @@ fn subject(
     let is_original_deleted = match &original {
         Some(original) => post::known(tx, instance_id, &[original])?
             .values()
-            .any(post::Known::is_gone),
+            .any(post::KnownPost::is_gone),
         None => false,
     };
     Ok(Some(Subject {
@@ -134,7 +134,7 @@ fn of_author(
         });
     let mut posts: Vec<_> = posts.collect();
     let entries = entry::of_posts(tx, source, &ids)?.into_iter();
-    let is_listed = |of: &entry::Known| !of.gone && !of.is_absent && !of.streamed;
+    let is_listed = |of: &entry::KnownEntry| !of.gone && !of.is_absent && !of.streamed;
     let listed: HashSet<i64> = entries.filter(is_listed).map(|of| of.post_id).collect();
     posts.sort_by_key(|(id, _, is_open)| (!is_open, !listed.contains(id)));
     let ids = posts.into_iter().map(|(_, upstream_id, _)| upstream_id);

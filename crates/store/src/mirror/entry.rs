@@ -140,7 +140,7 @@ pub fn positions(
     let names: HashMap<i64, String> = known.map(|post| (post.id, post.upstream_id)).collect();
     let ids: Vec<i64> = names.keys().copied().collect();
     let entries = of_posts(tx, source, &ids)?.into_iter();
-    let position = |entry: Known| {
+    let position = |entry: KnownEntry| {
         let name = names.get(&entry.post_id)?;
         Some((name.as_str().into(), entry.position.as_str().into()))
     };
@@ -162,7 +162,7 @@ pub(crate) fn newest_position_later(
 
 /// The parts of a stored entry that an observation of its post can change.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownEntry {
     pub(crate) id: i64,
     pub(crate) post_id: i64,
     pub(crate) position: String,
@@ -195,7 +195,7 @@ pub(crate) fn at(
     tx: &mut Tx<'_>,
     source: SourceKey,
     positions: &[&str],
-) -> Result<HashMap<String, Known>, DbError> {
+) -> Result<HashMap<String, KnownEntry>, DbError> {
     let entries = at_later(tx, source, positions)?;
     Ok(by_position(tx.rows(entries)?))
 }
@@ -205,7 +205,7 @@ pub(crate) fn at_later(
     tx: &mut Tx<'_>,
     source: SourceKey,
     positions: &[&str],
-) -> Result<PendingRows<'static, Known>, DbError> {
+) -> Result<PendingRows<'static, KnownEntry>, DbError> {
     tx.query_each_later(
         &format!(
             "select {}, {}
@@ -218,7 +218,7 @@ pub(crate) fn at_later(
         &[&source.id(), &source.instance_id()],
         &[Column::text(positions.iter().copied())],
         |row| {
-            Ok(Known {
+            Ok(KnownEntry {
                 look: Look::from_row(row)?,
                 ..from_row(row)?
             })
@@ -226,7 +226,7 @@ pub(crate) fn at_later(
     )
 }
 
-pub(crate) fn by_position(entries: Vec<Known>) -> HashMap<String, Known> {
+pub(crate) fn by_position(entries: Vec<KnownEntry>) -> HashMap<String, KnownEntry> {
     let entries = entries.into_iter();
     entries
         .map(|entry| (entry.position.clone(), entry))
@@ -239,7 +239,7 @@ pub(crate) fn of_posts(
     tx: &mut Tx<'_>,
     source: SourceKey,
     post_ids: &[i64],
-) -> Result<Vec<Known>, DbError> {
+) -> Result<Vec<KnownEntry>, DbError> {
     let ids = Column::i64(post_ids.iter().copied());
     let columns = columns("$3");
     tx.query(
@@ -270,7 +270,7 @@ pub(crate) struct EntryState {
 }
 
 impl EntryState {
-    pub(crate) fn of(post: &post::Known, id: i64, usn: i64) -> EntryState {
+    pub(crate) fn of(post: &post::KnownPost, id: i64, usn: i64) -> EntryState {
         EntryState {
             id,
             post_id: post.id,
@@ -350,10 +350,10 @@ pub(crate) struct Change {
     pub(crate) is_of_counts: bool,
 }
 
-impl Known {
+impl KnownEntry {
     /// True if its post has returned, so that it moves to a new ID, because readers have passed its
     /// old one.
-    pub(crate) fn moves(&self, post: &post::Known) -> bool {
+    pub(crate) fn moves(&self, post: &post::KnownPost) -> bool {
         !post.is_gone() && (self.gone || self.returns != post.returns)
     }
 
@@ -369,14 +369,14 @@ impl Known {
     }
 
     /// True if its library was not notified about its post's state.
-    pub(crate) fn differs(&self, post: &post::Known) -> bool {
+    pub(crate) fn differs(&self, post: &post::KnownPost) -> bool {
         !post.is_version(self.content_hash)
             || self.gone != post.is_gone()
             || self.is_left() && post.is_gone()
     }
 
     /// The change to its post's state, with its new ID if it moves.
-    pub(crate) fn change(&self, post: &post::Known, new_id: Option<i64>, usn: i64) -> Change {
+    pub(crate) fn change(&self, post: &post::KnownPost, new_id: Option<i64>, usn: i64) -> Change {
         Change {
             id: self.id,
             new: EntryState::of(post, new_id.unwrap_or(self.id), usn),
@@ -482,8 +482,8 @@ fn position(row: &Row<'_>) -> Result<Key, DbError> {
     Ok(Key::from_stored(row.str("position")?))
 }
 
-fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
-    Ok(Known {
+fn from_row(row: &Row<'_>) -> Result<KnownEntry, DbError> {
+    Ok(KnownEntry {
         id: row.i64("id")?,
         post_id: row.i64("post_id")?,
         position: row.text("position")?,

@@ -32,7 +32,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
     let now_ms = newest_ms.unwrap_or_default();
     // The instance is locked so that no other source changes a post whose entry moves meanwhile. An
     // entry that has left does not move.
-    let may_move = |entry: &entry::Known| !entry.is_left() && (entry.gone || entry.stale);
+    let may_move = |entry: &entry::KnownEntry| !entry.is_left() && (entry.gone || entry.stale);
     if entries.iter().any(may_move) {
         instance::hold(tx, held.instance_id)?;
     }

@@ -146,7 +146,7 @@ pub fn beginning_with(
 }
 
 /// Stored accounts, by upstream ID.
-pub(crate) struct Known {
+pub(crate) struct KnownAccount {
     origin: String,
     names: HashMap<String, Names>,
 }
@@ -176,7 +176,7 @@ impl StoredIds {
     }
 }
 
-/// Accounts that were requested: for [`Known::read`].
+/// Accounts that were requested: for [`KnownAccount::read`].
 pub(crate) struct PendingAccounts {
     origin: PendingRows<'static, String>,
     names: PendingRows<'static, (String, Names)>,
@@ -189,18 +189,18 @@ struct Names {
     has_uri: bool,
 }
 
-impl Known {
+impl KnownAccount {
     /// The accounts with these upstream IDs.
     pub(crate) fn load<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
         ids: impl IntoIterator<Item = &'a UpstreamId>,
-    ) -> Result<Known, DbError> {
-        let pending = Known::load_later(tx, instance_id, ids)?;
-        Known::read(tx, pending)
+    ) -> Result<KnownAccount, DbError> {
+        let pending = KnownAccount::load_later(tx, instance_id, ids)?;
+        KnownAccount::read(tx, pending)
     }
 
-    /// [`Known::load`], requested together with the next statement.
+    /// [`KnownAccount::load`], requested together with the next statement.
     pub(crate) fn load_later<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
@@ -231,8 +231,8 @@ impl Known {
         Ok(PendingAccounts { origin, names })
     }
 
-    pub(crate) fn read(tx: &mut Tx<'_>, pending: PendingAccounts) -> Result<Known, DbError> {
-        Ok(Known {
+    pub(crate) fn read(tx: &mut Tx<'_>, pending: PendingAccounts) -> Result<KnownAccount, DbError> {
+        Ok(KnownAccount {
             origin: tx.rows(pending.origin)?.pop().unwrap_or_default(),
             names: tx.rows(pending.names)?.into_iter().collect(),
         })
@@ -299,7 +299,7 @@ pub(crate) fn local_ids_later<'a>(
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
-    known: Known,
+    known: KnownAccount,
     authors: impl IntoIterator<Item = &'a Author>,
     named: impl IntoIterator<Item = &'a UpstreamId>,
 ) -> Result<StoredIds, DbError> {

@@ -20,7 +20,7 @@ use crate::{
 
 /// The facts about a stored post that decide if an answer is new.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownPost {
     pub(crate) id: i64,
     pub(crate) upstream_id: String,
     pub(crate) edited_at_ms: Option<i64>,
@@ -50,7 +50,7 @@ pub(crate) struct Known {
     pub(crate) other_raw: Option<String>,
 }
 
-impl Known {
+impl KnownPost {
     /// True if it is deleted.
     pub(crate) fn is_gone(&self) -> bool {
         self.deleted_at_ms.is_some()
@@ -71,7 +71,7 @@ impl Known {
 #[derive(Default)]
 pub(crate) struct Stored {
     /// Posts.
-    pub(crate) posts: HashMap<String, Known>,
+    pub(crate) posts: HashMap<String, KnownPost>,
     /// The local IDs by which public posts refer to them, if these are not the posts' own.
     pub(crate) references: HashMap<String, i64>,
 }
@@ -81,7 +81,7 @@ pub(crate) fn known(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
-) -> Result<HashMap<String, Known>, DbError> {
+) -> Result<HashMap<String, KnownPost>, DbError> {
     Ok(stored(tx, (instance_id, ContentScope::WORLD), upstream_ids)?.posts)
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn stored_later(
 }
 
 /// An upstream ID, the ID by which others refer to it, and its post, if there is one.
-type UpstreamRow = (String, Option<i64>, Option<Known>);
+type UpstreamRow = (String, Option<i64>, Option<KnownPost>);
 
 fn upstream_row(row: &Row<'_>) -> Result<UpstreamRow, DbError> {
     let has_post = row.opt_i64("id")?.is_some();
@@ -154,7 +154,7 @@ pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     (instance_id, scope): (i64, ContentScope),
     ids: &[i64],
-) -> Result<HashMap<i64, Known>, DbError> {
+) -> Result<HashMap<i64, KnownPost>, DbError> {
     let found = tx.query(
         &format!(
             "select {} from post p
@@ -170,8 +170,8 @@ pub(crate) fn by_ids(
     Ok(found.into_iter().map(|post| (post.id, post)).collect())
 }
 
-pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
-    Ok(Known {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<KnownPost, DbError> {
+    Ok(KnownPost {
         id: row.i64("id")?,
         upstream_id: row.text("upstream_id")?,
         edited_at_ms: row.opt_i64("edited_at_ms")?,

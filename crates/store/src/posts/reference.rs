@@ -220,7 +220,7 @@ pub(crate) fn assign(
         new.name(id, stored.posts.get(id));
     }
     new_ids.give_run(new.new.len());
-    let known = account::Known::load(tx, instance_id, &references.accounts)?;
+    let known = account::KnownAccount::load(tx, instance_id, &references.accounts)?;
     account::store(tx, instance_id, known, [], &references.accounts)?;
     let ids = new_ids.take(tx, instance_id, now_ms)?;
     new.write(tx, instance_id, &ids)?;
@@ -259,7 +259,7 @@ impl NewReferences {
     }
 
     /// Adds a post to which a public one refers, with its stored facts.
-    pub(crate) fn name(&mut self, upstream_id: &str, stored: Option<&post::Known>) {
+    pub(crate) fn name(&mut self, upstream_id: &str, stored: Option<&post::KnownPost>) {
         let is_public = stored.is_some_and(|post| post.listed && !post.is_gone());
         if is_public
             || upstream_id.is_empty()

@@ -267,7 +267,7 @@ impl<'a> Changes<'a> {
         &mut self,
         save: &'a Save,
         (due, local): (&DuePost, LocalId),
-        (refresh_state, known): (&RefreshState, &post::Known),
+        (refresh_state, known): (&RefreshState, &post::KnownPost),
         answered: &'a AnsweredLookup,
     ) {
         let asked = asked(save, due, answered);
@@ -360,7 +360,7 @@ impl<'a> Changes<'a> {
         &mut self,
         due: &DuePost,
         found: &'a Post,
-        known: &post::Known,
+        known: &post::KnownPost,
         asked_at_ms: i64,
     ) -> bool {
         let returns = known.is_gone();
@@ -393,7 +393,7 @@ impl<'a> Changes<'a> {
         save: &Save,
         slot: Slot,
         refresh_state: &RefreshState,
-        stored: &post::Known,
+        stored: &post::KnownPost,
     ) {
         if stored.is_gone() {
             return self.refreshed.schedule(slot, refresh_state, None);

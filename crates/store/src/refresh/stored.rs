@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The refresh states of posts and pending look-ups, with the posts. Look-ups have no post.
-pub(crate) type States = HashMap<i64, (RefreshState, Option<post::Known>)>;
+pub(crate) type States = HashMap<i64, (RefreshState, Option<post::KnownPost>)>;
 
 /// The states with these IDs, with their posts.
 pub(crate) fn with_posts(
@@ -31,7 +31,8 @@ pub(crate) fn with_posts(
 }
 
 /// A requested state.
-pub(crate) type PendingStates = PendingRows<'static, (i64, (RefreshState, Option<post::Known>))>;
+pub(crate) type PendingStates =
+    PendingRows<'static, (i64, (RefreshState, Option<post::KnownPost>))>;
 
 /// [`with_posts`], requested together with the next query.
 pub(crate) fn with_posts_later(

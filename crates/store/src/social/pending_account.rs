@@ -349,13 +349,13 @@ pub fn remove_void(tx: &mut Tx<'_>, now_ms: i64) -> Result<usize, StoreError> {
     Ok(removed.len())
 }
 
-struct Known {
+struct KnownPending {
     pending: PendingAccount,
     passphrase: PassphraseHash,
     digest: VerificationDigest,
 }
 
-fn load(tx: &mut Tx<'_>, pending: LocalId) -> Result<Option<Known>, StoreError> {
+fn load(tx: &mut Tx<'_>, pending: LocalId) -> Result<Option<KnownPending>, StoreError> {
     let query = format!(
         "select {COLUMNS}, state_digest, {} from pending_account where id = $1",
         passphrase_columns::COLUMNS
@@ -364,11 +364,11 @@ fn load(tx: &mut Tx<'_>, pending: LocalId) -> Result<Option<Known>, StoreError> 
     found.transpose()
 }
 
-fn known(row: &Row<'_>) -> Result<Known, StoreError> {
+fn known(row: &Row<'_>) -> Result<KnownPending, StoreError> {
     let digest = row.bytes("state_digest")?.try_into();
     let digest =
         digest.map_err(|_| StoreError::unreadable("a state's digest", &"one of another length"))?;
-    Ok(Known {
+    Ok(KnownPending {
         pending: from_row(row)?,
         passphrase: passphrase_columns::from_row(row)?,
         digest: VerificationDigest(digest),

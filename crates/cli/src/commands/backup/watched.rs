@@ -17,7 +17,7 @@ pub async fn watched<T: Send + 'static>(
     verb: &'static str,
     work: impl FnOnce(Box<Watch>) -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, CliError> {
-    let mut shown = Shown::default();
+    let mut shown = Bars::default();
     let watch = Box::new(move |step: Step| {
         shown.show(step, verb);
         !*stop.borrow()
@@ -28,12 +28,12 @@ pub async fn watched<T: Send + 'static>(
 
 /// The progress of a copy, and then of its proof.
 #[derive(Default)]
-struct Shown {
+struct Bars {
     copying: Option<Progress>,
     reading: Option<Progress>,
 }
 
-impl Shown {
+impl Bars {
     fn show(&mut self, step: Step, verb: &str) {
         match step {
             Step::Copied { bytes, of } => {

@@ -7,7 +7,7 @@ use tokio::{sync::watch, time::sleep};
 
 use super::{
     scene::EVERY_MS,
-    score::{Progress, Seen},
+    score::{PollerRecord, Progress},
 };
 use crate::duration::duration;
 
@@ -18,8 +18,8 @@ pub(super) async fn poll(
     until_ms: i64,
     mut stop: watch::Receiver<bool>,
     progress: &watch::Sender<Progress>,
-) -> Seen {
-    let mut seen = Seen::default();
+) -> PollerRecord {
+    let mut seen = PollerRecord::default();
     let mut due_ms = now_ms();
     while due_ms <= until_ms && !*stop.borrow() {
         tokio::select! {
@@ -40,7 +40,7 @@ pub(super) async fn poll(
 }
 
 /// Answers until when a throttle asks to wait, Unix ms.
-async fn poll_once(client: &Upstream, poller: &mut Poller, seen: &mut Seen) -> i64 {
+async fn poll_once(client: &Upstream, poller: &mut Poller, seen: &mut PollerRecord) -> i64 {
     let mut next = Some(poller.begin(now_ms()));
     while let Some(request) = next {
         match client.page(&Timeline::Public, &request).await {

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::{
     home::{self, HomeRead},
     scene::Scene,
-    score::{Progress, Seen},
+    score::{PollerRecord, Progress},
 };
 use crate::{
     error::CliError,
@@ -28,7 +28,7 @@ use crate::{
 
 /// The result.
 pub(super) struct Mirrored {
-    pub(super) seen: Seen,
+    pub(super) seen: PollerRecord,
     /// The report at the end.
     pub(super) report: CompletenessReport,
     /// What an account reads of it.
@@ -96,7 +96,7 @@ pub(super) async fn mirror(
     let home = home.transpose()?.unwrap_or_default();
     let (stored_at_ms, counts) = stored?;
     Ok(Mirrored {
-        seen: Seen {
+        seen: PollerRecord {
             stored_at_ms,
             progress,
         },

@@ -22,7 +22,7 @@ use home::Home;
 use indicatif::MultiProgress;
 use mirrored::Mirrored;
 use scene::{LAST_RUNG_MS, Scene};
-use score::{Progress, Published, Score, Seen};
+use score::{PollerRecord, Progress, Published, Score};
 use serde::Serialize;
 use tokio::{sync::watch, time::sleep};
 
@@ -54,7 +54,7 @@ pub struct Demo {
 }
 
 /// What the naive poller, the clamp and Driftline saw.
-type Polled = (Seen, Seen, Mirrored);
+type Polled = (PollerRecord, PollerRecord, Mirrored);
 
 /// What the posts had got, and what each poller knows of it.
 #[derive(Debug, Serialize)]
@@ -222,7 +222,7 @@ impl Freshness {
         let now = now_ms();
         let at = |ms, post: &TruePost| Some(server.counts_at(ms, &post.id)?.total());
         let at_first_sight =
-            |seen: &Seen| published.sum(|post| at(*seen.stored_at_ms.get(&post.id)?, post));
+            |seen: &PollerRecord| published.sum(|post| at(*seen.stored_at_ms.get(&post.id)?, post));
         Self {
             counts: published.sum(|post| at(now, post)),
             naive: at_first_sight(naive),

@@ -29,7 +29,7 @@ impl fmt::Display for Progress {
 
 /// What a poller has seen in the end.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct PollerRecord {
     /// When each post was stored, Unix ms.
     pub(super) stored_at_ms: HashMap<UpstreamId, i64>,
     /// What it has done for that.
@@ -57,7 +57,7 @@ pub(super) struct Score {
 
 impl Score {
     /// Compares what was seen with what was published.
-    pub(super) fn new(published: &Published, seen: &Seen) -> Self {
+    pub(super) fn new(published: &Published, seen: &PollerRecord) -> Self {
         let delays_ms = |posts: &[TruePost]| {
             let stored =
                 |post: &TruePost| Some(seen.stored_at_ms.get(&post.id)? - post.visible_at_ms);
@@ -103,7 +103,7 @@ impl Published {
     }
 
     /// The posts that count and were not stored.
-    pub(super) fn missed_by(&self, seen: &Seen) -> impl Iterator<Item = &TruePost> {
+    pub(super) fn missed_by(&self, seen: &PollerRecord) -> impl Iterator<Item = &TruePost> {
         let posts = self.counted.iter();
         posts.filter(|post| !seen.stored_at_ms.contains_key(&post.id))
     }
@@ -147,7 +147,7 @@ mod tests {
         ];
         let published = Published::new(Truth { posts }, 1_000);
         let stored = [("1", 150), ("4", 500), ("5", 510)];
-        let seen = Seen {
+        let seen = PollerRecord {
             stored_at_ms: stored.map(|(id, at)| (id.into(), at)).into(),
             progress: Progress::default(),
         };

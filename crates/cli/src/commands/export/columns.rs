@@ -113,7 +113,7 @@ const fn optional(name: &'static str, kind: Kind) -> Column {
 pub fn row(record: &Record) -> [Value; COLUMNS.len()] {
     let post = &record.post;
     let status = post.status.as_deref();
-    let shown: Shown = status
+    let shown: StatusParts = status
         .and_then(|status| serde_json::from_str(status.get()).ok())
         .unwrap_or_default();
     let author = shown.account.unwrap_or_default();
@@ -190,8 +190,8 @@ fn visibility(visibility: Visibility) -> String {
 /// What tables show of a status; a server may leave out anything, or send `null`.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Shown {
-    account: Option<ShownAuthor>,
+struct StatusParts {
+    account: Option<AuthorParts>,
     language: Option<String>,
     content: Option<String>,
     spoiler_text: Option<String>,
@@ -207,7 +207,7 @@ struct Shown {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct ShownAuthor {
+struct AuthorParts {
     acct: Option<String>,
     display_name: Option<String>,
     url: Option<String>,

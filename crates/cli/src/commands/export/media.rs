@@ -91,8 +91,9 @@ impl MediaLine {
 /// The attachments of a post, or of the one that it boosts.
 pub fn lines(record: &Record) -> Vec<MediaLine> {
     let status = record.post.status.as_deref();
-    let shown: Option<Shown> = status.and_then(|status| serde_json::from_str(status.get()).ok());
-    let own = |shown: Shown| {
+    let shown: Option<StatusParts> =
+        status.and_then(|status| serde_json::from_str(status.get()).ok());
+    let own = |shown: StatusParts| {
         let own = shown.media_attachments.unwrap_or_default();
         match own.is_empty() {
             true => shown
@@ -322,9 +323,9 @@ pub const FOLDER: &str = "media";
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Shown {
+struct StatusParts {
     media_attachments: Option<Vec<Attachment>>,
-    reblog: Option<Box<Shown>>,
+    reblog: Option<Box<StatusParts>>,
 }
 
 #[derive(Deserialize, Default)]

@@ -23,7 +23,7 @@ pub struct Reading {
 
 /// The event of the feed.
 #[derive(Deserialize)]
-struct Told {
+struct EventParts {
     event: ChangeKind,
     source: String,
     post: PostRecord,
@@ -152,7 +152,7 @@ fn is_after(position: &FeedPosition, before: &FeedPosition, next: &FeedPosition)
 }
 
 fn read(line: &FeedLine) -> Result<Record, CliError> {
-    let told: Result<Told, _> = serde_json::from_str(line.data.get());
+    let told: Result<EventParts, _> = serde_json::from_str(line.data.get());
     let told = told.map_err(|error| {
         CliError::failed(format!(
             "the server's answer is not understood ({error}); use the same version of driftline for both"

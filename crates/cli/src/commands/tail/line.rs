@@ -14,7 +14,7 @@ pub fn json(line: &FeedLine) -> String {
 
 /// An event for people: when, what, of which source, by whom, the beginning of its text, and where.
 pub fn text(line: &FeedLine) -> String {
-    let told: Told = serde_json::from_str(line.data.get()).unwrap_or_default();
+    let told: Change = serde_json::from_str(line.data.get()).unwrap_or_default();
     let post = told.post;
     let status = post.status.unwrap_or_default();
     let at_ms = post.created_at_ms.unwrap_or(post.arrived_at_ms);
@@ -40,15 +40,15 @@ pub fn text(line: &FeedLine) -> String {
 }
 
 #[derive(Deserialize, Default)]
-struct Told {
-    post: ToldPost,
+struct Change {
+    post: ChangedPost,
 }
 
 #[derive(Deserialize, Default)]
-struct ToldPost {
+struct ChangedPost {
     arrived_at_ms: i64,
     created_at_ms: Option<i64>,
-    status: Option<ToldStatus>,
+    status: Option<StatusParts>,
     upstream_id: String,
     uri: Option<String>,
     url: Option<String>,
@@ -57,16 +57,16 @@ struct ToldPost {
 /// What people are shown of a post, of any API.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct ToldStatus {
-    account: Option<ToldAuthor>,
+struct StatusParts {
+    account: Option<AuthorParts>,
     content: Option<String>,
     text: Option<String>,
-    reblog: Option<Box<ToldStatus>>,
+    reblog: Option<Box<StatusParts>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct ToldAuthor {
+struct AuthorParts {
     acct: String,
 }
 

@@ -4,7 +4,7 @@ use super::{Machine, stalled::FREE_TRIES};
 use crate::{
     answer::AnswerHeaders,
     timeline::{
-        abilities::{HonouredAbilities, Known, Unprovable},
+        abilities::{HonouredAbilities, TimelineState, Unprovable},
         gap_ledger::{GapKind, Provisional, Stretch},
         ladder::Ladder,
         plan::Plan,
@@ -55,7 +55,7 @@ impl Machine {
         headers: &AnswerHeaders,
     ) {
         let before = (self.precision_ms(), self.honoured.disorder.is_some());
-        let known = Known {
+        let known = TimelineState {
             origin: self.ledger.origin(),
             frontier: self.ledger.frontier(),
             new,

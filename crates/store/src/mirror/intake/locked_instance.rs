@@ -37,7 +37,7 @@ pub(crate) struct LockedInstance {
     /// The stored state of the observed posts and their references.
     pub(crate) stored: post::Stored,
     /// The observed posts' authors and the accounts to which the posts refer.
-    pub(crate) accounts: account::Known,
+    pub(crate) accounts: account::KnownAccount,
     /// The observed posts' authors, as shown by the source.
     pub(crate) profiles: StoredProfiles,
 }
@@ -72,11 +72,11 @@ pub(crate) fn lock_instance(
     // One round trip with the instance's lock, and one for the posts, if any are stored.
     instance::hold(tx, source.instance_id)?;
     let stored = post::stored_later(tx, (source.instance_id, source.scope), &upstream_ids)?;
-    let accounts = account::Known::load_later(tx, source.instance_id, accounts)?;
+    let accounts = account::KnownAccount::load_later(tx, source.instance_id, accounts)?;
     let authors = observations.iter().map(|s| &s.post.author);
     let profiles = StoredProfiles::ask(tx, source.key, authors)?;
     let stored = post::read_stored(tx, stored)?;
-    let accounts = account::Known::read(tx, accounts)?;
+    let accounts = account::KnownAccount::read(tx, accounts)?;
     let profiles = StoredProfiles::read(tx, profiles)?;
     let now_ms = context.now_ms;
     // A post without a time is placed next to the one above it.

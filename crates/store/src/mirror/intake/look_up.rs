@@ -97,7 +97,7 @@ pub fn commit_look_up(
 fn is_deleted(
     tx: &mut Tx<'_>,
     source: &LockedSource,
-    known: &post::Known,
+    known: &post::KnownPost,
     proof: GoneProof,
 ) -> Result<bool, StoreError> {
     let is_open = matches!(known.visibility, Visibility::Public | Visibility::Unlisted);
@@ -114,7 +114,7 @@ fn is_deleted(
 fn hidden(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
-    known: &post::Known,
+    known: &post::KnownPost,
     commit: &CommitLookUp<'_>,
     summary: &mut CommitSummary,
 ) -> Result<LookUpOutcome, StoreError> {
@@ -132,14 +132,14 @@ fn found(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
     post: &Post,
-    known: &post::Known,
+    known: &post::KnownPost,
     commit: &CommitLookUp<'_>,
 ) -> Result<CommitSummary, StoreError> {
     let entries = entry::of_posts(tx, source.key, &[known.id])?.into_iter();
     let entries = entries.filter(|entry| !entry.is_left());
-    let is_leaving = |entry: &entry::Known| entry.is_absent && entry.times_left == 0;
+    let is_leaving = |entry: &entry::KnownEntry| entry.is_absent && entry.times_left == 0;
     let (leaving, staying): (Vec<_>, Vec<_>) = entries.partition(is_leaving);
-    let had_left = |entry: &&entry::Known| entry.left_before_ms.is_some();
+    let had_left = |entry: &&entry::KnownEntry| entry.left_before_ms.is_some();
     let had_left: Vec<String> = staying
         .iter()
         .filter(had_left)
@@ -156,7 +156,7 @@ fn found(
     let mut leaving: Vec<i64> = leaving.iter().map(|entry| entry.id).collect();
     if !had_left.is_empty() {
         let entries = entry::of_posts(tx, source.key, &[known.id])?.into_iter();
-        let is_back = |e: &entry::Known| !e.gone && had_left.contains(&e.position);
+        let is_back = |e: &entry::KnownEntry| !e.gone && had_left.contains(&e.position);
         leaving.extend(entries.filter(is_back).map(|entry| entry.id));
     }
     absence::end(tx, source, &leaving, commit.headers.received_at_ms)?;

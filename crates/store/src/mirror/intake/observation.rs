@@ -17,7 +17,7 @@ pub(crate) struct PostObservation<'a> {
     /// notification follows.
     pub(crate) is_history: bool,
     /// The source's entry at this position.
-    pub(crate) entry: Option<entry::Known>,
+    pub(crate) entry: Option<entry::KnownEntry>,
 }
 
 /// The context of observations.
@@ -50,7 +50,7 @@ impl<'a> PostObservation<'a> {
         post: &'a Post,
         position: &'a str,
         position_ms: Option<i64>,
-        entry: Option<entry::Known>,
+        entry: Option<entry::KnownEntry>,
     ) -> PostObservation<'a> {
         PostObservation {
             post,

@@ -213,7 +213,7 @@ struct Listing<'a> {
 struct PendingEntries {
     /// True if the page lists each of its positions for the first time.
     is_once: Vec<bool>,
-    entries: PendingRows<'static, entry::Known>,
+    entries: PendingRows<'static, entry::KnownEntry>,
     /// The highest position of the source, if a first page of history requests it.
     newest: Option<PendingRows<'static, Option<String>>>,
     is_history: bool,
@@ -302,7 +302,7 @@ fn listing<'a>(
         }
         let entry = entries.remove(key.as_str());
         let streamed = entry.as_ref().filter(|entry| entry.streamed);
-        let is_marked = |entry: &&entry::Known| entry.streamed || entry.is_absent;
+        let is_marked = |entry: &&entry::KnownEntry| entry.streamed || entry.is_absent;
         shown.extend(entry.as_ref().filter(is_marked).map(|entry| entry.id));
         new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));

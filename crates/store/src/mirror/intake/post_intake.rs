@@ -128,7 +128,7 @@ struct IntakeChanges<'a> {
 
 /// A post with the changes collected so far.
 struct CurrentPost {
-    known: post::Known,
+    known: post::KnownPost,
     /// True if this commit has already written it. A second observation in one answer is not an
     /// edit.
     settled: bool,
@@ -138,7 +138,7 @@ struct CurrentPost {
 }
 
 impl CurrentPost {
-    fn new(known: post::Known, settled: bool) -> CurrentPost {
+    fn new(known: post::KnownPost, settled: bool) -> CurrentPost {
         CurrentPost {
             known,
             settled,
@@ -207,7 +207,7 @@ impl<'a> Intake<'_, 'a> {
         });
     }
 
-    fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::Known) {
+    fn old_entry(&mut self, observation: &'a PostObservation<'a>, entry: &entry::KnownEntry) {
         // An entry never changes its post, so another post at its position is ignored.
         let is_its_post = |now: &CurrentPost| now.known.id == entry.post_id;
         if !self
@@ -285,7 +285,7 @@ impl<'a> Intake<'_, 'a> {
             },
             Some(post.hashes.state),
         ));
-        let known = post::Known {
+        let known = post::KnownPost {
             id,
             upstream_id: observation.upstream_id.to_string(),
             edited_at_ms: post.edited_at_ms,
@@ -421,7 +421,7 @@ impl<'a> Intake<'_, 'a> {
     fn write(
         self,
         tx: &mut Tx<'_>,
-        known: account::Known,
+        known: account::KnownAccount,
         profiles: &StoredProfiles,
     ) -> Result<CommitSummary, StoreError> {
         let IntakeContext {

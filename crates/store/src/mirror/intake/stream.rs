@@ -77,8 +77,8 @@ pub fn commit_events(
     };
     for arrived in commit.events {
         let (post, how) = match &arrived.event {
-            Event::Posted(post) => (post, Shown::New),
-            Event::Edited(post) => (post, Shown::Edited),
+            Event::Posted(post) => (post, ShownPost::New),
+            Event::Edited(post) => (post, ShownPost::Edited),
             Event::Deleted(id) => {
                 take_in(tx, &mut source, &mut shown, &mut summary)?;
                 let ended = delete(tx, &mut source, commit, id, arrived.received_at_ms)?;
@@ -139,7 +139,7 @@ pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSumm
             let shown = ShownPost {
                 key: key.clone(),
                 post: &listed.post,
-                how: Shown::New,
+                how: ShownPost::New,
                 asked_at_ms: page.headers.sent_at_ms,
             };
             (key, shown)
@@ -158,14 +158,14 @@ pub fn store_posts(tx: &mut Tx<'_>, store: &StorePosts<'_>) -> Result<CommitSumm
 struct ShownPost<'a> {
     key: Key,
     post: &'a Post,
-    how: Shown,
+    how: ShownPost,
     /// The time of its arrival, or of its page's request, in Unix ms.
     asked_at_ms: i64,
 }
 
 /// The way in which a post is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ShownPost {
     /// The post appeared, or a page lists it. It is stored only if the source does not have it. An
     /// event may arrive late, after a newer version in the source; a page's commit does the rest.
     New,
@@ -198,11 +198,13 @@ fn take_in(
             let position = shown.key.as_str();
             let entry = entries.remove(position);
             let is_taken = match shown.how {
-                Shown::New => entry.is_none(),
-                Shown::Edited => entry.is_some(),
+                ShownPost::New => entry.is_none(),
+                ShownPost::Edited => entry.is_some(),
             };
             // Only a page shows that the source lists it again.
-            let unlisted = entry.as_ref().and_then(entry::Known::unlisted_since_ms);
+            let unlisted = entry
+                .as_ref()
+                .and_then(entry::KnownEntry::unlisted_since_ms);
             if !is_taken || unlisted.is_some() {
                 return None;
             }

@@ -249,7 +249,7 @@ pub fn store_account(
     }
     let instance_id = held.instance_id;
     instance::hold(tx, instance_id)?;
-    let known = account::Known::load(tx, instance_id, [&account.id])?;
+    let known = account::KnownAccount::load(tx, instance_id, [&account.id])?;
     let profiles = StoredProfiles::ask(tx, source, [account])?;
     let profiles = StoredProfiles::read(tx, profiles)?;
     let accounts = account::store(tx, instance_id, known, [account], [])?;

@@ -117,8 +117,8 @@ pub fn add_lookups(
 fn seen_by_operator(
     tx: &mut Tx<'_>,
     source: SourceKey,
-    mut stored: HashMap<String, post::Known>,
-) -> Result<HashMap<String, post::Known>, StoreError> {
+    mut stored: HashMap<String, post::KnownPost>,
+) -> Result<HashMap<String, post::KnownPost>, StoreError> {
     let ids = stored.values().map(|post| from_sql(post.id));
     let ids = ids.collect::<Result<Vec<LocalId>, _>>()?;
     let seen = visible(tx, source.instance, &ids, Viewer::Operator)?;
@@ -130,7 +130,7 @@ fn seen_by_operator(
 fn adopt(
     tx: &mut Tx<'_>,
     held: &mut LockedSource,
-    stored: &HashMap<String, post::Known>,
+    stored: &HashMap<String, post::KnownPost>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     if stored.is_empty() {
@@ -139,7 +139,7 @@ fn adopt(
     let ids: Vec<i64> = stored.values().map(|post| post.id).collect();
     let known = entry::of_posts(tx, held.key, &ids)?;
     let known: HashSet<i64> = known.iter().map(|entry| entry.post_id).collect();
-    let mut missing: Vec<(&String, &post::Known)> = stored
+    let mut missing: Vec<(&String, &post::KnownPost)> = stored
         .iter()
         .filter(|(_, post)| !known.contains(&post.id))
         .collect();
@@ -180,7 +180,7 @@ fn adopt(
 fn published(
     held: &LockedSource,
     new: &[entry::NewEntry<'_>],
-    posts: &[(&String, &post::Known)],
+    posts: &[(&String, &post::KnownPost)],
 ) -> Vec<PublishedPost> {
     let posts = posts.iter().zip(new);
     let hidden = posts.filter(|((_, post), _)| held.shows_world(post.claimed) && !post.in_public);
