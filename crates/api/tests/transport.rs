@@ -83,8 +83,8 @@ async fn clients_wait_for_room() {
     .await;
 }
 
-/// Who sends no whole header is ended, at the beginning and between requests, with or without a
-/// part of one.
+/// Connections without a complete header are ended, at the beginning and between requests, both if
+/// a part of one was sent and if not.
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_ends() {
     let limits = Limits {

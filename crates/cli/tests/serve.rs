@@ -187,8 +187,8 @@ fn the_operators_token_is_made_at_the_first_start_and_stays() {
     assert_eq!(data_dir.get(&format!("{url}/api/v1/lists")).0, 200);
 }
 
-/// What a server does beside polling: it fetches the versions of a post that was edited before it was seen, whose
-/// first is at its server alone, and makes notifications of posts.
+/// Besides polling, a server fetches the versions of a post that was edited before it was seen, of
+/// which only the post's own server has the first, and makes notifications of posts.
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_are_fetched_and_notifications_made_beside_the_pollers() {
     let world = WorldConfig {
