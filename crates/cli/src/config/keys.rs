@@ -10,8 +10,7 @@ use driftline_server::admin::DEFAULT_SOURCES_PER_ACCOUNT;
 use serde_json::{Value, json};
 
 use crate::{
-    commands::serve, duration::show_ms, id_options::DEFAULT_THRIFT, logs,
-    refresh_section::HALF_LIFE_MS, source_settings,
+    commands::serve, duration::show_ms, id_options::DEFAULT_THRIFT, logs, source_settings,
 };
 
 /// A key, as `section.key`.
@@ -100,7 +99,6 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         vec![
             ("refresh.off", json!(false)),
             ("refresh.policy", json!("age")),
-            ("refresh.half_life", json!(show_ms(HALF_LIFE_MS))),
             ("refresh.ages", Value::Null),
             (
                 "refresh.skew",

@@ -13,7 +13,7 @@ pub struct RefreshHistory {
     pub total: f64,
     /// The engagement at the look before that.
     pub before: Option<EngagementSample>,
-    /// The source whose growth curve applies: the first to store it, by its number in the store;
+    /// The source whose learned engagement applies: the first to store it, by its number in the store;
     /// `None` if unknown.
     pub source: Option<u64>,
 }
