@@ -525,7 +525,7 @@ create index pending_lookup_id on pending_lookup (lookup_id);
 create index pending_lookup_waits on pending_lookup (source_id) where waits;
 create index pending_lookup_failed on pending_lookup (source_id) where not waits;
 
--- What refreshing an instance has taught, JSON.
+-- What refreshing an instance has taught: what posts of each source get, and the price of quota, JSON.
 create table learned_state (
     instance_id {i64} primary key not null,
     state text not null

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use clap::ValueEnum;
-use driftline_core::refresh::{AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
+use driftline_core::refresh::{AgeTable, RefreshPlan, ValueSettings};
 use driftline_mirror::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -25,9 +25,6 @@ pub struct RefreshSection {
     pub off: bool,
     /// The policy that sets due times.
     pub policy: PolicyName,
-    /// The age at which posts are taken to have half of what they will ever get, until their
-    /// growth was seen; for `policy = "value"`.
-    pub half_life: Option<HumanMs>,
     /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`. Laid over the
     /// default table, or a table of its own: [`ages::table`] has the rule.
     pub ages: Option<BTreeMap<String, HumanMs>>,
@@ -75,16 +72,11 @@ impl RefreshSection {
     /// # Errors
     /// [`CliError::Usage`] if the ages are invalid.
     pub fn plan(&self) -> Result<RefreshPlan, CliError> {
-        let is_valid = self.half_life != Some(HumanMs(0));
         let skew_ms = ms_or(self.skew, AgeTable::default().skew_ms());
         let table = ages::table(self.ages.as_ref(), skew_ms, &self.origins)?;
-        let why = "must not be zero; posts take some time to grow";
-        self.require(is_valid, "half_life", why)?;
-        let half_life_ms = ms_or(self.half_life, HALF_LIFE_MS);
         Ok(RefreshPlan {
             ages: table,
             by_value: (self.policy == PolicyName::Value).then(ValueSettings::default),
-            prior: GrowthCurve::of_half_life(half_life_ms, DAY_SHARE),
         })
     }
 
@@ -136,8 +128,4 @@ impl RefreshSection {
 }
 
 const MIN_LEASE: Duration = Duration::from_secs(5);
-/// The median of what was measured of tweets' impressions (Pfeffer et al., ICWSM 2023), and the share
-/// that is there after a day.
-pub const HALF_LIFE_MS: i64 = 80 * 60_000;
-const DAY_SHARE: f64 = 0.95;
 const MAX_WORKERS: usize = 64;

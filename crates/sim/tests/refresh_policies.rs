@@ -4,7 +4,7 @@
 
 use driftline_core::refresh::RefreshPlan;
 use driftline_sim::{
-    refresh_policies::{Baseline, History, PolicyKind, PolicyOutcome, Quota, Scenario, World, run},
+    refresh_policies::{Baseline, History, PolicyOutcome, Quota, Scenario, World, run},
     seeds,
 };
 
@@ -62,11 +62,7 @@ fn the_same_seed_is_the_same_run() {
 }
 
 fn by_table(world: &World, quota: &Quota, until_ms: i64) -> PolicyOutcome {
-    let table = PolicyKind {
-        plan: RefreshPlan::default(),
-        learns: false,
-    };
-    run(world, quota, &table, until_ms, None)
+    run(world, quota, &RefreshPlan::default(), until_ms, None)
 }
 
 /// One post, one change: the table looks after 3, 6, 9, 12 minutes.

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use driftline_core::refresh::RefreshPlan;
 use driftline_runtime::now_ms;
 use driftline_server::admin::ListGrowth;
-use driftline_sim::refresh_policies::{History, PolicyKind, PolicyOutcome, Quota, World, run};
+use driftline_sim::refresh_policies::{History, PolicyOutcome, Quota, World, run};
 use driftline_store::{LocalId, refresh::GrowthHistory};
 use serde_json::{Value, json};
 
@@ -84,15 +84,14 @@ impl Simulate {
             every_ms: (self.quota.in_ms / self.quota.requests).max(1),
             outages: Vec::new(),
         };
-        let by = |plan| PolicyKind { plan, learns: true };
-        let table = by(RefreshPlan {
-            ages: plan.ages.clone(),
-            ..RefreshPlan::default()
-        });
-        let value = by(RefreshPlan {
-            by_value: Some(plan.by_value.clone().unwrap_or_default()),
+        let table = RefreshPlan {
+            by_value: None,
             ..plan.clone()
-        });
+        };
+        let value = RefreshPlan {
+            by_value: Some(plan.by_value.unwrap_or_default()),
+            ages: plan.ages,
+        };
         let policies = [(PolicyName::Age, table), (PolicyName::Value, value)];
         let is_asked = |of: &(PolicyName, _)| self.policy.is_none_or(|policy| policy == of.0);
         let waiting = Waiting::start("replaying the history");

@@ -81,15 +81,11 @@ fn configured_node(config: &Config) -> Result<(), CliError> {
 }
 
 /// Checks keys of `[refresh]` that do not depend on others, each alone: together only the first fault shows.
-fn each_of_refresh(config: &Config) -> [Result<(), CliError>; 3] {
+fn each_of_refresh(config: &Config) -> [Result<(), CliError>; 2] {
     let refresh = &config.refresh;
     let none = || RefreshSection {
         origins: refresh.origins.clone(),
         ..RefreshSection::default()
-    };
-    let half_life = RefreshSection {
-        half_life: refresh.half_life,
-        ..none()
     };
     let lease = RefreshSection {
         lease: refresh.lease,
@@ -101,7 +97,6 @@ fn each_of_refresh(config: &Config) -> [Result<(), CliError>; 3] {
         ..none()
     };
     [
-        half_life.plan().map(|_| ()),
         lease.options(String::new()).map(|_| ()),
         workers.options(String::new()).map(|_| ()),
     ]

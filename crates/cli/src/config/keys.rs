@@ -10,8 +10,7 @@ use driftline_server::admin::DEFAULT_SOURCES_PER_ACCOUNT;
 use serde_json::{Value, json};
 
 use crate::{
-    duration::show_ms, listen, logs, options::id_options::DEFAULT_THRIFT,
-    refresh_section::HALF_LIFE_MS, source_settings,
+    duration::show_ms, listen, logs, options::id_options::DEFAULT_THRIFT, source_settings,
 };
 
 /// A key, as `section.key`.
@@ -100,7 +99,6 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         vec![
             ("refresh.off", json!(false)),
             ("refresh.policy", json!("age")),
-            ("refresh.half_life", json!(show_ms(HALF_LIFE_MS))),
             ("refresh.ages", Value::Null),
             (
                 "refresh.skew",

@@ -5,8 +5,8 @@
 //! time. All delays are in ms.
 //!
 //! There are two policies ([`Policy`]): the seed's age table, and one by the value of a refresh
-//! ([`ValuePolicy`]). The second uses a learned growth curve ([`GrowthSums`]) and a price that
-//! follows the quota ([`QuotaPrice`]). `driftline-sim` compares them.
+//! ([`ValuePolicy`]). The second uses a fixed growth curve, learned engagement ([`EngagementSums`])
+//! and a price that follows the quota ([`QuotaPrice`]). `driftline-sim` compares them.
 
 mod age_table;
 mod batch_rule;
@@ -27,6 +27,6 @@ pub use freshness::{
 pub use policy::{Cause, Policy};
 pub use refresh_history::{EngagementSample, RefreshHistory};
 pub use value::{
-    AGE_ENDS_MS, BINS, Growth, GrowthCurve, GrowthSums, LearnedState, MAX_STEP, QuotaPrice,
-    QuotaUse, RefreshObservation, RefreshPlan, Scale, ValuePolicy, ValueSettings,
+    EngagementSums, Growth, LearnedState, MAX_STEP, QuotaPrice, QuotaUse, RefreshObservation,
+    RefreshPlan, Scale, ValuePolicy, ValueSettings, growth_curve,
 };

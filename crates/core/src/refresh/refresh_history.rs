@@ -14,7 +14,7 @@ pub struct RefreshHistory {
     pub total: f64,
     /// The engagement at the previous answer.
     pub before: Option<EngagementSample>,
-    /// The source whose growth curve applies: the first that stored it, by its number in the store;
+    /// The source whose learned engagement applies: the first that stored it, by its number in the store;
     /// `None` if unknown.
     pub source: Option<u64>,
 }

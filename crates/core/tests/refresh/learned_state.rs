@@ -6,6 +6,8 @@ use driftline_core::refresh::{
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
+/// The final engagement that is expected of a post before any was seen.
+const EXPECTED: f64 = 10.0;
 
 fn by_value() -> RefreshPlan {
     RefreshPlan {
@@ -14,16 +16,25 @@ fn by_value() -> RefreshPlan {
     }
 }
 
-/// Posts that get all of their engagement within minutes.
-fn fast(policy: &Policy) -> RefreshObservation {
+/// New posts of a source, each with so much more engagement after an hour.
+fn of(source: u64, more: f64) -> RefreshObservation {
     let mut observation = RefreshObservation::default();
-    for _ in 0..400 {
-        let first = RefreshHistory::stored(Some(0), MINUTE_MS, 20.0);
-        observation.grew(policy, &first, 10 * MINUTE_MS, 100.0);
-        let second = first.refreshed(10 * MINUTE_MS, 100.0);
-        observation.grew(policy, &second, 20 * HOUR_MS, 100.0);
+    let post = RefreshHistory {
+        source: Some(source),
+        ..RefreshHistory::stored(Some(0), MINUTE_MS, 0.0)
+    };
+    for _ in 0..2_000 {
+        observation.grew(&post, HOUR_MS, more);
     }
     observation
+}
+
+/// The final engagement that is expected of a new post.
+fn mean(policy: &Policy, source: Option<u64>) -> f64 {
+    match policy {
+        Policy::Value { by, .. } => by.scale_of(source).expected(0.0, 0.0),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -79,14 +90,15 @@ fn time_without_quota_moves_nothing() {
 }
 
 #[test]
-fn workers_lessons_add_up_in_any_order() {
-    let policy = LearnedState::new(0).policy(&by_value());
-    let (mut one, mut two) = (fast(&policy), RefreshObservation::default());
-    one.add(&of(1, &policy, false));
-    one.add(&of(2, &policy, true));
-    let slow = RefreshHistory::stored(Some(0), HOUR_MS, 5.0);
-    two.grew(&policy, &slow, 9 * HOUR_MS, 50.0);
-    two.add(&of(1, &policy, true));
+fn workers_observations_add_up_in_any_order() {
+    let (mut one, mut two) = (of(1, 20.0), RefreshObservation::default());
+    one.add(&of(2, 1.0));
+    two.grew(
+        &RefreshHistory::stored(Some(0), MINUTE_MS, 5.0),
+        HOUR_MS,
+        50.0,
+    );
+    two.add(&of(1, 3.0));
     let learned = |observations: [&RefreshObservation; 2]| {
         let mut learned_state = LearnedState::new(0);
         observations
@@ -97,162 +109,52 @@ fn workers_lessons_add_up_in_any_order() {
     assert_eq!(learned([&one, &two]), learned([&two, &one]));
     let mut both = one.clone();
     both.add(&two);
+    let both = learned([&both, &RefreshObservation::default()]);
+    assert_eq!(both, learned([&one, &two]));
+    let text = serde_json::to_string(&both).expect("JSON");
     assert_eq!(
-        learned([&both, &RefreshObservation::default()]),
-        learned([&one, &two])
+        serde_json::from_str::<LearnedState>(&text).expect("a state"),
+        both
     );
 }
 
 #[test]
-fn growth_that_was_seen_changes_when_posts_are_due() {
-    let plan = by_value();
+fn each_source_learns_what_its_own_posts_get() {
     let mut learned_state = LearnedState::new(0);
-    let before = learned_state.policy(&plan);
-    learned_state.learn(&fast(&before));
-    let after = learned_state.policy(&plan);
-    let old = RefreshHistory::stored(Some(0), 0, 0.0)
-        .refreshed(10 * MINUTE_MS, 80.0)
-        .refreshed(5 * HOUR_MS, 80.0);
-    let due = |policy: &Policy| match policy.due(&old) {
-        Due::At(due_ms) => due_ms,
-        other => panic!("{other:?}"),
+    learned_state.learn(&of(1, 100.0));
+    learned_state.learn(&of(2, 1.0));
+    let policy = learned_state.policy(&by_value());
+    let (busy, quiet) = (mean(&policy, Some(1)), mean(&policy, Some(2)));
+    assert!(
+        busy > 15.0 * EXPECTED && quiet < 2.0 * EXPECTED,
+        "{busy}, {quiet}"
+    );
+    let due_ms = |source| {
+        let post = RefreshHistory {
+            source: Some(source),
+            ..RefreshHistory::stored(Some(0), MINUTE_MS, 0.0)
+        };
+        match policy.due(&post.refreshed(HOUR_MS, 5.0).refreshed(5 * HOUR_MS, 20.0)) {
+            Due::At(due_ms) => due_ms,
+            other => panic!("{other:?}"),
+        }
     };
     assert!(
-        due(&after) >= due(&before),
-        "what has stopped growing can wait"
+        due_ms(1) < due_ms(2),
+        "what is likely to grow is due sooner"
     );
-    let text = serde_json::to_string(&learned_state).expect("JSON");
-    let read: LearnedState = serde_json::from_str(&text).expect("a state");
-    assert_eq!(read, learned_state);
-}
-
-/// What refreshes of a source's posts show that get all of their engagement within minutes, or
-/// most of it within days.
-fn of(source: u64, policy: &Policy, is_fast: bool) -> RefreshObservation {
-    let mut observation = RefreshObservation::default();
-    let totals = if is_fast {
-        [100.0, 100.0, 100.0, 100.0]
-    } else {
-        [3.0, 6.0, 30.0, 100.0]
-    };
-    for _ in 0..400 {
-        let mut post = RefreshHistory {
-            source: Some(source),
-            ..RefreshHistory::stored(Some(0), MINUTE_MS, 2.0)
-        };
-        for (minutes, total) in [10, 60, 600, 3_600].into_iter().zip(totals) {
-            observation.grew(policy, &post, minutes * MINUTE_MS, total);
-            post = post.refreshed(minutes * MINUTE_MS, total);
-        }
-    }
-    observation
-}
-
-fn share(policy: &Policy, source: Option<u64>, age_ms: i64) -> f64 {
-    match policy {
-        Policy::Value { by, .. } => by.growth(source).0.share(age_ms),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn each_source_learns_how_its_own_posts_grow() {
-    let plan = by_value();
-    let mut learned_state = LearnedState::new(0);
-    let policy = learned_state.policy(&plan);
-    learned_state.learn(&of(1, &policy, true));
-    learned_state.learn(&of(2, &policy, false));
-    let policy = learned_state.policy(&plan);
-    let (fast, slow) = (
-        share(&policy, Some(1), 20 * MINUTE_MS),
-        share(&policy, Some(2), 20 * MINUTE_MS),
-    );
-    assert!(fast > 0.8, "{fast}");
-    assert!(slow < 0.2, "{slow}");
-    let post = |source| {
-        RefreshHistory {
-            source: Some(source),
-            ..RefreshHistory::stored(Some(0), 0, 0.0)
-        }
-        .refreshed(5 * MINUTE_MS, 40.0)
-        .refreshed(HOUR_MS, 100.0)
-    };
-    let due_ms = |source| match policy.due(&post(source)) {
-        Due::At(due_ms) => due_ms,
-        other => panic!("{other:?}"),
-    };
-    assert!(due_ms(1) > due_ms(2), "what has stopped growing can wait");
 }
 
 #[test]
 fn a_source_begins_with_what_the_others_have_taught() {
-    let plan = by_value();
     let mut learned_state = LearnedState::new(0);
-    let before = learned_state.policy(&plan);
-    learned_state.learn(&of(1, &before, true));
-    let after = learned_state.policy(&plan);
-    let age_ms = 20 * MINUTE_MS;
-    let (configured, known) = (share(&before, None, age_ms), share(&after, Some(1), age_ms));
+    let mean_of =
+        |learned_state: &LearnedState, source| mean(&learned_state.policy(&by_value()), source);
+    assert!((mean_of(&learned_state, None) - EXPECTED).abs() < 1e-9);
+    learned_state.learn(&of(1, 100.0));
+    let known = mean_of(&learned_state, Some(1));
+    assert!(known > 15.0 * EXPECTED, "{known}");
     for source in [Some(2), None] {
-        let begun = share(&after, source, age_ms);
-        assert!(begun > configured + 0.3, "{source:?}: {begun}");
-        assert!(
-            (begun - known).abs() < 0.05,
-            "{source:?}: {begun} for {known}"
-        );
+        assert_eq!(mean_of(&learned_state, source), known, "{source:?}");
     }
-}
-
-#[test]
-fn alone_a_source_learns_as_an_instance_without_sources_does() {
-    let plan = by_value();
-    let policy = LearnedState::new(0).policy(&plan);
-    let (mut of_source, mut of_all) = (LearnedState::new(0), LearnedState::new(0));
-    for is_fast in [true, false] {
-        of_source.learn(&of(7, &policy, is_fast));
-    }
-    let text = serde_json::to_string(&of_source).expect("JSON");
-    let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    json["growth"] = json["sources"]["7"].clone();
-    json["sources"] = serde_json::json!({});
-    of_all.clone_from(&serde_json::from_value(json).expect("a state"));
-    let (of_source, of_all) = (of_source.policy(&plan), of_all.policy(&plan));
-    for minutes in [1, 10, 60, 600, 6_000] {
-        let (one, all) = (
-            share(&of_source, Some(7), minutes * MINUTE_MS),
-            share(&of_all, None, minutes * MINUTE_MS),
-        );
-        assert!((one - all).abs() < 1e-6, "{minutes} min: {one} and {all}");
-    }
-}
-
-/// As it was stored before sources were distinguished.
-#[test]
-fn an_old_experience_is_what_each_source_begins_with() {
-    let plan = by_value();
-    let mut learned_state = LearnedState::new(0);
-    learned_state.learn(&fast(&learned_state.policy(&plan)));
-    let mut json = serde_json::to_value(&learned_state).expect("JSON");
-    let known = json.as_object_mut().expect("an object").remove("sources");
-    assert_eq!(known, Some(serde_json::json!({})), "it has no source's");
-    let mut read: LearnedState = serde_json::from_value(json).expect("an old state");
-    assert_eq!(read, learned_state);
-    let before = read.policy(&plan);
-    let age_ms = 20 * MINUTE_MS;
-    assert_eq!(
-        share(&before, Some(3), age_ms),
-        share(&before, None, age_ms)
-    );
-    read.learn(&of(3, &before, false));
-    let after = read.policy(&plan);
-    let (own, others) = (
-        share(&after, Some(3), age_ms),
-        share(&after, Some(4), age_ms),
-    );
-    let begun = share(&before, Some(3), age_ms);
-    assert!(
-        own < begun / 2.0,
-        "it learns its own: {own}, {begun} before"
-    );
-    assert!(others > 2.0 * own, "{others} against {own}");
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use driftline_core::refresh::{
-    AgeTable, Cause, Due, EngagementSample, GrowthCurve, Policy, RefreshHistory, Scale,
-    ValuePolicy, ValueSettings,
+    AgeTable, Cause, Due, EngagementSample, Policy, RefreshHistory, Scale, ValuePolicy,
+    ValueSettings,
 };
 use proptest::prelude::*;
 
@@ -17,7 +17,6 @@ const FLOOR_MS: i64 = 30_000;
 fn by_value() -> ValuePolicy {
     ValuePolicy {
         settings: ValueSettings::default(),
-        curve: GrowthCurve::default(),
         scale: Scale::default(),
         sources: BTreeMap::new(),
         price: 1.0,
@@ -57,10 +56,13 @@ fn live() -> impl Strategy<Value = RefreshHistory> {
 }
 
 fn value_policy() -> impl Strategy<Value = ValuePolicy> {
-    let curve = (MINUTE_MS..DAY_MS, 0.6..0.99);
-    (curve, -14.0..14.0_f64, 0.0..5.0_f64, 0.0..1.0).prop_map(
-        |((half_ms, day_share), price, stretch, memory)| ValuePolicy {
-            curve: GrowthCurve::of_half_life(half_ms, day_share),
+    let scale = (-5.0..5.0_f64, -7.0..3.0_f64);
+    (scale, -14.0..14.0_f64, 0.0..5.0_f64, 0.0..1.0).prop_map(
+        |((alpha, beta), price, stretch, memory)| ValuePolicy {
+            scale: Scale {
+                alpha: alpha.exp(),
+                beta: beta.exp(),
+            },
             price: price.exp(),
             stretch: stretch.exp(),
             settings: ValueSettings {

@@ -120,7 +120,7 @@ const MIN_COUNT_PAUSE_MS: i64 = 10_000;
 #[cfg(test)]
 mod tests {
     use driftline_core::answer::FailureKind;
-    use driftline_core::refresh::{LearnedState, RefreshHistory, RefreshPlan};
+    use driftline_core::refresh::RefreshHistory;
     use driftline_runtime::metrics::{LabelValues, METRICS};
 
     use super::*;
@@ -170,12 +170,9 @@ mod tests {
 
     #[test]
     fn an_observation_that_could_not_be_shared_is_shared_later() {
-        let policy = LearnedState::new(0).policy(&RefreshPlan::default());
         let mut refresh_stats = RefreshStats::default();
-        let post = RefreshHistory::stored(Some(0), 3_600_000, 5.0);
-        refresh_stats
-            .observation
-            .grew(&policy, &post, 7_200_000, 50.0);
+        let post = RefreshHistory::stored(Some(0), 60_000, 5.0);
+        refresh_stats.observation.grew(&post, 7_200_000, 50.0);
         let seen = refresh_stats.observation.clone();
         assert!(!seen.is_empty());
         let shared = refresh_stats

@@ -54,7 +54,7 @@ pub(super) async fn save(
             let total = after.counts.total() as f64;
             let observation = &mut refresh_stats.observation;
             observation.answered(&policy, &history, at_ms);
-            observation.grew(&policy, &history, at_ms, total);
+            observation.grew(&history, at_ms, total);
         }
     });
     let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();

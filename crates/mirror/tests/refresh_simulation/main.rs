@@ -107,7 +107,6 @@ fn priced(price: f64) -> Policy {
             longest: LONGEST,
             ..ValueSettings::default()
         }),
-        ..RefreshPlan::default()
     };
     match LearnedState::new(0).policy(&plan) {
         Policy::Value { ages, by } => Policy::Value {

@@ -9,7 +9,7 @@ mod scenario;
 mod world;
 mod world_config;
 
-pub use policy_run::{PolicyKind, PolicyOutcome, Quota, run};
+pub use policy_run::{PolicyOutcome, Quota, run};
 pub use scenario::{Baseline, Scenario};
 pub use world::{History, World};
 pub use world_config::{Totals, WorldConfig};

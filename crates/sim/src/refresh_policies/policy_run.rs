@@ -5,18 +5,9 @@ use std::{
 
 use super::world::{HistoryReader, World};
 use driftline_core::refresh::{
-    Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, RefreshHistory, RefreshPlan,
-    Scale, ValuePolicy,
+    Cause, Due, EngagementSums, Policy, QuotaPrice, QuotaUse, RefreshHistory, RefreshPlan, Scale,
+    ValuePolicy,
 };
-
-/// A policy to run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PolicyKind {
-    /// The operator's settings.
-    pub plan: RefreshPlan,
-    /// Whether the growth curve is learned.
-    pub learns: bool,
-}
 
 /// The requests that an upstream allows.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,8 +34,6 @@ pub struct PolicyOutcome {
     pub longest_ms: i64,
     /// How old counts were between two looks, over time and posts, ms.
     pub mean_age_ms: i64,
-    /// The curve that it ended with.
-    pub curve: GrowthCurve,
     /// The price of a refresh that it ended with, count-hours.
     pub price: f64,
     /// The stretch that it ended with.
@@ -56,11 +45,11 @@ pub struct PolicyOutcome {
 pub fn run(
     world: &World,
     quota: &Quota,
-    kind: &PolicyKind,
+    plan: &RefreshPlan,
     until_ms: i64,
     like: Option<&PolicyOutcome>,
 ) -> PolicyOutcome {
-    let mut policy_run = PolicyRun::new(world, kind);
+    let mut policy_run = PolicyRun::new(world, plan);
     let every_ms = quota.every_ms.max(1);
     let mut requests = Vec::new();
     let mut now_ms = every_ms;
@@ -90,7 +79,6 @@ pub fn run(
         requests,
         longest_ms: policy_run.longest_ms,
         mean_age_ms: (policy_run.aged_ms2 / policy_run.lived_ms.max(1.0)) as i64,
-        curve: policy_run.curve,
         price: policy_run.price.level(),
         stretch: policy_run.stretch.level(),
     }
@@ -98,7 +86,7 @@ pub fn run(
 
 struct PolicyRun<'a> {
     world: &'a World,
-    kind: &'a PolicyKind,
+    plan: &'a RefreshPlan,
     readers: Vec<HistoryReader>,
     histories: Vec<RefreshHistory>,
     /// Posts by when they are due, as the server's index keeps them.
@@ -106,8 +94,7 @@ struct PolicyRun<'a> {
     policy: Policy,
     price: QuotaPrice,
     stretch: QuotaPrice,
-    sums: GrowthSums,
-    curve: GrowthCurve,
+    sums: EngagementSums,
     scale: Scale,
     used: QuotaUse,
     learned_ms: i64,
@@ -120,18 +107,17 @@ struct PolicyRun<'a> {
 }
 
 impl<'a> PolicyRun<'a> {
-    fn new(world: &'a World, kind: &'a PolicyKind) -> Self {
+    fn new(world: &'a World, plan: &'a RefreshPlan) -> Self {
         let mut policy_run = Self {
             world,
-            kind,
+            plan,
             readers: Vec::with_capacity(world.len()),
             histories: Vec::with_capacity(world.len()),
             queue: BinaryHeap::new(),
             policy: Policy::default(),
             price: QuotaPrice::of_refresh(),
             stretch: QuotaPrice::of_stretch(),
-            sums: GrowthSums::default(),
-            curve: kind.plan.prior.clone(),
+            sums: EngagementSums::default(),
             scale: Scale::default(),
             used: QuotaUse::default(),
             learned_ms: 0,
@@ -146,7 +132,7 @@ impl<'a> PolicyRun<'a> {
     }
 
     fn set_policy(&mut self) {
-        let plan = &self.kind.plan;
+        let plan = self.plan;
         let (ages, stretch) = (plan.ages.clone(), self.stretch.level());
         self.policy = match &plan.by_value {
             None => Policy::Table { ages, stretch },
@@ -154,7 +140,6 @@ impl<'a> PolicyRun<'a> {
                 ages,
                 by: ValuePolicy {
                     settings: settings.clone(),
-                    curve: self.curve.clone(),
                     scale: self.scale,
                     sources: BTreeMap::new(),
                     price: self.price.level(),
@@ -175,11 +160,11 @@ impl<'a> PolicyRun<'a> {
             self.readers.push(reader);
             let at = self.histories.len() as u32;
             self.histories.push(history);
-            self.plan(at);
+            self.schedule(at);
         }
     }
 
-    fn plan(&mut self, post: u32) {
+    fn schedule(&mut self, post: u32) {
         if let Due::At(due_ms) = self.policy.due(&self.histories[post as usize]) {
             self.queue.push(Reverse((due_ms, post)));
         }
@@ -214,9 +199,9 @@ impl<'a> PolicyRun<'a> {
                     }
                 }
                 self.refresh(post, now_ms);
-                self.plan(post);
+                self.schedule(post);
             } else if due_ms <= now_ms && value < 1.0 {
-                self.plan(post);
+                self.schedule(post);
             } else {
                 self.queue.push(Reverse((due_ms, post)));
             }
@@ -236,7 +221,7 @@ impl<'a> PolicyRun<'a> {
         self.lived_ms += aged_ms;
         self.longest_ms = self.longest_ms.max(now_ms - history.refreshed_ms);
         if let Some(growth) = history.growth(now_ms, total) {
-            self.sums.observe(&growth, &self.curve);
+            self.sums.observe(&growth);
         }
         *history = history.refreshed(now_ms, total);
     }
@@ -250,7 +235,7 @@ impl<'a> PolicyRun<'a> {
             let is_due = |Reverse((due_ms, _)): &&Reverse<(i64, u32)>| *due_ms <= now_ms;
             self.used.overdue = self.queue.iter().filter(is_due).count() as f64;
             self.price = self.price.after(&self.used.of_value());
-            self.stretch = self.stretch.after(&match self.kind.plan.by_value {
+            self.stretch = self.stretch.after(&match self.plan.by_value {
                 None => self.used,
                 Some(_) => self.used.of_bounds(),
             });
@@ -266,15 +251,8 @@ impl<'a> PolicyRun<'a> {
 
     fn learn(&mut self) {
         self.sums.fade_if_full();
-        let PolicyKind { plan, learns } = self.kind;
-        let Some(settings) = &plan.by_value else {
-            return;
-        };
-        let weight = settings.prior_weight;
-        let (curve, scale) = self.sums.learned(&plan.prior, Scale::default(), weight);
-        self.scale = scale;
-        if *learns {
-            self.curve = curve;
+        if let Some(settings) = &self.plan.by_value {
+            self.scale = self.sums.scale(Scale::default(), settings.prior_weight);
         }
     }
 

@@ -1,9 +1,9 @@
 use super::{
-    policy_run::{PolicyKind, PolicyOutcome, Quota, run},
+    policy_run::{PolicyOutcome, Quota, run},
     world::World,
     world_config::{LENGTH_MS, Totals, WorldConfig},
 };
-use driftline_core::refresh::{AgeBand, AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
+use driftline_core::refresh::{AgeBand, AgeTable, RefreshPlan, ValueSettings};
 
 /// A generated world and its upstream, to compare policies in.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,17 +25,13 @@ pub enum Baseline {
     Table,
     /// The same interval for posts of every age.
     Uniform,
-    /// By value, starting from the default curve and learning.
+    /// By value.
     Value,
-    /// By value, with the default curve throughout.
-    Unlearned,
-    /// By value, with the true growth curve of the posts.
-    Oracle,
 }
 
 impl Scenario {
-    /// All of them, with this many new posts an hour and batches as large. The curve that a policy
-    /// begins with has its half-life at 80 minutes throughout.
+    /// All of them, with this many new posts an hour and batches as large. The curve of the policy
+    /// has its half-life at 80 minutes throughout.
     pub fn all(posts_per_hour: f64, batch: usize) -> Vec<Self> {
         let default = WorldConfig {
             posts_per_hour,
@@ -101,11 +97,11 @@ impl Scenario {
     ) -> (PolicyOutcome, Vec<PolicyOutcome>) {
         let quota = self.quota(refreshes);
         let until_ms = LENGTH_MS;
-        let table = Baseline::Table.kind(world, refreshes);
+        let table = Baseline::Table.plan(refreshes);
         let table = run(world, &quota, &table, until_ms, None);
         let outcomes = baselines.iter().map(|baseline| {
-            let kind = baseline.kind(world, refreshes);
-            run(world, &quota, &kind, until_ms, Some(&table))
+            let plan = baseline.plan(refreshes);
+            run(world, &quota, &plan, until_ms, Some(&table))
         });
         let others = outcomes.collect();
         (table, others)
@@ -119,38 +115,27 @@ impl Baseline {
             Self::Table => "age table",
             Self::Uniform => "uniform",
             Self::Value => "value",
-            Self::Unlearned => "value, nothing learned",
-            Self::Oracle => "value, true curve",
         }
     }
 
-    fn kind(self, world: &World, refreshes: f64) -> PolicyKind {
-        let by = |ages, by_value, prior, learns| PolicyKind {
-            plan: RefreshPlan {
-                ages,
-                by_value,
-                prior,
-            },
-            learns,
-        };
-        let table = |ages| by(ages, None, GrowthCurve::default(), false);
-        let value = |prior, learns| {
-            let settings = Some(ValueSettings::default());
-            by(AgeTable::default(), settings, prior, learns)
-        };
+    fn plan(self, refreshes: f64) -> RefreshPlan {
         match self {
-            Self::Table => table(AgeTable::default()),
+            Self::Table => RefreshPlan::default(),
             // A quarter of the interval that the quota carries: the stretch finds the rest.
             Self::Uniform => {
                 let band = AgeBand {
                     below_ms: 30 * 24 * HOUR_MS,
                     every_ms: (180.0 * HOUR_MS as f64 / refreshes.max(0.01)).max(1.0) as i64,
                 };
-                table(AgeTable::new(vec![band], 0).unwrap_or_default())
+                RefreshPlan {
+                    ages: AgeTable::new(vec![band], 0).unwrap_or_default(),
+                    by_value: None,
+                }
             }
-            Self::Value => value(GrowthCurve::default(), true),
-            Self::Unlearned => value(GrowthCurve::default(), false),
-            Self::Oracle => value(world.curve(), false),
+            Self::Value => RefreshPlan {
+                by_value: Some(ValueSettings::default()),
+                ..RefreshPlan::default()
+            },
         }
     }
 }

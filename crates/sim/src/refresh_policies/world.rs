@@ -1,5 +1,3 @@
-use driftline_core::refresh::{AGE_ENDS_MS, BINS, GrowthCurve};
-
 /// Posts and the times at which their counts changed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct World {
@@ -68,36 +66,9 @@ impl World {
         self.changes.len()
     }
 
-    /// The curve along which its posts grew, in hindsight.
-    pub fn curve(&self) -> GrowthCurve {
-        let mut grown = [0.0; BINS + 1];
-        for (age_ms, weight) in self.ages() {
-            let bin = AGE_ENDS_MS.partition_point(|end_ms| *end_ms < age_ms as f64);
-            grown[bin.min(BINS)] += weight;
-        }
-        let mut share = 0.0;
-        GrowthCurve::of_shares(grown.map(|bin| {
-            share += bin;
-            share
-        }))
-    }
-
     /// By when they were first stored.
     pub(super) fn posts(&self) -> &[Span] {
         &self.posts
-    }
-
-    /// The age of every change, ms, with a weight: a post of many changes weighs little more than
-    /// one of twenty.
-    fn ages(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
-        self.posts.iter().flat_map(|post| {
-            let changes = &self.changes[post.changes.0..post.changes.1];
-            let weight = 1.0 / (1.0 + changes.len() as f64 / 20.0);
-            let ages = changes
-                .iter()
-                .map(|change| change.at_ms - post.created_at_ms);
-            ages.map(move |age_ms| (age_ms, weight))
-        })
     }
 }
 

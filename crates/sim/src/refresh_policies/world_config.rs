@@ -3,7 +3,7 @@ use smart_default::SmartDefault;
 
 use super::world::{History, World};
 
-/// The parameters of a generated world. By default, posts are as the default curve expects them.
+/// The parameters of a generated world. By default, posts grow as the value policy expects.
 #[derive(Debug, Clone, PartialEq, SmartDefault)]
 pub struct WorldConfig {
     /// New posts per hour, averaged over a day.

@@ -3,8 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    growth_curve::GrowthCurve,
-    growth_sums::{GrowthSums, Scale},
+    engagement_sums::{EngagementSums, Scale},
     policy::{ValuePolicy, ValueSettings},
     quota_price::{QuotaPrice, QuotaUse},
 };
@@ -17,21 +16,18 @@ pub struct RefreshPlan {
     pub ages: AgeTable,
     /// The settings of refreshing by value; `None` to refresh by age alone.
     pub by_value: Option<ValueSettings>,
-    /// The growth curve assumed before any observation.
-    pub prior: GrowthCurve,
 }
 
-/// The growth learned from the refreshes of one upstream, and the price of its quota. Workers add to
-/// it in any order with the same result.
+/// The engagement of posts, learned from the refreshes of one upstream, and the price of its quota.
+/// Workers add to it in any order with the same result.
 ///
-/// Growth is learned for each source, since sources share a quota but not an audience.
+/// Engagement is learned for each source, since sources share a quota but not an audience.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LearnedState {
-    /// Of posts whose source is unknown, and of growth stored before sources were distinguished.
-    growth: GrowthSums,
+    /// Of posts whose source is unknown.
+    engagement: EngagementSums,
     /// By source, of the posts that it was the first to store.
-    #[serde(default)]
-    sources: BTreeMap<u64, GrowthSums>,
+    sources: BTreeMap<u64, EngagementSums>,
     price: QuotaPrice,
     stretch: QuotaPrice,
     due: f64,
@@ -44,8 +40,8 @@ pub struct LearnedState {
 /// A worker's observations since it last shared them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RefreshObservation {
-    growth: GrowthSums,
-    sources: BTreeMap<u64, GrowthSums>,
+    engagement: EngagementSums,
+    sources: BTreeMap<u64, EngagementSums>,
     due: f64,
     probes: f64,
     bounds: f64,
@@ -66,25 +62,20 @@ impl RefreshObservation {
     }
 
     /// Adds the growth of a post up to an answer that was requested at that Unix ms.
-    pub fn grew(&mut self, policy: &Policy, post: &RefreshHistory, at_ms: i64, total: f64) {
+    pub fn grew(&mut self, post: &RefreshHistory, at_ms: i64, total: f64) {
         let Some(growth) = post.growth(at_ms, total) else {
             return;
         };
         let sums = match post.source {
             Some(source) => self.sources.entry(source).or_default(),
-            None => &mut self.growth,
+            None => &mut self.engagement,
         };
-        match policy {
-            Policy::Value { by, .. } => sums.observe(&growth, by.growth(post.source).0),
-            Policy::Table { .. } | Policy::Never { .. } => {
-                sums.observe(&growth, &GrowthCurve::default());
-            }
-        }
+        sums.observe(&growth);
     }
 
     /// Adds another observation: one that could not be shared is shared with the next.
     pub fn add(&mut self, other: &Self) {
-        self.growth.merge(&other.growth);
+        self.engagement.merge(&other.engagement);
         for (source, sums) in &other.sources {
             self.sources.entry(*source).or_default().merge(sums);
         }
@@ -103,7 +94,7 @@ impl LearnedState {
     /// An empty state at that Unix ms.
     pub fn new(now_ms: i64) -> Self {
         Self {
-            growth: GrowthSums::default(),
+            engagement: EngagementSums::default(),
             sources: BTreeMap::new(),
             price: QuotaPrice::of_refresh(),
             // Due times are stored: with a larger stretch, posts put off would not be refreshed soon
@@ -118,8 +109,8 @@ impl LearnedState {
 
     /// Adds a worker's observations.
     pub fn learn(&mut self, observation: &RefreshObservation) {
-        self.growth.merge(&observation.growth);
-        self.growth.fade_if_full();
+        self.engagement.merge(&observation.engagement);
+        self.engagement.fade_if_full();
         for (source, sums) in &observation.sources {
             let known = self.sources.entry(*source).or_default();
             known.merge(sums);
@@ -172,21 +163,18 @@ impl LearnedState {
         let Some(settings) = &plan.by_value else {
             return Policy::Table { ages, stretch };
         };
-        let mut all = self.growth.clone();
+        let mut all = self.engagement.clone();
         for sums in self.sources.values() {
             all.merge(sums);
         }
         let weight = settings.prior_weight;
-        let learned = |sums: &GrowthSums| sums.learned(&plan.prior, Scale::default(), weight);
-        let (curve, scale) = learned(&all);
         let sources = self.sources.iter().map(|(source, sums)| {
-            let (prior, expected) = learned(&all.without(sums));
-            (*source, sums.learned(&prior, expected, weight))
+            let expected = all.without(sums).scale(Scale::default(), weight);
+            (*source, sums.scale(expected, weight))
         });
         let by = ValuePolicy {
             settings: settings.clone(),
-            curve,
-            scale,
+            scale: all.scale(Scale::default(), weight),
             sources: sources.collect(),
             price: self.price.level(),
             stretch,

@@ -1,13 +1,12 @@
-//! The policy by the value of a refresh: how posts grow, as observed, and what a request costs.
+//! The policy by the value of a refresh: how posts grow, how much they get, and what a request costs.
 
-mod growth_curve;
-mod growth_sums;
+mod engagement_sums;
+pub mod growth_curve;
 mod learned_state;
 mod policy;
 mod quota_price;
 
-pub use growth_curve::{AGE_ENDS_MS, BINS, GrowthCurve};
-pub use growth_sums::{Growth, GrowthSums, Scale};
+pub use engagement_sums::{EngagementSums, Growth, Scale};
 pub use learned_state::{LearnedState, RefreshObservation, RefreshPlan};
 pub use policy::{ValuePolicy, ValueSettings};
 pub use quota_price::{MAX_STEP, QuotaPrice, QuotaUse};

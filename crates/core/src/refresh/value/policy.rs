@@ -2,7 +2,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{growth_curve::GrowthCurve, growth_sums::Scale};
+use super::{
+    engagement_sums::Scale,
+    growth_curve::{self, share},
+};
 use crate::refresh::{AgeTable, Cause, Due, RefreshHistory};
 
 /// Refreshes a post when the value of its expected change reaches the price of the quota.
@@ -20,12 +23,10 @@ use crate::refresh::{AgeTable, Cause, Due, RefreshHistory};
 pub struct ValuePolicy {
     /// The operator's settings.
     pub settings: ValueSettings,
-    /// The growth of posts of sources without a curve of their own.
-    pub curve: GrowthCurve,
-    /// The prior of their engagement.
+    /// The engagement of posts of sources without observations of their own.
     pub scale: Scale,
-    /// Curve and prior of each source with observations, by its number in the store.
-    pub sources: BTreeMap<u64, (GrowthCurve, Scale)>,
+    /// That of each source with observations, by its number in the store.
+    pub sources: BTreeMap<u64, Scale>,
     /// The price of a refresh, count-hours (see [`super::QuotaPrice`]).
     pub price: f64,
     /// The factor that lengthens the waits in the settings while bounds alone would take too much
@@ -48,18 +49,16 @@ pub struct ValueSettings {
     /// The weight of growth before the last two looks, from 0 (only the growth since counts) to 1
     /// (all of the post's life counts the same).
     pub memory: f64,
-    /// The weight of the prior, as the number of observations that count as much: posts, and
-    /// engagement in every bin of the curve.
+    /// The weight of the engagement that is expected of a source, as the number of observed posts
+    /// that count as much.
     pub prior_weight: f64,
 }
 
 impl ValuePolicy {
-    /// The growth curve and the engagement prior of a source's posts.
-    pub fn growth(&self, source: Option<u64>) -> (&GrowthCurve, Scale) {
-        match source.and_then(|source| self.sources.get(&source)) {
-            Some((curve, scale)) => (curve, *scale),
-            None => (&self.curve, self.scale),
-        }
+    /// The engagement of a source's posts.
+    pub fn scale_of(&self, source: Option<u64>) -> Scale {
+        let own = source.and_then(|source| self.sources.get(&source));
+        own.copied().unwrap_or(self.scale)
     }
 
     pub(in crate::refresh) fn due_because(
@@ -71,10 +70,12 @@ impl ValuePolicy {
             Ok(every_ms) => every_ms,
             Err(due) => return (due, Cause::Age),
         };
-        let (curve, _) = self.growth(history.source);
-        let value_ms = curve.wait_ms(age_ms(history), self.price() / self.expected(history));
+        let regret_h = self.price() / self.expected(history);
         let waits = [
-            (value_ms.unwrap_or(i64::MAX), Cause::Value),
+            (
+                growth_curve::wait_ms(age_ms(history), regret_h),
+                Cause::Value,
+            ),
             (self.probe_ms(history).unwrap_or(i64::MAX), Cause::Probe),
         ];
         // Of equals the first.
@@ -98,8 +99,7 @@ impl ValuePolicy {
         if waited_ms < self.floor_ms() {
             return 0.0;
         }
-        let (curve, _) = self.growth(history.source);
-        let regret_h = curve.regret_h(age_ms(history), waited_ms);
+        let regret_h = growth_curve::regret_h(age_ms(history), waited_ms);
         let value = self.expected(history) * regret_h / self.price();
         // Squared, since regret grows no faster than time: a post that keeps waiting comes first in
         // the end.
@@ -126,17 +126,15 @@ impl ValuePolicy {
     /// growth before the last two looks.
     fn expected(&self, history: &RefreshHistory) -> f64 {
         let total = finite(history.total);
-        let (curve, scale) = self.growth(history.source);
-        let share = curve.share(age_ms(history));
+        let scale = self.scale_of(history.source);
+        let now_share = share(age_ms(history));
         let Some((before, created_at_ms)) = history.before.zip(history.created_at_ms) else {
-            return scale.expected(total, share);
+            return scale.expected(total, now_share);
         };
         let forgotten = 1.0 - self.settings.memory.clamp(0.0, 1.0);
-        let old_share = curve
-            .share(before.at_ms.saturating_sub(created_at_ms))
-            .min(share);
+        let old_share = share(before.at_ms.saturating_sub(created_at_ms)).min(now_share);
         let old = finite(before.total).min(total);
-        scale.expected(total - forgotten * old, share - forgotten * old_share)
+        scale.expected(total - forgotten * old, now_share - forgotten * old_share)
     }
 
     /// The longest wait before a probe, ms; `None` if no more are made.
