@@ -12,7 +12,7 @@ use crate::{
         CallerCache, LogInThrottle, NativeTokens, PassphraseHasher, Throttle, ThrottleRule,
         TokenKeys, TooEarly, network, seconds,
     },
-    mastodon::{FilterCache, PeerCache},
+    mastodon::{filters::cache::FilterCache, instance::peers::PeerCache},
     transport::ApiError,
 };
 

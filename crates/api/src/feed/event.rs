@@ -12,7 +12,7 @@ use driftline_store::{
 use serde::Serialize;
 
 use super::PostRecord;
-use crate::mastodon::SharedMessages;
+use crate::mastodon::streaming::message::SharedMessages;
 
 /// A change of a source's post.
 #[derive(Debug)]

@@ -3,7 +3,7 @@ use driftline_store::{StoreError, Tx};
 use crate::{App, transport::ApiError};
 
 /// Reads an answer from the store.
-pub(super) async fn read<T: Send + 'static>(
+pub(crate) async fn read<T: Send + 'static>(
     app: &App,
     read: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -16,9 +16,11 @@ use serde_json::value::RawValue;
 
 use super::{
     JSON, answer,
-    local_references::LocalReferences,
     page_query::PageQuery,
-    status::{Overlays, Shown},
+    statuses::{
+        local_references::LocalReferences,
+        status::{Overlays, Shown},
+    },
     view::View,
 };
 use crate::{
@@ -27,7 +29,7 @@ use crate::{
 };
 
 /// The body of a page and its range.
-pub(super) struct Page {
+pub(crate) struct Page {
     body: Vec<u8>,
     /// The newest and the oldest ID; `None` if it is empty.
     ends: Option<(LocalId, LocalId)>,
@@ -36,7 +38,7 @@ pub(super) struct Page {
 impl Page {
     /// A page of what `stretch` reads, of as many reads as fill it: mostly one. None is held up for long, and a
     /// client that has gone away ends them. Not found where `stretch` finds no timeline.
-    pub(super) async fn picked(
+    pub(crate) async fn picked(
         app: &App,
         range: Range,
         viewer: Viewer,
@@ -77,7 +79,7 @@ impl Page {
         answer::read(app, move |tx| Self::write(tx, &posts, &of_rest)).await
     }
 
-    pub(super) fn write(
+    pub(crate) fn write(
         tx: &mut Tx<'_>,
         posts: &[TimelinePost],
         view: &View,
@@ -93,7 +95,7 @@ impl Page {
     }
 
     /// The entity `Status` of each post, by [`TimelinePost::id`].
-    pub(super) fn entities(
+    pub(crate) fn entities(
         tx: &mut Tx<'_>,
         posts: &[TimelinePost],
         view: &View,
@@ -135,11 +137,11 @@ impl Page {
     }
 
     /// The same page by other IDs than the posts' own.
-    pub(super) fn by(self, ends: Option<(LocalId, LocalId)>) -> Self {
+    pub(crate) fn by(self, ends: Option<(LocalId, LocalId)>) -> Self {
         Self { ends, ..self }
     }
 
-    pub(super) fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {
+    pub(crate) fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {
         let link = self
             .ends
             .and_then(|ends| query.link(&address.of(path), ends));

@@ -19,7 +19,7 @@ use crate::{
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct PageParams {
+pub(crate) struct PageParams {
     /// Only what is older than that.
     #[param(value_type = Option<StatusId>)]
     max_id: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct PageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct AccountPageParams {
+pub(crate) struct AccountPageParams {
     /// Only what is older than that: a value of the header `Link`.
     max_id: Option<String>,
     /// Only what is newer than that; the newest of it.
@@ -56,7 +56,7 @@ pub(super) struct AccountPageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct MarkPageParams {
+pub(crate) struct MarkPageParams {
     /// Only what was marked before that: a value of the header `Link`.
     max_id: Option<String>,
     /// Only what was marked after that; the latest of it.
@@ -72,7 +72,7 @@ pub(super) struct MarkPageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct PublicParams {
+pub(crate) struct PublicParams {
     /// Only statuses that were written here.
     local: Option<bool>,
     /// Only statuses of other servers: all are.
@@ -81,20 +81,20 @@ pub(super) struct PublicParams {
 
 /// The query of a request for a page of a timeline.
 #[derive(Debug)]
-pub(super) struct PageQuery {
+pub(crate) struct PageQuery {
     /// Which part of the timeline.
-    pub(super) range: Range,
+    pub(crate) range: Range,
     /// Whether to list only posts that were written here.
-    pub(super) local: bool,
+    pub(crate) local: bool,
     /// Whether to list only posts with media.
-    pub(super) only_media: bool,
+    pub(crate) only_media: bool,
     /// Parameters that the links to neighbouring pages repeat.
     kept: Vec<(String, String)>,
 }
 
 impl PageQuery {
     /// Parses a query. The last of repeated parameters counts; an empty bound is ignored.
-    pub(super) fn parse(query: &str, limits: Limits) -> Result<Self, ApiError> {
+    pub(crate) fn parse(query: &str, limits: Limits) -> Result<Self, ApiError> {
         let mut parsed = Self {
             range: Range {
                 limit: limits.default,
@@ -125,26 +125,26 @@ impl PageQuery {
     }
 
     /// Whether a parameter is true.
-    pub(super) fn is_set(&self, name: &str) -> bool {
+    pub(crate) fn is_set(&self, name: &str) -> bool {
         self.text(name).is_some_and(is_true)
     }
 
     /// The value of a parameter that bounds no page; of one that comes twice, the last.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let mut kept = self.kept.iter().rev();
         kept.find(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
     }
 
     /// All values of a parameter that may come several times, with `[]` after its name or without.
-    pub(super) fn texts<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+    pub(crate) fn texts<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         let kept = self.kept.iter();
         kept.filter(move |(known, _)| known.strip_suffix("[]").unwrap_or(known) == name)
             .map(|(_, value)| value.as_str())
     }
 
     /// Answers a list with the `Link` header of its page, from its newest to its oldest ID.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &self,
         address: &Address,
         path: &str,
@@ -160,7 +160,7 @@ impl PageQuery {
     }
 
     /// The `Link` header of the page at this address, from its newest to its oldest ID.
-    pub(super) fn link(
+    pub(crate) fn link(
         &self,
         address: &str,
         (newest, oldest): (LocalId, LocalId),
@@ -199,19 +199,19 @@ fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
 
 /// How many a page may have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     default: u16,
     max: u16,
 }
 
 impl Limits {
     /// Of posts.
-    pub(super) const POSTS: Self = Self {
+    pub(crate) const POSTS: Self = Self {
         default: 20,
         max: 40,
     };
     /// Of accounts, and of notifications.
-    pub(super) const ACCOUNTS: Self = Self {
+    pub(crate) const ACCOUNTS: Self = Self {
         default: 40,
         max: 80,
     };
@@ -231,7 +231,7 @@ fn limit(value: &str, Limits { max, .. }: Limits) -> Result<u16, ApiError> {
 }
 
 /// Whether Rails reads the value as true.
-pub(super) fn is_true(value: &str) -> bool {
+pub(crate) fn is_true(value: &str) -> bool {
     !matches!(
         value,
         "" | "0" | "f" | "F" | "false" | "FALSE" | "off" | "OFF"

@@ -14,10 +14,10 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    accounts::{self, Entities, is_true, number},
+    accounts::profiles::{self, Entities, is_true, number},
     answer,
     entities::Search,
-    tags,
+    timelines::tags,
     view::View,
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The routes.
-pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(search))
 }
 
@@ -86,7 +86,7 @@ async fn search(
         let is_profile = acct_at(&text).is_some();
         if is_of("accounts") && offset == 0 && is_profile {
             let is_asked = is_true(query.resolve.as_ref());
-            found.accounts = accounts::at(&app, viewer, address, &text, is_asked).await?;
+            found.accounts = profiles::at(&app, viewer, address, &text, is_asked).await?;
         }
         if is_of("statuses") && offset == 0 && !is_profile {
             found.statuses = post_of(&app, viewer, text.clone()).await?;
@@ -103,9 +103,9 @@ async fn search(
     if is_of("accounts") && !text.starts_with('#') {
         let only_followed = is_true(query.following.as_ref());
         if is_true(query.resolve.as_ref()) && offset == 0 {
-            accounts::resolve(&app, viewer, &address, &text).await?;
+            profiles::resolve(&app, viewer, &address, &text).await?;
         }
-        let all = accounts::found(&app, viewer, address.clone(), text.clone(), only_followed);
+        let all = profiles::found(&app, viewer, address.clone(), text.clone(), only_followed);
         found.accounts = all.await?.into_iter().skip(offset).take(limit).collect();
     }
     let tag = text.strip_prefix('#').unwrap_or(&text);

@@ -12,22 +12,24 @@ use driftline_store::{
 };
 
 use super::{
-    filter_cache::{AccountFilters, FilterCache, FilteredPost, PendingUpdateCount},
-    local_references::LocalReferences,
-    status::{Overlays, Shown},
+    filters::cache::{AccountFilters, FilterCache, FilteredPost, PendingUpdateCount},
+    statuses::{
+        local_references::LocalReferences,
+        status::{Overlays, Shown},
+    },
 };
 use crate::App;
 
 /// How posts are shown to one viewer, at one time.
 #[derive(Clone)]
-pub(super) struct View {
-    pub(super) viewer: Viewer,
+pub(crate) struct View {
+    pub(crate) viewer: Viewer,
     filters: FilterCache,
     now_ms: i64,
 }
 
 impl View {
-    pub(super) fn of(app: &App, viewer: Viewer) -> Self {
+    pub(crate) fn of(app: &App, viewer: Viewer) -> Self {
         Self {
             viewer,
             filters: app.people.filters.clone(),
@@ -36,7 +38,7 @@ impl View {
     }
 
     /// The entity `Status` of a post, and what it names without a local ID.
-    pub(super) fn status(
+    pub(crate) fn status(
         &self,
         tx: &mut Tx<'_>,
         post: &TimelinePost,
@@ -57,7 +59,7 @@ impl View {
 
     /// Asks for what [`View::overlays`] needs of `shown`, along with what is asked next; nothing for a viewer without
     /// an account.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         tx: &mut Tx<'_>,
         shown: &[Shown],
@@ -72,7 +74,7 @@ impl View {
 
     /// What posts, and those within them, say of the viewer; `None` of one without an account. `posts` and `shown`
     /// are the same, in one order, and it was asked for `shown`.
-    pub(super) fn overlays(
+    pub(crate) fn overlays(
         &self,
         tx: &mut Tx<'_>,
         asked: PendingOverlays,
@@ -103,7 +105,7 @@ impl View {
 type NestedKeys = HashMap<InstanceId, HashMap<String, PostKey>>;
 
 /// What was asked for of what posts say of a viewer with an account.
-pub(super) struct PendingOverlays(Option<(LocalAccountId, PendingNestedKeys, PendingUpdateCount)>);
+pub(crate) struct PendingOverlays(Option<(LocalAccountId, PendingNestedKeys, PendingUpdateCount)>);
 
 /// Stored posts within others that were asked for.
 struct PendingNestedKeys(Vec<(InstanceId, PendingRows<'static, (String, PostKey)>)>);

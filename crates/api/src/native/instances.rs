@@ -17,7 +17,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App,
     auth::{MayRead, needs},
-    mastodon::known_hosts,
+    mastodon::instance::peers::known_hosts,
     transport::{ApiError, OwnOrigin},
 };
 

@@ -24,7 +24,7 @@ use crate::{
         needs,
     },
     feed::{FeedEvent, FeedReader, Start},
-    mastodon::{lists::is_the_operators, notifications},
+    mastodon::{notifications::ungrouped as notifications, timelines::lists::is_the_operators},
     transport::{Address, ApiError},
 };
 

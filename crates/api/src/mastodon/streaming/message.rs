@@ -11,7 +11,11 @@ use super::channel::{Channel, Timeline};
 use crate::{
     App,
     feed::FeedEvent,
-    mastodon::{answer, home, list_timeline, timelines, view::View},
+    mastodon::{
+        answer,
+        timelines::{home, list_timeline, public as timelines},
+        view::View,
+    },
     transport::ApiError,
 };
 

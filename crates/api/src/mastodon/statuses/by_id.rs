@@ -1,0 +1,147 @@
+//! Single posts.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::header::CONTENT_TYPE,
+    response::{IntoResponse, Response},
+};
+use driftline_store::{
+    LocalId, StoreError, Tx, history,
+    instance::{self, Instance},
+    timeline::{self, TimelinePost, Viewer},
+    viewer::ReadableSources,
+};
+use utoipa::IntoParams;
+
+use super::{local_references::LocalReferences, status::Shown};
+use crate::{
+    App,
+    auth::{MayRead, needs},
+    description::ids::StatusId,
+    mastodon::{
+        JSON, answer,
+        entities::{Status, StatusEdit},
+        page::Page,
+        page_query::PageQuery,
+        view::View,
+    },
+    transport::{Address, ApiError, PathId, Problem},
+};
+
+/// A status, by its own ID or by that of one of its entries.
+#[utoipa::path(
+    get, path = "/api/v1/statuses/{id}", tag = "statuses", params(("id" = StatusId, Path)),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = Status), (status = 404, body = Problem, description = "It is unknown, or not for the caller")),
+)]
+pub(crate) async fn one(
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+) -> Result<Response, ApiError> {
+    entity(&app, caller.viewer(), id).await
+}
+
+/// Which statuses.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct StatusIdsParams {
+    /// At most 20; also as `id`.
+    #[param(rename = "id[]", value_type = Vec<StatusId>)]
+    id: Option<Vec<String>>,
+}
+
+/// Several statuses, by their IDs, in that order: those that the caller may see.
+#[utoipa::path(
+    get, path = "/api/v1/statuses", tag = "statuses", params(StatusIdsParams),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = [Status]), (status = 400, body = Problem, description = "Too many IDs")),
+)]
+pub(crate) async fn several(
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    address: Address,
+    query: PageQuery,
+) -> Result<Response, ApiError> {
+    let asked = query.texts("id").filter_map(|id| id.parse().ok());
+    let ids: Vec<LocalId> = asked.collect();
+    if ids.len() > MAX_AT_ONCE {
+        return Err(ApiError::BadParameter(format!(
+            "at most {MAX_AT_ONCE} IDs can be asked for at once"
+        )));
+    }
+    let view = View::of(&app, caller.viewer());
+    let page = answer::read(&app, move |tx| {
+        let mut posts = Vec::with_capacity(ids.len());
+        for id in &ids {
+            posts.extend(timeline::status(tx, *id, view.viewer)?);
+        }
+        Page::write(tx, &posts, &view)
+    });
+    // What was asked for by its IDs has no neighbouring pages.
+    let page = page.await?.by(None);
+    Ok(page.answer(&address, "/api/v1/statuses", &query))
+}
+
+/// The entity `Status` of that ID.
+pub(crate) async fn entity(app: &App, viewer: Viewer, id: u64) -> Result<Response, ApiError> {
+    let view = View::of(app, viewer);
+    let write = move |tx: &mut Tx<'_>, post: &TimelinePost, instance: &Instance| {
+        view.status(tx, post, instance)
+    };
+    answer(app, viewer, id, write).await
+}
+
+/// The versions of a status, the oldest first, the one that is shown now at the end.
+#[utoipa::path(
+    get, path = "/api/v1/statuses/{id}/history", tag = "statuses", params(("id" = StatusId, Path)),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = [StatusEdit]), (status = 404, body = Problem)),
+)]
+pub(crate) async fn history(
+    MayRead(caller, _): MayRead<needs::ReadStatuses>,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+) -> Result<Response, ApiError> {
+    let viewer = caller.viewer();
+    answer(&app, viewer, id, move |tx, post, instance| {
+        let versions = history::versions(tx, post.post_id, viewer)?;
+        let mut shown: Vec<Shown> = versions
+            .iter()
+            .filter_map(|version| Shown::version(post, instance, version))
+            .collect();
+        shown.push(Shown::edit(post, instance));
+        let readable = ReadableSources::load(tx, viewer)?;
+        let local = LocalReferences::find(tx, &shown, &readable)?;
+        Ok(Shown::list(&shown, &local, None))
+    })
+    .await
+}
+
+/// Answers what `write` makes of the post of that ID.
+async fn answer(
+    app: &App,
+    viewer: Viewer,
+    id: u64,
+    write: impl Fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Result<Vec<u8>, StoreError>
+    + Send
+    + 'static,
+) -> Result<Response, ApiError> {
+    let written = answer::read(app, move |tx| {
+        let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
+            return Ok(None);
+        };
+        let Some(instance) = instance::by_id(tx, post.instance)? else {
+            return Ok(None);
+        };
+        write(tx, &post, &instance).map(Some)
+    });
+    let body = written.await?.ok_or(ApiError::NotFound)?;
+    Ok(([(CONTENT_TYPE, JSON)], body).into_response())
+}
+
+/// How many statuses are asked for at once, as in Mastodon.
+const MAX_AT_ONCE: usize = 20;
