@@ -1,7 +1,7 @@
 //! Mastodon's API.
 
 mod accounts;
-mod answer;
+pub(crate) mod answer;
 mod bodies;
 pub(crate) mod entities;
 pub(crate) mod filters;
@@ -13,6 +13,7 @@ mod search;
 mod statuses;
 pub(crate) mod streaming;
 mod timelines;
+mod values;
 mod view;
 
 use std::sync::Arc;
@@ -20,9 +21,6 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::App;
-
-/// The content type of every entity.
-const JSON: &str = "application/json; charset=utf-8";
 
 /// The routes that Mastodon documents.
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {

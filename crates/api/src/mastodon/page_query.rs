@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use axum::{
     Json,
     extract::FromRequestParts,
@@ -10,9 +12,11 @@ use serde::Serialize;
 use url::form_urlencoded::{self, Serializer};
 use utoipa::IntoParams;
 
+use super::values::is_true_text;
 use crate::{
+    App,
     description::ids::StatusId,
-    transport::{Address, ApiError},
+    transport::{Address, ApiError, ApiResult},
 };
 
 /// Which part of a timeline.
@@ -82,6 +86,8 @@ pub(crate) struct PublicParams {
 /// The query of a request for a page of a timeline.
 #[derive(Debug)]
 pub(crate) struct PageQuery {
+    /// The address of the page, without its query.
+    url: String,
     /// Which part of the timeline.
     pub(crate) range: Range,
     /// Whether to list only posts that were written here.
@@ -94,8 +100,9 @@ pub(crate) struct PageQuery {
 
 impl PageQuery {
     /// Parses a query. The last of repeated parameters counts; an empty bound is ignored.
-    pub(crate) fn parse(query: &str, limits: Limits) -> Result<Self, ApiError> {
+    fn parse(url: String, query: &str, limits: Limits) -> ApiResult<Self> {
         let mut parsed = Self {
+            url,
             range: Range {
                 limit: limits.default,
                 ..Range::default()
@@ -113,8 +120,8 @@ impl PageQuery {
                 _ => {
                     match &*name {
                         "limit" => range.limit = limit(&value, limits)?,
-                        "local" => parsed.local = is_true(&value),
-                        "only_media" => parsed.only_media = is_true(&value),
+                        "local" => parsed.local = is_true_text(&value),
+                        "only_media" => parsed.only_media = is_true_text(&value),
                         _ => {}
                     }
                     parsed.kept.push((name.into_owned(), value.into_owned()));
@@ -126,7 +133,7 @@ impl PageQuery {
 
     /// Whether a parameter is true.
     pub(crate) fn is_set(&self, name: &str) -> bool {
-        self.text(name).is_some_and(is_true)
+        self.text(name).is_some_and(is_true_text)
     }
 
     /// The value of a parameter that bounds no page; of one that comes twice, the last.
@@ -144,32 +151,24 @@ impl PageQuery {
     }
 
     /// Answers a list with the `Link` header of its page, from its newest to its oldest ID.
-    pub(crate) fn answer(
-        &self,
-        address: &Address,
-        path: &str,
-        list: &impl Serialize,
-        ends: Option<(LocalId, LocalId)>,
-    ) -> Response {
-        let link = ends.and_then(|ends| self.link(&address.of(path), ends));
-        let mut response = Json(list).into_response();
-        if let Some(link) = link {
-            response.headers_mut().insert(LINK, link);
-        }
-        response
+    pub(crate) fn answer(&self, list: &impl Serialize, ends: Option<Ends>) -> Response {
+        self.with_link(Json(list).into_response(), ends)
     }
 
-    /// The `Link` header of the page at this address, from its newest to its oldest ID.
-    pub(crate) fn link(
-        &self,
-        address: &str,
-        (newest, oldest): (LocalId, LocalId),
-    ) -> Option<HeaderValue> {
+    /// Adds the `Link` header of the page, unless it is empty.
+    pub(crate) fn with_link(&self, mut page: Response, ends: Option<Ends>) -> Response {
+        if let Some(link) = ends.and_then(|ends| self.link(ends)) {
+            page.headers_mut().insert(LINK, link);
+        }
+        page
+    }
+
+    fn link(&self, (newest, oldest): Ends) -> Option<HeaderValue> {
         let neighbour = |bound: &str, id: LocalId| {
             let mut query = Serializer::new(String::new());
             query.extend_pairs(&self.kept);
             query.append_pair(bound, &id.to_string());
-            format!("{address}?{}", query.finish())
+            format!("{}?{}", self.url, query.finish())
         };
         let link = Link {
             next: neighbour("max_id", oldest),
@@ -177,17 +176,44 @@ impl PageQuery {
         };
         HeaderValue::try_from(link.to_string()).ok()
     }
-}
 
-impl<S: Send + Sync> FromRequestParts<S> for PageQuery {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Self::parse(parts.uri.query().unwrap_or_default(), Limits::POSTS)
+    async fn extract(parts: &mut Parts, app: &Arc<App>, limits: Limits) -> ApiResult<Self> {
+        let Ok(address) = Address::from_request_parts(parts, app).await;
+        let query = parts.uri.query().unwrap_or_default();
+        Self::parse(address.url(parts.uri.path()), query, limits)
     }
 }
 
-fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
+/// The newest and the oldest ID of a page.
+pub(crate) type Ends = (LocalId, LocalId);
+
+/// The ends of a page whose rows have these IDs; `None` if it is empty.
+pub(crate) fn ends<T>(rows: &[T], id: impl Fn(&T) -> LocalId) -> Option<Ends> {
+    let (newest, oldest) = rows.first().zip(rows.last())?;
+    Some((id(newest), id(oldest)))
+}
+
+impl FromRequestParts<Arc<App>> for PageQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Self> {
+        Self::extract(parts, app, Limits::POSTS).await
+    }
+}
+
+/// The query of a request for a page of accounts, or of notifications.
+pub(crate) struct AccountPageQuery(pub(crate) PageQuery);
+
+impl FromRequestParts<Arc<App>> for AccountPageQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Self> {
+        let page = PageQuery::extract(parts, app, Limits::ACCOUNTS).await;
+        page.map(Self)
+    }
+}
+
+fn bound(name: &str, value: &str) -> ApiResult<Option<LocalId>> {
     if value.is_empty() {
         return Ok(None);
     }
@@ -199,26 +225,26 @@ fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
 
 /// How many a page may have.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+struct Limits {
     default: u16,
     max: u16,
 }
 
 impl Limits {
     /// Of posts.
-    pub(crate) const POSTS: Self = Self {
+    const POSTS: Self = Self {
         default: 20,
         max: 40,
     };
     /// Of accounts, and of notifications.
-    pub(crate) const ACCOUNTS: Self = Self {
+    const ACCOUNTS: Self = Self {
         default: 40,
         max: 80,
     };
 }
 
 /// Clamped to the maximum, as in Mastodon.
-fn limit(value: &str, Limits { max, .. }: Limits) -> Result<u16, ApiError> {
+fn limit(value: &str, Limits { max, .. }: Limits) -> ApiResult<u16> {
     let is_number = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     match value.trim_start_matches('0') {
         digits if is_number && !digits.is_empty() => {
@@ -228,12 +254,4 @@ fn limit(value: &str, Limits { max, .. }: Limits) -> Result<u16, ApiError> {
             "limit must be between 1 and {max}"
         ))),
     }
-}
-
-/// Whether Rails reads the value as true.
-pub(crate) fn is_true(value: &str) -> bool {
-    !matches!(
-        value,
-        "" | "0" | "f" | "F" | "false" | "FALSE" | "off" | "OFF"
-    )
 }

@@ -18,9 +18,35 @@ use driftline_store::{
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    mastodon::statuses::{local_references::LocalReferences, status::Shown},
-    transport::Address,
+    auth::RequestContext,
+    mastodon::{
+        answer,
+        statuses::{entity_template::EntityTemplate, local_references::LocalReferences},
+    },
+    transport::{Address, ApiError, ApiResult},
 };
+
+/// Entities in an answer, which borrow nothing.
+pub(crate) type Entities = Vec<Box<RawValue>>;
+
+/// The accounts that `find` finds, in its order, without those that the viewer may not know of.
+pub(crate) async fn entities(
+    context: &RequestContext,
+    find: impl Fn(&mut Tx<'_>) -> Result<Vec<AccountId>, StoreError> + Send + 'static,
+) -> ApiResult<Entities> {
+    let (viewer, address) = (context.viewer, context.address.clone());
+    let read = context.read(move |tx| {
+        let ids = find(tx)?;
+        Ok(AccountEntities::load(tx, &ids, viewer, &address)?.in_order(ids))
+    });
+    read.await
+}
+
+/// An account; not found if the viewer may not know of it.
+pub(crate) async fn entity(context: &RequestContext, id: AccountId) -> ApiResult<Box<RawValue>> {
+    let mut found = entities(context, move |_| Ok(vec![id])).await?;
+    found.pop().ok_or(ApiError::NotFound)
+}
 
 /// The accounts that an answer shows, by their IDs.
 #[derive(Debug, Default)]
@@ -114,10 +140,10 @@ impl AccountEntities {
                 best.insert(copy.id, copy);
             }
         }
-        let mut shown: Vec<(AccountId, Shown)> = Vec::new();
+        let mut templates: Vec<(AccountId, EntityTemplate)> = Vec::new();
         for account in best.values() {
             if let Some(instance) = instances.get(&account.source.instance) {
-                shown.push((account.id, Shown::account(account, instance)));
+                templates.push((account.id, EntityTemplate::account(account, instance)));
             }
         }
         // A viewer still knows the names of accounts that it relates to and that none of its sources shows any more.
@@ -125,33 +151,28 @@ impl AccountEntities {
         let nameless: Vec<AccountId> = nameless.copied().collect();
         for (id, (instance, acct)) in account::names(tx, &nameless)? {
             if let Some(instance) = instances.get(&instance) {
-                shown.push((id, Shown::named_account(id, &acct, instance)));
+                templates.push((id, EntityTemplate::named_account(id, &acct, instance)));
             }
         }
-        let (ids, shown): (Vec<AccountId>, Vec<Shown>) = shown.into_iter().unzip();
-        let local = LocalReferences::find(tx, &shown, &sources)?;
-        for (id, shown) in ids.into_iter().zip(shown) {
+        let (ids, templates): (Vec<AccountId>, Vec<EntityTemplate>) = templates.into_iter().unzip();
+        let local = LocalReferences::find(tx, EntityTemplate::references(&templates), &sources)?;
+        for (id, template) in ids.into_iter().zip(templates) {
             let mut body = Vec::new();
-            shown.write(&mut body, &local, None);
-            let text = String::from_utf8(body).ok();
-            if let Some(json) = text.and_then(|text| RawValue::from_string(text).ok()) {
-                self.0.insert(id, json);
-            }
+            template.write(&mut body, &local, None);
+            self.0.extend(answer::raw(body).map(|json| (id, json)));
         }
         Ok(())
     }
 
-    /// The entity `Account`; `None` of an account that the viewer does not know of.
-    pub(crate) fn of(&self, id: AccountId) -> Option<&RawValue> {
+    /// The entity `Account`; `None` of an account that the viewer may not know of.
+    pub(crate) fn get(&self, id: AccountId) -> Option<&RawValue> {
         self.0.get(&id).map(|json| &**json)
     }
 
     /// Those of the IDs, in their order, without those that are not known.
-    pub(crate) fn in_order<'s>(
-        &'s self,
-        ids: impl IntoIterator<Item = AccountId> + 's,
-    ) -> Vec<&'s RawValue> {
-        ids.into_iter().filter_map(|id| self.of(id)).collect()
+    pub(crate) fn in_order(&self, ids: impl IntoIterator<Item = AccountId>) -> Entities {
+        let found = ids.into_iter().filter_map(|id| self.get(id));
+        found.map(ToOwned::to_owned).collect()
     }
 }
 
@@ -178,8 +199,8 @@ pub(crate) fn local_entity(
     address: &Address,
 ) -> Value {
     let name = account.name.as_str();
-    let url = address.of(&format!("/@{name}"));
-    let picture = |set: &Option<String>| set.clone().unwrap_or_else(|| address.of(MISSING));
+    let url = address.url(&format!("/@{name}"));
+    let picture = |set: &Option<String>| set.clone().unwrap_or_else(|| address.url(MISSING));
     let (avatar, header) = (picture(&profile.avatar), picture(&profile.header));
     let fields = profile.fields.iter().map(|field| {
         json!({

@@ -1,10 +1,12 @@
 //! Accounts, and the relations between them.
 
 pub(super) mod account_entities;
-pub(super) mod own_account;
-pub(super) mod profiles;
-pub(super) mod related_accounts;
-pub(super) mod relations;
+mod by_id;
+pub(super) mod find;
+mod ids_query;
+mod own_account;
+mod related_accounts;
+mod relations;
 
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use crate::App;
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .merge(own_account::routes())
-        .merge(profiles::routes())
+        .merge(find::routes())
+        .merge(by_id::routes())
         .merge(relations::routes())
 }

@@ -1,54 +1,52 @@
 //! An account of this server for itself, and signing up by an app.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json,
     extract::{DefaultBodyLimit, State},
-    http::{
-        HeaderMap, StatusCode,
-        header::{CACHE_CONTROL, CONTENT_TYPE},
-    },
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use driftline_core::social::{
     Direction, Nickname, PassphraseError, Profile, ProfileField, Relation, Role,
 };
-use driftline_store::{
-    LocalAccountId, StoreError, Tx,
-    social::{
-        local_account::{self, LocalAccount},
-        profile,
-        relation::{self, FollowCounts},
-    },
+use driftline_store::social::{
+    local_account::{self, LocalAccount},
+    profile, relation,
 };
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    account_entities::local_entity,
-    profiles::{self, is_true},
-};
+use super::{account_entities::local_entity, by_id};
 use crate::{
     App,
     auth::{CallerKind, LoggedIn, WithToken, needs},
-    mastodon::entities::CredentialAccount,
-    oauth::{self, MAX_BODY_BYTES, TokenJson},
-    pages::Language,
+    mastodon::{
+        answer::picture,
+        entities::{CredentialAccount, Preferences},
+        values::{boolean, rows},
+    },
+    oauth::{
+        MAX_BODY_BYTES,
+        token::{self, TokenJson},
+    },
+    pages::language::Language,
     sign_up::{self, Faults, NameFault, SignUpRequest},
-    transport::{Address, ApiError, ClientAddress, Params, Problem},
+    transport::{ApiError, ApiResult, ClientAddress, JsonResult, Params, Problem},
 };
 
 /// The routes.
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(profiles::several, create))
+        .routes(routes!(by_id::several, create))
         .routes(routes!(missing_picture))
         .routes(routes!(verify_credentials))
         .routes(routes!(update_credentials))
+        .routes(routes!(preferences))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
@@ -58,35 +56,30 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     security(("account" = ["read:accounts"])),
     responses((status = 200, body = CredentialAccount)),
 )]
-async fn verify_credentials(
-    caller: LoggedIn<needs::ReadAccounts>,
-    State(app): State<Arc<App>>,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    own_account(&app, caller.account.id, &address).await
+async fn verify_credentials(caller: LoggedIn<needs::ReadAccounts>) -> JsonResult<Value> {
+    own_account(&caller).await
 }
 
 /// The entity `CredentialAccount`.
-pub(crate) async fn own_account(
-    app: &App,
-    id: LocalAccountId,
-    address: &Address,
-) -> Result<Json<Value>, ApiError> {
-    let read = move |tx: &mut Tx<'_>| {
+async fn own_account<S>(caller: &LoggedIn<S>) -> JsonResult<Value> {
+    let address = caller.address.clone();
+    let read = caller.read(move |tx, id| {
         let Some(account) = local_account::by_id(tx, id)? else {
             return Ok(None);
         };
         let counts = relation::follow_counts(tx, &[id])?.remove(&id);
         let (incoming, asks) = (Direction::Incoming, Relation::RequestingFollow);
         let requests = relation::count(tx, id, incoming, asks)?;
-        let counts = (counts.unwrap_or_default(), requests);
-        Ok::<_, StoreError>(Some((account, profile::load(tx, id)?, counts)))
-    };
-    let found = app.store.read(read).await?;
-    let (account, profile, counts) = found.ok_or(ApiError::Unauthorized { presented: true })?;
-    Ok(Json(credential_account(
-        &account, &profile, counts, address,
-    )))
+        let (profile, counts) = (profile::load(tx, id)?, counts.unwrap_or_default());
+        let entity = local_entity(&account, &profile, counts, &address);
+        Ok(Some(credential_account(
+            entity, &account, &profile, requests,
+        )))
+    });
+    let found = read.await?;
+    Ok(Json(
+        found.ok_or(ApiError::Unauthorized { presented: true })?,
+    ))
 }
 
 /// What an account changes of itself. What is left out stays.
@@ -103,7 +96,7 @@ struct Update {
     /// `fields_attributes`: rows of the profile, by their numbers.
     #[serde(flatten)]
     #[schema(value_type = Object)]
-    others: serde_json::Map<String, Value>,
+    others: Map<String, Value>,
 }
 
 /// Changes the caller's own account.
@@ -115,11 +108,8 @@ struct Update {
 )]
 async fn update_credentials(
     caller: LoggedIn<needs::WriteAccounts>,
-    State(app): State<Arc<App>>,
-    address: Address,
     Params(update): Params<Update>,
-) -> Result<Json<Value>, ApiError> {
-    let id = caller.account.id;
+) -> JsonResult<Value> {
     let is_given = |value: &Value| !value.is_null() && value != "";
     if let Some(picture) = ["avatar", "header"]
         .into_iter()
@@ -129,14 +119,13 @@ async fn update_credentials(
             "This server keeps no pictures of accounts: leave {picture} out"
         )));
     }
-    let nickname = update
-        .display_name
-        .as_deref()
-        .map(Nickname::new)
-        .transpose();
-    let nickname = nickname.map_err(|error| ApiError::Unprocessable(error.to_string()))?;
+    let unprocessable = |error: &dyn ToString| ApiError::Unprocessable(error.to_string());
+    let nickname = update.display_name.as_deref().map(Nickname::new);
+    let nickname = nickname
+        .transpose()
+        .map_err(|error| unprocessable(&error))?;
     let fields = profile_fields(&update.others);
-    let write = move |tx: &mut Tx<'_>| {
+    let write = caller.write(move |tx, id| {
         let mut changed = profile::load(tx, id)?;
         if let Some(note) = &update.note {
             changed.bio.clone_from(note);
@@ -150,7 +139,7 @@ async fn update_credentials(
             (&mut changed.discoverable, &update.discoverable),
         ];
         for (flag, value) in flags {
-            *flag = value.as_ref().map_or(*flag, |value| is_true(Some(value)));
+            *flag = boolean(value.as_ref()).unwrap_or(*flag);
         }
         let is_set = profile::set(tx, id, &changed)?;
         if let Some(nickname) = &nickname
@@ -158,65 +147,33 @@ async fn update_credentials(
         {
             local_account::set_nickname(tx, id, nickname)?;
         }
-        Ok::<_, StoreError>(is_set)
-    };
-    let written = app.store.write(local_account::root(id), write).await?;
-    written.map_err(|error| ApiError::Unprocessable(error.to_string()))?;
-    own_account(&app, id, &address).await
+        Ok(is_set)
+    });
+    write.await?.map_err(|error| unprocessable(&error))?;
+    own_account(&caller).await
 }
 
-/// The rows of a profile, which forms name `fields_attributes[0][name]` and JSON nests; `None` if none is
-/// named.
-fn profile_fields(params: &serde_json::Map<String, Value>) -> Option<Vec<ProfileField>> {
-    let mut rows: BTreeMap<String, ProfileField> = BTreeMap::new();
-    let mut set = |row: &str, part: &str, text: &str| {
-        let row = rows.entry(row.to_owned()).or_default();
-        match part {
-            "name" => row.name = text.to_owned(),
-            "value" => row.value = text.to_owned(),
-            _ => {}
+/// The rows of a profile; `None` if none are named.
+fn profile_fields(params: &Map<String, Value>) -> Option<Vec<ProfileField>> {
+    let rows = rows(params, FIELDS);
+    let is_named = !rows.is_empty() || params.contains_key(FIELDS);
+    let fields = rows.iter().map(|row| {
+        let part = |name| row.get(name).and_then(Value::as_str).unwrap_or_default();
+        ProfileField {
+            name: part("name").to_owned(),
+            value: part("value").to_owned(),
         }
-    };
-    for (name, value) in params {
-        if let Some(rest) = name.strip_prefix("fields_attributes[") {
-            let named = rest
-                .strip_suffix(']')
-                .and_then(|rest| rest.split_once("]["));
-            if let (Some((row, part)), Some(text)) = (named, value.as_str()) {
-                set(row, part, text);
-            }
-        }
-    }
-    let nested = params.get("fields_attributes");
-    let nested: Vec<(String, &Value)> = match nested {
-        Some(Value::Array(rows)) => {
-            let rows = rows.iter().enumerate();
-            rows.map(|(row, value)| (format!("{row:04}"), value))
-                .collect()
-        }
-        Some(Value::Object(rows)) => rows
-            .iter()
-            .map(|(row, value)| (row.clone(), value))
-            .collect(),
-        _ => Vec::new(),
-    };
-    for (row, value) in &nested {
-        for part in ["name", "value"] {
-            set(row, part, value[part].as_str().unwrap_or_default());
-        }
-    }
-    let is_named = |field: &ProfileField| !field.name.is_empty() || !field.value.is_empty();
-    let asked = !rows.is_empty() || params.contains_key("fields_attributes");
-    asked.then(|| rows.into_values().filter(is_named).collect())
+    });
+    let fields = fields.filter(|field| !field.name.is_empty() || !field.value.is_empty());
+    is_named.then(|| fields.collect())
 }
 
 fn credential_account(
+    mut entity: Value,
     account: &LocalAccount,
     profile: &Profile,
-    (counts, requests): (FollowCounts, i64),
-    address: &Address,
+    requests: i64,
 ) -> Value {
-    let mut entity = local_entity(account, profile, counts, address);
     let as_written = profile.fields.iter().map(
         |field| json!({ "name": field.name, "value": field.value, "verified_at": Value::Null }),
     );
@@ -281,7 +238,7 @@ async fn create(
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     Params(new): Params<NewAccount>,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let CallerKind::App(client) = caller.kind else {
         return Err(ApiError::Forbidden(
             "This method requires an app's own token",
@@ -292,11 +249,8 @@ async fn create(
         Agreement::Text(text) => matches!(text.as_str(), "true" | "1" | "on" | "True"),
     };
     if !agrees {
-        return Ok(refusal(&[(
-            "agreement",
-            "ERR_ACCEPTED",
-            "must be accepted",
-        )]));
+        let fault = ("agreement", "ERR_ACCEPTED", "must be accepted");
+        return Ok(refusal(&[fault]));
     }
     let locale = new.locale.as_deref().unwrap_or_default();
     let request = SignUpRequest {
@@ -309,7 +263,7 @@ async fn create(
     };
     match sign_up::sign_up(&app, &headers, address, request).await? {
         Ok(account) => {
-            let given = oauth::give(&app, Some(account), client, caller.scopes).await?;
+            let given = token::give(&app, Some(account), client, caller.scopes).await?;
             Ok(given.answer())
         }
         Err(faults) => Ok(refused(&faults)),
@@ -317,50 +271,35 @@ async fn create(
 }
 
 fn refused(faults: &Faults) -> Response {
-    let mut all = Vec::new();
-    match faults.name {
-        Some(NameFault::Taken) => {
-            all.push(("username", "ERR_TAKEN", "has already been taken"));
-        }
-        Some(NameFault::Invalid) => {
+    let name = faults.name.map(|fault| match fault {
+        NameFault::Taken => ("username", "ERR_TAKEN", "has already been taken"),
+        NameFault::Invalid => {
             let rule = "must be 1 to 64 letters, digits, `.`, `_`, `~` or `-`";
-            all.push(("username", "ERR_INVALID", rule));
+            ("username", "ERR_INVALID", rule)
         }
-        None => {}
-    }
-    if faults.mail {
-        all.push(("email", "ERR_INVALID", "is invalid"));
-    }
-    match faults.passphrase {
-        Some(PassphraseError::Short) => {
-            all.push((
-                "password",
-                "ERR_TOO_SHORT",
-                "is too short (minimum is 8 characters)",
-            ));
-        }
-        Some(PassphraseError::Long) => {
-            all.push((
-                "password",
-                "ERR_TOO_LONG",
-                "is too long (maximum is 512 characters)",
-            ));
-        }
-        None => {}
-    }
-    if faults.reason {
-        all.push((
-            "reason",
-            "ERR_BLANK",
-            "can't be blank, and has 500 characters at most",
-        ));
-    }
-    refusal(&all)
+    });
+    let mail = ("email", "ERR_INVALID", "is invalid");
+    let passphrase = faults.passphrase.map(|fault| {
+        let (error, rule) = match fault {
+            PassphraseError::Short => ("ERR_TOO_SHORT", "is too short (minimum is 8 characters)"),
+            PassphraseError::Long => ("ERR_TOO_LONG", "is too long (maximum is 512 characters)"),
+        };
+        ("password", error, rule)
+    });
+    let rule = "can't be blank, and has 500 characters at most";
+    let reason = ("reason", "ERR_BLANK", rule);
+    let all = [
+        name,
+        faults.mail.then_some(mail),
+        passphrase,
+        faults.reason.then_some(reason),
+    ];
+    refusal(&all.into_iter().flatten().collect::<Vec<_>>())
 }
 
 /// Mastodon's answer to values that cannot be used.
 fn refusal(faults: &[(&str, &str, &str)]) -> Response {
-    let mut details = serde_json::Map::new();
+    let mut details = Map::new();
     let mut all = Vec::new();
     for (field, error, description) in faults {
         let fault = json!([{ "error": error, "description": description }]);
@@ -376,15 +315,33 @@ fn refusal(faults: &[(&str, &str, &str)]) -> Response {
     (StatusCode::UNPROCESSABLE_ENTITY, body).into_response()
 }
 
+/// The account's preferences.
+///
+/// They are Mastodon's defaults: nobody can change them here yet.
+#[utoipa::path(
+    get, path = "/api/v1/preferences", tag = "accounts",
+    security(("account" = ["read:accounts"])),
+    responses((status = 200, body = Preferences)),
+)]
+async fn preferences(_: LoggedIn<needs::ReadAccounts>) -> Json<Value> {
+    Json(json!({
+        "posting:default:visibility": "public",
+        "posting:default:sensitive": false,
+        "posting:default:language": Value::Null,
+        "posting:default:quote_policy": "public",
+        "reading:expand:media": "default",
+        "reading:expand:spoilers": false,
+        "reading:autoplay:gifs": false,
+    }))
+}
+
 /// The picture of who has none.
 #[utoipa::path(
     get, path = "/pictures/missing.png", tag = "accounts", security(()),
     responses((status = 200, body = Vec<u8>, content_type = "image/png")),
 )]
 async fn missing_picture() -> Response {
-    let headers = [
-        (CONTENT_TYPE, "image/png"),
-        (CACHE_CONTROL, "public, max-age=86400"),
-    ];
-    (headers, include_bytes!("missing.png").as_slice()).into_response()
+    picture(include_bytes!("missing.png"))
 }
+
+const FIELDS: &str = "fields_attributes";

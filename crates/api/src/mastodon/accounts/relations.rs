@@ -1,44 +1,39 @@
 //! How the account that asks stands to others, and what it does to them. What it does to the author of posts
 //! that were read stays on this server: nobody there is told.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
-use axum::{Json, extract::State, response::Response};
-use driftline_core::social::{Direction, Relation, RelationMove};
+use axum::Json;
+use driftline_core::social::{Direction, Relation, RelationMove, RelationRefused};
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    AccountId, LocalAccountId, StoreError, Tx,
+    AccountId, LocalAccountId, Root, StoreError, Tx,
     social::{
         local_account,
         mute::{self, Mute},
         relation::{self, ChangeRefused, FollowOptions, RelationRow},
     },
-    timeline::Viewer,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use url::form_urlencoded;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    account_entities::AccountEntities,
-    profiles::{Entities, entities, is_true, number},
-    related_accounts::{RelatedQuery, relation_page},
+    account_entities::{AccountEntities, entity},
+    ids_query::{IdsParams, IdsQuery},
+    related_accounts::relation_page,
 };
 use crate::{
     App,
     auth::{LoggedIn, needs},
     description::ids::AccountId as AccountIdText,
     mastodon::{
-        answer,
         entities::{Account, FamiliarFollowers, MutedAccount, Relationship},
-        page_query::AccountPageParams,
+        page_query::{AccountPageParams, AccountPageQuery, ends},
+        values::{boolean, number},
     },
-    transport::{Address, ApiError, Params, PathId, Problem},
+    transport::{ApiError, ApiResult, JsonResult, Params, PathId, Problem},
 };
 
 /// The routes.
@@ -55,7 +50,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(unmute))
         .routes(routes!(blocks))
         .routes(routes!(mutes))
-        .routes(routes!(domain_blocks))
         .routes(routes!(follow_requests))
         .routes(routes!(authorize))
         .routes(routes!(reject))
@@ -71,12 +65,11 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
 )]
 async fn relationships(
     caller: LoggedIn<needs::ReadFollows>,
-    State(app): State<Arc<App>>,
     IdsQuery(ids): IdsQuery,
-) -> Result<Json<Vec<Value>>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
-    let read = move |tx: &mut Tx<'_>| all_relationships(tx, account, &ids, now_ms);
-    Ok(Json(app.store.read(read).await?))
+) -> JsonResult<Vec<Value>> {
+    let now_ms = caller.now_ms();
+    let read = caller.read(move |tx, account| all_relationships(tx, account, &ids, now_ms));
+    read.await.map(Json)
 }
 
 /// Who that the account follows also follows others: none.
@@ -95,45 +88,14 @@ async fn familiar_followers(
     Json(ids.iter().map(of).collect())
 }
 
-/// Which accounts.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "a description")]
-pub(crate) struct IdsParams {
-    /// At most 200; also as `id`.
-    #[param(rename = "id[]", value_type = Vec<AccountIdText>)]
-    id: Vec<String>,
-}
-
-/// The IDs that a query names by `id[]` or `id`, each once.
-pub(crate) struct IdsQuery(pub(crate) Vec<AccountId>);
-
-impl<S: Send + Sync> axum::extract::FromRequestParts<S> for IdsQuery {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(
-        parts: &mut axum::http::request::Parts,
-        _: &S,
-    ) -> Result<Self, ApiError> {
-        let query = parts.uri.query().unwrap_or_default();
-        let mut seen = HashSet::new();
-        let mut ids = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let is_id = matches!(&*name, "id" | "id[]") || name.starts_with("id[");
-            if is_id
-                && let Ok(id) = value.parse()
-                && seen.insert(id)
-            {
-                ids.push(id);
-            }
-        }
-        match ids.len() <= MAX_IDS {
-            true => Ok(Self(ids)),
-            false => Err(ApiError::BadParameter(format!(
-                "at most {MAX_IDS} IDs can be asked for at once"
-            ))),
-        }
-    }
+fn own_relationship(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+    now_ms: i64,
+) -> Result<Value, StoreError> {
+    let mut all = all_relationships(tx, account, &[other], now_ms)?;
+    Ok(all.pop().unwrap_or_default())
 }
 
 fn all_relationships(
@@ -152,28 +114,23 @@ fn all_relationships(
 
 /// The entity `Relationship`. It does not tell whether the other one blocks.
 fn relationship(id: AccountId, row: Option<&RelationRow>, mute: Option<&Mute>) -> Value {
-    let stands = |direction, relation| {
-        row.is_some_and(|row| match direction {
-            Direction::Outgoing => row.pair.outgoing == relation,
-            Direction::Incoming => row.pair.incoming == relation,
-        })
-    };
-    let (out, back) = (Direction::Outgoing, Direction::Incoming);
-    let follows = stands(out, Relation::Following);
+    let out = |relation| row.is_some_and(|row| row.pair.outgoing == relation);
+    let back = |relation| row.is_some_and(|row| row.pair.incoming == relation);
+    let follows = out(Relation::Following);
     json!({
         "id": id.to_string(),
         "following": follows,
         "showing_reblogs": follows && row.is_some_and(|row| row.show_boosts),
         "notifying": follows && row.is_some_and(|row| row.notified.is_some()),
         "languages": Value::Null,
-        "followed_by": stands(back, Relation::Following),
-        "blocking": stands(out, Relation::Blocking),
+        "followed_by": back(Relation::Following),
+        "blocking": out(Relation::Blocking),
         "blocked_by": false,
         "muting": mute.is_some(),
         "muting_notifications": mute.is_some_and(|mute| mute.notifications),
         "muting_expires_at": mute.and_then(|mute| mute.until_ms).map(iso_8601),
-        "requested": stands(out, Relation::RequestingFollow),
-        "requested_by": stands(back, Relation::RequestingFollow),
+        "requested": out(Relation::RequestingFollow),
+        "requested_by": back(Relation::RequestingFollow),
         "domain_blocking": false,
         "endorsed": false,
         "note": "",
@@ -198,17 +155,16 @@ struct Follow {
 )]
 async fn follow(
     caller: LoggedIn<needs::WriteFollows>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-    address: Address,
     Params(follow): Params<Follow>,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonResult<Value> {
     let options = FollowOptions {
-        show_boosts: follow.reblogs.as_ref().map(|value| is_true(Some(value))),
-        notify: follow.notify.as_ref().map(|value| is_true(Some(value))),
+        show_boosts: boolean(follow.reblogs.as_ref()),
+        notify: boolean(follow.notify.as_ref()),
     };
     let (account, other) = (caller.account.id, AccountId::new(id));
-    act(&app, account, other, address, move |tx, now_ms| {
+    let root = relation::root(account, other);
+    act(&caller, other, root, move |tx, now_ms| {
         relation::follow(tx, account, other, options, now_ms)
     })
     .await
@@ -220,13 +176,8 @@ async fn follow(
     security(("account" = ["write:follows"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
-async fn unfollow(
-    caller: LoggedIn<needs::WriteFollows>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    change(&app, caller.account.id, id, address, RelationMove::Unfollow).await
+async fn unfollow(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::Unfollow).await
 }
 
 /// Ends the follow of a follower.
@@ -237,18 +188,9 @@ async fn unfollow(
 )]
 async fn remove_from_followers(
     caller: LoggedIn<needs::WriteFollows>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    change(
-        &app,
-        caller.account.id,
-        id,
-        address,
-        RelationMove::RemoveFollower,
-    )
-    .await
+) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::RemoveFollower).await
 }
 
 /// Blocks an account.
@@ -257,13 +199,8 @@ async fn remove_from_followers(
     security(("account" = ["write:blocks"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
-async fn block(
-    caller: LoggedIn<needs::WriteBlocks>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    change(&app, caller.account.id, id, address, RelationMove::Block).await
+async fn block(caller: LoggedIn<needs::WriteBlocks>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::Block).await
 }
 
 /// Ends a block.
@@ -272,13 +209,8 @@ async fn block(
     security(("account" = ["write:blocks"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
-async fn unblock(
-    caller: LoggedIn<needs::WriteBlocks>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    change(&app, caller.account.id, id, address, RelationMove::Unblock).await
+async fn unblock(caller: LoggedIn<needs::WriteBlocks>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::Unblock).await
 }
 
 /// Accepts a request to follow.
@@ -287,20 +219,8 @@ async fn unblock(
     security(("account" = ["write:follows"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
-async fn authorize(
-    caller: LoggedIn<needs::WriteFollows>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    change(
-        &app,
-        caller.account.id,
-        id,
-        address,
-        RelationMove::AcceptFollow,
-    )
-    .await
+async fn authorize(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::AcceptFollow).await
 }
 
 /// Rejects a request to follow.
@@ -309,85 +229,42 @@ async fn authorize(
     security(("account" = ["write:follows"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
-async fn reject(
-    caller: LoggedIn<needs::WriteFollows>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    change(
-        &app,
-        caller.account.id,
-        id,
-        address,
-        RelationMove::RejectFollow,
-    )
-    .await
+async fn reject(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::RejectFollow).await
 }
 
-async fn change(
-    app: &App,
-    account: LocalAccountId,
-    id: u64,
-    address: Address,
-    done: RelationMove,
-) -> Result<Json<Value>, ApiError> {
-    let other = AccountId::new(id);
-    act(app, account, other, address, move |tx, now_ms| {
-        relation::change(tx, account, other, done, now_ms)
+async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonResult<Value> {
+    let (account, other) = (caller.account.id, AccountId::new(id));
+    let root = relation::root(account, other);
+    act(caller, other, root, move |tx, now_ms| {
+        relation::change(tx, account, other, change, now_ms)
     })
     .await
 }
 
-/// What comes of something that an account does to another one.
-type Done = Result<Result<RelationRow, ChangeRefused>, StoreError>;
-
-/// Does something to an account that is known, and answers how the two stand after it.
-async fn act(
-    app: &App,
-    account: LocalAccountId,
+/// Changes how the account stands to another one that it knows, and answers how the two stand after it.
+async fn act<S, T>(
+    caller: &LoggedIn<S>,
     other: AccountId,
-    address: Address,
-    done: impl Fn(&mut Tx<'_>, i64) -> Done + Clone + Send + 'static,
-) -> Result<Json<Value>, ApiError> {
-    known(app, account, other, address).await?;
-    let now_ms = app.people.now_ms();
-    let write = move |tx: &mut Tx<'_>| match done(tx, now_ms)? {
-        Ok(_) => all_relationships(tx, account, &[other], now_ms).map(Ok),
+    root: Root,
+    act: impl Fn(&mut Tx<'_>, i64) -> Result<Result<T, ChangeRefused>, StoreError> + Send + 'static,
+) -> JsonResult<Value> {
+    entity(caller, other).await?;
+    let (account, now_ms) = (caller.account.id, caller.now_ms());
+    let write = move |tx: &mut Tx<'_>| match act(tx, now_ms)? {
+        Ok(_) => own_relationship(tx, account, other, now_ms).map(Ok),
         Err(refused) => Ok(Err(refused)),
     };
-    let written = app.store.write(relation::root(account, other), write).await;
-    answered(written)
-}
-
-fn answered(
-    written: Result<Result<Vec<Value>, ChangeRefused>, StoreError>,
-) -> Result<Json<Value>, ApiError> {
-    match written {
-        Ok(Ok(mut relationships)) => Ok(Json(relationships.pop().unwrap_or_default())),
+    match caller.app.store.write(root, write).await {
+        Ok(Ok(relationship)) => Ok(Json(relationship)),
         Ok(Err(ChangeRefused::Oneself)) => Err(ApiError::Forbidden("This is your own account")),
-        Ok(Err(ChangeRefused::Relation(refused))) => match refused {
-            driftline_core::social::RelationRefused::NotRequested => Err(ApiError::NotFound),
-            _ => Err(ApiError::Forbidden("This action is not allowed")),
-        },
+        Ok(Err(ChangeRefused::Relation(RelationRefused::NotRequested))) => Err(ApiError::NotFound),
+        Ok(Err(ChangeRefused::Relation(_))) => {
+            Err(ApiError::Forbidden("This action is not allowed"))
+        }
         // It was deleted meanwhile.
         Err(StoreError::NoAccount) => Err(ApiError::NotFound),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// That the account knows of another one.
-async fn known(
-    app: &App,
-    account: LocalAccountId,
-    other: AccountId,
-    address: Address,
-) -> Result<(), ApiError> {
-    let viewer = Viewer::Account(account);
-    let found = entities(app, viewer, address, move |_| Ok(vec![other])).await?;
-    match found.is_empty() {
-        true => Err(ApiError::NotFound),
-        false => Ok(()),
     }
 }
 
@@ -410,33 +287,20 @@ struct NewMute {
 )]
 async fn mute(
     caller: LoggedIn<needs::WriteMutes>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-    address: Address,
     Params(new): Params<NewMute>,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonResult<Value> {
     let (account, other) = (caller.account.id, AccountId::new(id));
-    known(&app, account, other, address).await?;
-    let notifications = new
-        .notifications
-        .as_ref()
-        .is_none_or(|value| is_true(Some(value)));
+    let notifications = boolean(new.notifications.as_ref()).unwrap_or(true);
     let duration_s = number(new.duration.as_ref(), 0, MAX_MUTE_S)?;
-    let now_ms = app.people.now_ms();
-    let until_ms = i64::try_from(duration_s).unwrap_or_default() * 1000;
-    let until_ms = Some(now_ms + until_ms).filter(|until_ms| *until_ms > now_ms);
-    let write = move |tx: &mut Tx<'_>| match mute::set(
-        tx,
-        account,
-        other,
-        notifications,
-        until_ms,
-        now_ms,
-    )? {
-        true => all_relationships(tx, account, &[other], now_ms).map(Ok),
-        false => Ok(Err(ChangeRefused::Oneself)),
-    };
-    answered(app.store.write(local_account::root(account), write).await)
+    let duration_ms = i64::try_from(duration_s).unwrap_or_default() * 1000;
+    let root = local_account::root(account);
+    act(&caller, other, root, move |tx, now_ms| {
+        let until_ms = (duration_ms > 0).then_some(now_ms + duration_ms);
+        let is_set = mute::set(tx, account, other, notifications, until_ms, now_ms)?;
+        Ok(is_set.then_some(()).ok_or(ChangeRefused::Oneself))
+    })
+    .await
 }
 
 /// Ends a mute.
@@ -445,25 +309,17 @@ async fn mute(
     security(("account" = ["write:mutes"])),
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
-async fn unmute(
-    caller: LoggedIn<needs::WriteMutes>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
-    let (account, other) = (caller.account.id, AccountId::new(id));
-    let now_ms = app.people.now_ms();
-    let write = move |tx: &mut Tx<'_>| {
+async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> JsonResult<Value> {
+    let (other, now_ms) = (AccountId::new(id), caller.now_ms());
+    let write = caller.write(move |tx, account| {
         let was_muted = mute::remove(tx, account, other)?;
-        let relationships = all_relationships(tx, account, &[other], now_ms)?;
-        Ok::<_, StoreError>((was_muted, relationships))
-    };
-    let written = app.store.write(local_account::root(account), write).await;
-    let (was_muted, mut relationships) = written?;
+        Ok((was_muted, own_relationship(tx, account, other, now_ms)?))
+    });
+    let (was_muted, relationship) = write.await?;
     if !was_muted {
-        known(&app, account, other, address).await?;
+        entity(&caller, other).await?;
     }
-    Ok(Json(relationships.pop().unwrap_or_default()))
+    Ok(Json(relationship))
 }
 
 /// Whom the account blocks.
@@ -472,16 +328,9 @@ async fn unmute(
     security(("account" = ["read:blocks"])),
     responses((status = 200, body = [Account], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
 )]
-async fn blocks(
-    caller: LoggedIn<needs::ReadBlocks>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    query: RelatedQuery,
-) -> Result<Response, ApiError> {
-    let account = caller.account.id;
-    let of = (Direction::Outgoing, Relation::Blocking);
-    let page = ("/api/v1/blocks", query);
-    relation_page(&app, Viewer::Account(account), account, of, address, page).await
+async fn blocks(caller: LoggedIn<needs::ReadBlocks>, query: AccountPageQuery) -> ApiResult {
+    let (account, direction) = (caller.account.id, Direction::Outgoing);
+    relation_page(&caller, account, direction, Relation::Blocking, query).await
 }
 
 /// Who asks to follow the account.
@@ -492,14 +341,17 @@ async fn blocks(
 )]
 async fn follow_requests(
     caller: LoggedIn<needs::ReadFollows>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    query: RelatedQuery,
-) -> Result<Response, ApiError> {
-    let account = caller.account.id;
-    let of = (Direction::Incoming, Relation::RequestingFollow);
-    let page = ("/api/v1/follow_requests", query);
-    relation_page(&app, Viewer::Account(account), account, of, address, page).await
+    query: AccountPageQuery,
+) -> ApiResult {
+    let (account, direction) = (caller.account.id, Direction::Incoming);
+    relation_page(
+        &caller,
+        account,
+        direction,
+        Relation::RequestingFollow,
+        query,
+    )
+    .await
 }
 
 /// Whom the account mutes.
@@ -510,40 +362,25 @@ async fn follow_requests(
 )]
 async fn mutes(
     caller: LoggedIn<needs::ReadMutes>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    query: RelatedQuery,
-) -> Result<Response, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
-    let (range, of) = (query.page.range, address.clone());
-    let read = answer::read(&app, move |tx| {
+    AccountPageQuery(query): AccountPageQuery,
+) -> ApiResult {
+    let (viewer, now_ms) = (caller.viewer, caller.now_ms());
+    let (range, address) = (query.range, caller.address.clone());
+    let read = caller.read(move |tx, account| {
         let mutes = mute::page(tx, account, &range, now_ms)?;
         let ids: Vec<AccountId> = mutes.iter().map(|mute| mute.other).collect();
-        let entities = AccountEntities::load(tx, &ids, Viewer::Account(account), &of)?;
+        let entities = AccountEntities::load(tx, &ids, viewer, &address)?;
         let muted = mutes.iter().filter_map(|mute| {
-            let entity = entities.of(mute.other)?;
+            let entity = entities.get(mute.other)?;
             let mut entity: Value = serde_json::from_str(entity.get()).ok()?;
             entity["mute_expires_at"] = json!(mute.until_ms.map(iso_8601));
             Some(entity)
         });
-        let ends = mutes.first().zip(mutes.last());
-        let ends = ends.map(|(newest, oldest)| (newest.id, oldest.id));
-        Ok((muted.collect::<Vec<Value>>(), ends))
+        Ok((muted.collect::<Vec<Value>>(), ends(&mutes, |mute| mute.id)))
     });
     let (muted, ends) = read.await?;
-    Ok(query.page.answer(&address, "/api/v1/mutes", &muted, ends))
+    Ok(query.answer(&muted, ends))
 }
 
-/// The hosts that the account blocks: none.
-#[utoipa::path(
-    get, path = "/api/v1/domain_blocks", tag = "accounts",
-    security(("account" = ["read:blocks"])),
-    responses((status = 200, body = [String])),
-)]
-async fn domain_blocks(_: LoggedIn<needs::ReadBlocks>) -> Json<Entities> {
-    Json(Entities::new())
-}
-
-const MAX_IDS: usize = 200;
 /// A hundred years.
 const MAX_MUTE_S: usize = 100 * 366 * 24 * 60 * 60;

@@ -1,6 +1,7 @@
 use std::{collections::HashMap, sync::Arc};
 
-use driftline_core::filter_matcher::FilterMatcher;
+use driftline_core::{filter_matcher::FilterMatcher, social::FilterSettings};
+use driftline_mastodon::iso_8601;
 use driftline_store::{
     LocalAccountId, LocalId, PendingRows, StoreError, Tx,
     social::{
@@ -10,11 +11,9 @@ use driftline_store::{
 };
 use parking_lot::Mutex;
 use serde_json::{
-    json,
+    Value, json,
     value::{RawValue, to_raw_value},
 };
-
-use super::v2::filter_entity;
 
 /// The compiled filters of accounts that read lately. Those of an account are read again when its library
 /// has another update count. Clones share it.
@@ -154,6 +153,24 @@ impl AccountFilters {
         });
         matching.collect()
     }
+}
+
+/// The entity `Filter` as it stands in a `FilterResult`, without its parts.
+pub(crate) fn filter_entity(filter: &Filter) -> Value {
+    let FilterSettings {
+        title,
+        contexts,
+        action,
+        expires_at_ms,
+    } = &filter.settings;
+    let contexts: Vec<&str> = contexts.iter().map(|context| context.name()).collect();
+    json!({
+        "id": filter.id.to_string(),
+        "title": title,
+        "context": contexts,
+        "expires_at": expires_at_ms.map(iso_8601),
+        "filter_action": action.name(),
+    })
 }
 
 /// How many accounts' filters are kept.

@@ -1,7 +1,7 @@
 //! Filters of posts, in both versions of Mastodon's API.
 
 pub(crate) mod cache;
-mod keyword_params;
+mod params;
 mod v1;
 mod v2;
 

@@ -2,34 +2,32 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
+use axum::Json;
 use driftline_core::social::{FilterAction, FilterSettings};
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    LocalId, StoreError, Tx,
-    social::{
-        filter::{self, Filter, FilterRefused, Keyword, KeywordChange},
-        local_account,
-    },
+    LocalId,
+    social::filter::{self, Filter, FilterRefused, Keyword, KeywordChange},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    keyword_params::keyword_rule,
-    v2::{FilterParams, new_settings, of_keyword, refused},
+    params::{FilterParams, keyword_rule, new_settings},
+    v2::{keyword_by_id, write},
 };
 use crate::{
     App,
     auth::{LoggedIn, needs},
     description::ids::FilterKeywordId,
     mastodon::{
-        accounts::profiles::is_true,
+        answer::{done, found},
         bodies::{FilterV1Change, NewFilterV1},
         entities::FilterV1,
+        values::boolean,
     },
-    transport::{ApiError, Params, PathId, Problem},
+    transport::{ApiError, ApiResult, JsonResult, Params, PathId, Problem},
 };
 
 /// The routes.
@@ -72,13 +70,12 @@ impl FilterV1Params {
         title: Option<&str>,
         known: FilterSettings,
         now_ms: i64,
-    ) -> Result<FilterSettings, ApiError> {
-        let action = self.irreversible.as_ref().map(|irreversible| {
-            match (is_true(Some(irreversible)), known.action) {
-                (true, _) => FilterAction::Hide,
-                (false, FilterAction::Hide) => FilterAction::Warn,
-                (false, other) => other,
-            }
+    ) -> ApiResult<FilterSettings> {
+        let is_hidden = boolean(self.irreversible.as_ref());
+        let action = is_hidden.map(|is_hidden| match (is_hidden, known.action) {
+            (true, _) => FilterAction::Hide,
+            (false, FilterAction::Hide) => FilterAction::Warn,
+            (false, other) => other,
         });
         let params = FilterParams {
             title: title.map(title_of),
@@ -96,12 +93,8 @@ impl FilterV1Params {
     security(("account" = ["read:filters"])),
     responses((status = 200, body = [FilterV1])),
 )]
-async fn all(
-    caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Vec<Value>>, ApiError> {
-    let account = caller.account.id;
-    let filters = app.store.read(move |tx| filter::all(tx, account)).await?;
+async fn all(caller: LoggedIn<needs::ReadFilters>) -> JsonResult<Vec<Value>> {
+    let filters = caller.read(filter::all).await?;
     let all = filters.iter().flat_map(|filter| {
         let keywords = filter.keywords.iter();
         keywords.map(|keyword| entity(filter, keyword))
@@ -115,12 +108,8 @@ async fn all(
     security(("account" = ["read:filters"])),
     responses((status = 200, body = FilterV1), (status = 404, body = Problem)),
 )]
-async fn one(
-    caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let (filter, keyword) = of_keyword(&app, caller.account.id, id).await?;
+async fn one(caller: LoggedIn<needs::ReadFilters>, PathId(id): PathId) -> JsonResult<Value> {
+    let (filter, keyword) = keyword_by_id(&caller, id).await?;
     Ok(Json(entity(&filter, &keyword)))
 }
 
@@ -133,21 +122,26 @@ async fn one(
 )]
 async fn create(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     Params(params): Params<FilterV1Params>,
-) -> Result<Json<Value>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
+) -> JsonResult<Value> {
+    let now_ms = caller.now_ms();
     let phrase = params.phrase.as_deref().unwrap_or_default();
     let settings = params.settings(Some(phrase), new_settings(), now_ms)?;
-    let rule = keyword_rule(params.phrase, params.whole_word.as_ref(), None);
-    let create = move |tx: &mut Tx<'_>| {
-        let keywords = [rule.clone()];
+    let keywords = [keyword_rule(
+        params.phrase,
+        params.whole_word.as_ref(),
+        None,
+    )];
+    let created = write(&caller, move |tx, account| {
         filter::create(tx, account, settings.clone(), &keywords, now_ms)
-    };
-    let created = app.store.write(local_account::root(account), create);
-    let created = created.await?.map_err(refused)?;
-    let keyword = created.keywords.first().ok_or(ApiError::NotFound)?;
-    Ok(Json(entity(&created, keyword)))
+    });
+    let created = created.await?;
+    found(
+        created
+            .keywords
+            .first()
+            .map(|keyword| entity(&created, keyword)),
+    )
 }
 
 /// Changes a filter. Of one with several keywords in version 2, only the phrase and whether it is a whole word.
@@ -159,15 +153,14 @@ async fn create(
 )]
 async fn set(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(params): Params<FilterV1Params>,
-) -> Result<Json<Value>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
-    let (known, keyword) = of_keyword(&app, account, id).await?;
+) -> JsonResult<Value> {
+    let now_ms = caller.now_ms();
+    let (known, Keyword { id, rule }) = keyword_by_id(&caller, id).await?;
     let is_alone = known.keywords.len() == 1;
     // A title that somebody gave stays.
-    let is_title = is_alone && known.settings.title == title_of(&keyword.rule.keyword);
+    let is_title = is_alone && known.settings.title == title_of(&rule.keyword);
     let title = params.phrase.as_deref().filter(|_| is_title);
     let settings = params.settings(title, known.settings.clone(), now_ms)?;
     if !is_alone && !is_same(&settings, &known.settings) {
@@ -177,25 +170,14 @@ async fn set(
         true => settings,
         false => known.settings,
     };
-    let rule = keyword_rule(
-        params.phrase,
-        params.whole_word.as_ref(),
-        Some(keyword.rule),
-    );
-    let change = KeywordChange::Set(Keyword {
-        id: keyword.id,
-        rule,
-    });
-    let set = move |tx: &mut Tx<'_>| {
-        let changes = [change.clone()];
+    let rule = keyword_rule(params.phrase, params.whole_word.as_ref(), Some(rule));
+    let changes = [KeywordChange::Set(Keyword { id, rule })];
+    let set = write(&caller, move |tx, account| {
         filter::set(tx, account, known.id, settings.clone(), &changes, now_ms)
-    };
-    let written = app.store.write(local_account::root(account), set).await?;
-    let written = written.map_err(refused)?;
-    let mut keywords = written.keywords.iter();
-    let changed = keywords.find(|known| known.id == keyword.id);
-    let changed = changed.ok_or(ApiError::NotFound)?;
-    Ok(Json(entity(&written, changed)))
+    });
+    let set = set.await?;
+    let changed = set.keywords.iter().find(|keyword| keyword.id == id);
+    found(changed.map(|keyword| entity(&set, keyword)))
 }
 
 /// Removes a filter; in version 2 its keyword, and what has nothing else.
@@ -204,14 +186,9 @@ async fn set(
     security(("account" = ["write:filters"])),
     responses((status = 200, body = Object), (status = 404, body = Problem)),
 )]
-async fn remove(
-    caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
-    let remove = move |tx: &mut Tx<'_>| {
-        let id = LocalId::new(id);
+async fn remove(caller: LoggedIn<needs::WriteFilters>, PathId(id): PathId) -> JsonResult<Value> {
+    let (now_ms, id) = (caller.now_ms(), LocalId::new(id));
+    let removed = write(&caller, move |tx, account| {
         let mut filters = filter::all(tx, account)?.into_iter();
         let found = filters.find(|filter| filter.keywords.iter().any(|known| known.id == id));
         let Some(filter) = found else {
@@ -223,11 +200,10 @@ async fn remove(
         }
         let changes = [KeywordChange::Remove(id)];
         let set = filter::set(tx, account, filter.id, filter.settings, &changes, now_ms)?;
-        Ok::<_, StoreError>(set.map(|_| ()))
-    };
-    let removed = app.store.write(local_account::root(account), remove);
-    removed.await?.map_err(refused)?;
-    Ok(Json(json!({})))
+        Ok(set.map(|_| ()))
+    });
+    removed.await?;
+    done(true)
 }
 
 /// The title that a phrase gives its filter.

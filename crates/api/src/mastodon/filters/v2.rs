@@ -1,34 +1,33 @@
 //! Filters of posts, version 2. What they match is said on the way out, in a post's `filtered`; apps do the
 //! rest.
 
-use std::{slice, str::FromStr as _, sync::Arc};
+use std::{slice, sync::Arc};
 
-use axum::{Json, extract::State};
-use driftline_core::social::{FilterAction, FilterContext, FilterSettings};
-use driftline_mastodon::iso_8601;
+use axum::Json;
 use driftline_store::{
     LocalAccountId, LocalId, StoreError, Tx,
-    social::{
-        filter::{self, Filter, FilterRefused, Keyword, KeywordChange},
-        local_account,
-    },
+    social::filter::{self, Filter, FilterRefused, Keyword, KeywordChange},
     timeline::{self, Viewer},
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::keyword_params::{keyword_changes, keyword_rule};
+use super::{
+    cache::filter_entity,
+    params::{FilterParams, keyword_changes, keyword_rule, new_settings},
+};
 use crate::{
     App,
     auth::{LoggedIn, needs},
     description::ids::{FilterId, FilterKeywordId, FilterStatusId},
     mastodon::{
+        answer::{done, found},
         bodies::{ChangedKeyword, FilterChange, FilteredStatus, NewFilter, NewKeyword},
         entities::{Filter as FilterEntity, FilterKeyword, FilterStatus},
-        timelines::markers::text,
+        values::text,
     },
-    transport::{ApiError, Params, PathId, Problem},
+    transport::{ApiError, ApiResult, JsonResult, Params, PathId, Problem},
 };
 
 /// The routes.
@@ -40,24 +39,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(keyword, set_keyword, remove_keyword))
         .routes(routes!(posts, add_post))
         .routes(routes!(one_post, remove_post))
-}
-
-/// The entity `Filter` as it stands in a `FilterResult`, without its parts.
-pub(crate) fn filter_entity(filter: &Filter) -> Value {
-    let FilterSettings {
-        title,
-        contexts,
-        action,
-        expires_at_ms,
-    } = &filter.settings;
-    let contexts: Vec<&str> = contexts.iter().map(|context| context.name()).collect();
-    json!({
-        "id": filter.id.to_string(),
-        "title": title,
-        "context": contexts,
-        "expires_at": expires_at_ms.map(iso_8601),
-        "filter_action": action.name(),
-    })
 }
 
 fn keyword_entity(keyword: &Keyword) -> Value {
@@ -96,17 +77,13 @@ fn whole(tx: &mut Tx<'_>, account: LocalAccountId, filter: &Filter) -> Result<Va
     security(("account" = ["read:filters"])),
     responses((status = 200, body = [FilterEntity])),
 )]
-async fn all(
-    caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Vec<Value>>, ApiError> {
-    let account = caller.account.id;
-    let read = move |tx: &mut Tx<'_>| {
+async fn all(caller: LoggedIn<needs::ReadFilters>) -> JsonResult<Vec<Value>> {
+    let read = caller.read(move |tx, account| {
         let filters = filter::all(tx, account)?;
         let all = filters.iter().map(|filter| whole(tx, account, filter));
-        all.collect::<Result<Vec<_>, StoreError>>()
-    };
-    Ok(Json(app.store.read(read).await?))
+        all.collect()
+    });
+    read.await.map(Json)
 }
 
 /// A filter.
@@ -115,93 +92,13 @@ async fn all(
     security(("account" = ["read:filters"])),
     responses((status = 200, body = FilterEntity), (status = 404, body = Problem)),
 )]
-async fn one(
-    caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let account = caller.account.id;
-    let read = move |tx: &mut Tx<'_>| {
+async fn one(caller: LoggedIn<needs::ReadFilters>, PathId(id): PathId) -> JsonResult<Value> {
+    let read = caller.read(move |tx, account| {
         let found = filter::by_id(tx, account, LocalId::new(id))?;
         let found = found.map(|filter| whole(tx, account, &filter));
         found.transpose()
-    };
-    let found = app.store.read(read).await?;
-    found.map(Json).ok_or(ApiError::NotFound)
-}
-
-/// What a filter is created or changed with.
-#[derive(Deserialize)]
-pub(crate) struct FilterParams {
-    pub(crate) title: Option<String>,
-    pub(crate) context: Option<Value>,
-    pub(crate) filter_action: Option<String>,
-    /// `expires_in`, of which null says something, and keywords.
-    #[serde(flatten)]
-    pub(crate) rest: Map<String, Value>,
-}
-
-impl FilterParams {
-    /// What they make of what was known.
-    pub(crate) fn over(
-        &self,
-        known: FilterSettings,
-        now_ms: i64,
-    ) -> Result<FilterSettings, ApiError> {
-        let invalid = |what: &str| ApiError::Unprocessable(format!("Validation failed: {what}"));
-        let contexts = match &self.context {
-            None => known.contexts,
-            Some(value) => {
-                let names = match value {
-                    Value::Array(names) => names.iter().filter_map(text).collect(),
-                    one => text(one).into_iter().collect::<Vec<String>>(),
-                };
-                let names = names.iter().filter(|name| !name.trim().is_empty());
-                let contexts = names.map(|name| FilterContext::from_str(name.trim()));
-                let contexts: Result<Vec<_>, _> = contexts.collect();
-                contexts.map_err(|_| invalid("Context None or invalid context supplied"))?
-            }
-        };
-        let action = self.filter_action.as_deref().map(FilterAction::from_str);
-        let action = action.transpose();
-        let action = action.map_err(|_| invalid("Filter action is not included in the list"))?;
-        Ok(FilterSettings {
-            title: self.title.clone().unwrap_or(known.title),
-            contexts,
-            action: action.unwrap_or(known.action),
-            expires_at_ms: match self.expires_in_s()? {
-                None => known.expires_at_ms,
-                Some(None) => None,
-                Some(Some(seconds)) => Some(now_ms.saturating_add(seconds.saturating_mul(1_000))),
-            },
-        })
-    }
-
-    /// `None` if it says nothing, and `Some(None)` for never.
-    fn expires_in_s(&self) -> Result<Option<Option<i64>>, ApiError> {
-        let Some(value) = self.rest.get("expires_in") else {
-            return Ok(None);
-        };
-        let text = text(value).unwrap_or_default();
-        if text.trim().is_empty() {
-            return Ok(Some(None));
-        }
-        let seconds = text.trim().parse().ok();
-        let seconds = seconds.filter(|seconds| (1..=MAX_EXPIRES_IN_S).contains(seconds));
-        let invalid = "expires_in has to be a number of seconds";
-        let seconds = seconds.ok_or_else(|| ApiError::Unprocessable(invalid.to_owned()))?;
-        Ok(Some(Some(seconds)))
-    }
-}
-
-/// Those of a filter of which nothing is said.
-pub(crate) fn new_settings() -> FilterSettings {
-    FilterSettings {
-        title: String::new(),
-        contexts: Vec::new(),
-        action: FilterAction::Warn,
-        expires_at_ms: None,
-    }
+    });
+    found(read.await?)
 }
 
 /// Makes a filter.
@@ -213,22 +110,20 @@ pub(crate) fn new_settings() -> FilterSettings {
 )]
 async fn create(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     Params(params): Params<FilterParams>,
-) -> Result<Json<Value>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
+) -> JsonResult<Value> {
+    let now_ms = caller.now_ms();
     let settings = params.over(new_settings(), now_ms)?;
     let changes = keyword_changes(&params.rest, &[])?;
-    let keywords: Vec<_> = changes
-        .into_iter()
-        .filter_map(|change| match change {
-            KeywordChange::Add(rule) => Some(rule),
-            _ => None,
-        })
-        .collect();
-    let write =
-        move |tx: &mut Tx<'_>| filter::create(tx, account, settings.clone(), &keywords, now_ms);
-    written(&app, account, write).await
+    let keywords = changes.into_iter().filter_map(|change| match change {
+        KeywordChange::Add(rule) => Some(rule),
+        _ => None,
+    });
+    let keywords: Vec<_> = keywords.collect();
+    write_whole(&caller, move |tx, account| {
+        filter::create(tx, account, settings.clone(), &keywords, now_ms)
+    })
+    .await
 }
 
 /// Changes a filter and its keywords.
@@ -240,44 +135,55 @@ async fn create(
 )]
 async fn set(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(params): Params<FilterParams>,
-) -> Result<Json<Value>, ApiError> {
-    let (account, now_ms, id) = (caller.account.id, app.people.now_ms(), LocalId::new(id));
-    let known = found(&app, account, id).await?;
+) -> JsonResult<Value> {
+    let now_ms = caller.now_ms();
+    let known = load(&caller, id).await?;
     let changes = keyword_changes(&params.rest, &known.keywords)?;
     let settings = params.over(known.settings, now_ms)?;
-    let write =
-        move |tx: &mut Tx<'_>| filter::set(tx, account, id, settings.clone(), &changes, now_ms);
-    written(&app, account, write).await
+    write_whole(&caller, move |tx, account| {
+        filter::set(tx, account, known.id, settings.clone(), &changes, now_ms)
+    })
+    .await
 }
 
-async fn found(app: &App, account: LocalAccountId, id: LocalId) -> Result<Filter, ApiError> {
-    let read = move |tx: &mut Tx<'_>| filter::by_id(tx, account, id);
-    app.store.read(read).await?.ok_or(ApiError::NotFound)
+async fn load<S>(caller: &LoggedIn<S>, id: u64) -> ApiResult<Filter> {
+    let found = caller.read(move |tx, account| filter::by_id(tx, account, LocalId::new(id)));
+    found.await?.ok_or(ApiError::NotFound)
 }
 
-async fn written(
-    app: &App,
-    account: LocalAccountId,
-    mut write: impl FnMut(&mut Tx<'_>) -> Result<Result<Filter, FilterRefused>, StoreError>
+/// Writes a filter, and answers it.
+async fn write_whole<S>(
+    caller: &LoggedIn<S>,
+    mut write_filter: impl FnMut(
+        &mut Tx<'_>,
+        LocalAccountId,
+    ) -> Result<Result<Filter, FilterRefused>, StoreError>
     + Send
     + 'static,
-) -> Result<Json<Value>, ApiError> {
-    let write = move |tx: &mut Tx<'_>| match write(tx)? {
-        Ok(filter) => whole(tx, account, &filter).map(Ok),
-        Err(refused) => Ok(Err(refused)),
-    };
-    let written = app.store.write(local_account::root(account), write).await?;
-    written.map(Json).map_err(refused)
+) -> JsonResult<Value> {
+    let written = write(caller, move |tx, account| {
+        match write_filter(tx, account)? {
+            Ok(filter) => whole(tx, account, &filter).map(Ok),
+            Err(refused) => Ok(Err(refused)),
+        }
+    });
+    written.await.map(Json)
 }
 
-pub(crate) fn refused(refused: FilterRefused) -> ApiError {
-    match refused {
+/// Writes to the account's filters.
+pub(crate) async fn write<S, T: Send + 'static>(
+    caller: &LoggedIn<S>,
+    write: impl FnMut(&mut Tx<'_>, LocalAccountId) -> Result<Result<T, FilterRefused>, StoreError>
+    + Send
+    + 'static,
+) -> ApiResult<T> {
+    let written = caller.write(write).await?;
+    written.map_err(|refused| match refused {
         FilterRefused::NotFound => ApiError::NotFound,
-        refused => ApiError::Unprocessable(format!("Validation failed: {refused}")),
-    }
+        refused => ApiError::invalid(refused),
+    })
 }
 
 /// Removes a filter.
@@ -286,18 +192,9 @@ pub(crate) fn refused(refused: FilterRefused) -> ApiError {
     security(("account" = ["write:filters"])),
     responses((status = 200, body = Object), (status = 404, body = Problem)),
 )]
-async fn remove(
-    caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let account = caller.account.id;
-    let remove = move |tx: &mut Tx<'_>| filter::remove(tx, account, LocalId::new(id));
-    let root = local_account::root(account);
-    match app.store.write(root, remove).await? {
-        true => Ok(Json(json!({}))),
-        false => Err(ApiError::NotFound),
-    }
+async fn remove(caller: LoggedIn<needs::WriteFilters>, PathId(id): PathId) -> JsonResult<Value> {
+    let removed = caller.write(move |tx, account| filter::remove(tx, account, LocalId::new(id)));
+    done(removed.await?)
 }
 
 /// The keywords of a filter.
@@ -308,10 +205,9 @@ async fn remove(
 )]
 async fn keywords(
     caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-) -> Result<Json<Vec<Value>>, ApiError> {
-    let filter = found(&app, caller.account.id, LocalId::new(id)).await?;
+) -> JsonResult<Vec<Value>> {
+    let filter = load(&caller, id).await?;
     Ok(Json(filter.keywords.iter().map(keyword_entity).collect()))
 }
 
@@ -331,48 +227,35 @@ struct KeywordParams {
 )]
 async fn add_keyword(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(params): Params<KeywordParams>,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonResult<Value> {
     let rule = keyword_rule(params.keyword, params.whole_word.as_ref(), None);
-    let account = caller.account.id;
-    let known = found(&app, account, LocalId::new(id)).await?;
-    let filter = change(&app, account, known, KeywordChange::Add(rule)).await?;
+    let known = load(&caller, id).await?;
+    let filter = change(&caller, known, KeywordChange::Add(rule)).await?;
     let newest = filter.keywords.iter().max_by_key(|keyword| keyword.id);
-    let newest = newest.ok_or(ApiError::NotFound)?;
-    Ok(Json(keyword_entity(newest)))
+    found(newest.map(keyword_entity))
 }
 
-async fn change(
-    app: &App,
-    account: LocalAccountId,
+async fn change<S>(
+    caller: &LoggedIn<S>,
     known: Filter,
     change: KeywordChange,
-) -> Result<Filter, ApiError> {
-    let now_ms = app.people.now_ms();
-    let write = move |tx: &mut Tx<'_>| {
-        let changes = slice::from_ref(&change);
-        filter::set(
-            tx,
-            account,
-            known.id,
-            known.settings.clone(),
-            changes,
-            now_ms,
-        )
-    };
-    let written = app.store.write(local_account::root(account), write).await?;
-    written.map_err(refused)
+) -> ApiResult<Filter> {
+    let now_ms = caller.now_ms();
+    let written = write(caller, move |tx, account| {
+        let (settings, changes) = (known.settings.clone(), slice::from_ref(&change));
+        filter::set(tx, account, known.id, settings, changes, now_ms)
+    });
+    written.await
 }
 
 /// The filter of a keyword, and the keyword.
-pub(crate) async fn of_keyword(
-    app: &App,
-    account: LocalAccountId,
+pub(crate) async fn keyword_by_id<S>(
+    caller: &LoggedIn<S>,
     id: u64,
-) -> Result<(Filter, Keyword), ApiError> {
-    let filters = app.store.read(move |tx| filter::all(tx, account)).await?;
+) -> ApiResult<(Filter, Keyword)> {
+    let filters = caller.read(filter::all).await?;
     let found = filters.into_iter().find_map(|filter| {
         let mut keywords = filter.keywords.iter();
         let keyword = keywords.find(|keyword| keyword.id.raw() == id)?.clone();
@@ -387,12 +270,8 @@ pub(crate) async fn of_keyword(
     security(("account" = ["read:filters"])),
     responses((status = 200, body = FilterKeyword), (status = 404, body = Problem)),
 )]
-async fn keyword(
-    caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let (_, keyword) = of_keyword(&app, caller.account.id, id).await?;
+async fn keyword(caller: LoggedIn<needs::ReadFilters>, PathId(id): PathId) -> JsonResult<Value> {
+    let (_, keyword) = keyword_by_id(&caller, id).await?;
     Ok(Json(keyword_entity(&keyword)))
 }
 
@@ -405,22 +284,13 @@ async fn keyword(
 )]
 async fn set_keyword(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(params): Params<KeywordParams>,
-) -> Result<Json<Value>, ApiError> {
-    let account = caller.account.id;
-    let (filter, keyword) = of_keyword(&app, account, id).await?;
-    let rule = keyword_rule(
-        params.keyword,
-        params.whole_word.as_ref(),
-        Some(keyword.rule),
-    );
-    let keyword = Keyword {
-        id: keyword.id,
-        rule,
-    };
-    change(&app, account, filter, KeywordChange::Set(keyword.clone())).await?;
+) -> JsonResult<Value> {
+    let (filter, Keyword { id, rule }) = keyword_by_id(&caller, id).await?;
+    let rule = keyword_rule(params.keyword, params.whole_word.as_ref(), Some(rule));
+    let keyword = Keyword { id, rule };
+    change(&caller, filter, KeywordChange::Set(keyword.clone())).await?;
     Ok(Json(keyword_entity(&keyword)))
 }
 
@@ -432,13 +302,11 @@ async fn set_keyword(
 )]
 async fn remove_keyword(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let account = caller.account.id;
-    let (filter, keyword) = of_keyword(&app, account, id).await?;
-    change(&app, account, filter, KeywordChange::Remove(keyword.id)).await?;
-    Ok(Json(json!({})))
+) -> JsonResult<Value> {
+    let (filter, keyword) = keyword_by_id(&caller, id).await?;
+    change(&caller, filter, KeywordChange::Remove(keyword.id)).await?;
+    done(true)
 }
 
 /// The statuses that a filter matches by their IDs.
@@ -447,15 +315,10 @@ async fn remove_keyword(
     security(("account" = ["read:filters"])),
     responses((status = 200, body = [FilterStatus]), (status = 404, body = Problem)),
 )]
-async fn posts(
-    caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Vec<Value>>, ApiError> {
-    let account = caller.account.id;
-    let filter = found(&app, account, LocalId::new(id)).await?;
-    let read = move |tx: &mut Tx<'_>| post_entities(tx, account, &filter);
-    Ok(Json(app.store.read(read).await?))
+async fn posts(caller: LoggedIn<needs::ReadFilters>, PathId(id): PathId) -> JsonResult<Vec<Value>> {
+    let filter = load(&caller, id).await?;
+    let posts = caller.read(move |tx, account| post_entities(tx, account, &filter));
+    posts.await.map(Json)
 }
 
 /// A post that a filter is to match.
@@ -473,21 +336,19 @@ struct PostParams {
 )]
 async fn add_post(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(params): Params<PostParams>,
-) -> Result<Json<Value>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
+) -> JsonResult<Value> {
+    let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let post = text(&params.status_id).and_then(|text| text.parse::<LocalId>().ok());
     let post = post.ok_or(ApiError::NotFound)?;
-    let read = move |tx: &mut Tx<'_>| timeline::status(tx, post, Viewer::Account(account));
-    let key = app.store.read(read).await?.ok_or(ApiError::NotFound)?.key();
-    let write = move |tx: &mut Tx<'_>| filter::add_post(tx, account, LocalId::new(id), key, now_ms);
-    let added = app.store.write(local_account::root(account), write).await?;
-    let added = added.map_err(refused)?;
-    Ok(Json(
-        json!({ "id": added.id.to_string(), "status_id": post.to_string() }),
-    ))
+    let stored = caller.read(move |tx, _| timeline::status(tx, post, viewer));
+    let key = stored.await?.ok_or(ApiError::NotFound)?.key();
+    let added = write(&caller, move |tx, account| {
+        filter::add_post(tx, account, LocalId::new(id), key, now_ms)
+    });
+    let id = added.await?.id.to_string();
+    Ok(Json(json!({ "id": id, "status_id": post.to_string() })))
 }
 
 /// A status that a filter matches by its ID.
@@ -496,23 +357,16 @@ async fn add_post(
     security(("account" = ["read:filters"])),
     responses((status = 200, body = FilterStatus), (status = 404, body = Problem)),
 )]
-async fn one_post(
-    caller: LoggedIn<needs::ReadFilters>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let account = caller.account.id;
-    let read = move |tx: &mut Tx<'_>| {
+async fn one_post(caller: LoggedIn<needs::ReadFilters>, PathId(id): PathId) -> JsonResult<Value> {
+    let read = caller.read(move |tx, account| {
         let mut all = Vec::new();
         for filter in filter::all(tx, account)? {
             all.extend(post_entities(tx, account, &filter)?);
         }
-        Ok::<_, StoreError>(all)
-    };
-    let all = app.store.read(read).await?;
+        Ok(all)
+    });
     let id = Value::from(id.to_string());
-    let found = all.into_iter().find(|part| part["id"] == id);
-    found.map(Json).ok_or(ApiError::NotFound)
+    found(read.await?.into_iter().find(|part| part["id"] == id))
 }
 
 /// Removes a status from its filter.
@@ -523,17 +377,9 @@ async fn one_post(
 )]
 async fn remove_post(
     caller: LoggedIn<needs::WriteFilters>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let account = caller.account.id;
-    let remove = move |tx: &mut Tx<'_>| filter::remove_post(tx, account, LocalId::new(id));
-    let root = local_account::root(account);
-    match app.store.write(root, remove).await? {
-        true => Ok(Json(json!({}))),
-        false => Err(ApiError::NotFound),
-    }
+) -> JsonResult<Value> {
+    let removed =
+        caller.write(move |tx, account| filter::remove_post(tx, account, LocalId::new(id)));
+    done(removed.await?)
 }
-
-/// A century.
-const MAX_EXPIRES_IN_S: i64 = 3_200_000_000;

@@ -12,41 +12,75 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App,
     auth::{LoggedIn, needs},
+    mastodon::entities::CustomEmoji,
 };
 
-/// The routes.
-pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(rules))
-        .routes(routes!(extended_description))
-        .routes(routes!(domain_blocks))
-        .routes(routes!(translation_languages))
-        .routes(routes!(trending_tags))
-        .routes(routes!(trending_posts))
-        .routes(routes!(trending_links))
-        .routes(routes!(announcements))
-        .routes(routes!(followed_tags))
-        .routes(routes!(conversations))
-        .routes(routes!(scheduled_posts))
-        .routes(routes!(suggestions))
-        .routes(routes!(suggestions_v1))
-        .routes(routes!(endorsements))
-        .routes(routes!(featured_tags))
-        .routes(routes!(featured_tag_suggestions))
-        .routes(routes!(notification_requests))
-        .routes(routes!(directory))
-        .routes(routes!(activity))
+/// Routes that answer an empty list, with who may ask for it, and the function that merges them.
+macro_rules! empty_lists {
+    ($($(#[doc = $doc:literal])+ $name:ident($($caller:ty)?): $path:literal, $tag:literal, $security:tt, $entity:ident;)+) => {
+        $(
+            $(#[doc = $doc])+
+            #[utoipa::path(
+                get, path = $path, tag = $tag, security $security,
+                responses((status = 200, body = [$entity])),
+            )]
+            async fn $name($(_: $caller)?) -> Json<[(); 0]> {
+                Json([])
+            }
+        )+
+
+        fn empty_lists() -> OpenApiRouter<Arc<App>> {
+            OpenApiRouter::new()$(.routes(routes!($name)))+
+        }
+    };
 }
 
-type Nothing = Json<[(); 0]>;
+empty_lists! {
+    /// The rules of this server, which has none.
+    rules(): "/api/v1/instance/rules", "server", (()), Object;
+    /// The servers that this one blocks: none.
+    domain_blocks(): "/api/v1/instance/domain_blocks", "server", (()), Object;
+    /// Tags that are used more than before: they are not counted.
+    trending_tags(): "/api/v1/trends/tags", "server", (()), Object;
+    /// Posts that are read more than others: they are not counted.
+    trending_posts(): "/api/v1/trends/statuses", "server", (()), Object;
+    /// Links that are posted more than before: they are not counted.
+    trending_links(): "/api/v1/trends/links", "server", (()), Object;
+    /// What this server announces to its people: nothing.
+    announcements(LoggedIn<needs::NoScope>): "/api/v1/announcements", "server", (("account" = [])), Object;
+    /// The tags that the account follows, which it cannot.
+    followed_tags(LoggedIn<needs::ReadFollows>): "/api/v1/followed_tags", "server", (("account" = ["read:follows"])), Object;
+    /// Conversations between few, which are not told apart.
+    conversations(LoggedIn<needs::ReadStatuses>): "/api/v1/conversations", "timelines", (("account" = ["read:statuses"])), Object;
+    /// The posts that the account will post, which it cannot.
+    scheduled_posts(LoggedIn<needs::ReadStatuses>): "/api/v1/scheduled_statuses", "statuses", (("account" = ["read:statuses"])), Object;
+    /// Accounts that this server suggests to follow: none.
+    suggestions(LoggedIn<needs::Read>): "/api/v2/suggestions", "accounts", (("account" = ["read"])), Object;
+    /// The same, as older apps ask for it.
+    suggestions_v1(LoggedIn<needs::Read>): "/api/v1/suggestions", "accounts", (("account" = ["read"])), Object;
+    /// The accounts that the account features, which it cannot.
+    endorsements(LoggedIn<needs::ReadAccounts>): "/api/v1/endorsements", "accounts", (("account" = ["read:accounts"])), Object;
+    /// The tags that the account features, which it cannot.
+    featured_tags(LoggedIn<needs::ReadAccounts>): "/api/v1/featured_tags", "accounts", (("account" = ["read:accounts"])), Object;
+    /// The tags that it uses most: they are not counted.
+    featured_tag_suggestions(LoggedIn<needs::ReadAccounts>): "/api/v1/featured_tags/suggestions", "accounts", (("account" = ["read:accounts"])), Object;
+    /// The notifications that are filtered: none.
+    notification_requests(LoggedIn<needs::ReadNotifications>): "/api/v1/notifications/requests", "notifications", (("account" = ["read:notifications"])), Object;
+    /// The accounts that ask to be found, which this server shows to none.
+    directory(): "/api/v1/directory", "accounts", (()), Object;
+    /// What happened in each week: it is not counted.
+    activity(): "/api/v1/instance/activity", "server", (()), Object;
+    /// The hosts that the account blocks: none.
+    blocked_hosts(LoggedIn<needs::ReadBlocks>): "/api/v1/domain_blocks", "accounts", (("account" = ["read:blocks"])), String;
+    /// The custom emojis of this server, which has none.
+    custom_emojis(): "/api/v1/custom_emojis", "server", (()), CustomEmoji;
+}
 
-/// The rules of this server, which has none.
-#[utoipa::path(
-    get, path = "/api/v1/instance/rules", tag = "server", security(()),
-    responses((status = 200, body = [Object])),
-)]
-async fn rules() -> Nothing {
-    Json([])
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    empty_lists()
+        .routes(routes!(extended_description))
+        .routes(routes!(translation_languages))
 }
 
 /// The entity `ExtendedDescription`.
@@ -72,15 +106,6 @@ async fn extended_description() -> Json<ExtendedDescription> {
     })
 }
 
-/// The servers that this one blocks: none.
-#[utoipa::path(
-    get, path = "/api/v1/instance/domain_blocks", tag = "server", security(()),
-    responses((status = 200, body = [Object])),
-)]
-async fn domain_blocks() -> Nothing {
-    Json([])
-}
-
 /// The languages between which posts are translated: none.
 #[utoipa::path(
     get, path = "/api/v1/instance/translation_languages", tag = "server", security(()),
@@ -88,139 +113,4 @@ async fn domain_blocks() -> Nothing {
 )]
 async fn translation_languages() -> Json<Map<String, Value>> {
     Json(Map::new())
-}
-
-/// Tags that are used more than before: they are not counted.
-#[utoipa::path(
-    get, path = "/api/v1/trends/tags", tag = "server", security(()),
-    responses((status = 200, body = [Object])),
-)]
-async fn trending_tags() -> Nothing {
-    Json([])
-}
-
-/// Posts that are read more than others: they are not counted.
-#[utoipa::path(
-    get, path = "/api/v1/trends/statuses", tag = "server", security(()),
-    responses((status = 200, body = [Object])),
-)]
-async fn trending_posts() -> Nothing {
-    Json([])
-}
-
-/// Links that are posted more than before: they are not counted.
-#[utoipa::path(
-    get, path = "/api/v1/trends/links", tag = "server", security(()),
-    responses((status = 200, body = [Object])),
-)]
-async fn trending_links() -> Nothing {
-    Json([])
-}
-
-/// What this server announces to its people: nothing.
-#[utoipa::path(
-    get, path = "/api/v1/announcements", tag = "server", security(("account" = [])),
-    responses((status = 200, body = [Object])),
-)]
-async fn announcements(_: LoggedIn<needs::NoScope>) -> Nothing {
-    Json([])
-}
-
-/// The tags that the account follows, which it cannot.
-#[utoipa::path(
-    get, path = "/api/v1/followed_tags", tag = "server", security(("account" = ["read:follows"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn followed_tags(_: LoggedIn<needs::ReadFollows>) -> Nothing {
-    Json([])
-}
-
-/// Conversations between few, which are not told apart.
-#[utoipa::path(
-    get, path = "/api/v1/conversations", tag = "timelines", security(("account" = ["read:statuses"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn conversations(_: LoggedIn<needs::ReadStatuses>) -> Nothing {
-    Json([])
-}
-
-/// The posts that the account will post, which it cannot.
-#[utoipa::path(
-    get, path = "/api/v1/scheduled_statuses", tag = "statuses", security(("account" = ["read:statuses"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn scheduled_posts(_: LoggedIn<needs::ReadStatuses>) -> Nothing {
-    Json([])
-}
-
-/// Accounts that this server suggests to follow: none.
-#[utoipa::path(
-    get, path = "/api/v2/suggestions", tag = "accounts", security(("account" = ["read"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn suggestions(_: LoggedIn<needs::Read>) -> Nothing {
-    Json([])
-}
-
-/// The same, as older apps ask for it.
-#[utoipa::path(
-    get, path = "/api/v1/suggestions", tag = "accounts", security(("account" = ["read"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn suggestions_v1(_: LoggedIn<needs::Read>) -> Nothing {
-    Json([])
-}
-
-/// The accounts that the account features, which it cannot.
-#[utoipa::path(
-    get, path = "/api/v1/endorsements", tag = "accounts", security(("account" = ["read:accounts"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn endorsements(_: LoggedIn<needs::ReadAccounts>) -> Nothing {
-    Json([])
-}
-
-/// The tags that the account features, which it cannot.
-#[utoipa::path(
-    get, path = "/api/v1/featured_tags", tag = "accounts", security(("account" = ["read:accounts"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn featured_tags(_: LoggedIn<needs::ReadAccounts>) -> Nothing {
-    Json([])
-}
-
-/// The tags that it uses most: they are not counted.
-#[utoipa::path(
-    get, path = "/api/v1/featured_tags/suggestions", tag = "accounts", security(("account" = ["read:accounts"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn featured_tag_suggestions(_: LoggedIn<needs::ReadAccounts>) -> Nothing {
-    Json([])
-}
-
-/// The notifications that are filtered: none.
-#[utoipa::path(
-    get, path = "/api/v1/notifications/requests", tag = "notifications", security(("account" = ["read:notifications"])),
-    responses((status = 200, body = [Object])),
-)]
-async fn notification_requests(_: LoggedIn<needs::ReadNotifications>) -> Nothing {
-    Json([])
-}
-
-/// The accounts that ask to be found, which this server shows to none.
-#[utoipa::path(
-    get, path = "/api/v1/directory", tag = "accounts", security(()),
-    responses((status = 200, body = [Object])),
-)]
-async fn directory() -> Nothing {
-    Json([])
-}
-
-/// What happened in each week: it is not counted.
-#[utoipa::path(
-    get, path = "/api/v1/instance/activity", tag = "server", security(()),
-    responses((status = 200, body = [Object])),
-)]
-async fn activity() -> Nothing {
-    Json([])
 }

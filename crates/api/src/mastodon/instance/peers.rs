@@ -6,15 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{Json, extract::State};
+use axum::Json;
 use driftline_store::{StoreError, Tx, author_hosts, source, timeline::Viewer};
 use parking_lot::Mutex;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App,
-    auth::{MayRead, needs},
-    transport::ApiError,
+    auth::{MayRead, RequestContext, needs},
+    transport::{ApiResult, JsonResult},
 };
 
 /// The routes.
@@ -30,33 +30,29 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     get, path = "/api/v1/instance/peers", tag = "server", security((), ("account" = [])),
     responses((status = 200, body = [String])),
 )]
-async fn peers(
-    MayRead(caller, _): MayRead<needs::NoScope>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<BTreeSet<String>>, ApiError> {
-    Ok(Json(known_hosts(&app, caller.viewer()).await?))
+async fn peers(reader: MayRead<needs::NoScope>) -> JsonResult<BTreeSet<String>> {
+    known_hosts(&reader).await.map(Json)
 }
 
 /// The hosts that a viewer may know of.
-pub(crate) async fn known_hosts(app: &App, viewer: Viewer) -> Result<BTreeSet<String>, ApiError> {
-    let authors = authors_hosts(app, viewer).await?;
-    let read = app.store.read(move |tx| hosts_of_sources(tx, viewer));
-    let mut hosts = read.await?;
+pub(crate) async fn known_hosts(context: &RequestContext) -> ApiResult<BTreeSet<String>> {
+    let (authors, viewer) = (author_hosts(context).await?, context.viewer);
+    let mut hosts = context.read(move |tx| hosts_of_sources(tx, viewer)).await?;
     hosts.extend(authors.iter().cloned());
     Ok(hosts)
 }
 
-async fn authors_hosts(app: &App, viewer: Viewer) -> Result<Arc<BTreeSet<String>>, ApiError> {
-    let cache = &app.people.peers;
-    if let Some(known) = cache.of(viewer) {
+async fn author_hosts(context: &RequestContext) -> ApiResult<Arc<BTreeSet<String>>> {
+    let (cache, viewer) = (&context.app.people.peers, context.viewer);
+    if let Some(known) = cache.get(viewer) {
         return Ok(known);
     }
     // It reads the names of all accounts, which must not be done for many at a time.
     let _turn = cache.turn.lock().await;
-    if let Some(known) = cache.of(viewer) {
+    if let Some(known) = cache.get(viewer) {
         return Ok(known);
     }
-    let read = app.store.read(move |tx| author_hosts::known_to(tx, viewer));
+    let read = context.read(move |tx| author_hosts::known_to(tx, viewer));
     let hosts = Arc::new(read.await?);
     cache.keep(viewer, Arc::clone(&hosts));
     Ok(hosts)
@@ -89,7 +85,7 @@ struct Cached {
 }
 
 impl PeerCache {
-    fn of(&self, viewer: Viewer) -> Option<Arc<BTreeSet<String>>> {
+    fn get(&self, viewer: Viewer) -> Option<Arc<BTreeSet<String>>> {
         let known = self.known.lock();
         let cached = known.get(&viewer)?;
         (cached.read_at.elapsed() < KEPT).then(|| Arc::clone(&cached.hosts))

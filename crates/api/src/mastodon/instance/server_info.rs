@@ -22,7 +22,7 @@ use crate::{
     App,
     mastodon::entities,
     people::SignUpMode,
-    transport::{Address, ApiError},
+    transport::{Address, ApiResult},
 };
 
 /// This server, in the form of Mastodon's version 1.
@@ -32,10 +32,7 @@ use crate::{
     get, path = "/api/v1/instance", tag = "server", security(()),
     responses((status = 200, body = entities::InstanceV1)),
 )]
-pub(crate) async fn v1(
-    State(app): State<Arc<App>>,
-    address: Address,
-) -> Result<Response, ApiError> {
+pub(crate) async fn v1(State(app): State<Arc<App>>, address: Address) -> ApiResult {
     // Servers of hidden sources must not be told by the count.
     let known = app
         .store
@@ -58,7 +55,7 @@ pub(crate) async fn v1(
             status_count: 0,
             domain_count: known.len(),
         },
-        thumbnail: Some(&address.of(PICTURE)),
+        thumbnail: Some(&address.url(PICTURE)),
         languages: &[],
         registrations: sign_up != SignUpMode::Closed,
         approval_required: sign_up == SignUpMode::Approval,
@@ -77,7 +74,7 @@ pub(crate) async fn v1(
 )]
 pub(crate) async fn v2(State(app): State<Arc<App>>, address: Address) -> Response {
     let sign_up = app.people.sign_up.mode;
-    let sign_up_page = address.of("/sign-up");
+    let sign_up_page = address.url("/sign-up");
     let streaming = address.streaming();
     let instance = Instance {
         domain: address.domain(),
@@ -89,7 +86,7 @@ pub(crate) async fn v2(State(app): State<Arc<App>>, address: Address) -> Respons
             users: ActiveUsers { active_month: 0 },
         },
         thumbnail: Thumbnail {
-            url: &address.of(PICTURE),
+            url: &address.url(PICTURE),
         },
         icon: &[],
         languages: &[],

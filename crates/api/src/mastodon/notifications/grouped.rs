@@ -1,42 +1,33 @@
 //! Notifications in groups, as Mastodon 4.3 gives them. What is told here is of one account or one post each, so every
 //! group has one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, State},
-    http::request::Parts,
-    response::Response,
-};
+use axum::{Json, extract::FromRequestParts, http::request::Parts};
 use driftline_mastodon::iso_8601;
 use driftline_store::{
     AccountId, LocalId, StoreError, Tx,
     social::notification::{self, Notification},
-    timeline::Viewer,
 };
 use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     notified_posts::NotifiedPosts,
-    ungrouped::{self, NotificationParams},
+    ungrouped::{self, NotificationParams, UnreadCount},
 };
 use crate::{
     App,
     auth::{LoggedIn, needs},
     description::ids::NotificationGroupKey,
     mastodon::{
-        accounts::{
-            account_entities::AccountEntities, profiles::Entities, related_accounts::RelatedQuery,
-        },
-        answer,
+        accounts::account_entities::{AccountEntities, Entities},
         entities::{Account, GroupedNotifications, NotificationPolicy},
-        page_query::AccountPageParams,
+        page_query::{AccountPageParams, AccountPageQuery},
         view::View,
     },
-    transport::{Address, ApiError, PathText, Problem},
+    transport::{Address, ApiError, ApiResult, JsonResult, PathText, Problem},
 };
 
 /// The routes.
@@ -83,38 +74,34 @@ struct GroupJson {
 )]
 async fn all(
     caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    RelatedQuery { page: query }: RelatedQuery,
-) -> Result<Response, ApiError> {
-    let (account, range) = (caller.account.id, query.range);
-    let filter = ungrouped::filter_of(&query)?;
-    let (of, view) = (address.clone(), View::of(&app, Viewer::Account(account)));
-    let read = answer::read(&app, move |tx| {
-        let found = notification::page(tx, account, &filter, &range)?;
-        let ends = ungrouped::ends(&found);
-        Ok((grouped(tx, &view, found, &of)?, ends))
-    });
-    let (grouped, ends) = read.await?;
-    Ok(query.answer(&address, "/api/v2/notifications", &grouped, ends))
+    AccountPageQuery(query): AccountPageQuery,
+) -> ApiResult {
+    let (grouped, ends) = ungrouped::page(&caller, &query, grouped).await?;
+    Ok(query.answer(&grouped, ends))
 }
 
 fn grouped(
     tx: &mut Tx<'_>,
     view: &View,
-    mut found: Vec<Notification>,
+    found: &[Notification],
     address: &Address,
 ) -> Result<GroupedJson, StoreError> {
-    let posts = NotifiedPosts::load(tx, &found, view.viewer)?;
-    found.retain(|found| posts.shows(found));
-    let accounts = entities(tx, view.viewer, &found, address)?;
+    let posts = NotifiedPosts::load(tx, found, view.viewer)?;
     let statuses = posts.entities(tx, view)?;
-    let shown = found
-        .iter()
-        .filter_map(|found| Some(posts.of(found, &statuses)?.1));
-    let shown = owned(shown.collect());
+    let found: Vec<&Notification> = found.iter().filter(|found| posts.shows(found)).collect();
+    let mut from: Vec<AccountId> = Vec::new();
+    for found in &found {
+        if !from.contains(&found.from) {
+            from.push(found.from);
+        }
+    }
+    let accounts = AccountEntities::load(tx, &from, view.viewer, address)?;
+    let shown = found.iter().filter_map(|found| {
+        let (_, status) = posts.status(found, &statuses)?;
+        Some(status.to_owned())
+    });
     let groups = found.iter().filter_map(|found| {
-        accounts.of(found.from)?;
+        accounts.get(found.from)?;
         Some(GroupJson {
             group_key: ungrouped::group_key(found.id),
             notifications_count: 1,
@@ -124,35 +111,14 @@ fn grouped(
             page_max_id: found.id.to_string(),
             latest_page_notification_at: iso_8601(found.created_at_ms),
             sample_account_ids: [found.from.to_string()],
-            status_id: posts.of(found, &statuses).map(|(id, _)| id.to_string()),
+            status_id: posts.status(found, &statuses).map(|(id, _)| id.to_string()),
         })
     });
-    let mut from: Vec<AccountId> = Vec::new();
-    for found in &found {
-        if !from.contains(&found.from) {
-            from.push(found.from);
-        }
-    }
-    let grouped = GroupedJson {
+    Ok(GroupedJson {
+        statuses: shown.collect(),
         notification_groups: groups.collect(),
-        accounts: owned(accounts.in_order(from)),
-        statuses: shown,
-    };
-    Ok(grouped)
-}
-
-fn entities(
-    tx: &mut Tx<'_>,
-    viewer: Viewer,
-    found: &[Notification],
-    address: &Address,
-) -> Result<AccountEntities, StoreError> {
-    let ids: Vec<AccountId> = found.iter().map(|found| found.from).collect();
-    AccountEntities::load(tx, &ids, viewer, address)
-}
-
-fn owned(entities: Vec<&RawValue>) -> Entities {
-    entities.into_iter().map(ToOwned::to_owned).collect()
+        accounts: accounts.in_order(from),
+    })
 }
 
 /// A group of notifications.
@@ -164,20 +130,22 @@ fn owned(entities: Vec<&RawValue>) -> Entities {
 )]
 async fn one(
     caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
     GroupKey(id): GroupKey,
-    address: Address,
-) -> Result<Json<GroupedJson>, ApiError> {
-    let account = caller.account.id;
-    let view = View::of(&app, Viewer::Account(account));
-    let read = answer::read(&app, move |tx| {
+) -> JsonResult<GroupedJson> {
+    group(&caller, id).await.map(Json)
+}
+
+async fn group<S>(caller: &LoggedIn<S>, id: LocalId) -> ApiResult<GroupedJson> {
+    let address = caller.address.clone();
+    let view = View::new(caller);
+    let read = caller.read(move |tx, account| {
         let found = notification::by_id(tx, account, id)?;
-        grouped(tx, &view, found.into_iter().collect(), &address)
+        grouped(tx, &view, found.as_slice(), &address)
     });
     let found = read.await?;
     match found.notification_groups.is_empty() {
         true => Err(ApiError::NotFound),
-        false => Ok(Json(found)),
+        false => Ok(found),
     }
 }
 
@@ -190,24 +158,9 @@ async fn one(
 )]
 async fn accounts(
     caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
     GroupKey(id): GroupKey,
-    address: Address,
-) -> Result<Json<Entities>, ApiError> {
-    let account = caller.account.id;
-    let read = answer::read(&app, move |tx| {
-        let viewer = Viewer::Account(account);
-        let found = notification::by_id(tx, account, id)?;
-        let posts = NotifiedPosts::load(tx, found.as_slice(), viewer)?;
-        let found = found.filter(|found| posts.shows(found));
-        let accounts = entities(tx, viewer, found.as_slice(), &address)?;
-        Ok(owned(accounts.in_order(found.map(|found| found.from))))
-    });
-    let found = read.await?;
-    match found.is_empty() {
-        true => Err(ApiError::NotFound),
-        false => Ok(Json(found)),
-    }
+) -> JsonResult<Entities> {
+    Ok(Json(group(&caller, id).await?.accounts))
 }
 
 /// Removes a group of notifications.
@@ -219,10 +172,9 @@ async fn accounts(
 )]
 async fn dismiss(
     caller: LoggedIn<needs::WriteNotifications>,
-    State(app): State<Arc<App>>,
     GroupKey(id): GroupKey,
-) -> Result<Json<Value>, ApiError> {
-    ungrouped::remove(&app, caller.account.id, Some(id)).await
+) -> JsonResult<Value> {
+    ungrouped::remove(&caller, Some(id)).await
 }
 
 /// How many groups of notifications came after the last one that was read, at most 100.
@@ -231,11 +183,8 @@ async fn dismiss(
     security(("account" = ["read:notifications"])),
     responses((status = 200, body = Object)),
 )]
-async fn unread_count(
-    caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<HashMap<&'static str, usize>>, ApiError> {
-    ungrouped::count_unread(&app, caller.account.id).await
+async fn unread_count(caller: LoggedIn<needs::ReadNotifications>) -> JsonResult<UnreadCount> {
+    ungrouped::count_unread(&caller).await
 }
 
 /// Which notifications are filtered: none, so that each policy is `accept`.

@@ -34,7 +34,7 @@ impl NotifiedPosts {
     }
 
     /// The local ID of a notification's post, and its entity `Status` among those of [`Self::entities`].
-    pub(crate) fn of<'e>(
+    pub(crate) fn status<'e>(
         &self,
         notification: &Notification,
         entities: &'e HashMap<LocalId, Box<RawValue>>,

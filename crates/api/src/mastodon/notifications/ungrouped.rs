@@ -2,35 +2,35 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{Json, extract::State, response::Response};
+use axum::Json;
 use driftline_core::social::{MarkedTimeline, NotificationKind};
 use driftline_mastodon::iso_8601;
 use driftline_store::{
     AccountId, LocalAccountId, LocalId, StoreError, Tx,
     social::{
-        local_account, marker,
+        marker,
         notification::{self, Notification, NotificationFilter},
     },
-    timeline::{Range, Viewer},
+    timeline::Range,
 };
 use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::notified_posts::NotifiedPosts;
 use crate::{
     App,
-    auth::{LoggedIn, needs},
+    auth::{LoggedIn, RequestContext, needs},
     description::ids::{AccountId as AccountIdText, NotificationId},
     mastodon::{
-        accounts::{account_entities::AccountEntities, related_accounts::RelatedQuery},
-        answer,
+        accounts::account_entities::AccountEntities,
+        answer::{done, found},
         entities::Notification as NotificationEntity,
-        page_query::{AccountPageParams, PageQuery},
+        page_query::{AccountPageParams, AccountPageQuery, Ends, PageQuery, ends},
         view::View,
     },
-    transport::{Address, ApiError, PathId, Problem},
+    transport::{Address, ApiError, ApiResult, JsonResult, PathId, Problem},
 };
 
 /// The routes.
@@ -64,26 +64,26 @@ struct NotificationJson {
 )]
 async fn all(
     caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    RelatedQuery { page: query }: RelatedQuery,
-) -> Result<Response, ApiError> {
-    let (account, range) = (caller.account.id, query.range);
-    let filter = filter_of(&query)?;
-    let (of, view) = (address.clone(), View::of(&app, Viewer::Account(account)));
-    let read = answer::read(&app, move |tx| {
-        let found = notification::page(tx, account, &filter, &range)?;
-        let ends = ends(&found);
-        Ok((shown(tx, &view, &found, &of)?, ends))
-    });
-    let (shown, ends) = read.await?;
-    Ok(query.answer(&address, "/api/v1/notifications", &shown, ends))
+    AccountPageQuery(query): AccountPageQuery,
+) -> ApiResult {
+    let (shown, ends) = page(&caller, &query, entities).await?;
+    Ok(query.answer(&shown, ends))
 }
 
-/// The newest and the oldest ID of a page.
-pub(crate) fn ends(found: &[Notification]) -> Option<(LocalId, LocalId)> {
-    let ends = found.first().zip(found.last());
-    ends.map(|(newest, oldest)| (newest.id, oldest.id))
+/// What `write` makes of a page of the account's notifications, with the ends of the page.
+pub(crate) async fn page<S, T: Send + 'static>(
+    caller: &LoggedIn<S>,
+    query: &PageQuery,
+    write: fn(&mut Tx<'_>, &View, &[Notification], &Address) -> Result<T, StoreError>,
+) -> ApiResult<(T, Option<Ends>)> {
+    let (range, filter) = (query.range, filter_of(query)?);
+    let (address, view) = (caller.address.clone(), View::new(caller));
+    let read = caller.read(move |tx, account| {
+        let found = notification::page(tx, account, &filter, &range)?;
+        let ends = ends(&found, |found| found.id);
+        Ok((write(tx, &view, &found, &address)?, ends))
+    });
+    read.await
 }
 
 /// The key of the group of a notification, which is alone in it.
@@ -111,7 +111,7 @@ pub(crate) struct NotificationParams {
 }
 
 /// Which kinds a query asks for. Those that nothing here has are none's.
-pub(crate) fn filter_of(query: &PageQuery) -> Result<NotificationFilter, ApiError> {
+fn filter_of(query: &PageQuery) -> ApiResult<NotificationFilter> {
     let known = [
         NotificationKind::Follow,
         NotificationKind::FollowRequest,
@@ -132,25 +132,25 @@ pub(crate) fn filter_of(query: &PageQuery) -> Result<NotificationFilter, ApiErro
     })
 }
 
-fn shown(
+fn entities(
     tx: &mut Tx<'_>,
     view: &View,
     found: &[Notification],
     address: &Address,
 ) -> Result<Vec<NotificationJson>, StoreError> {
     let ids: Vec<AccountId> = found.iter().map(|found| found.from).collect();
-    let entities = AccountEntities::load(tx, &ids, view.viewer, address)?;
+    let accounts = AccountEntities::load(tx, &ids, view.viewer, address)?;
     let posts = NotifiedPosts::load(tx, found, view.viewer)?;
     let statuses = posts.entities(tx, view)?;
     let shown = found.iter().filter(|found| posts.shows(found));
     let shown = shown.filter_map(|found| {
-        let status = posts.of(found, &statuses);
+        let status = posts.status(found, &statuses);
         Some(NotificationJson {
             id: found.id.to_string(),
             kind: found.kind.name(),
             created_at: iso_8601(found.created_at_ms),
             group_key: group_key(found.id),
-            account: entities.of(found.from)?.to_owned(),
+            account: accounts.get(found.from)?.to_owned(),
             status: status.map(|(_, status)| status.to_owned()),
         })
     });
@@ -160,21 +160,20 @@ fn shown(
 /// The notifications of an account after one, the earliest first, each as JSON, and the ID of the last one. Those that
 /// are not shown have no JSON.
 pub(crate) async fn after(
-    app: &App,
+    context: &RequestContext,
     account: LocalAccountId,
     last: LocalId,
-    address: &Address,
-) -> Result<(Vec<String>, LocalId), ApiError> {
+) -> ApiResult<(Vec<String>, LocalId)> {
     let range = Range {
         min: Some(last),
         limit: MAX_COUNTED,
         ..Range::default()
     };
-    let (of, view) = (address.clone(), View::of(app, Viewer::Account(account)));
-    let read = answer::read(app, move |tx| {
+    let (address, view) = (context.address.clone(), View::new(context));
+    let read = context.read(move |tx| {
         let found = notification::page(tx, account, &NotificationFilter::default(), &range)?;
         let newest = found.first().map_or(last, |newest| newest.id);
-        Ok((shown(tx, &view, &found, &of)?, newest))
+        Ok((entities(tx, &view, &found, &address)?, newest))
     });
     let (shown, newest) = read.await?;
     let json = shown.iter().rev().map(serde_json::to_string);
@@ -189,18 +188,15 @@ pub(crate) async fn after(
 )]
 async fn one(
     caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-    address: Address,
-) -> Result<Json<NotificationJson>, ApiError> {
-    let account = caller.account.id;
-    let view = View::of(&app, Viewer::Account(account));
-    let read = answer::read(&app, move |tx| {
+) -> JsonResult<NotificationJson> {
+    let address = caller.address.clone();
+    let view = View::new(&caller);
+    let read = caller.read(move |tx, account| {
         let found = notification::by_id(tx, account, LocalId::new(id))?;
-        shown(tx, &view, found.as_slice(), &address)
+        entities(tx, &view, found.as_slice(), &address)
     });
-    let found = read.await?.into_iter().next();
-    Ok(Json(found.ok_or(ApiError::NotFound)?))
+    found(read.await?.pop())
 }
 
 /// How many notifications came after the last one that was read, at most 100.
@@ -209,19 +205,17 @@ async fn one(
     security(("account" = ["read:notifications"])),
     responses((status = 200, body = Object)),
 )]
-async fn unread_count(
-    caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<HashMap<&'static str, usize>>, ApiError> {
-    count_unread(&app, caller.account.id).await
+async fn unread_count(caller: LoggedIn<needs::ReadNotifications>) -> JsonResult<UnreadCount> {
+    count_unread(&caller).await
 }
 
+/// How many notifications are unread, by the name `count`.
+pub(crate) type UnreadCount = HashMap<&'static str, usize>;
+
 /// How many notifications came after the account's marker of them.
-pub(crate) async fn count_unread(
-    app: &App,
-    account: LocalAccountId,
-) -> Result<Json<HashMap<&'static str, usize>>, ApiError> {
-    let read = move |tx: &mut Tx<'_>| {
+pub(crate) async fn count_unread<S>(caller: &LoggedIn<S>) -> JsonResult<UnreadCount> {
+    let viewer = caller.viewer;
+    let count = caller.read(move |tx, account| {
         let markers = marker::all(tx, account)?;
         let read = markers
             .iter()
@@ -232,11 +226,10 @@ pub(crate) async fn count_unread(
             ..Range::default()
         };
         let found = notification::page(tx, account, &NotificationFilter::default(), &range)?;
-        let posts = NotifiedPosts::load(tx, &found, Viewer::Account(account))?;
-        Ok::<_, StoreError>(found.iter().filter(|found| posts.shows(found)).count())
-    };
-    let count = app.store.read(read).await?;
-    Ok(Json(HashMap::from([("count", count)])))
+        let posts = NotifiedPosts::load(tx, &found, viewer)?;
+        Ok(found.iter().filter(|found| posts.shows(found)).count())
+    });
+    Ok(Json(HashMap::from([("count", count.await?)])))
 }
 
 /// Removes all notifications.
@@ -245,11 +238,8 @@ pub(crate) async fn count_unread(
     security(("account" = ["write:notifications"])),
     responses((status = 200, body = Object)),
 )]
-async fn clear(
-    caller: LoggedIn<needs::WriteNotifications>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Value>, ApiError> {
-    remove(&app, caller.account.id, None).await
+async fn clear(caller: LoggedIn<needs::WriteNotifications>) -> JsonResult<Value> {
+    remove(&caller, None).await
 }
 
 /// Removes a notification.
@@ -260,24 +250,15 @@ async fn clear(
 )]
 async fn dismiss(
     caller: LoggedIn<needs::WriteNotifications>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    remove(&app, caller.account.id, Some(LocalId::new(id))).await
+) -> JsonResult<Value> {
+    remove(&caller, Some(LocalId::new(id))).await
 }
 
 /// Removes a notification of the account, or all.
-pub(crate) async fn remove(
-    app: &App,
-    account: LocalAccountId,
-    id: Option<LocalId>,
-) -> Result<Json<Value>, ApiError> {
-    let write = move |tx: &mut Tx<'_>| notification::dismiss(tx, account, id);
-    let removed = app.store.write(local_account::root(account), write).await?;
-    match removed || id.is_none() {
-        true => Ok(Json(json!({}))),
-        false => Err(ApiError::NotFound),
-    }
+pub(crate) async fn remove<S>(caller: &LoggedIn<S>, id: Option<LocalId>) -> JsonResult<Value> {
+    let removed = caller.write(move |tx, account| notification::dismiss(tx, account, id));
+    done(removed.await? || id.is_none())
 }
 
 const MAX_COUNTED: u16 = 100;

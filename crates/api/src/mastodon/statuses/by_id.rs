@@ -1,33 +1,25 @@
 //! Single posts.
 
-use std::sync::Arc;
-
-use axum::{
-    extract::State,
-    http::header::CONTENT_TYPE,
-    response::{IntoResponse, Response},
-};
 use driftline_store::{
     LocalId, StoreError, Tx, history,
     instance::{self, Instance},
-    timeline::{self, TimelinePost, Viewer},
+    timeline::{self, TimelinePost},
     viewer::ReadableSources,
 };
 use utoipa::IntoParams;
 
-use super::{local_references::LocalReferences, status::Shown};
+use super::{entity_template::EntityTemplate, local_references::LocalReferences};
 use crate::{
-    App,
-    auth::{MayRead, needs},
+    auth::{MayRead, RequestContext, needs},
     description::ids::StatusId,
     mastodon::{
-        JSON, answer,
+        answer,
         entities::{Status, StatusEdit},
         page::Page,
         page_query::PageQuery,
         view::View,
     },
-    transport::{Address, ApiError, PathId, Problem},
+    transport::{ApiError, ApiResult, PathId, Problem},
 };
 
 /// A status, by its own ID or by that of one of its entries.
@@ -36,12 +28,8 @@ use crate::{
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = Status), (status = 404, body = Problem, description = "It is unknown, or not for the caller")),
 )]
-pub(crate) async fn one(
-    MayRead(caller, _): MayRead<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Response, ApiError> {
-    entity(&app, caller.viewer(), id).await
+pub(crate) async fn one(reader: MayRead<needs::ReadStatuses>, PathId(id): PathId) -> ApiResult {
+    entity(&reader, id).await
 }
 
 /// Which statuses.
@@ -60,12 +48,7 @@ pub(crate) struct StatusIdsParams {
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = [Status]), (status = 400, body = Problem, description = "Too many IDs")),
 )]
-pub(crate) async fn several(
-    MayRead(caller, _): MayRead<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    query: PageQuery,
-) -> Result<Response, ApiError> {
+pub(crate) async fn several(reader: MayRead<needs::ReadStatuses>, query: PageQuery) -> ApiResult {
     let asked = query.texts("id").filter_map(|id| id.parse().ok());
     let ids: Vec<LocalId> = asked.collect();
     if ids.len() > MAX_AT_ONCE {
@@ -73,8 +56,8 @@ pub(crate) async fn several(
             "at most {MAX_AT_ONCE} IDs can be asked for at once"
         )));
     }
-    let view = View::of(&app, caller.viewer());
-    let page = answer::read(&app, move |tx| {
+    let view = View::new(&reader);
+    let page = reader.read(move |tx| {
         let mut posts = Vec::with_capacity(ids.len());
         for id in &ids {
             posts.extend(timeline::status(tx, *id, view.viewer)?);
@@ -82,17 +65,16 @@ pub(crate) async fn several(
         Page::write(tx, &posts, &view)
     });
     // What was asked for by its IDs has no neighbouring pages.
-    let page = page.await?.by(None);
-    Ok(page.answer(&address, "/api/v1/statuses", &query))
+    Ok(page.await?.by(None).answer(&query))
 }
 
 /// The entity `Status` of that ID.
-pub(crate) async fn entity(app: &App, viewer: Viewer, id: u64) -> Result<Response, ApiError> {
-    let view = View::of(app, viewer);
-    let write = move |tx: &mut Tx<'_>, post: &TimelinePost, instance: &Instance| {
+pub(crate) async fn entity(context: &RequestContext, id: u64) -> ApiResult {
+    let view = View::new(context);
+    answer_post(context, id, move |tx, post, instance| {
         view.status(tx, post, instance)
-    };
-    answer(app, viewer, id, write).await
+    })
+    .await
 }
 
 /// The versions of a status, the oldest first, the one that is shown now at the end.
@@ -101,36 +83,32 @@ pub(crate) async fn entity(app: &App, viewer: Viewer, id: u64) -> Result<Respons
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = [StatusEdit]), (status = 404, body = Problem)),
 )]
-pub(crate) async fn history(
-    MayRead(caller, _): MayRead<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Response, ApiError> {
-    let viewer = caller.viewer();
-    answer(&app, viewer, id, move |tx, post, instance| {
+pub(crate) async fn history(reader: MayRead<needs::ReadStatuses>, PathId(id): PathId) -> ApiResult {
+    let viewer = reader.viewer;
+    answer_post(&reader, id, move |tx, post, instance| {
         let versions = history::versions(tx, post.post_id, viewer)?;
-        let mut shown: Vec<Shown> = versions
+        let mut shown: Vec<EntityTemplate> = versions
             .iter()
-            .filter_map(|version| Shown::version(post, instance, version))
+            .filter_map(|version| EntityTemplate::version(post, instance, version))
             .collect();
-        shown.push(Shown::edit(post, instance));
+        shown.push(EntityTemplate::edit(post, instance));
         let readable = ReadableSources::load(tx, viewer)?;
-        let local = LocalReferences::find(tx, &shown, &readable)?;
-        Ok(Shown::list(&shown, &local, None))
+        let local = LocalReferences::find(tx, EntityTemplate::references(&shown), &readable)?;
+        Ok(EntityTemplate::list(&shown, &local, None))
     })
     .await
 }
 
 /// Answers what `write` makes of the post of that ID.
-async fn answer(
-    app: &App,
-    viewer: Viewer,
+async fn answer_post(
+    context: &RequestContext,
     id: u64,
     write: impl Fn(&mut Tx<'_>, &TimelinePost, &Instance) -> Result<Vec<u8>, StoreError>
     + Send
     + 'static,
-) -> Result<Response, ApiError> {
-    let written = answer::read(app, move |tx| {
+) -> ApiResult {
+    let viewer = context.viewer;
+    let written = context.read(move |tx| {
         let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
             return Ok(None);
         };
@@ -140,7 +118,7 @@ async fn answer(
         write(tx, &post, &instance).map(Some)
     });
     let body = written.await?.ok_or(ApiError::NotFound)?;
-    Ok(([(CONTENT_TYPE, JSON)], body).into_response())
+    Ok(answer::written(body))
 }
 
 /// How many statuses are asked for at once, as in Mastodon.

@@ -9,34 +9,33 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
-use super::status::Shown;
-
 /// The local IDs of the posts and accounts that an answer names, looked up once for all of it.
 #[derive(Debug, Default)]
 pub(crate) struct LocalReferences(HashMap<InstanceId, reference::LocalIds>);
 
 impl LocalReferences {
-    /// Looks up what `shown` names, as who may read these sources finds it.
-    pub(crate) fn find(
+    /// Looks up these, as who may read these sources finds them.
+    pub(crate) fn find<'n>(
         tx: &mut Tx<'_>,
-        shown: &[Shown],
+        named: impl Iterator<Item = (InstanceId, Referent, &'n str)>,
         readable: &ReadableSources,
     ) -> Result<Self, StoreError> {
-        Self::ask(tx, shown)?.read(tx, readable)
+        Self::ask(tx, named)?.read(tx, readable)
     }
 
-    /// Asks what `shown` names, along with what is asked next.
-    pub(crate) fn ask(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<PendingReferences, StoreError> {
+    /// Asks for these, along with what is asked next.
+    pub(crate) fn ask<'n>(
+        tx: &mut Tx<'_>,
+        named: impl Iterator<Item = (InstanceId, Referent, &'n str)>,
+    ) -> Result<PendingReferences, StoreError> {
         let mut all: HashMap<InstanceId, References> = HashMap::new();
-        for shown in shown {
-            for (referent, id) in shown.references() {
-                let references = all.entry(shown.instance()).or_default();
-                let ids = match referent {
-                    Referent::Post => &mut references.posts,
-                    Referent::Account => &mut references.accounts,
-                };
-                ids.push(UpstreamId::from(id));
-            }
+        for (instance, referent, id) in named {
+            let references = all.entry(instance).or_default();
+            let ids = match referent {
+                Referent::Post => &mut references.posts,
+                Referent::Account => &mut references.accounts,
+            };
+            ids.push(UpstreamId::from(id));
         }
         let mut asked = Vec::with_capacity(all.len());
         for (instance, references) in all {

@@ -1,9 +1,9 @@
 //! Single posts: their entities, their threads, and what accounts do to them.
 
 mod by_id;
+pub(super) mod entity_template;
 pub(super) mod local_references;
-mod marks;
-pub(super) mod status;
+mod marked_posts;
 mod threads;
 
 use std::sync::Arc;
@@ -18,6 +18,6 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(by_id::several))
         .routes(routes!(by_id::one))
         .routes(routes!(by_id::history))
-        .merge(marks::routes())
+        .merge(marked_posts::routes())
         .merge(threads::routes())
 }

@@ -2,27 +2,21 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{
-    extract::State,
-    http::header::CONTENT_TYPE,
-    response::{IntoResponse, Response},
-};
 use driftline_core::{api::Api, thread::ThreadLimits, upstream_id::UpstreamId};
 use driftline_mastodon::RawObject;
 use driftline_store::{
     InstanceId, LocalId, StoreError, Tx, instance,
     timeline::{self, Thread, TimelinePost, Viewer},
-    viewer::ReadableSources,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{local_references::LocalReferences, status::Shown};
+use super::entity_template::EntityTemplate;
 use crate::{
     App,
     auth::{MayRead, needs},
     description::ids::StatusId,
-    mastodon::{JSON, answer, entities::Context, timelines::unwanted::Unwanted, view::View},
-    transport::{ApiError, PathId, Problem},
+    mastodon::{answer, entities::Context, timelines::hidden_posts::HiddenPosts, view::View},
+    transport::{ApiError, ApiResult, PathId, Problem},
 };
 
 /// The routes.
@@ -36,31 +30,25 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = Context), (status = 404, body = Problem, description = "It is unknown, or not for the caller")),
 )]
-async fn context(
-    MayRead(caller, _): MayRead<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Response, ApiError> {
-    let (viewer, id) = (caller.viewer(), LocalId::new(id));
-    let now_ms = app.people.now_ms();
-    let found = app.store.read(move |tx| wanted(tx, id, viewer, now_ms));
-    if let Some(wanted) = found.await?.ok_or(ApiError::NotFound)? {
+async fn context(reader: MayRead<needs::ReadStatuses>, PathId(id): PathId) -> ApiResult {
+    let (viewer, now_ms, id) = (reader.viewer, reader.now_ms(), LocalId::new(id));
+    let found = reader.read(move |tx| pending_fetch(tx, id, viewer, now_ms));
+    if let Some(pending) = found.await?.ok_or(ApiError::NotFound)? {
         // What came of it is in the store, or is not known now. For strangers nothing is asked of upstreams.
-        let _ = app
-            .mirror
-            .fetch_thread(viewer, wanted.post, wanted.max_age_ms)
-            .await;
+        let mirror = &reader.app.mirror;
+        let fetched = mirror.fetch_thread(viewer, pending.post, pending.max_age_ms);
+        let _ = fetched.await;
     }
-    let view = View::of(&app, viewer);
-    let written = answer::read(&app, move |tx| {
+    let view = View::new(&reader);
+    let written = reader.read(move |tx| {
         let Some((post, thread)) = read(tx, id, viewer)? else {
             return Ok(None);
         };
-        let unwanted = Unwanted::load(tx, viewer, now_ms)?;
-        write(tx, &post, &thread, &unwanted, &view).map(Some)
+        let hidden = HiddenPosts::load(tx, viewer, now_ms)?;
+        write(tx, &post, &thread, &hidden, &view).map(Some)
     });
     let body = written.await?.ok_or(ApiError::NotFound)?;
-    Ok(([(CONTENT_TYPE, JSON)], body).into_response())
+    Ok(answer::written(body))
 }
 
 /// A post and its thread, as far as they are stored and the viewer may read them.
@@ -81,19 +69,19 @@ fn read(
 }
 
 /// What to ask an upstream for.
-struct Wanted {
+struct PendingFetch {
     post: (InstanceId, UpstreamId),
     max_age_ms: i64,
 }
 
 /// What to ask the upstream of a post for. It follows from what the viewer sees alone: what others have of the thread
 /// changes nothing.
-fn wanted(
+fn pending_fetch(
     tx: &mut Tx<'_>,
     id: LocalId,
     viewer: Viewer,
     now_ms: i64,
-) -> Result<Option<Option<Wanted>>, StoreError> {
+) -> Result<Option<Option<PendingFetch>>, StoreError> {
     let Some((post, thread)) = read(tx, id, viewer)? else {
         return Ok(None);
     };
@@ -110,7 +98,7 @@ fn wanted(
         true => YOUNG_MS,
         false => OLD_MS,
     };
-    Ok(Some(Some(Wanted {
+    Ok(Some(Some(PendingFetch {
         post: (post.instance, UpstreamId::new(post.upstream_id)),
         max_age_ms,
     })))
@@ -147,40 +135,36 @@ fn write(
     tx: &mut Tx<'_>,
     post: &TimelinePost,
     thread: &Thread,
-    unwanted: &Unwanted,
+    hidden: &HiddenPosts,
     view: &View,
 ) -> Result<Vec<u8>, StoreError> {
     let Some(instance) = instance::by_id(tx, post.instance)? else {
         return Ok(EMPTY.to_vec());
     };
-    let is_wanted = |post: &&TimelinePost| !unwanted.has(post);
-    let mut posts: Vec<&TimelinePost> = thread.ancestors.iter().filter(is_wanted).collect();
+    let is_shown = |post: &&TimelinePost| !hidden.has(post);
+    let mut posts: Vec<&TimelinePost> = thread.ancestors.iter().filter(is_shown).collect();
     let above = posts.len();
-    posts.extend(thread.descendants.iter().filter(is_wanted));
-    let shown: Vec<Shown> = posts
+    posts.extend(thread.descendants.iter().filter(is_shown));
+    let shown: Vec<EntityTemplate> = posts
         .iter()
-        .map(|post| Shown::status(post, &instance))
+        .map(|post| EntityTemplate::status(post, &instance))
         .collect();
-    let readable = ReadableSources::ask(tx, view.viewer)?;
-    let references = LocalReferences::ask(tx, &shown)?;
-    let overlays = view.ask(tx, &shown)?;
-    let readable = readable.read(tx)?;
-    let mut local = references.read(tx, &readable)?;
     // Each names the others by the IDs that they have in this answer, and the post as it was asked for.
     let all = thread.ancestors.iter().chain(&thread.descendants);
     let ids: HashMap<String, LocalId> = all
         .chain([post])
         .map(|post| (post.upstream_id.clone(), post.id))
         .collect();
-    local.name_posts(instance.id, ids);
-    let overlays = view.overlays(tx, overlays, (&posts, &shown), &local, &readable)?;
-    let (ancestors, descendants) = shown.split_at(above);
-    let mut body = br#"{"ancestors":"#.to_vec();
-    body.extend(Shown::list(ancestors, &local, overlays.as_ref()));
-    body.extend(br#","descendants":"#);
-    body.extend(Shown::list(descendants, &local, overlays.as_ref()));
-    body.push(b'}');
-    Ok(body)
+    let named = HashMap::from([(instance.id, ids)]);
+    view.write(tx, &posts, &shown, named, |local, overlays| {
+        let (ancestors, descendants) = shown.split_at(above);
+        let mut body = br#"{"ancestors":"#.to_vec();
+        body.extend(EntityTemplate::list(ancestors, local, overlays));
+        body.extend(br#","descendants":"#);
+        body.extend(EntityTemplate::list(descendants, local, overlays));
+        body.push(b'}');
+        body
+    })
 }
 
 const DAY_MS: i64 = 86_400_000;

@@ -1,8 +1,7 @@
 //! Home timelines.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
-use axum::{extract::State, response::Response};
 use driftline_mastodon::has_media;
 use driftline_store::{
     AccountId, LocalAccountId, StoreError, Tx,
@@ -11,16 +10,15 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
-use super::unwanted::Unwanted;
+use super::hidden_posts::HiddenPosts;
 use crate::{
-    App,
     auth::{LoggedIn, needs},
     mastodon::{
         entities::Status,
         page::Page,
         page_query::{PageParams, PageQuery},
     },
-    transport::{Address, ApiError},
+    transport::ApiResult,
 };
 
 /// What those write whom the account follows, and what the sources show that it chose.
@@ -29,19 +27,14 @@ use crate::{
     security(("account" = ["read:statuses"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
 )]
-pub(crate) async fn home(
-    caller: LoggedIn<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    query: PageQuery,
-) -> Result<Response, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
+pub(crate) async fn home(caller: LoggedIn<needs::ReadStatuses>, query: PageQuery) -> ApiResult {
+    let (account, now_ms) = (caller.account.id, caller.now_ms());
     let only_media = query.only_media;
     let read = move |tx: &mut Tx<'_>, range: &Range| {
         stretch(tx, account, range, only_media, now_ms).map(Some)
     };
-    let page = Page::picked(&app, query.range, Viewer::Account(account), read).await?;
-    Ok(page.answer(&address, "/api/v1/timelines/home", &query))
+    let page = Page::picked(&caller, query.range, read).await?;
+    Ok(page.answer(&query))
 }
 
 /// A part of an account's home timeline, without what it does not want to see.
@@ -54,14 +47,14 @@ pub(crate) fn stretch(
 ) -> Result<Stretch, StoreError> {
     let viewer = Viewer::Account(account);
     let followed = relation::followed_later(tx, account)?;
-    let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
+    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
     let exclusive = list_member::exclusive_later(tx, account)?;
     let sources = home_source::all_later(tx, account)?;
     let readable = ReadableSources::load(tx, viewer)?;
     let followed = tx.rows(followed)?;
     let posts_only = followed.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();
-    let unwanted = unwanted.read(tx)?.and_boosts_of(boosters);
+    let hidden = hidden.read(tx)?.and_boosts_of(boosters);
     let exclusive: HashSet<AccountId> = tx.rows(exclusive)?.into_iter().collect();
     let rule = HomeRule {
         sources: tx.rows(sources)?,
@@ -71,8 +64,8 @@ pub(crate) fn stretch(
             .filter(|author| !exclusive.contains(author))
             .collect(),
     };
-    let picks = |post: &TimelinePost| !unwanted.has(post) && (!only_media || has_media(&post.raw));
-    let all = unwanted.is_empty() && !only_media;
+    let picks = |post: &TimelinePost| !hidden.has(post) && (!only_media || has_media(&post.raw));
+    let all = hidden.is_empty() && !only_media;
     let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
     timeline::home(tx, range, &readable, &rule, picks)
 }

@@ -1,44 +1,80 @@
-//! The timelines of lists of accounts.
+//! The timelines of lists.
 
 use std::collections::HashSet;
 
-use axum::response::Response;
 use driftline_core::social::RepliesPolicy;
 use driftline_mastodon::{ReplyTo, has_media, reply_to};
 use driftline_store::{
-    InstanceId, LocalAccountId, LocalId, SourceKey, StoreError, Tx,
+    InstanceId, LocalAccountId, LocalId, SourceId, SourceKey, StoreError, Tx,
     social::{
         list::{self, List},
         list_member, relation,
     },
+    source,
     timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
 
-use super::unwanted::Unwanted;
+use super::{hidden_posts::HiddenPosts, lists::is_the_operators};
 use crate::{
-    App,
-    mastodon::{page::Page, page_query::PageQuery},
-    transport::{Address, ApiError},
+    auth::{OperatorOrAccount, needs},
+    description::ids::ListId,
+    mastodon::{
+        entities::Status,
+        page::Page,
+        page_query::{PageParams, PageQuery},
+        view::View,
+    },
+    transport::{ApiError, ApiResult, PathId, Problem},
 };
 
-/// `GET /api/v1/timelines/list/{id}` of an account's own list: what its accounts wrote, as far as the list's
-/// owner may read it.
-pub(crate) async fn page(
-    app: &App,
-    account: LocalAccountId,
-    id: u64,
-    address: &Address,
-    query: &PageQuery,
-) -> Result<Response, ApiError> {
-    let (only_media, now_ms) = (query.only_media, app.people.now_ms());
-    let read = move |tx: &mut Tx<'_>, range: &Range| {
-        stretch(tx, account, LocalId::new(id), range, only_media, now_ms)
+/// The posts of a list: of its accounts, or of a source.
+#[utoipa::path(
+    get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
+    security(("operator" = []), ("account" = ["read:lists"])),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem)),
+)]
+pub(crate) async fn list(
+    reader: OperatorOrAccount<needs::ReadLists>,
+    PathId(id): PathId,
+    query: PageQuery,
+) -> ApiResult {
+    let (range, only_media, now_ms) = (query.range, query.only_media, reader.now_ms());
+    // Sources are the operator's lists, and an account has its own.
+    let page = if let Some(account) = reader.viewer.account() {
+        let read = move |tx: &mut Tx<'_>, range: &Range| {
+            stretch(tx, account, LocalId::new(id), range, only_media, now_ms)
+        };
+        Page::picked(&reader, range, read).await?
+    } else if only_media {
+        let read = move |tx: &mut Tx<'_>, range: &Range| {
+            let Some(key) = readable_source(tx, id)? else {
+                return Ok(None);
+            };
+            let picks = |post: &TimelinePost| has_media(&post.raw);
+            timeline::source_picked(tx, key, range, Viewer::Operator, &picks).map(Some)
+        };
+        Page::picked(&reader, range, read).await?
+    } else {
+        let view = View::new(&reader);
+        let page = reader.read(move |tx| {
+            let Some(source) = readable_source(tx, id)? else {
+                return Ok(None);
+            };
+            let posts = timeline::source(tx, source, &range, Viewer::Operator)?;
+            Page::write(tx, &posts, &view).map(Some)
+        });
+        page.await?.ok_or(ApiError::NotFound)?
     };
-    let page = Page::picked(app, query.range, Viewer::Account(account), read).await?;
-    Ok(page.answer(address, &format!("/api/v1/timelines/list/{id}"), query))
+    Ok(page.answer(&query))
 }
 
+fn readable_source(tx: &mut Tx<'_>, id: u64) -> Result<Option<SourceKey>, StoreError> {
+    let source = source::by_id(tx, SourceId::new(id))?.filter(is_the_operators);
+    Ok(source.map(|source| source.key()))
+}
+
+/// A part of an account's list: what its accounts wrote, as far as the list's owner may read it.
 /// `None` if the account has no such list.
 pub(crate) fn stretch(
     tx: &mut Tx<'_>,
@@ -56,16 +92,16 @@ pub(crate) fn stretch(
     let posts_only = relations.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();
     let viewer = Viewer::Account(account);
-    let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
+    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
     let readable = ReadableSources::load(tx, viewer)?;
-    let unwanted = unwanted.read(tx)?.and_boosts_of(boosters);
+    let hidden = hidden.read(tx)?.and_boosts_of(boosters);
     let replies = ShownReplies::load(tx, account, &list, &readable.keys())?;
     let rule = HomeRule {
         sources: Vec::new(),
         authors: members,
     };
     let picks = |post: &TimelinePost| {
-        !unwanted.has(post) && (!only_media || has_media(&post.raw)) && replies.has(post)
+        !hidden.has(post) && (!only_media || has_media(&post.raw)) && replies.has(post)
     };
     timeline::home(tx, range, &readable, &rule, Some(&picks)).map(Some)
 }

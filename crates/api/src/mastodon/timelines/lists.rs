@@ -2,41 +2,36 @@
 
 use std::{str::FromStr as _, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{RawQuery, State},
-    response::Response,
-};
+use axum::{Json, http::Uri, response::IntoResponse as _};
 use driftline_core::social::{ListSettings, RepliesPolicy};
 use driftline_mastodon::List;
 use driftline_store::{
-    AccountId, LocalId, Owner, SourceId, StoreError, Tx,
+    AccountId, LocalId, Owner, SourceId,
     social::{
-        list::{self, ListRefused},
+        list,
         list_member::{self, AddRefused},
-        local_account,
     },
     source::{self, Source},
-    timeline::{Range, Viewer},
+    timeline::Range,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use url::form_urlencoded;
-
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::markers::text;
 use crate::{
     App,
     auth::{LoggedIn, OperatorOrAccount, needs},
     description::ids::{AccountId as AccountIdText, ListId},
     mastodon::{
-        accounts::profiles::{entities, is_true},
+        accounts::account_entities::entities,
+        answer::{done, found},
         bodies::{ListAccounts, ListChange, NewList},
         entities::{Account, List as ListEntity},
-        page_query::{AccountPageParams, Limits, PageQuery},
+        page_query::{AccountPageParams, AccountPageQuery, ends},
+        values::{boolean, text},
     },
-    transport::{Address, ApiError, Params, PathId, Problem},
+    transport::{ApiError, ApiResult, JsonResult, Params, PathId, Problem},
 };
 
 /// The routes.
@@ -54,17 +49,14 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     security(("operator" = []), ("account" = ["read:lists"])),
     responses((status = 200, body = [ListEntity])),
 )]
-async fn all(
-    reader: OperatorOrAccount<needs::ReadLists>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Vec<List<'static>>>, ApiError> {
-    if let OperatorOrAccount::Account(account, _) = reader {
-        let lists = app.store.read(move |tx| list::all(tx, account.id)).await?;
+async fn all(reader: OperatorOrAccount<needs::ReadLists>) -> JsonResult<Vec<List<'static>>> {
+    if let Some(account) = reader.viewer.account() {
+        let lists = reader.read(move |tx| list::all(tx, account)).await?;
         return Ok(Json(lists.into_iter().map(entity).collect()));
     }
-    let sources = app.store.read(source::list).await?;
+    let sources = reader.read(source::list).await?;
     let readable = sources.into_iter().filter(is_the_operators);
-    Ok(Json(readable.map(list_of).collect()))
+    Ok(Json(readable.map(source_entity).collect()))
 }
 
 /// A list.
@@ -75,20 +67,15 @@ async fn all(
 )]
 async fn one(
     reader: OperatorOrAccount<needs::ReadLists>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-) -> Result<Json<List<'static>>, ApiError> {
-    if let OperatorOrAccount::Account(account, _) = reader {
-        let find = move |tx: &mut Tx<'_>| list::by_id(tx, account.id, LocalId::new(id));
-        let found = app.store.read(find).await?.ok_or(ApiError::NotFound)?;
-        return Ok(Json(entity(found)));
+) -> JsonResult<List<'static>> {
+    if let Some(account) = reader.viewer.account() {
+        let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
+        return found(list.await?.map(entity));
     }
-    let id = SourceId::new(id);
-    let source = app.store.read(move |tx| source::by_id(tx, id)).await?;
-    match source.filter(is_the_operators) {
-        Some(source) => Ok(Json(list_of(source))),
-        None => Err(ApiError::NotFound),
-    }
+    let source = reader.read(move |tx| source::by_id(tx, SourceId::new(id)));
+    let source = source.await?.filter(is_the_operators);
+    found(source.map(source_entity))
 }
 
 /// Whether a source is a list of the operator's: accounts' own are not shown to them.
@@ -105,7 +92,7 @@ struct ListParams {
 }
 
 impl ListParams {
-    fn over(self, known: ListSettings) -> Result<ListSettings, ApiError> {
+    fn over(self, known: ListSettings) -> ApiResult<ListSettings> {
         let policy = self.replies_policy.map(|name| {
             let policy = RepliesPolicy::from_str(&name);
             policy.map_err(|_| {
@@ -115,10 +102,7 @@ impl ListParams {
         Ok(ListSettings {
             title: self.title.unwrap_or(known.title),
             replies_policy: policy.transpose()?.unwrap_or(known.replies_policy),
-            exclusive: match &self.exclusive {
-                Some(value) => is_true(Some(value)),
-                None => known.exclusive,
-            },
+            exclusive: boolean(self.exclusive.as_ref()).unwrap_or(known.exclusive),
         })
     }
 }
@@ -132,19 +116,18 @@ impl ListParams {
 )]
 async fn create(
     caller: LoggedIn<needs::WriteLists>,
-    State(app): State<Arc<App>>,
     Params(params): Params<ListParams>,
-) -> Result<Json<List<'static>>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
+) -> JsonResult<List<'static>> {
+    let now_ms = caller.now_ms();
     let settings = params.over(ListSettings {
         title: String::new(),
         replies_policy: RepliesPolicy::List,
         exclusive: false,
     })?;
-    let create = move |tx: &mut Tx<'_>| list::create(tx, account, settings.clone(), now_ms);
-    let root = local_account::root(account);
-    let created = app.store.write(root, create).await?;
-    created.map(|list| Json(entity(list))).map_err(refused)
+    let created =
+        caller.write(move |tx, account| list::create(tx, account, settings.clone(), now_ms));
+    let created = created.await?.map_err(ApiError::invalid)?;
+    Ok(Json(entity(created)))
 }
 
 /// Changes a list.
@@ -156,25 +139,19 @@ async fn create(
 )]
 async fn set(
     caller: LoggedIn<needs::WriteLists>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(params): Params<ListParams>,
-) -> Result<Json<List<'static>>, ApiError> {
-    let (account, id) = (caller.account.id, LocalId::new(id));
-    let find = move |tx: &mut Tx<'_>| list::by_id(tx, account, id);
-    let known = app.store.read(find).await?.ok_or(ApiError::NotFound)?;
+) -> JsonResult<List<'static>> {
+    let id = LocalId::new(id);
+    let known = caller.read(move |tx, account| list::by_id(tx, account, id));
+    let known = known.await?.ok_or(ApiError::NotFound)?;
     let settings = params.over(known.settings)?;
-    let set = move |tx: &mut Tx<'_>| {
+    let set = caller.write(move |tx, account| {
         let settings = settings.clone();
         list::set(tx, account, list::List { id, settings })
-    };
-    let set = app.store.write(local_account::root(account), set).await?;
-    let set = set.map_err(refused)?.ok_or(ApiError::NotFound)?;
-    Ok(Json(entity(set)))
-}
-
-fn refused(refused: ListRefused) -> ApiError {
-    ApiError::Unprocessable(format!("Validation failed: {refused}"))
+    });
+    let set = set.await?.map_err(ApiError::invalid)?;
+    found(set.map(entity))
 }
 
 /// Removes a list.
@@ -183,22 +160,9 @@ fn refused(refused: ListRefused) -> ApiError {
     security(("account" = ["write:lists"])),
     responses((status = 200, body = Object), (status = 404, body = Problem)),
 )]
-async fn remove(
-    caller: LoggedIn<needs::WriteLists>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<Value>, ApiError> {
-    let account = caller.account.id;
-    let remove = move |tx: &mut Tx<'_>| list::remove(tx, account, LocalId::new(id));
-    let root = local_account::root(account);
-    done(app.store.write(root, remove).await?)
-}
-
-fn done(is_done: bool) -> Result<Json<Value>, ApiError> {
-    match is_done {
-        true => Ok(Json(json!({}))),
-        false => Err(ApiError::NotFound),
-    }
+async fn remove(caller: LoggedIn<needs::WriteLists>, PathId(id): PathId) -> JsonResult<Value> {
+    let removed = caller.write(move |tx, account| list::remove(tx, account, LocalId::new(id)));
+    done(removed.await?)
 }
 
 /// The accounts of a list; all of them with `limit=0`.
@@ -209,38 +173,34 @@ fn done(is_done: bool) -> Result<Json<Value>, ApiError> {
 )]
 async fn accounts(
     caller: LoggedIn<needs::ReadLists>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-    address: Address,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
-    let (account, list) = (caller.account.id, LocalId::new(id));
-    let query = query.unwrap_or_default();
-    let mut params = form_urlencoded::parse(query.as_bytes());
+    uri: Uri,
+    query: ApiResult<AccountPageQuery>,
+) -> ApiResult {
+    let list = LocalId::new(id);
+    let mut params = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let is_whole = params.any(|(name, value)| name == "limit" && value == "0");
     let query = match is_whole {
-        true => PageQuery::parse("", Limits::ACCOUNTS)?,
-        false => PageQuery::parse(&query, Limits::ACCOUNTS)?,
+        true => None,
+        false => Some(query?.0),
     };
-    let range = match is_whole {
-        true => Range {
-            limit: u16::MAX,
-            ..Range::default()
-        },
-        false => query.range,
+    let whole = Range {
+        limit: u16::MAX,
+        ..Range::default()
     };
-    let read = move |tx: &mut Tx<'_>| {
+    let range = query.as_ref().map_or(whole, |query| query.range);
+    let members = caller.read(move |tx, account| {
         let is_there = list::by_id(tx, account, list)?.is_some();
         let members = list_member::page(tx, account, list, &range)?;
-        Ok::<_, StoreError>(is_there.then_some(members))
-    };
-    let members = app.store.read(read).await?.ok_or(ApiError::NotFound)?;
-    let place = |member: &AccountId| LocalId::new(member.raw());
-    let ends = members.first().map(place).zip(members.last().map(place));
-    let viewer = Viewer::Account(account);
-    let shown = entities(&app, viewer, address.clone(), move |_| Ok(members.clone())).await?;
-    let path = format!("/api/v1/lists/{id}/accounts");
-    Ok(query.answer(&address, &path, &shown, ends.filter(|_| !is_whole)))
+        Ok(is_there.then_some(members))
+    });
+    let members = members.await?.ok_or(ApiError::NotFound)?;
+    let ends = ends(&members, |member| LocalId::new(member.raw()));
+    let shown = entities(&caller, move |_| Ok(members.clone())).await?;
+    Ok(match query {
+        Some(query) => query.answer(&shown, ends),
+        None => Json(shown).into_response(),
+    })
 }
 
 /// Accounts that are added or removed.
@@ -250,7 +210,7 @@ struct Members {
 }
 
 impl Members {
-    fn ids(&self) -> Result<Vec<AccountId>, ApiError> {
+    fn ids(&self) -> ApiResult<Vec<AccountId>> {
         let values = match &self.account_ids {
             Some(Value::Array(values)) => values.iter().collect(),
             Some(value) => vec![value],
@@ -271,20 +231,16 @@ impl Members {
 )]
 async fn add_accounts(
     caller: LoggedIn<needs::WriteLists>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(members): Params<Members>,
-) -> Result<Json<Value>, ApiError> {
-    let (account, now_ms, members) = (caller.account.id, app.people.now_ms(), members.ids()?);
-    let add =
-        move |tx: &mut Tx<'_>| list_member::add(tx, account, LocalId::new(id), &members, now_ms);
-    let root = local_account::root(account);
-    match app.store.write(root, add).await? {
-        Ok(()) => Ok(Json(json!({}))),
-        Err(AddRefused::NoList | AddRefused::NotFollowed) => Err(ApiError::NotFound),
-        Err(refused) => Err(ApiError::Unprocessable(format!(
-            "Validation failed: {refused}"
-        ))),
+) -> JsonResult<Value> {
+    let (list, now_ms, members) = (LocalId::new(id), caller.now_ms(), members.ids()?);
+    let added =
+        caller.write(move |tx, account| list_member::add(tx, account, list, &members, now_ms));
+    match added.await? {
+        Ok(()) => done(true),
+        Err(AddRefused::NoList | AddRefused::NotFollowed) => done(false),
+        Err(refused) => Err(ApiError::invalid(refused)),
     }
 }
 
@@ -297,15 +253,12 @@ async fn add_accounts(
 )]
 async fn remove_accounts(
     caller: LoggedIn<needs::WriteLists>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     Params(members): Params<Members>,
-) -> Result<Json<Value>, ApiError> {
-    let (account, members) = (caller.account.id, members.ids()?);
-    let remove =
-        move |tx: &mut Tx<'_>| list_member::remove(tx, account, LocalId::new(id), &members);
-    let root = local_account::root(account);
-    done(app.store.write(root, remove).await?)
+) -> JsonResult<Value> {
+    let (list, members) = (LocalId::new(id), members.ids()?);
+    let removed = caller.write(move |tx, account| list_member::remove(tx, account, list, &members));
+    done(removed.await?)
 }
 
 /// The caller's lists that have an account.
@@ -316,18 +269,15 @@ async fn remove_accounts(
 )]
 async fn with_account(
     caller: LoggedIn<needs::ReadLists>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
-) -> Result<Json<Vec<List<'static>>>, ApiError> {
-    let account = caller.account.id;
-    let read = move |tx: &mut Tx<'_>| {
+) -> JsonResult<Vec<List<'static>>> {
+    let lists = caller.read(move |tx, account| {
         let with = list_member::lists_with(tx, account, AccountId::new(id))?;
         let mut lists = list::all(tx, account)?;
         lists.retain(|list| with.contains(&list.id));
-        Ok::<_, StoreError>(lists)
-    };
-    let lists = app.store.read(read).await?;
-    Ok(Json(lists.into_iter().map(entity).collect()))
+        Ok(lists)
+    });
+    Ok(Json(lists.await?.into_iter().map(entity).collect()))
 }
 
 fn entity(list: list::List) -> List<'static> {
@@ -339,7 +289,7 @@ fn entity(list: list::List) -> List<'static> {
     }
 }
 
-fn list_of(source: Source) -> List<'static> {
+fn source_entity(source: Source) -> List<'static> {
     List {
         id: source.id.to_string().into(),
         title: source.name.into(),

@@ -1,38 +1,24 @@
-//! Read markers, preferences and custom emojis.
+//! Read markers.
 
-use std::sync::Arc;
-
-use axum::{Json, extract::State};
+use axum::Json;
 use driftline_core::social::MarkedTimeline;
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    LocalId, StoreError, Tx,
-    social::{
-        local_account,
-        marker::{self, Marker},
-    },
+    LocalId,
+    social::marker::{self, Marker},
 };
 use serde_json::{Map, Value, json};
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    App,
     auth::{LoggedIn, needs},
     mastodon::{
         bodies::NewMarkers,
-        entities::{CustomEmoji, Markers, Preferences},
+        entities::Markers,
+        values::{text, texts},
     },
-    transport::{ApiError, Params, Problem},
+    transport::{ApiError, JsonResult, Params, Problem},
 };
-
-/// The routes.
-pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(some, set))
-        .routes(routes!(preferences))
-        .routes(routes!(custom_emojis))
-}
 
 /// Whose markers are asked for.
 #[derive(IntoParams)]
@@ -50,22 +36,14 @@ struct MarkersParams {
     security(("account" = ["read:statuses"])),
     responses((status = 200, body = Markers), (status = 400, body = Problem)),
 )]
-async fn some(
+pub(crate) async fn some(
     caller: LoggedIn<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
     Params(params): Params<Map<String, Value>>,
-) -> Result<Json<Map<String, Value>>, ApiError> {
-    let account = caller.account.id;
-    let named: Vec<String> = match params.get("timeline") {
-        Some(Value::Array(names)) => names.iter().filter_map(text).collect(),
-        Some(name) => text(name).into_iter().collect(),
-        None => Vec::new(),
-    };
-    let all = app.store.read(move |tx| marker::all(tx, account)).await?;
-    let named = all
-        .into_iter()
-        .filter(|marker| named.iter().any(|name| name == marker.timeline.name()));
-    Ok(Json(named.map(entity).collect()))
+) -> JsonResult<Map<String, Value>> {
+    let asked = texts(params.get("timeline"));
+    let mut markers = caller.read(marker::all).await?;
+    markers.retain(|marker| asked.iter().any(|name| name == marker.timeline.name()));
+    Ok(Json(markers.into_iter().map(entity).collect()))
 }
 
 /// Sets how far timelines were read.
@@ -75,13 +53,11 @@ async fn some(
     security(("account" = ["write:statuses"])),
     responses((status = 200, body = Markers), (status = 409, body = Problem, description = "Another client was faster")),
 )]
-async fn set(
+pub(crate) async fn set(
     caller: LoggedIn<needs::WriteStatuses>,
-    State(app): State<Arc<App>>,
     Params(params): Params<Map<String, Value>>,
-) -> Result<Json<Map<String, Value>>, ApiError> {
-    let account = caller.account.id;
-    let mut wanted = Vec::new();
+) -> JsonResult<Map<String, Value>> {
+    let mut positions = Vec::new();
     for timeline in [MarkedTimeline::Home, MarkedTimeline::Notifications] {
         let name = timeline.name();
         let value = match params.get(name) {
@@ -92,13 +68,13 @@ async fn set(
         let Some(value) = value else { continue };
         let id = text(value).and_then(|text| text.parse::<LocalId>().ok());
         let id = id.ok_or_else(|| ApiError::BadParameter("invalid last_read_id".to_owned()))?;
-        wanted.push((timeline, id));
+        positions.push((timeline, id));
     }
-    let known = app.store.read(move |tx| marker::all(tx, account)).await?;
-    let now_ms = app.people.now_ms();
-    let write = move |tx: &mut Tx<'_>| {
+    let known = caller.read(marker::all).await?;
+    let now_ms = caller.now_ms();
+    let set = caller.write(move |tx, account| {
         let mut all = Vec::new();
-        for (timeline, id) in &wanted {
+        for (timeline, id) in &positions {
             let known = known.iter().find(|known| known.timeline == *timeline);
             let version = known.map_or(0, |known| known.version);
             match marker::set(tx, account, *timeline, *id, version, now_ms)? {
@@ -106,10 +82,9 @@ async fn set(
                 Err(conflict) => return Ok(Err(conflict)),
             }
         }
-        Ok::<_, StoreError>(Ok(all))
-    };
-    let root = local_account::root(account);
-    let set = app.store.write(root, write).await?;
+        Ok(Ok(all))
+    });
+    let set = set.await?;
     let set = set.map_err(|_| ApiError::Conflict("Conflict during update, please try again"))?;
     Ok(Json(set.into_iter().map(entity).collect()))
 }
@@ -121,43 +96,4 @@ fn entity(marker: Marker) -> (String, Value) {
         "updated_at": iso_8601(marker.updated_at_ms),
     });
     (marker.timeline.name().to_owned(), entity)
-}
-
-/// An ID as a text; JSON may write it as a number.
-pub(crate) fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    }
-}
-
-/// The account's preferences.
-///
-/// They are Mastodon's defaults: nobody can change them here yet.
-#[utoipa::path(
-    get, path = "/api/v1/preferences", tag = "accounts",
-    security(("account" = ["read:accounts"])),
-    responses((status = 200, body = Preferences)),
-)]
-async fn preferences(_: LoggedIn<needs::ReadAccounts>) -> Json<Value> {
-    Json(json!({
-        "posting:default:visibility": "public",
-        "posting:default:sensitive": false,
-        "posting:default:language": Value::Null,
-        "posting:default:quote_policy": "public",
-        "reading:expand:media": "default",
-        "reading:expand:spoilers": false,
-        "reading:autoplay:gifs": false,
-    }))
-}
-
-/// The custom emojis of this server, which has none.
-#[utoipa::path(
-    get, path = "/api/v1/custom_emojis", tag = "server",
-    security(()),
-    responses((status = 200, body = [CustomEmoji])),
-)]
-async fn custom_emojis() -> Json<Vec<Value>> {
-    Json(Vec::new())
 }

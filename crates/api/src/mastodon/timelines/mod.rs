@@ -1,12 +1,12 @@
 //! Timelines, the lists that some of them show, and how far they were read.
 
+pub(super) mod hidden_posts;
 pub(super) mod home;
 pub(super) mod list_timeline;
 pub(super) mod lists;
-pub(super) mod markers;
+mod markers;
 pub(super) mod public;
 pub(super) mod tags;
-pub(super) mod unwanted;
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(home::home))
         .routes(routes!(public::public))
-        .routes(routes!(public::list))
+        .routes(routes!(list_timeline::list))
         .routes(routes!(tags::timeline))
         .routes(routes!(tags::one))
         .merge(lists::routes())
-        .merge(markers::routes())
+        .routes(routes!(markers::some, markers::set))
 }

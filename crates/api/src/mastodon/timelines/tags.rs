@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State, response::Response};
+use axum::Json;
 use driftline_mastodon::{RawObject, has_media};
 use driftline_store::{
     StoreError, Tx,
@@ -12,18 +12,15 @@ use driftline_store::{
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use super::unwanted::Unwanted;
+use super::hidden_posts::HiddenPosts;
 use crate::{
-    App,
     auth::{MayRead, needs},
     mastodon::{
-        answer,
         entities::{Status, Tag},
         page::Page,
         page_query::{PageParams, PageQuery, PublicParams},
-        view::View,
     },
-    transport::{Address, ApiError, PathText, Problem},
+    transport::{Address, ApiError, ApiResult, JsonResult, PathText, Problem},
 };
 
 /// Which tags of a timeline of tags.
@@ -51,25 +48,19 @@ struct TagParams {
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
 )]
 pub(crate) async fn timeline(
-    MayRead(caller, _): MayRead<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
+    reader: MayRead<needs::ReadStatuses>,
     PathText(tag): PathText,
-    address: Address,
     query: PageQuery,
-) -> Result<Response, ApiError> {
-    let (viewer, now_ms) = (caller.viewer(), app.people.now_ms());
-    let asked = Arc::new(Tags::of(&tag, &query)?);
-    let page = if query.local {
-        let view = View::of(&app, viewer);
-        answer::read(&app, move |tx| Page::write(tx, &[], &view)).await?
-    } else {
-        let read = move |tx: &mut Tx<'_>, range: &Range| {
-            stretch(tx, range, viewer, &asked, now_ms).map(Some)
-        };
-        Page::picked(&app, query.range, viewer, read).await?
-    };
-    let path = format!("/api/v1/timelines/tag/{tag}");
-    Ok(page.answer(&address, &path, &query))
+) -> ApiResult {
+    let (viewer, now_ms) = (reader.viewer, reader.now_ms());
+    let asked = Arc::new(Tags::parse(&tag, &query)?);
+    if query.local {
+        return Ok(Page::empty().answer(&query));
+    }
+    let read =
+        move |tx: &mut Tx<'_>, range: &Range| stretch(tx, range, viewer, &asked, now_ms).map(Some);
+    let page = Page::picked(&reader, query.range, read).await?;
+    Ok(page.answer(&query))
 }
 
 /// A tag. It has no history, since its posts are not counted.
@@ -79,19 +70,18 @@ pub(crate) async fn timeline(
     responses((status = 200, body = Tag), (status = 404, body = Problem)),
 )]
 pub(crate) async fn one(
-    _: MayRead<needs::ReadFollows>,
+    reader: MayRead<needs::ReadFollows>,
     PathText(name): PathText,
-    address: Address,
-) -> Result<Json<Value>, ApiError> {
+) -> JsonResult<Value> {
     match is_name(&name) {
-        true => Ok(Json(entity(&name, &address))),
+        true => Ok(Json(entity(&name, &reader.address))),
         false => Err(ApiError::NotFound),
     }
 }
 
 /// The entity `Tag`.
 pub(crate) fn entity(name: &str, address: &Address) -> Value {
-    let url = address.of(&format!("/tags/{name}"));
+    let url = address.url(&format!("/tags/{name}"));
     json!({ "name": name, "url": url, "history": [], "following": false, "featuring": false })
 }
 
@@ -108,10 +98,10 @@ fn stretch(
     asked: &Tags,
     now_ms: i64,
 ) -> Result<Stretch, StoreError> {
-    let unwanted = Unwanted::ask(tx, viewer, now_ms)?;
+    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
     let readable = ReadableSources::load(tx, viewer)?;
-    let unwanted = unwanted.read(tx)?;
-    let picks = |post: &TimelinePost| asked.takes(post) && !unwanted.has(post);
+    let hidden = hidden.read(tx)?;
+    let picks = |post: &TimelinePost| asked.takes(post) && !hidden.has(post);
     timeline::public_picked(tx, range, &readable, Some(&picks))
 }
 
@@ -128,7 +118,7 @@ struct Tags {
 }
 
 impl Tags {
-    fn of(tag: &str, query: &PageQuery) -> Result<Self, ApiError> {
+    fn parse(tag: &str, query: &PageQuery) -> ApiResult<Self> {
         let lower = |tag: &str| tag.trim_start_matches('#').to_lowercase();
         let named = |name| query.texts(name).map(lower).collect::<Vec<String>>();
         let (mut any, all, none) = (named("any"), named("all"), named("none"));

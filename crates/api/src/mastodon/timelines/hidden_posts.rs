@@ -14,14 +14,14 @@ use driftline_store::{
 /// What an account does not want to see in its timelines: posts, and boosts of posts, of those whom it mutes
 /// or blocks, and boosts by those of whom it follows the posts alone.
 #[derive(Debug, Default)]
-pub(crate) struct Unwanted {
+pub(crate) struct HiddenPosts {
     authors: HashSet<AccountId>,
     boosters: HashSet<AccountId>,
     origins: HashMap<InstanceId, String>,
 }
 
 /// What was asked for of it.
-pub(crate) struct PendingUnwanted(Option<PendingAuthors>);
+pub(crate) struct PendingHiddenPosts(Option<PendingAuthors>);
 
 /// Whom an account blocks, and whom it mutes.
 struct PendingAuthors {
@@ -29,23 +29,23 @@ struct PendingAuthors {
     muted: PendingRows<'static, AccountId>,
 }
 
-impl Unwanted {
+impl HiddenPosts {
     /// Asks what a viewer does not want, along with what is asked next; nothing of one without an account.
     pub(crate) fn ask(
         tx: &mut Tx<'_>,
         viewer: Viewer,
         now_ms: i64,
-    ) -> Result<PendingUnwanted, StoreError> {
+    ) -> Result<PendingHiddenPosts, StoreError> {
         let Some(account) = viewer.account() else {
-            return Ok(PendingUnwanted(None));
+            return Ok(PendingHiddenPosts(None));
         };
-        Ok(PendingUnwanted(Some(PendingAuthors {
+        Ok(PendingHiddenPosts(Some(PendingAuthors {
             blocked: relation::all_later(tx, account, Relation::Blocking)?,
             muted: mute::all_later(tx, account, now_ms)?,
         })))
     }
 
-    /// [`Unwanted::ask`] and what was asked.
+    /// [`HiddenPosts::ask`] and what was asked.
     pub(crate) fn load(tx: &mut Tx<'_>, viewer: Viewer, now_ms: i64) -> Result<Self, StoreError> {
         Self::ask(tx, viewer, now_ms)?.read(tx)
     }
@@ -89,11 +89,11 @@ impl Unwanted {
     }
 }
 
-impl PendingUnwanted {
+impl PendingHiddenPosts {
     /// What was asked for.
-    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<Unwanted, StoreError> {
+    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<HiddenPosts, StoreError> {
         let Some(PendingAuthors { blocked, muted }) = self.0 else {
-            return Ok(Unwanted::default());
+            return Ok(HiddenPosts::default());
         };
         let mut authors: HashSet<AccountId> = tx.rows(muted)?.into_iter().collect();
         for blocked in tx.rows(blocked)? {
@@ -106,7 +106,7 @@ impl PendingUnwanted {
                 .map(|instance| (instance.id, instance.origin))
                 .collect();
         }
-        Ok(Unwanted {
+        Ok(HiddenPosts {
             authors,
             boosters: HashSet::new(),
             origins,

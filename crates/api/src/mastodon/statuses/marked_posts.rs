@@ -1,31 +1,30 @@
 //! Bookmarks and favourites. They stay on this server: the author of a post that was read elsewhere is not
-//! told, and neither is anybody here.
+//! notified, and neither is anybody here.
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State, response::Response};
+use axum::Json;
 use driftline_core::social::Mark;
 use driftline_store::{
-    LocalAccountId, LocalId, StoreError, Tx, account_id,
-    social::{local_account, marked_post, marked_timeline},
+    LocalId, StoreError, Tx, account_id,
+    social::{marked_post, marked_timeline},
     timeline::{self, TimelinePost, Viewer},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::by_id as statuses;
+use super::by_id;
 use crate::{
     App,
     auth::{LoggedIn, MayRead, needs},
     description::ids::StatusId,
     mastodon::{
-        accounts::profiles::{Entities, entities},
-        answer,
+        accounts::account_entities::{Entities, entities},
         entities::{Account, Status},
         page::Page,
-        page_query::{MarkPageParams, PageQuery},
+        page_query::{MarkPageParams, PageQuery, ends},
         view::View,
     },
-    transport::{Address, ApiError, PathId, Problem},
+    transport::{ApiError, ApiResult, JsonResult, PathId, Problem},
 };
 
 /// The routes.
@@ -47,12 +46,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     security(("account" = ["write:bookmarks"])),
     responses((status = 200, body = Status), (status = 404, body = Problem)),
 )]
-async fn bookmark(
-    caller: LoggedIn<needs::WriteBookmarks>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Response, ApiError> {
-    set(&app, caller.account.id, id, Mark::Bookmark, true).await
+async fn bookmark(caller: LoggedIn<needs::WriteBookmarks>, PathId(id): PathId) -> ApiResult {
+    set(&caller, id, Mark::Bookmark, true).await
 }
 
 /// Ends a bookmark.
@@ -61,12 +56,8 @@ async fn bookmark(
     security(("account" = ["write:bookmarks"])),
     responses((status = 200, body = Status), (status = 404, body = Problem)),
 )]
-async fn unbookmark(
-    caller: LoggedIn<needs::WriteBookmarks>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Response, ApiError> {
-    set(&app, caller.account.id, id, Mark::Bookmark, false).await
+async fn unbookmark(caller: LoggedIn<needs::WriteBookmarks>, PathId(id): PathId) -> ApiResult {
+    set(&caller, id, Mark::Bookmark, false).await
 }
 
 /// Favourites a status.
@@ -75,12 +66,8 @@ async fn unbookmark(
     security(("account" = ["write:favourites"])),
     responses((status = 200, body = Status), (status = 404, body = Problem)),
 )]
-async fn favourite(
-    caller: LoggedIn<needs::WriteFavourites>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Response, ApiError> {
-    set(&app, caller.account.id, id, Mark::Favourite, true).await
+async fn favourite(caller: LoggedIn<needs::WriteFavourites>, PathId(id): PathId) -> ApiResult {
+    set(&caller, id, Mark::Favourite, true).await
 }
 
 /// Ends a favourite.
@@ -89,34 +76,23 @@ async fn favourite(
     security(("account" = ["write:favourites"])),
     responses((status = 200, body = Status), (status = 404, body = Problem)),
 )]
-async fn unfavourite(
-    caller: LoggedIn<needs::WriteFavourites>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Response, ApiError> {
-    set(&app, caller.account.id, id, Mark::Favourite, false).await
+async fn unfavourite(caller: LoggedIn<needs::WriteFavourites>, PathId(id): PathId) -> ApiResult {
+    set(&caller, id, Mark::Favourite, false).await
 }
 
-async fn set(
-    app: &App,
-    account: LocalAccountId,
-    id: u64,
-    mark: Mark,
-    is_set: bool,
-) -> Result<Response, ApiError> {
-    let viewer = Viewer::Account(account);
-    let read = move |tx: &mut Tx<'_>| {
+async fn set<S>(caller: &LoggedIn<S>, id: u64, mark: Mark, is_set: bool) -> ApiResult {
+    let (viewer, now_ms) = (caller.viewer, caller.now_ms());
+    let read = caller.read(move |tx, _| {
         let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
             return Ok(None);
         };
-        Ok::<_, StoreError>(Some((boosted(tx, &post, viewer)?, post)))
-    };
-    let (boosted, own) = app.store.read(read).await?.ok_or(ApiError::NotFound)?;
-    let now_ms = app.people.now_ms();
-    let write = move |tx: &mut Tx<'_>| {
+        Ok(Some((boosted(tx, &post, viewer)?, post)))
+    });
+    let (boosted, own) = read.await?.ok_or(ApiError::NotFound)?;
+    let write = caller.write(move |tx, account| {
         if is_set {
             let post = boosted.as_ref().unwrap_or(&own);
-            return match is_marked(tx, account, mark, post)? {
+            return match is_marked(tx, viewer, mark, post)? {
                 true => Ok(()),
                 false => marked_post::set(tx, account, mark, post.key(), now_ms),
             };
@@ -128,9 +104,9 @@ async fn set(
             }
         }
         Ok(())
-    };
-    app.store.write(local_account::root(account), write).await?;
-    statuses::entity(app, viewer, id).await
+    });
+    write.await?;
+    by_id::entity(caller, id).await
 }
 
 /// The IDs that the store knows a post and its copies by: what marks one of them marks the post.
@@ -139,12 +115,16 @@ fn ids(post: &TimelinePost) -> Vec<LocalId> {
     [post.post_id].into_iter().chain(copies).collect()
 }
 
+/// Whether the viewer's account has marked a post so.
 fn is_marked(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    viewer: Viewer,
     mark: Mark,
     post: &TimelinePost,
 ) -> Result<bool, StoreError> {
+    let Some(account) = viewer.account() else {
+        return Ok(false);
+    };
     let marks = marked_post::of(tx, account, &ids(post))?;
     Ok(marks.iter().any(|(_, of)| *of == mark))
 }
@@ -170,14 +150,8 @@ fn boosted(
     security(("account" = ["read:bookmarks"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
 )]
-async fn bookmarks(
-    caller: LoggedIn<needs::ReadBookmarks>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    query: PageQuery,
-) -> Result<Response, ApiError> {
-    let page = page(&app, caller.account.id, Mark::Bookmark, &query).await?;
-    Ok(page.answer(&address, BOOKMARKS, &query))
+async fn bookmarks(caller: LoggedIn<needs::ReadBookmarks>, query: PageQuery) -> ApiResult {
+    page(&caller, Mark::Bookmark, &query).await
 }
 
 /// The posts that the account favourited, the latest favourite first.
@@ -186,31 +160,19 @@ async fn bookmarks(
     security(("account" = ["read:favourites"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
 )]
-async fn favourites(
-    caller: LoggedIn<needs::ReadFavourites>,
-    State(app): State<Arc<App>>,
-    address: Address,
-    query: PageQuery,
-) -> Result<Response, ApiError> {
-    let page = page(&app, caller.account.id, Mark::Favourite, &query).await?;
-    Ok(page.answer(&address, FAVOURITES, &query))
+async fn favourites(caller: LoggedIn<needs::ReadFavourites>, query: PageQuery) -> ApiResult {
+    page(&caller, Mark::Favourite, &query).await
 }
 
-async fn page(
-    app: &App,
-    account: LocalAccountId,
-    mark: Mark,
-    query: &PageQuery,
-) -> Result<Page, ApiError> {
-    let (range, view) = (query.range, View::of(app, Viewer::Account(account)));
-    answer::read(app, move |tx| {
+async fn page<S>(caller: &LoggedIn<S>, mark: Mark, query: &PageQuery) -> ApiResult {
+    let (range, view) = (query.range, View::new(caller));
+    let page = caller.read(move |tx, account| {
         let marked = marked_timeline::page(tx, account, mark, &range)?;
-        let (ids, posts): (Vec<LocalId>, Vec<TimelinePost>) = marked.into_iter().unzip();
-        let page = Page::write(tx, &posts, &view)?;
-        let ends = ids.first().copied().zip(ids.last().copied());
-        Ok(page.by(ends))
-    })
-    .await
+        let ends = ends(&marked, |(id, _)| *id);
+        let posts: Vec<TimelinePost> = marked.into_iter().map(|(_, post)| post).collect();
+        Ok(Page::write(tx, &posts, &view)?.by(ends))
+    });
+    Ok(page.await?.answer(query))
 }
 
 /// The account that asks, if it favourited the post.
@@ -222,28 +184,21 @@ async fn page(
     responses((status = 200, body = [Account]), (status = 404, body = Problem)),
 )]
 async fn favourited_by(
-    MayRead(caller, _): MayRead<needs::ReadAccounts>,
-    State(app): State<Arc<App>>,
+    reader: MayRead<needs::ReadAccounts>,
     PathId(id): PathId,
-    address: Address,
-) -> Result<Json<Entities>, ApiError> {
-    let (viewer, account) = (caller.viewer(), caller.account_id());
-    let read = move |tx: &mut Tx<'_>| {
+) -> JsonResult<Entities> {
+    let viewer = reader.viewer;
+    let read = reader.read(move |tx| {
         let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
             return Ok(None);
         };
-        let Some(account) = account else {
-            return Ok(Some(None));
-        };
         let post = boosted(tx, &post, viewer)?.unwrap_or(post);
-        let is_favourite = is_marked(tx, account, Mark::Favourite, &post)?;
-        Ok::<_, StoreError>(Some(is_favourite.then_some(account)))
-    };
-    let found = app.store.read(read).await?.ok_or(ApiError::NotFound)?;
-    let ids: Vec<_> = found.into_iter().map(account_id).collect();
-    Ok(Json(
-        entities(&app, viewer, address, move |_| Ok(ids.clone())).await?,
-    ))
+        is_marked(tx, viewer, Mark::Favourite, &post).map(Some)
+    });
+    let is_favourite = read.await?.ok_or(ApiError::NotFound)?;
+    let by = viewer.account().filter(|_| is_favourite).map(account_id);
+    let by = entities(&reader, move |_| Ok(by.into_iter().collect()));
+    Ok(Json(by.await?))
 }
 
 /// The accounts of this server that boosted the post: none, since nothing can be posted here.
@@ -253,17 +208,13 @@ async fn favourited_by(
     responses((status = 200, body = [Account]), (status = 404, body = Problem)),
 )]
 async fn reblogged_by(
-    MayRead(caller, _): MayRead<needs::ReadAccounts>,
-    State(app): State<Arc<App>>,
+    reader: MayRead<needs::ReadAccounts>,
     PathId(id): PathId,
-) -> Result<Json<[(); 0]>, ApiError> {
-    let viewer = caller.viewer();
-    let read = move |tx: &mut Tx<'_>| timeline::status(tx, LocalId::new(id), viewer);
-    match app.store.read(read).await? {
+) -> JsonResult<[(); 0]> {
+    let viewer = reader.viewer;
+    let read = reader.read(move |tx| timeline::status(tx, LocalId::new(id), viewer));
+    match read.await? {
         Some(_) => Ok(Json([])),
         None => Err(ApiError::NotFound),
     }
 }
-
-const BOOKMARKS: &str = "/api/v1/bookmarks";
-const FAVOURITES: &str = "/api/v1/favourites";

@@ -1,24 +1,93 @@
-//! The keywords of a filter, as requests write them: in JSON a list of objects, in forms
+//! Filters as requests write them. Keywords are in JSON a list of objects, in forms
 //! `keywords_attributes[0][keyword]` or `keywords_attributes[][keyword]`.
 
-use std::collections::BTreeMap;
+use std::str::FromStr as _;
 
-use driftline_core::social::FilterKeyword;
+use driftline_core::social::{FilterAction, FilterContext, FilterKeyword, FilterSettings};
 use driftline_store::social::filter::{Keyword, KeywordChange};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    mastodon::{accounts::profiles::is_true, timelines::markers::text},
-    transport::ApiError,
+    mastodon::values::{boolean, is_true, rows, text, texts},
+    transport::{ApiError, ApiResult},
 };
+
+/// What a filter is created or changed with.
+#[derive(Deserialize)]
+pub(crate) struct FilterParams {
+    pub(crate) title: Option<String>,
+    pub(crate) context: Option<Value>,
+    pub(crate) filter_action: Option<String>,
+    /// `expires_in`, of which null says something, and keywords.
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+impl FilterParams {
+    /// What they make of what was known.
+    pub(crate) fn over(&self, known: FilterSettings, now_ms: i64) -> ApiResult<FilterSettings> {
+        let contexts = match &self.context {
+            None => known.contexts,
+            given => {
+                let names = texts(given.as_ref());
+                let names = names.iter().filter(|name| !name.trim().is_empty());
+                let contexts = names.map(|name| FilterContext::from_str(name.trim()));
+                let contexts: Result<Vec<_>, _> = contexts.collect();
+                contexts
+                    .map_err(|_| ApiError::invalid("Context None or invalid context supplied"))?
+            }
+        };
+        let action = self.filter_action.as_deref().map(FilterAction::from_str);
+        let action = action.transpose();
+        let action =
+            action.map_err(|_| ApiError::invalid("Filter action is not included in the list"))?;
+        Ok(FilterSettings {
+            title: self.title.clone().unwrap_or(known.title),
+            contexts,
+            action: action.unwrap_or(known.action),
+            expires_at_ms: match self.expires_in_s()? {
+                None => known.expires_at_ms,
+                Some(None) => None,
+                Some(Some(seconds)) => Some(now_ms.saturating_add(seconds.saturating_mul(1_000))),
+            },
+        })
+    }
+
+    /// `None` if it says nothing, and `Some(None)` for never.
+    fn expires_in_s(&self) -> ApiResult<Option<Option<i64>>> {
+        let Some(value) = self.rest.get("expires_in") else {
+            return Ok(None);
+        };
+        let text = text(value).unwrap_or_default();
+        if text.trim().is_empty() {
+            return Ok(Some(None));
+        }
+        let seconds = text.trim().parse().ok();
+        let seconds = seconds.filter(|seconds| (1..=MAX_EXPIRES_IN_S).contains(seconds));
+        let invalid = "expires_in has to be a number of seconds";
+        let seconds = seconds.ok_or_else(|| ApiError::Unprocessable(invalid.to_owned()))?;
+        Ok(Some(Some(seconds)))
+    }
+}
+
+/// Those of a filter of which nothing is said.
+pub(crate) fn new_settings() -> FilterSettings {
+    FilterSettings {
+        title: String::new(),
+        contexts: Vec::new(),
+        action: FilterAction::Warn,
+        expires_at_ms: None,
+    }
+}
 
 /// The changes that a request asks for; `known` are the filter's keywords.
 pub(crate) fn keyword_changes(
     params: &Map<String, Value>,
     known: &[Keyword],
-) -> Result<Vec<KeywordChange>, ApiError> {
+) -> ApiResult<Vec<KeywordChange>> {
     let mut changes = Vec::new();
-    for attributes in all_attributes(params) {
+    for attributes in rows(params, NAME) {
         let keyword = attributes.get("keyword").and_then(text);
         let whole_word = attributes.get("whole_word");
         let Some(id) = attributes
@@ -60,50 +129,13 @@ pub(crate) fn keyword_rule(
     });
     FilterKeyword {
         keyword: keyword.unwrap_or(known.keyword),
-        whole_word: match whole_word {
-            Some(value) => is_true(Some(value)),
-            None => known.whole_word,
-        },
+        whole_word: boolean(whole_word).unwrap_or(known.whole_word),
     }
-}
-
-fn all_attributes(params: &Map<String, Value>) -> Vec<Map<String, Value>> {
-    match params.get(NAME) {
-        Some(Value::Array(all)) => all.iter().filter_map(Value::as_object).cloned().collect(),
-        // Rails reads an object by its keys, too.
-        Some(Value::Object(all)) => {
-            let all = all.values().filter_map(Value::as_object);
-            all.cloned().collect()
-        }
-        _ => of_form(params),
-    }
-}
-
-fn of_form(params: &Map<String, Value>) -> Vec<Map<String, Value>> {
-    let mut all: BTreeMap<usize, Map<String, Value>> = BTreeMap::new();
-    for (name, value) in params {
-        let parts = name.strip_prefix(NAME).and_then(|rest| {
-            let rest = rest.strip_prefix('[')?.strip_suffix(']')?;
-            rest.split_once("][")
-        });
-        let Some((index, field)) = parts else {
-            continue;
-        };
-        // Without numbers the values of a field are in the order of their objects.
-        let values = match value {
-            Value::Array(values) => values.clone(),
-            one => vec![one.clone()],
-        };
-        let first: usize = index.parse().unwrap_or(0);
-        for (at, value) in values.into_iter().enumerate() {
-            let attributes = all.entry(first.saturating_add(at)).or_default();
-            attributes.insert(field.to_owned(), value);
-        }
-    }
-    all.into_values().collect()
 }
 
 const NAME: &str = "keywords_attributes";
+/// A century.
+const MAX_EXPIRES_IN_S: i64 = 3_200_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Posts as Mastodon shows them.
+//! Posts and accounts as Mastodon shows them.
 
 use std::collections::HashMap;
 
@@ -24,12 +24,12 @@ pub(crate) type Overlays = HashMap<LocalId, ViewerOverlay>;
 
 /// A stored post, or one of its versions, as it is shown once local IDs are filled in.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct EntityTemplate {
     instance: InstanceId,
     template: Template,
 }
 
-impl Shown {
+impl EntityTemplate {
     /// The entity `Status`. If the post's JSON cannot be parsed, it shows only the columns that the
     /// store has.
     pub(crate) fn status(post: &TimelinePost, instance: &Instance) -> Self {
@@ -48,13 +48,13 @@ impl Shown {
             uri: post.uri.as_deref(),
             url: post.url.as_deref(),
         };
-        Self::of(instance, |copier, out| copier.status(out, &members, &head))
+        Self::new(instance, |copier, out| copier.status(out, &members, &head))
     }
 
     /// The entity `Account` of an author, as an instance last showed it.
     pub(crate) fn account(account: &Account, instance: &Instance) -> Self {
         let members = RawObject::parse(&account.raw).unwrap_or_default();
-        Self::of(instance, |copier, out| {
+        Self::new(instance, |copier, out| {
             copier.whole_account(out, &members, account.id.raw());
         })
     }
@@ -65,7 +65,7 @@ impl Shown {
         let json = json!({ "username": username, "acct": acct, "display_name": username });
         let json = json.to_string();
         let members = RawObject::parse(&json).unwrap_or_default();
-        Self::of(instance, |copier, out| {
+        Self::new(instance, |copier, out| {
             copier.whole_account(out, &members, id.raw());
         })
     }
@@ -91,12 +91,12 @@ impl Shown {
 
     fn edit_of(post: &TimelinePost, instance: &Instance, members: &RawObject<'_>) -> Self {
         let account = post.account.map(|id| id.raw());
-        Self::of(instance, |copier, out| {
+        Self::new(instance, |copier, out| {
             copier.status_edit(out, members, created_at_ms(post), account);
         })
     }
 
-    fn of(instance: &Instance, copy: impl FnOnce(&Copier<'_>, &mut Template)) -> Self {
+    fn new(instance: &Instance, copy: impl FnOnce(&Copier<'_>, &mut Template)) -> Self {
         let mut template = Template::default();
         let copier = Copier {
             origin: &instance.origin,
@@ -114,9 +114,14 @@ impl Shown {
         self.instance
     }
 
-    /// The IDs at the instance of the posts and accounts that are named.
-    pub(crate) fn references(&self) -> impl Iterator<Item = (Referent, &str)> {
-        self.template.references()
+    /// The posts and accounts that entities name, by their instances and IDs there.
+    pub(crate) fn references(
+        entities: &[Self],
+    ) -> impl Iterator<Item = (InstanceId, Referent, &str)> {
+        entities.iter().flat_map(|entity| {
+            let references = entity.template.references();
+            references.map(|(referent, id)| (entity.instance, referent, id))
+        })
     }
 
     /// The IDs at the instance of the posts within it that say something of their viewer.
@@ -124,20 +129,22 @@ impl Shown {
         self.template.nested_posts()
     }
 
-    /// Writes entities as a list: see [`Shown::write`].
+    /// Writes entities as a list: see [`EntityTemplate::write`].
     pub(crate) fn list(
-        shown: &[Self],
+        entities: &[Self],
         local: &LocalReferences,
         overlays: Option<&Overlays>,
     ) -> Vec<u8> {
-        let bytes = shown.iter().map(|shown| shown.template.len() + ADDED_BYTES);
+        let bytes = entities
+            .iter()
+            .map(|entity| entity.template.len() + ADDED_BYTES);
         let mut out = Vec::with_capacity(bytes.sum());
         out.push(b'[');
-        for (index, shown) in shown.iter().enumerate() {
+        for (index, entity) in entities.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
             }
-            shown.write(&mut out, local, overlays);
+            entity.write(&mut out, local, overlays);
         }
         out.push(b']');
         out
@@ -183,7 +190,7 @@ mod tests {
             origin: "https://a.example".to_owned(),
             api: Api::Mastodon,
         };
-        let shown = Shown::status(post, &instance);
+        let shown = EntityTemplate::status(post, &instance);
         shown.write(&mut out, &LocalReferences::default(), overlays);
         serde_json::from_slice(&out).expect("JSON")
     }
