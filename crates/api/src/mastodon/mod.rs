@@ -1,4 +1,15 @@
-//! Mastodon's API.
+//! Mastodon's API. A folder has the routes of one noun; `auth::RequestContext` is what a route knows of its request.
+//!
+//! | folder or file | noun |
+//! |---|---|
+//! | `accounts` | accounts as entities, by ID and by name; relations, mutes, the caller's own account |
+//! | `statuses` | single posts: entities whose local IDs are filled in last, threads, bookmarks and favourites |
+//! | `timelines` | home, public, lists, tags; posts that mutes and blocks hide; read markers |
+//! | `filters`, `notifications` | filters of both versions and their cache; notifications, one by one and in groups |
+//! | `instance` | this server, the servers that it knows, and answers that are always empty |
+//! | `page`, `page_query`, `view` | pages of posts; their bounds and links; what posts say of their viewer |
+//! | `streaming` | WebSockets and server-sent events |
+//! | `entities`, `bodies` | descriptions for OpenAPI alone |
 
 mod accounts;
 pub(crate) mod answer;

@@ -49,16 +49,14 @@ pub(super) async fn show(
     uri: Uri,
     query: Result<Query<Destination>, QueryRejection>,
 ) -> Response {
-    let to = query
-        .ok()
-        .and_then(|Query(query)| query.to)
-        .filter(|to| is_own(to));
+    let to = query.ok().and_then(|Query(query)| query.to);
+    let to = own(to.as_deref());
     let page = match &browser.logged_in {
         Some((_, holder)) if to.is_none() => {
             let body = welcome(&browser, holder.name.as_str());
             Page::new(browser.language, browser.texts().logged_in, body)
         }
-        _ => form(&browser, to.as_deref(), None),
+        _ => form(&browser, to, None),
     };
     browser.answer(page.at(uri))
 }
