@@ -71,7 +71,7 @@ fn refresh(
 
 #[test]
 fn batches_are_full_while_more_than_one_is_due() {
-    check_fill(&Arc::default(), &[(20, 215), (100, 715)], &[1, 4]);
+    check_fill(&Arc::default(), &[(20, 615), (100, 1_615)], &[1, 4]);
 }
 
 /// Each claim looks at four batches of posts, and leaves three of them to others.
