@@ -1,7 +1,6 @@
 //! Requests to an upstream and its answers, apart from HTTP.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, IntoStaticStr};
 
 use crate::{post::Post, upstream_id::UpstreamId};
 
@@ -190,59 +189,49 @@ impl Failure {
     }
 }
 
-/// The kinds of errors that a source reports.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, IntoStaticStr,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum FailureKind {
-    /// No connection, or it broke before an answer began.
-    Unreachable,
-    /// No answer came within the timeout.
-    TimedOut,
-    /// The certificate or the TLS handshake was refused.
-    Tls,
-    /// The address resolves to a private network, which is not allowed.
-    PrivateAddress,
-    /// A redirect to another host, or too many.
-    Redirected,
-    /// 401 or 403: the token is missing, wrong, or not allowed this.
-    Unauthorized,
-    /// 403 to a look-up: at least one of its posts is hidden from this reader, or all access is denied.
-    Forbidden,
-    /// 404 or 410: the timeline or the server does not exist.
-    NotFound,
-    /// 429.
-    Throttled,
-    /// The upstream's monthly cap on posts is used up.
-    Capped,
-    /// 5xx.
-    ServerError,
-    /// 400, 413, 414 or 422: the upstream rejected the request.
-    Refused,
-    /// Any other status.
-    UnexpectedStatus,
-    /// The body is not JSON (an HTML page, say).
-    NotJson,
-    /// The body is JSON but not a list of posts.
-    BadJson,
-    /// A 200 whose body is an error object.
-    ErrorBody,
-    /// The body ended early.
-    Truncated,
-    /// The body is larger than the cap.
-    TooLarge,
-    /// A post without a usable ID, or another than was asked for.
-    BadId,
-    /// The page's IDs are not in order, repeat, or lie outside the request's bounds. Such pages are
-    /// read for what they show now; stores have it of earlier versions.
-    WrongOrder,
-}
-
-impl FailureKind {
-    /// The name in reports and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// The kinds of errors that a source reports.
+    pub enum FailureKind: "snake_case" {
+        /// No connection, or it broke before an answer began.
+        Unreachable,
+        /// No answer came within the timeout.
+        TimedOut,
+        /// The certificate or the TLS handshake was refused.
+        Tls,
+        /// The address resolves to a private network, which is not allowed.
+        PrivateAddress,
+        /// A redirect to another host, or too many.
+        Redirected,
+        /// 401 or 403: the token is missing, wrong, or not allowed this.
+        Unauthorized,
+        /// 403 to a look-up: at least one of its posts is hidden from this reader, or all access is denied.
+        Forbidden,
+        /// 404 or 410: the timeline or the server does not exist.
+        NotFound,
+        /// 429.
+        Throttled,
+        /// The upstream's monthly cap on posts is used up.
+        Capped,
+        /// 5xx.
+        ServerError,
+        /// 400, 413, 414 or 422: the upstream rejected the request.
+        Refused,
+        /// Any other status.
+        UnexpectedStatus,
+        /// The body is not JSON (an HTML page, say).
+        NotJson,
+        /// The body is JSON but not a list of posts.
+        BadJson,
+        /// A 200 whose body is an error object.
+        ErrorBody,
+        /// The body ended early.
+        Truncated,
+        /// The body is larger than the cap.
+        TooLarge,
+        /// A post without a usable ID, or another than was asked for.
+        BadId,
+        /// The page's IDs are not in order, repeat, or lie outside the request's bounds. Such pages are
+        /// read for what they show now; stores have it of earlier versions.
+        WrongOrder,
     }
 }

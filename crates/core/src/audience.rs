@@ -1,35 +1,18 @@
 //! Who may read a source, and which of its posts.
 
-use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantNames};
-
 use crate::post::Visibility;
 
-/// Who else than its owner may read a source.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    EnumString,
-    IntoStaticStr,
-    VariantNames,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Audience {
-    /// Its owner alone.
-    Private,
-    /// Every account of this server.
-    Members,
-    /// The world.
-    Public,
+named_enum! {
+    /// Who else than its owner may read a source.
+    #[derive(PartialOrd, Ord)]
+    pub enum Audience: "lowercase" {
+        /// Its owner alone.
+        Private,
+        /// Every account of this server.
+        Members,
+        /// The world.
+        Public,
+    }
 }
 
 /// What a reader is to a source.
@@ -44,11 +27,6 @@ pub enum Reader {
 }
 
 impl Audience {
-    /// Its name in commands and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The audience of that name; an unknown name maps to the narrowest, so that nothing hidden is
     /// shown.
     pub fn named_or_narrowest(name: &str) -> Self {

@@ -4,6 +4,9 @@
 //! file or a socket: time and random numbers come in as arguments. It knows no
 //! HTTP, no SQL and no async runtime.
 
+#[macro_use]
+mod named_enum;
+
 pub mod acct;
 pub mod answer;
 pub mod api;

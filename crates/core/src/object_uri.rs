@@ -1,7 +1,6 @@
 //! The names of posts and accounts across servers, their URIs (ActivityPub's `id`), and what is known of them.
 
 use sha2::{Digest as _, Sha256};
-use strum::{EnumString, IntoStaticStr};
 
 /// A URI as it is looked up: its last [`UriKey::TAIL_CHARS`] characters, or all of it, `#`, and the number in the first
 /// 60 bits of its SHA-256. So it is of a bounded size, whatever an upstream sends, and since most URIs end with an ID
@@ -38,16 +37,17 @@ impl UriKey {
     }
 }
 
-/// How it is known that an object has its URI, the weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum UriEvidence {
-    /// An instance says so that is not the URI's own.
-    Claimed,
-    /// The URI's own host said so when it was asked.
-    Fetched,
-    /// The URI's own host sent it, with a signature.
-    Delivered,
+named_enum! {
+    /// How it is known that an object has its URI, the weakest first.
+    #[derive(PartialOrd, Ord)]
+    pub enum UriEvidence: "lowercase" {
+        /// An instance says so that is not the URI's own.
+        Claimed,
+        /// The URI's own host said so when it was asked.
+        Fetched,
+        /// The URI's own host sent it, with a signature.
+        Delivered,
+    }
 }
 
 impl UriEvidence {
@@ -58,11 +58,6 @@ impl UriEvidence {
             true => Self::Fetched,
             false => Self::Claimed,
         }
-    }
-
-    /// Its name in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -1,33 +1,24 @@
 //! Posts and their authors as an upstream shows them.
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr};
 
 use crate::{object_uri::UriEvidence, upstream_id::UpstreamId};
 
-/// Who may see a post, in Mastodon's terms.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Visibility {
-    /// Everyone, and it appears in public timelines.
-    Public,
-    /// Everyone, but it stays out of public timelines.
-    Unlisted,
-    /// The author's followers.
-    Private,
-    /// The accounts it names.
-    Direct,
+named_enum! {
+    /// Who may see a post, in Mastodon's terms.
+    pub enum Visibility: "lowercase" {
+        /// Everyone, and it appears in public timelines.
+        Public,
+        /// Everyone, but it stays out of public timelines.
+        Unlisted,
+        /// The author's followers.
+        Private,
+        /// The accounts it names.
+        Direct,
+    }
 }
 
 impl Visibility {
-    /// Its name in the Mastodon API and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// How hidden a post is, as the store counts it: 0 of a public one, 3 of a direct one.
     pub fn narrowness(self) -> i64 {
         self as i64
@@ -106,25 +97,17 @@ impl Post {
     }
 }
 
-/// What a post is to look-ups: some servers find posts and not boosts.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum PostKind {
-    /// A post with content of its own.
-    Post,
-    /// A boost of another post.
-    Boost,
+named_enum! {
+    /// What a post is to look-ups: some servers find posts and not boosts.
+    pub enum PostKind: "lowercase" {
+        /// A post with content of its own.
+        Post,
+        /// A boost of another post.
+        Boost,
+    }
 }
 
 impl PostKind {
-    /// Its name in reports and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The kind of a post that is a boost or not.
     pub const fn of(is_boost: bool) -> Self {
         if is_boost { Self::Boost } else { Self::Post }

@@ -1,7 +1,6 @@
 //! Requests to track posts, and their results.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
 
 use crate::api::Api;
 
@@ -73,30 +72,22 @@ pub struct ForgottenPosts {
     pub in_work: u64,
 }
 
-/// What became of a post that was named by its ID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum TrackOutcome {
-    /// It is stored.
-    Found,
-    /// It is stored, and has been deleted at the upstream since.
-    Deleted,
-    /// Its look-up is pending.
-    Waiting,
-    /// The upstream has no such post.
-    Gone,
-    /// It is hidden from the credentials that it was looked up with.
-    NotVisible,
-    /// Its look-ups failed until they were given up.
-    Failed,
-    /// It was never named, or the upstream cannot have such an ID.
-    Unknown,
-}
-
-impl TrackOutcome {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// What became of a post that was named by its ID.
+    pub enum TrackOutcome: "snake_case" {
+        /// It is stored.
+        Found,
+        /// It is stored, and has been deleted at the upstream since.
+        Deleted,
+        /// Its look-up is pending.
+        Waiting,
+        /// The upstream has no such post.
+        Gone,
+        /// It is hidden from the credentials that it was looked up with.
+        NotVisible,
+        /// Its look-ups failed until they were given up.
+        Failed,
+        /// It was never named, or the upstream cannot have such an ID.
+        Unknown,
     }
 }

@@ -2,6 +2,7 @@
 //! server has becomes a distributed one. `docs/distribution.md` says why.
 
 use driftline_db::{Column, DbError, Root, Tx};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::{error::StoreError, local_ids, store::Store};
 
@@ -80,7 +81,8 @@ pub const PLACEMENTS: [(&str, Placement); 56] = [
 ];
 
 /// Whether the rows of a store lie on several nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     /// One server has all of them.
     Single,
@@ -91,22 +93,16 @@ pub enum State {
 }
 
 impl State {
-    const fn name(self) -> &'static str {
-        match self {
-            State::Single => "single",
-            State::Begun => "begun",
-            State::Distributed => "distributed",
-        }
+    fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// The store's state.
 pub fn state(tx: &mut Tx<'_>) -> Result<State, DbError> {
     tx.query_one("select state from distribution where one = 1", &[], |row| {
-        let name = row.str("state")?;
-        let all = [State::Single, State::Begun, State::Distributed];
-        let found = all.into_iter().find(|state| state.name() == name);
-        found.ok_or_else(|| DbError::invalid("a distribution in an unknown state"))
+        let state = row.str("state")?.parse();
+        state.map_err(|_| DbError::invalid("a distribution in an unknown state"))
     })
 }
 

@@ -1,5 +1,4 @@
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::{
     age_table::Due,
@@ -72,44 +71,31 @@ pub enum LookupResult {
     Unsupported,
 }
 
-/// The outcome of a look-up for one post.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum LookupOutcome {
-    /// Something changed, and is stored.
-    Updated,
-    /// Nothing changed.
-    Unchanged,
-    /// A newer answer was stored already.
-    Superseded,
-    /// The answer left it out; a second look-up has to confirm that.
-    Missing,
-    /// It is deleted; a tombstone stays.
-    Deleted,
-    /// It is hidden from the available credentials.
-    Hidden,
-    /// There was no usable answer; it is due again soon. A suspect is due as it was: the search for
-    /// the culprit goes on with the next claim.
-    Failed,
-    /// Only private sources have it, or its author hides it, and none of those who have it has a credential any
-    /// more: it is not asked for, and looked at again now and then.
-    NoCredential,
-    /// Look-ups with the credential find no posts of its kind, as some find no boosts: it is not asked for, and looked at
-    /// again now and then. Pages that show it are its refreshes.
-    Unsupported,
+named_enum! {
+    /// The outcome of a look-up for one post.
+    pub enum LookupOutcome: "snake_case" {
+        /// Something changed, and is stored.
+        Updated,
+        /// Nothing changed.
+        Unchanged,
+        /// A newer answer was stored already.
+        Superseded,
+        /// The answer left it out; a second look-up has to confirm that.
+        Missing,
+        /// It is deleted; a tombstone stays.
+        Deleted,
+        /// It is hidden from the available credentials.
+        Hidden,
+        /// There was no usable answer; it is due again soon. A suspect is due as it was: the search for
+        /// the culprit goes on with the next claim.
+        Failed,
+        /// Only private sources have it, or its author hides it, and none of those who have it has a credential any
+        /// more: it is not asked for, and looked at again now and then.
+        NoCredential,
+        /// Look-ups with the credential find no posts of its kind, as some find no boosts: it is not asked for, and looked at
+        /// again now and then. Pages that show it are its refreshes.
+        Unsupported,
+    }
 }
 
 /// The circumstances of a look-up.
@@ -271,16 +257,6 @@ impl Freshness {
             failures: 0,
             ..*self
         }
-    }
-}
-
-impl LookupOutcome {
-    /// Every outcome.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Its name in reports, in metrics and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 }
 

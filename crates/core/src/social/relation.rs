@@ -1,35 +1,18 @@
-use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
-
-/// How one account stands to another one. [`Relation::change_to`] is the only way from one to another;
-/// what people do is composed of such changes ([`super::RelationPair`]). Muting is no part of it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Relation {
-    /// There is none.
-    #[default]
-    None,
-    /// It asks to follow.
-    RequestingFollow,
-    /// It follows.
-    Following,
-    /// It blocks.
-    Blocking,
+named_enum! {
+    /// How one account stands to another one. [`Relation::change_to`] is the only way from one to another;
+    /// what people do is composed of such changes ([`super::RelationPair`]). Muting is no part of it.
+    #[derive(Default)]
+    pub enum Relation: "snake_case" {
+        /// There is none.
+        #[default]
+        None,
+        /// It asks to follow.
+        RequestingFollow,
+        /// It follows.
+        Following,
+        /// It blocks.
+        Blocking,
+    }
 }
 
 /// A change that is not among [`Relation::EDGES`].
@@ -53,11 +36,6 @@ impl Relation {
         (Relation::None, Relation::Blocking),
         (Relation::Blocking, Relation::None),
     ];
-
-    /// Its name in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     /// The relation after this change.
     ///
