@@ -83,6 +83,38 @@ pub struct Post {
 }
 
 impl Post {
+    /// A public post of which only its JSON, its ID and its author's ID are known.
+    pub fn bare(
+        id: impl Into<UpstreamId>,
+        author: impl Into<UpstreamId>,
+        raw: impl Into<String>,
+    ) -> Self {
+        let author = Author {
+            id: author.into(),
+            acct: String::new(),
+            display_name: String::new(),
+            url: None,
+            uri: None,
+            raw: "{}".to_owned(),
+        };
+        Self {
+            id: id.into(),
+            uri: None,
+            url: None,
+            created_at_ms: None,
+            edited_at_ms: None,
+            visibility: Visibility::Public,
+            author,
+            boost_of: None,
+            reply_to: None,
+            references: References::default(),
+            counts: Counts::default(),
+            hashes: PostHashes::default(),
+            raw: raw.into(),
+            viewer: None,
+        }
+    }
+
     /// Returns true if the server at an origin only claims to know it: the URI or the author of it, or of the post that
     /// it boosts, is of another server, which may have written it otherwise or not at all.
     pub fn is_claimed(&self, origin: &str) -> bool {
