@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use driftline_db::backup::{self, CopyKind, Snapshot, Watch, Work};
-use driftline_db::testing::{databases, postgres_database};
+use driftline_db::testing::{Fresh, databases, postgres_database};
 use driftline_db::{Db, DbError, Dialect, Options, SecretUrl, Target};
 
 use super::{SOURCE, TABLES, insert, read};
@@ -44,6 +44,17 @@ fn second(target: &Target, folder: &Path) -> Target {
     }
 }
 
+/// Databases with rows, each with a folder and the path of its copy there.
+fn filled() -> impl Iterator<Item = (Fresh, tempfile::TempDir, PathBuf, Db)> {
+    databases().into_iter().map(|fresh| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("copy");
+        let db = fresh.open(TABLES);
+        fill(&db);
+        (fresh, folder, path, db)
+    })
+}
+
 fn fill(db: &Db) {
     let filled = db.write_blocking(SOURCE, |tx| {
         for id in 1..=500 {
@@ -66,11 +77,7 @@ fn fill(db: &Db) {
 
 #[test]
 fn a_copy_is_proven_and_restored_to_the_same() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
-        let db = fresh.open(TABLES);
-        fill(&db);
+    for (fresh, folder, path, db) in filled() {
         let snapshot = copy(&fresh.target, &path);
         let posts = snapshot.tables.iter().find(|table| table.name == "post");
         assert_eq!(posts.map(|table| table.rows), Some(500), "{}", fresh.name);
@@ -96,11 +103,7 @@ fn a_copy_is_proven_and_restored_to_the_same() {
 
 #[test]
 fn a_changed_row_is_found_and_nothing_is_restored() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
-        let db = fresh.open(TABLES);
-        fill(&db);
+    for (fresh, folder, path, db) in filled() {
         let mut snapshot = copy(&fresh.target, &path);
         let post = snapshot
             .tables
@@ -129,11 +132,7 @@ fn a_changed_row_is_found_and_nothing_is_restored() {
 
 #[test]
 fn a_damaged_copy_is_found() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
-        let db = fresh.open(TABLES);
-        fill(&db);
+    for (fresh, _folder, path, db) in filled() {
         let snapshot = copy(&fresh.target, &path);
         let mut bytes = std::fs::read(&path).expect("bytes");
         let middle = bytes.len() * 3 / 4;
@@ -153,11 +152,7 @@ fn a_damaged_copy_is_found() {
 /// Writers neither wait for a copy nor make it begin again, and it is of one moment.
 #[test]
 fn a_copy_ends_while_rows_are_written() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
-        let db = fresh.open(TABLES);
-        fill(&db);
+    for (fresh, folder, path, db) in filled() {
         // Several steps of a copy.
         for id in 501..=540 {
             let big = vec![7_u8; 256 << 10];
@@ -236,11 +231,7 @@ fn a_copy_ends_while_rows_are_written() {
 
 #[test]
 fn a_copy_that_is_interrupted_says_so() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let db = fresh.open(TABLES);
-        fill(&db);
-        let path = folder.path().join("copy");
+    for (fresh, _folder, path, db) in filled() {
         let ended = backup::copy(&fresh.target, &path, nothing(), Box::new(|_| false));
         assert_eq!(ended, Err(DbError::Interrupted), "{}", fresh.name);
         db.close_blocking();

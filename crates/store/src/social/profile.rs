@@ -1,7 +1,7 @@
 //! Profiles: what accounts say of themselves, keyed by the account's ID.
 
 use driftline_core::social::{Profile, ProfileError};
-use driftline_db::{Column, Row, Tx};
+use driftline_db::{Column, Row, ToValue, Tx};
 
 use super::local_account;
 use crate::{
@@ -19,16 +19,7 @@ pub(super) fn add(
     Ok(tx.execute_later(
         "insert into profile (account_id, bio, avatar, header, fields, locked, bot, discoverable)
          values ($1, $2, $3, $4, $5, $6, $7, $8)",
-        &[
-            &sql(account),
-            &profile.bio,
-            &profile.avatar,
-            &profile.header,
-            &to_json(FIELDS, &profile.fields)?,
-            &profile.locked,
-            &profile.bot,
-            &profile.discoverable,
-        ],
+        &values(&sql(account), &to_json(FIELDS, &profile.fields)?, profile),
     )?)
 }
 
@@ -46,21 +37,28 @@ pub fn set(
         "update profile set bio = $2, avatar = $3, header = $4, fields = $5, locked = $6, bot = $7,
              discoverable = $8
          where account_id = $1",
-        &[
-            &sql(account),
-            &profile.bio,
-            &profile.avatar,
-            &profile.header,
-            &to_json(FIELDS, &profile.fields)?,
-            &profile.locked,
-            &profile.bot,
-            &profile.discoverable,
-        ],
+        &values(&sql(account), &to_json(FIELDS, &profile.fields)?, profile),
     )?;
-    match changed {
-        0 => Err(StoreError::NoAccount),
-        _ => Ok(Ok(())),
-    }
+    local_account::require_changed(changed)?;
+    Ok(Ok(()))
+}
+
+/// An account, its profile's fields as JSON, and the rest of its profile, in the order of both statements.
+fn values<'a>(
+    account: &'a i64,
+    fields: &'a dyn ToValue,
+    profile: &'a Profile,
+) -> [&'a dyn ToValue; 8] {
+    [
+        account,
+        &profile.bio,
+        &profile.avatar,
+        &profile.header,
+        fields,
+        &profile.locked,
+        &profile.bot,
+        &profile.discoverable,
+    ]
 }
 
 /// The profile of an account; empty where there is no such account.
