@@ -1,7 +1,6 @@
 //! Requests to an upstream and its answers, independent of HTTP.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, IntoStaticStr};
 
 use crate::{post::Post, upstream_id::UpstreamId};
 
@@ -188,59 +187,49 @@ impl Failure {
     }
 }
 
-/// The kinds of errors that a source reports.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, IntoStaticStr,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum FailureKind {
-    /// The connection failed, or broke before an answer began.
-    Unreachable,
-    /// No answer arrived within the timeout.
-    TimedOut,
-    /// The certificate or the TLS handshake was rejected.
-    Tls,
-    /// The address resolves to a private network, which is not allowed.
-    PrivateAddress,
-    /// A redirect to another host, or too many redirects.
-    Redirected,
-    /// 401 or 403: the token is missing, invalid, or not sufficient.
-    Unauthorized,
-    /// 403 to a look-up: at least one of its posts is hidden from this reader, or all access is denied.
-    Forbidden,
-    /// 404 or 410: the timeline or the server does not exist.
-    NotFound,
-    /// 429.
-    Throttled,
-    /// The upstream's monthly cap on posts is exhausted.
-    Capped,
-    /// 5xx.
-    ServerError,
-    /// 400, 413, 414 or 422: the upstream rejected the request.
-    Refused,
-    /// Any other status.
-    UnexpectedStatus,
-    /// The body is not JSON, but for example an HTML page.
-    NotJson,
-    /// The body is JSON but not a list of posts.
-    BadJson,
-    /// The status is 200, but the body is an error object.
-    ErrorBody,
-    /// The body ended early.
-    Truncated,
-    /// The body is larger than the cap.
-    TooLarge,
-    /// A post has no usable ID, or another one than requested.
-    BadId,
-    /// The page's IDs are not in order, repeat, or lie outside the request's bounds. Such pages are
-    /// read today; stores contain this kind from earlier versions.
-    WrongOrder,
-}
-
-impl FailureKind {
-    /// The name in reports and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// The kinds of errors that a source reports.
+    pub enum FailureKind: "snake_case" {
+        /// The connection failed, or broke before an answer began.
+        Unreachable,
+        /// No answer arrived within the timeout.
+        TimedOut,
+        /// The certificate or the TLS handshake was rejected.
+        Tls,
+        /// The address resolves to a private network, which is not allowed.
+        PrivateAddress,
+        /// A redirect to another host, or too many redirects.
+        Redirected,
+        /// 401 or 403: the token is missing, invalid, or not sufficient.
+        Unauthorized,
+        /// 403 to a look-up: at least one of its posts is hidden from this reader, or all access is denied.
+        Forbidden,
+        /// 404 or 410: the timeline or the server does not exist.
+        NotFound,
+        /// 429.
+        Throttled,
+        /// The upstream's monthly cap on posts is exhausted.
+        Capped,
+        /// 5xx.
+        ServerError,
+        /// 400, 413, 414 or 422: the upstream rejected the request.
+        Refused,
+        /// Any other status.
+        UnexpectedStatus,
+        /// The body is not JSON, but for example an HTML page.
+        NotJson,
+        /// The body is JSON but not a list of posts.
+        BadJson,
+        /// The status is 200, but the body is an error object.
+        ErrorBody,
+        /// The body ended early.
+        Truncated,
+        /// The body is larger than the cap.
+        TooLarge,
+        /// A post has no usable ID, or another one than requested.
+        BadId,
+        /// The page's IDs are not in order, repeat, or lie outside the request's bounds. Such pages are
+        /// read today; stores contain this kind from earlier versions.
+        WrongOrder,
     }
 }

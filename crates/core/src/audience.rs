@@ -1,35 +1,18 @@
 //! The readers of a source, and the posts that they may see.
 
-use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantNames};
-
 use crate::post::Visibility;
 
-/// The readers of a source, in addition to its owner.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    EnumString,
-    IntoStaticStr,
-    VariantNames,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Audience {
-    /// The owner only.
-    Private,
-    /// Every account of this server.
-    Members,
-    /// Everyone.
-    Public,
+named_enum! {
+    /// Who else than its owner may read a source.
+    #[derive(PartialOrd, Ord)]
+    pub enum Audience: "lowercase" {
+        /// The owner only.
+        Private,
+        /// Every account of this server.
+        Members,
+        /// Everyone.
+        Public,
+    }
 }
 
 /// The relation of a reader to a source.
@@ -44,11 +27,6 @@ pub enum Reader {
 }
 
 impl Audience {
-    /// The name in commands and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The audience with this name. An unknown name maps to the narrowest audience, so that no
     /// hidden source is shown.
     pub fn named_or_narrowest(name: &str) -> Self {

@@ -3,6 +3,9 @@
 //! This crate reads no clock, draws no random numbers, and opens no files or sockets. Times and
 //! random numbers are arguments. It does not know HTTP, SQL or an async runtime.
 
+#[macro_use]
+mod named_enum;
+
 pub mod acct;
 pub mod answer;
 pub mod api;

@@ -1,7 +1,6 @@
 //! The URIs of posts and accounts (ActivityPub's `id`), and the evidence for them.
 
 use sha2::{Digest as _, Sha256};
-use strum::{EnumString, IntoStaticStr};
 
 /// A URI in the form used for look-ups: its last [`UriKey::TAIL_CHARS`] characters, or all of it,
 /// then `#`, and the number in the first 60 bits of its SHA-256. The size is therefore bounded for
@@ -39,16 +38,17 @@ impl UriKey {
     }
 }
 
-/// The evidence that an object has its URI, the weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum UriEvidence {
-    /// An instance other than the URI's own claims it.
-    Claimed,
-    /// The URI's own host returned it on request.
-    Fetched,
-    /// The URI's own host sent it with a signature.
-    Delivered,
+named_enum! {
+    /// How it is known that an object has its URI, the weakest first.
+    #[derive(PartialOrd, Ord)]
+    pub enum UriEvidence: "lowercase" {
+        /// An instance other than the URI's own claims it.
+        Claimed,
+        /// The URI's own host returned it on request.
+        Fetched,
+        /// The URI's own host sent it with a signature.
+        Delivered,
+    }
 }
 
 impl UriEvidence {
@@ -62,10 +62,6 @@ impl UriEvidence {
         }
     }
 
-    /// The name in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 #[cfg(test)]

@@ -1,34 +1,25 @@
 //! Posts and their authors, as an upstream shows them.
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr};
 
 use crate::{object_uri::UriEvidence, upstream_id::UpstreamId};
 
-/// The visibility of a post, in Mastodon's terms.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Visibility {
-    /// Visible to everyone, and part of public timelines.
-    Public,
-    /// Visible to everyone, but not part of public timelines.
-    Unlisted,
-    /// Visible to the author's followers.
-    Private,
-    /// Visible to the accounts that it mentions.
-    Direct,
+named_enum! {
+    /// Who may see a post, in Mastodon's terms.
+    pub enum Visibility: "lowercase" {
+        /// Visible to everyone, and part of public timelines.
+        Public,
+        /// Visible to everyone, but not part of public timelines.
+        Unlisted,
+        /// Visible to the author's followers.
+        Private,
+        /// Visible to the accounts that it mentions.
+        Direct,
+    }
 }
 
 impl Visibility {
-    /// The name in the Mastodon API and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The rank by hiddenness in the store: 0 for public, 3 for direct.
+    /// How hidden a post is, as the store counts it: 0 of a public one, 3 of a direct one.
     pub fn narrowness(self) -> i64 {
         self as i64
     }
@@ -93,6 +84,38 @@ pub struct Post {
 }
 
 impl Post {
+    /// A public post of which only its JSON, its ID and its author's ID are known.
+    pub fn bare(
+        id: impl Into<UpstreamId>,
+        author: impl Into<UpstreamId>,
+        raw: impl Into<String>,
+    ) -> Self {
+        let author = Author {
+            id: author.into(),
+            acct: String::new(),
+            display_name: String::new(),
+            url: None,
+            uri: None,
+            raw: "{}".to_owned(),
+        };
+        Self {
+            id: id.into(),
+            uri: None,
+            url: None,
+            created_at_ms: None,
+            edited_at_ms: None,
+            visibility: Visibility::Public,
+            author,
+            boost_of: None,
+            reply_to: None,
+            references: References::default(),
+            counts: Counts::default(),
+            hashes: PostHashes::default(),
+            raw: raw.into(),
+            viewer: None,
+        }
+    }
+
     /// Returns true if the server at an origin only claims to know the post. The URI or author of
     /// it, or of the post that it boosts, then belongs to another server, which may have written it
     /// differently or not at all.
@@ -111,27 +134,19 @@ impl Post {
     }
 }
 
-/// The kind of a post for look-ups: some servers find posts but not boosts.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum PostKind {
-    /// A post with content of its own.
-    Post,
-    /// A boost of another post.
-    Boost,
+named_enum! {
+    /// What a post is to look-ups: some servers find posts and not boosts.
+    pub enum PostKind: "lowercase" {
+        /// A post with content of its own.
+        Post,
+        /// A boost of another post.
+        Boost,
+    }
 }
 
 impl PostKind {
-    /// Its name in reports and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The kind of a boost if `is_boost`, otherwise of a post.
-    pub const fn from_is_boost(is_boost: bool) -> Self {
+    /// The kind of a post that is a boost or not.
+    pub const fn of(is_boost: bool) -> Self {
         if is_boost { Self::Boost } else { Self::Post }
     }
 }

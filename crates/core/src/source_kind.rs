@@ -1,26 +1,20 @@
 //! Kinds of sources: the ways in which they get their posts.
 
-use strum::{EnumIter, EnumString, IntoStaticStr};
-
-/// The way in which a source gets its posts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, EnumString, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum SourceKind {
-    /// A timeline of a server, which is polled.
-    #[default]
-    Polled,
-    /// Posts that were requested one by one by their IDs. They are looked up.
-    Tracked,
-    /// Posts and accounts that were fetched for requests that show threads, addresses or names.
-    Threads,
+named_enum! {
+    /// The way in which a source gets its posts.
+    #[derive(Default)]
+    pub enum SourceKind: "snake_case" {
+        /// A timeline of a server, which is polled.
+        #[default]
+        Polled,
+        /// Posts that were requested one by one by their IDs. They are looked up.
+        Tracked,
+        /// Posts and accounts that were fetched for requests that show threads, addresses or names.
+        Threads,
+    }
 }
 
 impl SourceKind {
-    /// Its name, as it is stored.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// True if pages of it are requested.
     pub const fn is_polled(self) -> bool {
         matches!(self, Self::Polled)

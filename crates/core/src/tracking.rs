@@ -1,7 +1,6 @@
 //! Requests to track posts, and their results.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
 
 use crate::api::Api;
 
@@ -73,30 +72,22 @@ pub struct ForgottenPosts {
     pub in_work: u64,
 }
 
-/// The state of a post that was named by its ID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum TrackOutcome {
-    /// The post is stored.
-    Found,
-    /// The post is stored, and has been deleted at the upstream since.
-    Deleted,
-    /// The post's look-up is pending.
-    Waiting,
-    /// The upstream has no such post.
-    Gone,
-    /// The post is hidden from the credentials that were used.
-    NotVisible,
-    /// The post's look-ups failed too often.
-    Failed,
-    /// The ID was never named, or the upstream cannot have such an ID.
-    Unknown,
-}
-
-impl TrackOutcome {
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// What became of a post that was named by its ID.
+    pub enum TrackOutcome: "snake_case" {
+        /// The post is stored.
+        Found,
+        /// The post is stored, and has been deleted at the upstream since.
+        Deleted,
+        /// The post's look-up is pending.
+        Waiting,
+        /// The upstream has no such post.
+        Gone,
+        /// The post is hidden from the credentials that were used.
+        NotVisible,
+        /// The post's look-ups failed too often.
+        Failed,
+        /// The ID was never named, or the upstream cannot have such an ID.
+        Unknown,
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// The largest length of an accepted ID, in bytes.
 pub const MAX_ID_BYTES: usize = 255;
@@ -84,40 +83,20 @@ impl From<&str> for UpstreamId {
     }
 }
 
-/// The order of a source's IDs.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum IdOrder {
-    /// Decimal numbers of any length.
-    Numeric,
-    /// Shorter before longer, equal lengths byte by byte (Pleroma, Misskey).
-    LengthThenText,
-    /// Byte by byte (ULID, UUIDv7, TID).
-    Text,
+named_enum! {
+    /// How a source orders its IDs.
+    pub enum IdOrder: "kebab-case" {
+        /// Decimal numbers of any length.
+        Numeric,
+        /// Shorter before longer, equal lengths byte by byte (Pleroma, Misskey).
+        #[serde(rename = "length_then_text")]
+        LengthThenText,
+        /// Byte by byte (ULID, UUIDv7, TID).
+        Text,
+    }
 }
 
 impl IdOrder {
-    /// Every order, for command lines and tests.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// The order's name on command lines and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The sort key of an ID under this order.
     ///
     /// # Errors

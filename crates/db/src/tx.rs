@@ -426,18 +426,10 @@ impl<'a> Tx<'a> {
         form: Form,
         is_later: bool,
     ) -> Result<u64, DbError> {
-        #[cfg(feature = "testing")]
-        let sender = Sender::new(self.beside);
-        self.guard(|link| {
-            batch::check(params, columns)?;
-            let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
-            #[cfg(feature = "testing")]
-            sender.sends(&sql, columns);
-            match link {
-                _ if columns.first().is_some_and(Column::is_empty) => Ok(0),
-                Link::Sqlite(connection) => sqlite::execute(connection, &sql, params, columns),
-                Link::Postgres(session) => session.execute(&sql, params, columns, is_later),
-            }
+        self.send(sql, params, columns, form, |link, sql| match link {
+            _ if columns.first().is_some_and(Column::is_empty) => Ok(0),
+            Link::Sqlite(connection) => sqlite::execute(connection, sql, params, columns),
+            Link::Postgres(session) => session.execute(sql, params, columns, is_later),
         })
     }
 
@@ -471,21 +463,13 @@ impl<'a> Tx<'a> {
             let rows = self.collect(sql, params, columns, form, row)?;
             return Ok(PendingRows(Pending::Read(rows)));
         };
-        #[cfg(feature = "testing")]
-        let sender = Sender::new(self.beside);
-        let pending = self.guard(|link| {
-            batch::check(params, columns)?;
-            let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
-            #[cfg(feature = "testing")]
-            sender.sends(&sql, columns);
-            match link {
-                Link::Postgres(session) if !columns.first().is_some_and(Column::is_empty) => {
-                    let ticket = session.query_later(&sql, params, columns)?;
-                    let row = Box::new(row);
-                    Ok(Pending::Sent { ticket, row })
-                }
-                _ => Ok(Pending::Read(Vec::new())),
+        let pending = self.send(sql, params, columns, form, |link, sql| match link {
+            Link::Postgres(session) if !columns.first().is_some_and(Column::is_empty) => {
+                let ticket = session.query_later(sql, params, columns)?;
+                let row = Box::new(row);
+                Ok(Pending::Sent { ticket, row })
             }
+            _ => Ok(Pending::Read(Vec::new())),
         })?;
         Ok(PendingRows(pending))
     }
@@ -499,6 +483,23 @@ impl<'a> Tx<'a> {
         form: Form,
         row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
+        self.send(sql, params, columns, form, |link, sql| match link {
+            _ if columns.first().is_some_and(Column::is_empty) => Ok(()),
+            Link::Sqlite(connection) => sqlite::each(connection, sql, params, columns, row),
+            Link::Postgres(session) => session.each(sql, params, columns, row),
+        })
+    }
+
+    /// Checks a statement, writes it in the database's dialect and uses the link with it.
+    #[cfg_attr(feature = "testing", track_caller)]
+    fn send<T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+        form: Form,
+        work: impl FnOnce(&mut Link<'a>, &str) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
         #[cfg(feature = "testing")]
         let sender = Sender::new(self.beside);
         self.guard(|link| {
@@ -506,11 +507,7 @@ impl<'a> Tx<'a> {
             let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             #[cfg(feature = "testing")]
             sender.sends(&sql, columns);
-            match link {
-                _ if columns.first().is_some_and(Column::is_empty) => Ok(()),
-                Link::Sqlite(connection) => sqlite::each(connection, &sql, params, columns, row),
-                Link::Postgres(session) => session.each(&sql, params, columns, row),
-            }
+            work(link, &sql)
         })
     }
 

@@ -21,7 +21,7 @@ pub(crate) trait Source {
 #[cold]
 #[inline(never)]
 pub(crate) fn wait<S: Source, T>(
-    source: &mut S,
+    mut source: S,
     first: NotNow,
     mut attempt: impl FnMut(&mut S) -> Result<T, NotNow>,
 ) -> Result<T, Refusal> {
@@ -51,7 +51,7 @@ pub(crate) fn wait<S: Source, T>(
         } else {
             thread::sleep(Duration::from_micros(wait.us.min(MAX_SLEEP_US)));
         }
-        match attempt(source) {
+        match attempt(&mut source) {
             Ok(value) => return Ok(value),
             Err(again) => not_now = again,
         }

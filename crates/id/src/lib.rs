@@ -88,6 +88,7 @@ mod rules;
 mod run;
 mod seconds;
 mod shared;
+mod shared_methods;
 mod span;
 mod text;
 mod typed;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock};
 use driftline_id::file::{FileError, Keeper, NodeFolder, ReservationFile};
-use driftline_id::window::{BeginError, Lease, LeaseStore, RecordError, WindowConfig};
+use driftline_id::window::{Lease, LeaseStore, RecordError};
 use driftline_id::{ClockPolicy, Field, Generator, Layout, Node, TimeUnit, Window};
 
 mod support;
@@ -24,26 +24,6 @@ fn a_node_is_held_by_one() {
     ));
     drop(held);
     assert!(open(folder.path(), NOW_US).is_ok());
-}
-
-#[test]
-fn after_a_crash_the_next_window_begins_where_the_last_one_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    let (held, window) = open(folder.path(), NOW_US).unwrap();
-    assert_eq!(
-        (window.from_us(), window.until_us()),
-        (NOW_US, NOW_US + 3_000_000)
-    );
-    drop(held);
-    let (held, window) = open(folder.path(), NOW_US - 1_000_000).unwrap();
-    assert_eq!(window.from_us(), NOW_US + 3_000_000);
-    assert_eq!(held.fence(), 2);
-    drop(held);
-    let refused = open(folder.path(), NOW_US - 3_600_000_000);
-    let Err(FileError::Begin { error, .. }) = refused else {
-        panic!("{refused:?}");
-    };
-    assert!(matches!(error, BeginError::ClockBehind { .. }));
 }
 
 #[test]
@@ -74,20 +54,6 @@ fn the_file_is_written_before_the_window_is_extended() {
     fs::remove_dir(&draft).unwrap();
     held.renew(held.due_us()).unwrap();
     assert_eq!(recorded(), NOW_US + 4_200_000);
-}
-
-#[test]
-fn after_a_release_the_next_holder_begins_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let (held, window) = open(folder.path(), NOW_US).unwrap();
-    let clock = ManualClock::at_us(NOW_US);
-    let mut ids = Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
-    let last = ids.try_next().unwrap();
-    held.release(ids.retire()).unwrap();
-    clock.advance_us(1_000);
-    let (_held, window) = open(folder.path(), clock.now_us()).unwrap();
-    let mut ids = Generator::new(window, clock, ClockPolicy::Refuse).unwrap();
-    assert!(ids.try_next().unwrap() > last);
 }
 
 #[test]
@@ -184,33 +150,6 @@ fn a_folder_gives_each_holder_the_lowest_free_node() {
 }
 
 #[test]
-fn a_keeper_extends_ahead_of_need_and_closes_for_an_instant_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = SystemClock;
-    let config = WindowConfig {
-        length_ms: 40,
-        max_clock_skew_ms: 60_000,
-    };
-    let now_us = clock.now_us();
-    let (held, window) = ReservationFile::open(folder.path(), node(), config, now_us).unwrap();
-    let keeper = Keeper::start(held, clock).unwrap();
-    let policy = ClockPolicy::Wait { at_most_ms: 10_000 };
-    let mut ids = Generator::new(window, clock, policy).unwrap();
-    let mut last = 0;
-    // Four windows and more.
-    while Layout::TWITTER.time_us(u128::from(last)) < now_us + 200_000 {
-        let id = ids.next_id().unwrap();
-        assert!(id > last);
-        last = id;
-    }
-    assert!(keeper.take_failure().is_none());
-    keeper.close(ids.retire()).unwrap();
-    let (_, window) = ReservationFile::open(folder.path(), node(), config, now_us).unwrap();
-    let time_us = Layout::TWITTER.time_us(last.into());
-    assert_eq!(window.from_us(), time_us + 1_000);
-}
-
-#[test]
 fn a_keeper_that_cannot_write_says_so_and_extends_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at_us(NOW_US);
@@ -255,23 +194,6 @@ fn all_records_of_a_copied_folder_are_adopted_at_once() {
     ));
     let none = NodeFolder::new(parent.path().join("none"), Layout::TWITTER, WINDOW_CONFIG);
     assert!(matches!(none.adopt(), Err(FileError::Io { .. })));
-}
-
-#[test]
-fn layouts_that_differ_in_kinds_only_do_not_share_a_record() {
-    const HIGH: &[Field] = &[Field::node("sequence", 11), Field::sequence(11)];
-    const LOW: &[Field] = &[Field::sequence(11), Field::node("sequence", 11)];
-    let folder = tempfile::tempdir().unwrap();
-    let open = |fields| {
-        let layout = Layout::custom("twins", TimeUnit::Millisecond, 0, 41, fields).unwrap();
-        open_of(folder.path(), &layout)
-    };
-    drop(open(HIGH).unwrap());
-    assert!(open(HIGH).is_ok());
-    let Err(FileError::Begin { error, .. }) = open(LOW) else {
-        panic!("another layout's record was taken");
-    };
-    assert!(matches!(error, BeginError::ForeignLayout { .. }));
 }
 
 /// As after a restart of the machine, which may renumber its disks.

@@ -12,17 +12,16 @@ use std::time::Duration;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
 use driftline_id::file::{FileError, Keeper, KeeperError, NodeFolder, ReservationFile};
-use driftline_id::window::{Lease, LeaseStore, WindowConfig};
+use driftline_id::window::{Lease, LeaseStore};
 use driftline_id::{
-    Batch, ClockPolicy, Generator, Lane, Layout, Node, NotNow, Refusal, Retired, SharedGenerator,
-    Window,
+    Batch, ClockPolicy, Generator, Lane, Layout, Node, NotNow, Refusal, SharedGenerator, Window,
 };
 use fork::Fork;
 
-const WINDOW_CONFIG: WindowConfig = WindowConfig {
-    length_ms: 3_000,
-    max_clock_skew_ms: 60_000,
-};
+mod support;
+
+use support::{TestLease, WINDOW_CONFIG, node, open};
+
 const POLICY: ClockPolicy = ClockPolicy::Wait { at_most_ms: 10_000 };
 
 #[test]
@@ -105,10 +104,8 @@ fn a_forked_process_makes_none_of_its_parents_ids() {
 #[test]
 fn a_window_is_used_in_its_own_process_only() {
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::new(&Layout::TWITTER, 5).unwrap();
     let clock = ManualClock::at_ms(1_700_000_000_000);
-    let now_us = clock.now_us();
-    let (held, window) = ReservationFile::open(folder.path(), node, WINDOW_CONFIG, now_us).unwrap();
+    let (held, window) = open(folder.path(), clock.now_us()).unwrap();
     let generator = |window| Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
     let forked = Err(NotNow::Refused(Refusal::Forked));
     let child = in_child(|| {
@@ -128,8 +125,7 @@ fn a_window_is_used_in_its_own_process_only() {
 /// In a tick that does not end, so that the fast path is what the child meets.
 #[test]
 fn fast_paths_refuse_in_a_child() {
-    let node = Node::new(&Layout::TWITTER, 0).unwrap();
-    let window = || Window::unrecorded_ids_may_repeat(node);
+    let window = || Window::unrecorded_ids_may_repeat(node());
     let clock = ManualClock::at_ms(1_700_000_000_000);
     let mut exclusive = Generator::new(window(), clock.clone(), ClockPolicy::Refuse).unwrap();
     let shared = SharedGenerator::new(window(), clock.clone(), ClockPolicy::Refuse).unwrap();
@@ -153,7 +149,7 @@ fn fast_paths_refuse_in_a_child() {
 /// The fork copies the keeper's lock, which no thread releases in the child.
 #[test]
 fn a_keepers_failure_is_asked_for_in_a_child_without_blocking() {
-    let keeper = Keeper::start(Failing, SystemClock).unwrap();
+    let keeper = Keeper::start(TestLease(|| Err(Slow)), SystemClock).unwrap();
     while !DROPPING.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }
@@ -169,9 +165,7 @@ fn a_keepers_failure_is_asked_for_in_a_child_without_blocking() {
 static DROPPING: AtomicBool = AtomicBool::new(false);
 static DROPPED: AtomicBool = AtomicBool::new(false);
 
-/// Each renewal fails, and a failure stays in the keeper's lock while it is replaced.
-struct Failing;
-
+/// A failure that stays in the keeper's lock while it is replaced.
 #[derive(Debug)]
 struct Slow;
 
@@ -191,30 +185,6 @@ impl fmt::Display for Slow {
 }
 
 impl Error for Slow {}
-
-impl Lease for Failing {
-    type Error = Slow;
-
-    fn node(&self) -> &Node {
-        unreachable!("not asked for")
-    }
-
-    fn fence(&self) -> u64 {
-        0
-    }
-
-    fn due_us(&self) -> i64 {
-        i64::MIN
-    }
-
-    fn renew(&mut self, _: i64) -> Result<(), Slow> {
-        Err(Slow)
-    }
-
-    fn release(self, _: Retired) -> Result<(), Slow> {
-        Ok(())
-    }
-}
 
 /// What that says in a forked process, which is given 10 s.
 fn in_child(say: impl FnOnce() -> String) -> String {

@@ -20,59 +20,65 @@ const FIT: &[Layout] = &[
     Layout::TID,
 ];
 
+/// Singly, in batches and shared by threads: each tick has the same IDs.
 #[test]
 fn every_layout_of_time_node_and_sequence_is_served() {
     for layout in FIT {
         let node = Node::new(layout, Node::max(layout).unwrap()).unwrap();
         let clock = ManualClock::at_ms(NOW_MS);
-        let mut exclusive = Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        let exclusive = || Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        let (mut singly, mut batched) = (exclusive(), exclusive());
         let shared = SharedGenerator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        let exhausted = NotNow::Wait(Wait {
+            us: layout.unit().us().into(),
+            reason: Refusal::SequenceExhausted,
+        });
         for tick in 0..3 {
+            let mut of_batches = vec![batched.try_next().unwrap()];
+            while let Ok(batch) = batched.reserve(10) {
+                of_batches.extend(batch);
+                of_batches.extend(batched.try_next());
+            }
             for sequence in 0..sequences(layout) {
-                let id = exclusive.try_next().unwrap();
+                let id = singly.try_next().unwrap();
                 assert_eq!(shared.try_next(), Ok(id));
+                assert_eq!(of_batches[sequence as usize], id);
                 let decoded = layout.decode(id.into());
                 let expected_us = NOW_MS * 1_000 + tick * i64::from(layout.unit().us());
                 assert_eq!(decoded.time_us, expected_us, "{decoded:?}");
                 for value in &decoded.fields {
-                    let is_sequence = value.name() == "sequence";
-                    let expected = if is_sequence {
-                        sequence.into()
-                    } else {
-                        value.field.max()
+                    let expected = match value.name() {
+                        "sequence" => sequence.into(),
+                        _ => value.field.max(),
                     };
                     assert_eq!(value.value, expected, "{decoded:?}");
                 }
             }
-            let exhausted = Err(NotNow::Wait(Wait {
-                us: layout.unit().us().into(),
-                reason: Refusal::SequenceExhausted,
-            }));
-            assert_eq!(exclusive.try_next(), exhausted);
-            assert_eq!(shared.try_next(), exhausted);
+            assert_eq!(of_batches.len() as u32, sequences(layout));
+            assert_eq!(singly.try_next(), Err(exhausted));
+            assert_eq!(shared.try_next(), Err(exhausted));
+            assert_eq!(batched.reserve(1).err(), Some(exhausted));
             clock.advance_us(layout.unit().us().into());
         }
+        assert_eq!(batched.reserve(0).unwrap().len(), 1);
+        let all = shared.reserve(usize::MAX).unwrap();
+        assert_eq!(all.len() as u32, sequences(layout));
     }
 }
 
 #[test]
 fn other_layouts_are_refused() {
-    let unfit = |layout| Node::new(layout, 0).unwrap_err();
-    let field = |field| NodeError::Unfit(UnfitLayoutError::Field { field });
-    assert_eq!(unfit(&Layout::TAKAHE), field("random"));
-    assert_eq!(
-        unfit(&Layout::ULID),
-        NodeError::Unfit(UnfitLayoutError::Width)
-    );
-    assert_eq!(
-        unfit(&Layout::UUIDV7),
-        NodeError::Unfit(UnfitLayoutError::Width)
-    );
     const TWO: &[Field] = &[Field::sequence(10), Field::sequence(12)];
     let two = Layout::custom("two", TimeUnit::Millisecond, 0, 41, TWO).unwrap();
-    assert_eq!(unfit(&two), NodeError::Unfit(UnfitLayoutError::Sequences));
-    let ancient = Layout::TID.with_epoch(i64::MIN);
-    assert_eq!(unfit(&ancient), NodeError::Unfit(UnfitLayoutError::Life));
+    for (layout, why) in [
+        (Layout::TAKAHE, UnfitLayoutError::Field { field: "random" }),
+        (Layout::ULID, UnfitLayoutError::Width),
+        (Layout::UUIDV7, UnfitLayoutError::Width),
+        (two, UnfitLayoutError::Sequences),
+        (Layout::TID.with_epoch(i64::MIN), UnfitLayoutError::Life),
+    ] {
+        assert_eq!(Node::new(&layout, 0), Err(NodeError::Unfit(why)));
+    }
 }
 
 #[test]
@@ -131,55 +137,33 @@ fn custom_fields_have_bits_and_not_too_many() {
 
 #[test]
 fn nodes_must_fit() {
+    let layout = "twitter";
     let node = |fields: &[(&str, u64)]| Node::from_fields(&Layout::TWITTER, fields);
-    assert_eq!(
-        node(&[("worker", 3), ("datacenter", 2)]),
-        Node::new(&Layout::TWITTER, 67)
-    );
-    let too_large = NodeError::FieldTooLarge {
-        field: "worker",
-        value: 32,
-        max: 31,
-    };
-    assert_eq!(node(&[("datacenter", 2), ("worker", 32)]), Err(too_large));
-    let missing = NodeError::FieldMissing { field: "worker" };
-    assert_eq!(node(&[("datacenter", 2)]), Err(missing));
-    let unknown = |value| NodeError::FieldUnknown {
-        layout: "twitter",
-        value,
-    };
-    assert_eq!(
-        node(&[("datacenter", 2), ("worker", 1), ("sequence", 7)]),
-        Err(unknown(7))
-    );
-    assert_eq!(
-        node(&[("datacenter", 2), ("worker", 1), ("worker", 9)]),
-        Err(unknown(9))
-    );
-    let above = |layout: &Layout, number, max| {
-        let layout_name = layout.name();
+    let (datacenter, worker) = (("datacenter", 2), ("worker", 3));
+    let found = Node::new(&Layout::TWITTER, 67);
+    assert_eq!(node(&[worker, datacenter]), found);
+    let (field, value, max) = ("worker", 32, 31);
+    let too_large = NodeError::FieldTooLarge { field, value, max };
+    assert_eq!(node(&[datacenter, (field, value)]), Err(too_large));
+    let missing = NodeError::FieldMissing { field };
+    assert_eq!(node(&[datacenter]), Err(missing));
+    for (unknown, value) in [("sequence", 7), ("worker", 9)] {
+        let error = NodeError::FieldUnknown { layout, value };
+        assert_eq!(node(&[datacenter, worker, (unknown, value)]), Err(error));
+    }
+    for (of, number, max) in [
+        (Layout::TWITTER, 1_024, 1_023),
+        (Layout::MASTODON, 1, 0),
+        (Layout::SONYFLAKE, u64::MAX, 65_535),
+    ] {
+        let layout = of.name();
         let error = NodeError::TooLarge {
-            layout: layout_name,
+            layout,
             number,
             max,
         };
-        assert_eq!(Node::new(layout, number), Err(error));
-    };
-    above(&Layout::TWITTER, 1_024, 1_023);
-    above(&Layout::MASTODON, 1, 0);
-    above(&Layout::SONYFLAKE, u64::MAX, 65_535);
-}
-
-#[test]
-fn the_sequence_restarts_in_each_tick() {
-    let (mut ids, clock) = twitter(ClockPolicy::Refuse);
-    let sequence = |id: u64| id & 0xfff;
-    assert_eq!(sequence(ids.try_next().unwrap()), 0);
-    assert_eq!(sequence(ids.try_next().unwrap()), 1);
-    clock.advance_us(999);
-    assert_eq!(sequence(ids.try_next().unwrap()), 2);
-    clock.advance_us(1);
-    assert_eq!(sequence(ids.try_next().unwrap()), 0);
+        assert_eq!(Node::new(&of, number), Err(error));
+    }
 }
 
 #[test]
@@ -239,16 +223,12 @@ fn times_outside_the_layouts_life_are_errors() {
 
     let clock = ManualClock::at_us(end_us);
     let mut ids = Generator::new(open(twitter_node()), clock.clone(), ClockPolicy::Refuse).unwrap();
-    let last_tick = ids.try_next().unwrap();
-    assert_eq!(layout.time_ms(last_tick.into()), layout.end_of_life_ms());
-    for _ in 1..4_096 {
-        assert!(ids.try_next().unwrap() > last_tick);
+    assert!(ids.try_next().is_ok());
+    for outside in [end_us + 1, early] {
+        clock.set_us(outside);
+        let refused = ids.try_next();
+        assert!(matches!(refused, Err(NotNow::Refused(Refusal::Time(_)))));
     }
-    clock.advance_us(1);
-    let refused = |result| matches!(result, Err(NotNow::Refused(Refusal::Time(_))));
-    assert!(refused(ids.try_next()));
-    clock.set_us(early);
-    assert!(refused(ids.try_next()));
 }
 
 #[test]
@@ -270,55 +250,24 @@ fn a_layout_of_all_bits_ends_without_overflow() {
 
 #[test]
 fn the_end_of_life_is_announced() {
-    let layout = Layout::TWITTER;
     let year_ms = 366 * 24 * 3_600_000;
-    let end = layout.end_of_life_ms();
-    assert_eq!(layout.expires_within_a_year(end - year_ms - 1), None);
+    let end_of_life_ms = Layout::TWITTER.end_of_life_ms();
+    let at = |ms| Layout::TWITTER.expires_within_a_year(ms);
+    assert_eq!(at(end_of_life_ms - year_ms - 1), None);
+    let layout = "twitter";
     let warning = LifeWarning::Ends {
-        layout: "twitter",
-        end_of_life_ms: end,
+        layout,
+        end_of_life_ms,
     };
-    assert_eq!(layout.expires_within_a_year(end - year_ms), Some(warning));
-    let signed = Layout::PULSATE.signed_limit_ms().unwrap();
+    assert_eq!(at(end_of_life_ms - year_ms), Some(warning));
+    let signed_limit_ms = Layout::PULSATE.signed_limit_ms().unwrap();
+    let layout = "pulsate";
     let warning = LifeWarning::PassesSigned {
-        layout: "pulsate",
-        signed_limit_ms: signed,
+        layout,
+        signed_limit_ms,
     };
-    assert_eq!(
-        Layout::PULSATE.expires_within_a_year(signed - 1),
-        Some(warning)
-    );
-}
-
-#[test]
-fn a_batch_is_of_one_tick_and_steps_as_single_ids_do() {
-    for layout in FIT {
-        let node = Node::new(layout, Node::max(layout).unwrap()).unwrap();
-        let clock = ManualClock::at_ms(NOW_MS);
-        let mut singly = Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
-        let mut ids = Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
-        let shared = SharedGenerator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
-        let sequences = sequences(layout) as usize;
-        let expected: Vec<u64> = (0..sequences).map(|_| singly.try_next().unwrap()).collect();
-
-        let first = ids.try_next().unwrap();
-        let mut made = vec![first];
-        if sequences > 1 {
-            let batch = ids.reserve(10).unwrap();
-            assert_eq!(batch.len(), 10);
-            made.extend(batch);
-            made.push(ids.try_next().unwrap());
-            made.extend(ids.reserve(usize::MAX).unwrap());
-        }
-        assert_eq!(made, expected, "{layout:?}");
-        assert!(ids.reserve(1).is_err());
-        assert_eq!(
-            shared.reserve(usize::MAX).unwrap().collect::<Vec<_>>(),
-            expected
-        );
-        clock.advance_us(layout.unit().us().into());
-        assert_eq!(ids.reserve(0).unwrap().len(), 1);
-    }
+    let found = Layout::PULSATE.expires_within_a_year(signed_limit_ms - 1);
+    assert_eq!(found, Some(warning));
 }
 
 #[test]

@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use driftline_id::clock::{Clock, SystemClock};
 use driftline_id::file::{Keeper, KeeperError};
-use driftline_id::window::Lease;
-use driftline_id::{ClockPolicy, Generator, Layout, Node, Retired, Window};
+use driftline_id::{ClockPolicy, Generator, Window};
+
+mod support;
+
+use support::{TestLease, node};
 
 #[test]
 fn a_keeper_whose_lease_panicked_is_not_alive() {
-    let lease = TestLease {
-        node: node(),
-        panics: true,
-        renewals: Arc::default(),
-    };
+    let lease = TestLease(|| -> Result<(), fmt::Error> { panic!("as the test wants it") });
     let keeper = Keeper::start(lease, SystemClock).unwrap();
     wait_until(|| !keeper.is_alive());
     assert!(keeper.take_failure().is_none());
@@ -31,11 +30,11 @@ fn a_keeper_whose_lease_panicked_is_not_alive() {
 #[test]
 fn a_keeper_only_looks_at_its_clock() {
     let (uses, renewals) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
-    let lease = TestLease {
-        node: node(),
-        panics: false,
-        renewals: Arc::clone(&renewals),
-    };
+    let of_lease = Arc::clone(&renewals);
+    let lease = TestLease(move || {
+        of_lease.fetch_add(1, Ordering::SeqCst);
+        Ok::<_, fmt::Error>(())
+    });
     let keeper = Keeper::start(lease, Used(Arc::clone(&uses))).unwrap();
     wait_until(|| renewals.load(Ordering::SeqCst) > 2);
     assert!(keeper.is_alive());
@@ -50,10 +49,6 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-fn node() -> Node {
-    Node::new(&Layout::TWITTER, 5).unwrap()
-}
-
 /// Counts its uses by generators.
 struct Used(Arc<AtomicU32>);
 
@@ -65,48 +60,5 @@ impl Clock for Used {
 
     fn exact_us(&self) -> i64 {
         SystemClock.now_us()
-    }
-}
-
-struct TestLease {
-    node: Node,
-    panics: bool,
-    renewals: Arc<AtomicU32>,
-}
-
-#[derive(Debug)]
-struct Never;
-
-impl fmt::Display for Never {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "never")
-    }
-}
-
-impl std::error::Error for Never {}
-
-impl Lease for TestLease {
-    type Error = Never;
-
-    fn node(&self) -> &Node {
-        &self.node
-    }
-
-    fn fence(&self) -> u64 {
-        1
-    }
-
-    fn due_us(&self) -> i64 {
-        0
-    }
-
-    fn renew(&mut self, _: i64) -> Result<(), Never> {
-        assert!(!self.panics, "as the test wants it");
-        self.renewals.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
-
-    fn release(self, _: Retired) -> Result<(), Never> {
-        Ok(())
     }
 }

@@ -1,171 +1,257 @@
-//! Whatever the clock does, IDs rise, stay inside their window, and obey the policy.
+//! Whatever the clock does, IDs rise and stay inside their window: of layouts of every shape, at every
+//! time of their lives, with all ways to take an ID mixed; and of one holder of a node after the other.
 
 #![allow(clippy::unwrap_used)]
+
+use std::collections::HashSet;
 
 use driftline_id::clock::ManualClock;
 use driftline_id::window::{Record, WindowConfig};
 use driftline_id::{
-    ClockPolicy, Field, Generator, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit,
-    Window, WindowEnd,
+    ClockPolicy, Field, Generator, Lane, Layout, Node, NotNow, Refusal, SequenceStart,
+    SharedGenerator, TimeUnit, Wait, Window, WindowEnd,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-const START_US: i64 = 1_700_000_000_000_000;
 
 #[derive(Clone, Debug)]
 enum Action {
     Next(usize),
     Reserve(usize),
+    Fill(usize),
+    Lane(usize),
     Advance(i64),
+    /// To that part of the layout's life, in 65,535ths.
+    Jump(u16),
     Extend(i64),
 }
 
-fn action() -> impl Strategy<Value = Action> {
-    prop_oneof![
-        4 => (1..40_usize).prop_map(Action::Next),
-        2 => (1..40_usize).prop_map(Action::Reserve),
-        4 => (0..3_000_i64).prop_map(Action::Advance),
-        1 => (0..3_000_i64).prop_map(|us| Action::Advance(-us)),
-        1 => (-100_000..100_000_i64).prop_map(Action::Advance),
-        1 => (0..50_000_i64).prop_map(Action::Extend),
-    ]
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let length = prop_oneof![0..80_usize, Just(usize::MAX >> 1), Just(usize::MAX)];
+    let action = prop_oneof![
+        4 => (1..30_usize).prop_map(Action::Next),
+        2 => length.prop_map(Action::Reserve),
+        1 => (0..20_usize).prop_map(Action::Fill),
+        2 => (1..100_usize).prop_map(Action::Lane),
+        3 => (-2..30_000_i64).prop_map(Action::Advance),
+        1 => (-20_000..3_i64).prop_map(Action::Advance),
+        1 => any::<i64>().prop_map(Action::Advance),
+        1 => any::<u16>().prop_map(Action::Jump),
+        1 => (-10_000..100_000_i64).prop_map(Action::Extend),
+    ];
+    vec(action, 1..60)
 }
 
+/// 63 bits or 64, the sequence anywhere or nowhere, from one bit of time to nothing but time, with
+/// epochs from the first that there can be to the last.
 fn layout() -> impl Strategy<Value = Layout> {
-    const SMALL: &[Field] = &[Field::node("node", 19), Field::sequence(3)];
-    const UPSIDE_DOWN: &[Field] = &[Field::sequence(4), Field::node("node", 18)];
-    let custom = |unit, fields| Layout::custom("custom", unit, 0, 41, fields).unwrap();
-    prop_oneof![
-        Just(custom(TimeUnit::Millisecond, SMALL)),
-        Just(custom(TimeUnit::Millisecond, UPSIDE_DOWN)),
-        Just(Layout::SONYFLAKE),
-        Just(Layout::TID),
-        Just(Layout::TWITTER),
-    ]
+    let bits = (1..=63_u8, 0..=62_u8, 0..=62_u8, any::<bool>());
+    let unit = prop_oneof![
+        Just(TimeUnit::Microsecond),
+        Just(TimeUnit::Millisecond),
+        Just(TimeUnit::TenMilliseconds)
+    ];
+    let shape = (bits, 0..6_u8, unit, 0..5_u8, any::<i64>());
+    shape.prop_filter_map(
+        "its life fits",
+        |((time, high, middle, full), order, unit, epoch, chance)| {
+            let all = 63 + u8::from(full);
+            let time = time.min(all);
+            let high = high.min(all - time);
+            let middle = middle.min(all - time - high);
+            let low = all - time - high - middle;
+            let mut fields = match order {
+                0 => vec![("a", high), ("", middle), ("b", low)],
+                1 => vec![("", high), ("a", middle), ("b", low)],
+                2 => vec![("a", high), ("b", middle), ("", low)],
+                3 => vec![("a", high + middle), ("", low)],
+                4 => vec![("", all - time)],
+                _ => vec![("a", all - time)],
+            };
+            fields.retain(|&(_, bits)| bits > 0);
+            let field = |(name, bits)| match name {
+                "" => Field::sequence(bits),
+                name => Field::node(name, bits),
+            };
+            let fields: Vec<Field> = fields.into_iter().map(field).collect();
+            let life_us = (1_i128 << time) * i128::from(unit.us());
+            let first_ms = i128::from(i64::MIN) / 1_000;
+            let last_ms = (i128::from(i64::MAX) - life_us) / 1_000;
+            let epoch_ms = match epoch {
+                0 => 0,
+                1 => first_ms,
+                2 => last_ms,
+                3 => -1_000_000,
+                _ => i128::from(chance) % 10_000_000_000_000,
+            };
+            let epoch_ms = (first_ms <= last_ms).then(|| epoch_ms.clamp(first_ms, last_ms))?;
+            Layout::custom("any", unit, epoch_ms as i64, time, fields.leak()).ok()
+        },
+    )
+}
+
+fn start() -> impl Strategy<Value = SequenceStart> {
+    let below = prop_oneof![Just(0), Just(1), 2..5_000_u64, any::<u64>()];
+    let scattered =
+        (any::<u64>(), below).prop_map(|(seed, below)| SequenceStart::Scattered { seed, below });
+    prop_oneof![Just(SequenceStart::Zero), scattered]
 }
 
 fn policy() -> impl Strategy<Value = ClockPolicy> {
-    let wait = (0..100_u32).prop_map(|at_most_ms| ClockPolicy::Wait { at_most_ms });
+    let wait = any::<u32>().prop_map(|at_most_ms| ClockPolicy::Wait { at_most_ms });
     prop_oneof![Just(ClockPolicy::Refuse), wait]
 }
 
-/// Both kinds of generator in step; they must agree on everything.
-struct Pair {
-    exclusive: Generator<ManualClock>,
-    shared: SharedGenerator<ManualClock>,
-    ends: [WindowEnd; 2],
+/// What an ID must be.
+struct Law {
+    layout: Layout,
+    node: Node,
+    from_us: i64,
+    until_us: i64,
+    now_us: i64,
 }
 
-impl Pair {
-    fn new(
-        node: Node,
-        from_us: i64,
-        until_us: i64,
-        clock: &ManualClock,
-        policy: ClockPolicy,
-    ) -> Self {
-        let (window, end) = Window::recorded(node, from_us, until_us);
-        let (other_window, other_end) = Window::recorded(node, from_us, until_us);
-        Self {
-            exclusive: Generator::new(window, clock.clone(), policy).unwrap(),
-            shared: SharedGenerator::new(other_window, clock.clone(), policy).unwrap(),
-            ends: [end, other_end],
-        }
+impl Law {
+    fn check(&self, id: u64) {
+        let (layout, raw) = (&self.layout, u128::from(id));
+        assert!(layout.contains(raw));
+        let time_us = layout.time_us(raw);
+        assert!(self.from_us <= time_us && time_us < self.until_us && time_us <= self.now_us);
+        assert!(i128::from(self.now_us) - i128::from(time_us) < i128::from(layout.unit().us()));
+        let fields = layout.decode(raw).fields;
+        let nodes = fields.iter().filter(|field| field.name() != "sequence");
+        let number = nodes.fold(0, |number, field| {
+            number << field.field.bits() | field.value as u64
+        });
+        assert_eq!(number, self.node.number());
     }
+}
 
-    fn take(&mut self, length: Option<usize>) -> Result<Vec<u64>, NotNow> {
-        let (ids, others) = match length {
-            None => (
-                self.exclusive.try_next().map(|id| vec![id]),
-                self.shared.try_next().map(|id| vec![id]),
-            ),
-            Some(length) => (
-                self.exclusive.reserve(length).map(Iterator::collect),
-                self.shared.reserve(length).map(Iterator::collect),
-            ),
-        };
-        assert_eq!(ids, others);
-        ids
+/// The wait for a tick, which ends when the clock shows it.
+fn until_a_tick(id: Result<u64, NotNow>) -> Option<Wait> {
+    match id {
+        Err(NotNow::Wait(wait)) if !matches!(wait.reason, Refusal::WindowEnded { .. }) => {
+            Some(wait)
+        }
+        _ => None,
     }
+}
+
+fn window(node: Node, window_us: Option<(i64, i64)>) -> (Window, WindowEnd) {
+    let (from_us, until_us) = window_us.unwrap_or((i64::MIN, i64::MAX));
+    Window::recorded(node, from_us, until_us)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(4_000)
+    })]
 
     #[test]
-    fn ids_rise_inside_the_window_under_any_clock(
+    fn ids_of_any_layout_keep_the_laws(
         layout in layout(),
+        number: u64,
+        start in start(),
         policy in policy(),
-        ahead_us in 0..5_000_i64,
-        actions in vec(action(), 1..60),
+        part: u16,
+        window_us in prop::option::of((-50_000..50_000_i64, 0..200_000_i64)),
+        actions in actions(),
     ) {
-        let node = Node::new(&layout, 5).unwrap();
-        let clock = ManualClock::at_us(START_US);
-        let from_us = START_US + ahead_us;
-        let mut pair = Pair::new(node, from_us, from_us + 20_000, &clock, policy);
-        let mut until_us = from_us + 20_000;
-        let mut now_us = START_US;
-        let mut last = None;
+        let max = Node::max(&layout).unwrap();
+        let node = Node::new(&layout, number % (u128::from(max) + 1).min(1 << 63) as u64).unwrap();
+        let epoch_us = i128::from(layout.epoch_ms()) * 1_000;
+        let life_us = (1_i128 << layout.time_bits()) * i128::from(layout.unit().us());
+        let at = |part: u16| {
+            let since_us = (life_us * i128::from(part) / 65_535).min(life_us - 1);
+            (epoch_us + since_us) as i64
+        };
+        let begun_us = at(part);
+        let clock = ManualClock::at_us(begun_us);
+        let window_us = window_us.map(|(from_us, length_us)| {
+            let from_us = begun_us.saturating_add(from_us);
+            (from_us, from_us.saturating_add(length_us))
+        });
+        let (of_exclusive, end) = window(node, window_us);
+        let (of_shared, other_end) = window(node, window_us);
+        let mut law = Law {
+            layout,
+            node,
+            from_us: end.until_us().min(of_shared.from_us()),
+            until_us: end.until_us(),
+            now_us: begun_us,
+        };
+        let exclusive = Generator::new(of_exclusive, clock.clone(), policy).unwrap();
+        let mut exclusive = exclusive.with_sequence_start(start);
+        let shared = SharedGenerator::new(of_shared, clock.clone(), policy).unwrap();
+        let shared = shared.with_sequence_start(start);
+        let mut lane = Lane::new(&shared);
+        // The exclusive generator's last, and all of the shared one's.
+        let (mut last, mut made) = (None, HashSet::new());
+        // A lane takes IDs ahead: until then the two generators do the same.
+        let mut in_step = true;
         for action in actions {
-            let lengths = match action {
-                Action::Next(times) => vec![None; times],
-                Action::Reserve(length) => vec![Some(length)],
-                Action::Advance(us) => {
-                    now_us += us;
-                    clock.set_us(now_us);
-                    continue;
+            let mut of_shared = Vec::new();
+            match action {
+                Action::Next(times) => for _ in 0..times {
+                    let (mut id, mut other) = (exclusive.try_next(), shared.try_next());
+                    prop_assert!(id == other || !in_step, "{id:?}, {other:?}");
+                    if let Some(wait) = until_a_tick(id) {
+                        law.now_us = law.now_us.saturating_add_unsigned(wait.us);
+                        clock.set_us(law.now_us);
+                        (id, other) = (exclusive.try_next(), shared.try_next());
+                        prop_assert!(until_a_tick(id).is_none(), "{wait:?}, then {id:?}");
+                    }
+                    if let Ok(id) = id {
+                        law.check(id);
+                        prop_assert!(last < Some(id));
+                        last = Some(id);
+                    }
+                    if let Ok(other) = other {
+                        law.check(other);
+                        prop_assert!(made.insert(other), "{other} was made twice");
+                    }
+                },
+                Action::Reserve(length) => {
+                    if let Ok(batch) = exclusive.reserve(length) {
+                        prop_assert!((1..=length.max(1)).contains(&batch.len()));
+                        let ids: Vec<u64> = batch.take(200).collect();
+                        ids.iter().for_each(|&id| law.check(id));
+                        prop_assert!(last < ids.first().copied());
+                        last = ids.last().copied();
+                    }
+                    of_shared.extend(shared.reserve(length).into_iter().flatten().take(200));
                 }
+                Action::Fill(length) => {
+                    in_step = false;
+                    let mut slots = vec![0; length];
+                    let filled = shared.fill(&mut slots).unwrap_or(0);
+                    of_shared.extend(&slots[..filled]);
+                }
+                Action::Lane(times) => {
+                    in_step = false;
+                    of_shared.extend((0..times).flat_map(|_| lane.try_next()));
+                }
+                Action::Advance(us) => law.now_us = law.now_us.saturating_add(us),
+                Action::Jump(part) => law.now_us = at(part),
                 Action::Extend(us) => {
-                    until_us = until_us.max(now_us + us);
-                    pair.ends.iter().for_each(|end| end.extend(now_us + us));
-                    continue;
-                }
-            };
-            for length in lengths {
-                match pair.take(length) {
-                    Ok(ids) => {
-                        prop_assert!(ids.len() <= length.unwrap_or(1));
-                        let ticks: Vec<i64> =
-                            ids.iter().map(|&id| layout.time_us(id.into())).collect();
-                        prop_assert!(ticks.windows(2).all(|pair| pair[0] == pair[1]));
-                        for id in ids {
-                            let time_us = layout.time_us(id.into());
-                            prop_assert!(last < Some(id), "{last:?} then {id}");
-                            prop_assert!(from_us <= time_us && time_us < until_us);
-                            prop_assert!(time_us <= now_us, "borrowed from the future");
-                            prop_assert!(now_us < time_us + i64::from(layout.unit().us()));
-                            last = Some(id);
-                        }
-                    }
-                    Err(not_now) => {
-                        check_policy(policy, not_now, now_us);
-                        let expected = expected_refusal(&layout, now_us, last, from_us, until_us);
-                        if let (ClockPolicy::Refuse, NotNow::Refused(refusal)) = (policy, not_now) {
-                            prop_assert_eq!(refusal, expected);
-                        }
-                        if let NotNow::Wait(wait) = not_now
-                            && !matches!(wait.reason, Refusal::WindowEnded { .. })
-                        {
-                            now_us += wait.us as i64;
-                            clock.set_us(now_us);
-                            let after = pair.take(None);
-                            let ended = matches!(
-                                after,
-                                Err(NotNow::Refused(Refusal::WindowEnded { .. }))
-                            ) || matches!(after, Err(NotNow::Wait(wait))
-                                if matches!(wait.reason, Refusal::WindowEnded { .. }));
-                            prop_assert!(ended || after.is_ok(), "{not_now:?}, then {after:?}");
-                            last = after.ok().map_or(last, |ids| ids.last().copied());
-                        }
-                    }
+                    let until_us = law.now_us.saturating_add(us);
+                    law.until_us = law.until_us.max(until_us);
+                    end.extend(until_us);
+                    other_end.extend(until_us);
                 }
             }
+            clock.set_us(law.now_us);
+            for id in of_shared {
+                law.check(id);
+                prop_assert!(made.insert(id), "{id} was made twice");
+            }
         }
-        let retired_us = pair.exclusive.retire().until_us();
-        prop_assert_eq!(pair.shared.retire().unwrap().until_us(), retired_us);
-        if let Some(last) = last {
-            prop_assert!(layout.time_us(last.into()) < retired_us);
+        let until_us = exclusive.retire().until_us();
+        prop_assert!(last.is_none_or(|id| layout.time_us(id.into()) < until_us));
+        // The very last ID of all 64 bits retires a generator by itself.
+        if let Some(retired) = shared.retire() {
+            prop_assert!(made.iter().all(|&id| layout.time_us(id.into()) < retired.until_us()));
         }
     }
 
@@ -226,51 +312,4 @@ proptest! {
     }
 }
 
-/// Why there is no ID, under a policy that waits for no clock.
-fn expected_refusal(
-    layout: &Layout,
-    now_us: i64,
-    last: Option<u64>,
-    from_us: i64,
-    until_us: i64,
-) -> Refusal {
-    let (epoch_us, unit_us) = (layout.epoch_ms() * 1_000, i64::from(layout.unit().us()));
-    let first_us = from_us + (epoch_us - from_us).rem_euclid(unit_us);
-    let behind_ms = |us: i64| us.abs_diff(now_us).div_ceil(1_000);
-    match last.map(|id| layout.time_us(id.into())) {
-        Some(last_us) if last_us > now_us => Refusal::ClockBehind {
-            behind_ms: behind_ms(last_us),
-        },
-        None if first_us > now_us => Refusal::WindowAhead {
-            behind_ms: behind_ms(first_us),
-        },
-        _ => Refusal::WindowEnded { until_us },
-    }
-}
-
-fn check_policy(policy: ClockPolicy, not_now: NotNow, now_us: i64) {
-    match (policy, not_now) {
-        (_, NotNow::Wait(wait)) if wait.refusal().is_none() => {
-            assert!(wait.us > 0 && wait.us <= 10_000, "at {now_us}: {wait:?}");
-        }
-        (ClockPolicy::Refuse, NotNow::Wait(wait)) => {
-            assert!(matches!(wait.reason, Refusal::WindowAhead { .. }));
-            assert!(
-                wait.us <= 10_000,
-                "more than a tick is no policy's: {wait:?}"
-            );
-        }
-        (ClockPolicy::Wait { at_most_ms }, NotNow::Wait(wait)) => {
-            let first_tick = matches!(wait.reason, Refusal::WindowAhead { .. });
-            let bound_us = u64::from(at_most_ms) * 1_000;
-            assert!(wait.us <= bound_us || first_tick && wait.us <= 10_000);
-        }
-        (ClockPolicy::Wait { at_most_ms }, NotNow::Refused(refusal)) => match refusal {
-            Refusal::ClockBehind { behind_ms } | Refusal::WindowAhead { behind_ms } => {
-                assert!(behind_ms + 10 >= u64::from(at_most_ms));
-            }
-            other => assert!(matches!(other, Refusal::WindowEnded { .. }) && at_most_ms == 0),
-        },
-        (ClockPolicy::Refuse, NotNow::Refused(_)) => {}
-    }
-}
+const START_US: i64 = 1_700_000_000_000_000;

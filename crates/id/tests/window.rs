@@ -4,7 +4,7 @@
 
 use driftline_id::clock::ManualClock;
 use driftline_id::window::{BeginError, Record, RecordError, WindowConfig};
-use driftline_id::{ClockPolicy, Generator, Layout, Node, NotNow, Refusal};
+use driftline_id::{ClockPolicy, Field, Generator, Layout, Node, NotNow, Refusal, TimeUnit};
 use proptest::prelude::*;
 
 mod support;
@@ -111,11 +111,18 @@ fn a_record_of_something_else_is_refused() {
         with(&Layout::DISCORD, 5),
         Err(BeginError::ForeignLayout { .. })
     ));
-    let other_epoch = Layout::TWITTER.with_epoch(0);
-    assert!(matches!(
-        with(&other_epoch, 5),
-        Err(BeginError::ForeignLayout { .. })
-    ));
+    // Another epoch, or other kinds of the same fields.
+    const KINDS: &[Field] = &[
+        Field::node("datacenter", 5),
+        Field::node("worker", 5),
+        Field::node("sequence", 12),
+    ];
+    let (unit, epoch_ms) = (TimeUnit::Millisecond, Layout::TWITTER.epoch_ms());
+    let kinds = Layout::custom("twitter", unit, epoch_ms, 41, KINDS).unwrap();
+    for other in [Layout::TWITTER.with_epoch(0), kinds] {
+        let refused = with(&other, 5);
+        assert!(matches!(refused, Err(BeginError::ForeignLayout { .. })));
+    }
     let foreign = BeginError::ForeignNode {
         recorded: 5,
         wanted: 6,

@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use driftline_core::post::{Author, Counts, Post, PostHashes, References, Visibility};
+use driftline_core::post::{Post, PostHashes};
 use driftline_mastodon::{post_hashes, read_status};
 
 const GOLDEN: &str = include_str!("golden/post_hashes.txt");
@@ -164,27 +164,5 @@ fn hashes(json: &str) -> PostHashes {
 
 /// A post of JSON that no reader takes for one.
 fn unread(json: &str) -> Post {
-    Post {
-        id: "1".into(),
-        uri: None,
-        url: None,
-        created_at_ms: None,
-        edited_at_ms: None,
-        visibility: Visibility::Public,
-        author: Author {
-            id: "".into(),
-            acct: String::new(),
-            display_name: String::new(),
-            url: None,
-            uri: None,
-            raw: "{}".to_owned(),
-        },
-        boost_of: None,
-        reply_to: None,
-        references: References::default(),
-        counts: Counts::default(),
-        hashes: PostHashes::default(),
-        raw: json.to_owned(),
-        viewer: None,
-    }
+    Post::bare("1", "", json)
 }

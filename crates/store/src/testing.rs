@@ -12,7 +12,7 @@ use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Failure, FailureKind, Listed, LookUp, Page},
     api::Api,
     audience::Audience,
-    post::{Author, Counts, Post, PostHashes, References, Visibility},
+    post::{Author, Post, PostHashes},
     refresh::Policy,
     source_kind::SourceKind,
     timeline::{
@@ -156,12 +156,10 @@ pub fn new_source(name: &str) -> NewSource {
 /// A public post by `ann` with this text, without hashes. A [`Feed`] adds them.
 pub fn post(id: impl Display, text: &str) -> Post {
     let id = format!("{id}");
+    let raw = format!(r#"{{"id":"{id}","content":"{text}","favourites_count":0}}"#);
     Post {
         uri: Some(format!("https://sim.example/statuses/{id}")),
-        url: None,
         created_at_ms: Some(START_MS - 1000),
-        edited_at_ms: None,
-        visibility: Visibility::Public,
         author: Author {
             id: "7".into(),
             acct: "ann".to_owned(),
@@ -170,14 +168,7 @@ pub fn post(id: impl Display, text: &str) -> Post {
             uri: None,
             raw: r#"{"id":"7"}"#.to_owned(),
         },
-        boost_of: None,
-        reply_to: None,
-        references: References::default(),
-        counts: Counts::default(),
-        hashes: PostHashes::default(),
-        viewer: None,
-        raw: format!(r#"{{"id":"{id}","content":"{text}","favourites_count":0}}"#),
-        id: UpstreamId::new(id),
+        ..Post::bare(UpstreamId::new(id), "7", raw)
     }
 }
 

@@ -67,15 +67,9 @@ pub(crate) async fn look_up(
 pub(crate) async fn thread(access: &Access, id: &UpstreamId) -> Result<Option<Thread>, Failure> {
     check(access, id)?;
     let path = format!("/api/v1/statuses/{}/context", segment::encoded(id.as_str()));
-    let answer = access.fetch(access.url(&path)).await?;
-    match answer.status.as_u16() {
-        200 => {}
-        404 | 405 | 410 | 501 => return Ok(None),
-        _ => return Err(access.look_up_failure(&answer)),
-    }
-    let mut thread = access.read(&answer, parse::thread)?;
-    thread.headers = answer.metadata;
-    Ok(Some(thread))
+    let read = |body: &[u8]| parse::thread(body).map(Some);
+    let (thread, headers) = find(access, access.url(&path), &[404, 405, 410, 501], read).await?;
+    Ok(thread.map(|thread| Thread { headers, ..thread }))
 }
 
 /// The earlier versions of a post; none if the server does not show the post, or has no histories.
@@ -85,14 +79,8 @@ pub(crate) async fn history(
 ) -> Result<(Vec<EarlierVersion>, AnswerHeaders), Failure> {
     check(access, id)?;
     let path = format!("/api/v1/statuses/{}/history", segment::encoded(id.as_str()));
-    let answer = access.fetch(access.url(&path)).await?;
-    match answer.status.as_u16() {
-        200 => {}
-        400 | 404 | 405 | 410 | 422 | 501 => return Ok((Vec::new(), answer.metadata)),
-        _ => return Err(access.look_up_failure(&answer)),
-    }
-    let versions = access.read(&answer, parse::history)?;
-    Ok((versions, answer.metadata))
+    let absent = &[400, 404, 405, 410, 422, 501];
+    find(access, access.url(&path), absent, parse::history).await
 }
 
 /// The posts that the server finds by an address.
@@ -100,17 +88,8 @@ pub(crate) async fn search(
     access: &Access,
     address: &str,
 ) -> Result<(Vec<Post>, AnswerHeaders), Failure> {
-    let parameters = [("q", address), ("resolve", "true"), ("type", "statuses")];
-    let answer = access
-        .fetch(access.url_with("/api/v2/search", &parameters))
-        .await?;
-    match answer.status.as_u16() {
-        200 => {}
-        404 | 405 | 410 | 422 | 501 => return Ok((Vec::new(), answer.metadata)),
-        _ => return Err(access.look_up_failure(&answer)),
-    }
-    let found = access.read(&answer, parse::found)?;
-    Ok((found, answer.metadata))
+    let url = search_url(access, address, "statuses");
+    find(access, url, NOT_SEARCHED, parse::found).await
 }
 
 /// The accounts that the server finds by a name with its host.
@@ -118,18 +97,13 @@ pub(crate) async fn search_accounts(
     access: &Access,
     handle: &AccountHandle,
 ) -> Result<(Vec<Author>, AnswerHeaders), Failure> {
-    let name = format!("@{handle}");
-    let parameters = [("q", &*name), ("resolve", "true"), ("type", "accounts")];
-    let answer = access
-        .fetch(access.url_with("/api/v2/search", &parameters))
-        .await?;
-    match answer.status.as_u16() {
-        200 => {}
-        404 | 405 | 410 | 422 | 501 => return Ok((Vec::new(), answer.metadata)),
-        _ => return Err(access.look_up_failure(&answer)),
-    }
-    let found = access.read(&answer, parse::found_accounts)?;
-    Ok((found, answer.metadata))
+    let url = search_url(access, &format!("@{handle}"), "accounts");
+    find(access, url, NOT_SEARCHED, parse::found_accounts).await
+}
+
+fn search_url(access: &Access, text: &str, kind: &str) -> Url {
+    let parameters = [("q", text), ("resolve", "true"), ("type", kind)];
+    access.url_with("/api/v2/search", &parameters)
 }
 
 /// The server's own account of that name; `None` if it has none, or no such look-up.
@@ -138,15 +112,28 @@ pub(crate) async fn look_up_account(
     name: &str,
 ) -> Result<(Option<Author>, AnswerHeaders), Failure> {
     let url = access.url_with("/api/v1/accounts/lookup", &[("acct", name)]);
-    let answer = access.fetch(url).await?;
-    match answer.status.as_u16() {
-        200 => {}
-        400 | 404 | 405 | 410 | 422 | 501 => return Ok((None, answer.metadata)),
-        _ => return Err(access.look_up_failure(&answer)),
-    }
-    let found = access.read(&answer, parse::account)?;
-    Ok((Some(found), answer.metadata))
+    let read = |body: &[u8]| parse::account(body).map(Some);
+    find(access, url, &[400, 404, 405, 410, 422, 501], read).await
 }
+
+/// Reads what may not be there: nothing if the answer has one of the statuses `absent`.
+async fn find<T: Default>(
+    access: &Access,
+    url: Url,
+    absent: &[u16],
+    read: impl FnOnce(&[u8]) -> Result<T, Failure>,
+) -> Result<(T, AnswerHeaders), Failure> {
+    let answer = access.fetch(url).await?;
+    let found = match answer.status.as_u16() {
+        200 => access.read(&answer, read)?,
+        status if absent.contains(&status) => T::default(),
+        _ => return Err(access.look_up_failure(&answer)),
+    };
+    Ok((found, answer.metadata))
+}
+
+/// The statuses of a search that finds nothing, or that the server does not have.
+const NOT_SEARCHED: &[u16] = &[404, 405, 410, 422, 501];
 
 /// Looks several different posts up. One ID alone is asked for by its own address,
 /// which every server has and which says more of a post that is gone;

@@ -2,38 +2,18 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a change to a post in a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
-    /// The post is new in the source.
-    New,
-    /// The post was edited, or is shown again after it was deleted or had left.
-    Edit,
-    /// The post was deleted.
-    Delete,
-    /// The source does not list the post any more, but it is not known to be deleted.
-    Left,
-}
-
-impl ChangeKind {
-    /// All kinds.
-    pub const ALL: [ChangeKind; 4] = [Self::New, Self::Edit, Self::Delete, Self::Left];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Edit => "edit",
-            Self::Delete => "delete",
-            Self::Left => "left",
-        }
-    }
-}
-
-impl fmt::Display for ChangeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named_enum! {
+    /// What happened to a post in a source.
+    #[derive(PartialOrd, Ord)]
+    pub enum ChangeKind: "snake_case" {
+        /// The post is new in the source.
+        New,
+        /// The post was edited, or is shown again after it was deleted or had left.
+        Edit,
+        /// The post was deleted.
+        Delete,
+        /// The source does not list the post any more, but it is not known to be deleted.
+        Left,
     }
 }
 
@@ -64,9 +44,8 @@ impl Default for ChangeKinds {
 
 impl fmt::Display for ChangeKinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = ChangeKind::ALL
-            .into_iter()
-            .filter(|kind| self.contains(*kind));
+        let kinds = ChangeKind::ALL.iter();
+        let kinds = kinds.filter(|kind| self.contains(**kind));
         for (place, kind) in kinds.enumerate() {
             let comma = if place == 0 { "" } else { "," };
             write!(f, "{comma}{kind}")?;
@@ -86,8 +65,8 @@ impl FromStr for ChangeKinds {
     fn from_str(text: &str) -> Result<Self, UnknownChangeKind> {
         let mut kinds = 0;
         for name in text.split(',').map(str::trim) {
-            let found = ChangeKind::ALL.into_iter().find(|kind| kind.name() == name);
-            kinds |= bit(found.ok_or_else(|| UnknownChangeKind(name.to_owned()))?);
+            let kind = name.parse();
+            kinds |= bit(kind.map_err(|_| UnknownChangeKind(name.to_owned()))?);
         }
         Ok(Self(kinds))
     }

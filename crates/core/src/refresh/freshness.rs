@@ -1,5 +1,4 @@
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::{
     age_table::Due,
@@ -71,44 +70,31 @@ pub enum LookupResult {
     Unsupported,
 }
 
-/// The outcome of a look-up for one post.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum LookupOutcome {
-    /// A change was stored.
-    Updated,
-    /// The post has not changed.
-    Unchanged,
-    /// A newer answer was already stored.
-    Superseded,
-    /// The answer omitted it. A second look-up must confirm that.
-    Missing,
-    /// It is deleted, and a tombstone stays.
-    Deleted,
-    /// It is hidden from the available credentials.
-    Hidden,
-    /// The answer was not usable. The post is due again soon. A suspect keeps its due time, and the
-    /// search for the culprit continues with the next claim.
-    Failed,
-    /// Only private sources have it, or its author hides it, and none of its sources has a
-    /// credential any more. It is not requested, but checked again from time to time.
-    NoCredential,
-    /// Look-ups with the credential find no posts of its kind, as some find no boosts. It is not
-    /// requested, but checked again from time to time. Pages that show it are its refreshes.
-    Unsupported,
+named_enum! {
+    /// The outcome of a look-up for one post.
+    pub enum LookupOutcome: "snake_case" {
+        /// A change was stored.
+        Updated,
+        /// The post has not changed.
+        Unchanged,
+        /// A newer answer was already stored.
+        Superseded,
+        /// The answer omitted it. A second look-up must confirm that.
+        Missing,
+        /// It is deleted, and a tombstone stays.
+        Deleted,
+        /// It is hidden from the available credentials.
+        Hidden,
+        /// The answer was not usable. The post is due again soon. A suspect keeps its due time, and the
+        /// search for the culprit continues with the next claim.
+        Failed,
+        /// Only private sources have it, or its author hides it, and none of its sources has a
+        /// credential any more. It is not requested, but checked again from time to time.
+        NoCredential,
+        /// Look-ups with the credential find no posts of its kind, as some find no boosts. It is not
+        /// requested, but checked again from time to time. Pages that show it are its refreshes.
+        Unsupported,
+    }
 }
 
 /// The context of a look-up.
@@ -277,10 +263,6 @@ impl LookupOutcome {
     /// Every outcome.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The name in reports, in metrics and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The wait of a post that was not requested, in ms. There may be another credential by then, or

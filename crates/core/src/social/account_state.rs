@@ -1,33 +1,18 @@
-use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+use strum::VariantArray;
 
-/// The state of an account. [`AccountState::change_to`] is the only way to change it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum AccountState {
-    /// The mail address is verified, and the account waits for approval or for its first log-in.
-    /// Every account starts in this state.
-    NotActivated,
-    /// All actions are allowed.
-    Active,
-    /// No action is allowed.
-    Frozen,
-    /// All actions are allowed, except public posts.
-    Silenced,
+named_enum! {
+    /// The state of an account. [`AccountState::change_to`] is the only way from one to another.
+    pub enum AccountState: "snake_case" {
+        /// The mail address is verified, and the account waits for approval or for its first log-in.
+        /// Every account starts in this state.
+        NotActivated,
+        /// All actions are allowed.
+        Active,
+        /// No action is allowed.
+        Frozen,
+        /// All actions are allowed, except public posts.
+        Silenced,
+    }
 }
 
 use AccountState::{Active, Frozen, NotActivated, Silenced};
@@ -79,11 +64,6 @@ impl AccountState {
         (Silenced, Active),
         (Frozen, Active),
     ];
-
-    /// The name in commands and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     /// The state after this change.
     ///

@@ -1,79 +1,33 @@
-use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
-
 use super::list_settings::{TextError, check_text};
 
-/// A place where a filter applies.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum FilterContext {
-    /// In the home timeline and in lists.
-    Home,
-    /// In notifications.
-    Notifications,
-    /// In public timelines.
-    Public,
-    /// In threads.
-    Thread,
-    /// In an account's timeline.
-    Account,
-}
-
-impl FilterContext {
-    /// Its name in Mastodon's API and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// Where a filter applies.
+    #[derive(PartialOrd, Ord)]
+    pub enum FilterContext: "snake_case" {
+        /// In the home timeline and in lists.
+        Home,
+        /// In notifications.
+        Notifications,
+        /// In public timelines.
+        Public,
+        /// In threads.
+        Thread,
+        /// In an account's timeline.
+        Account,
     }
 }
 
-/// The action of an app for a post that a filter matches.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum FilterAction {
-    /// The app shows the filter's title instead, until the user opens the post.
-    #[default]
-    Warn,
-    /// The app omits the post.
-    Hide,
-    /// The app hides the post's media until the user opens them.
-    Blur,
-}
-
-impl FilterAction {
-    /// Its name in Mastodon's API and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// What an app does with a post that a filter matches.
+    #[derive(Default)]
+    pub enum FilterAction: "snake_case" {
+        /// The app shows the filter's title instead, until the user opens the post.
+        #[default]
+        Warn,
+        /// The app omits the post.
+        Hide,
+        /// The app hides the post's media until the user opens them.
+        Blur,
     }
 }
 

@@ -1,39 +1,14 @@
-use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
-
-/// The replies that a list shows. A reply to its author, or to the owner of the list, is always
-/// shown.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum RepliesPolicy {
-    /// Replies to accounts that the owner follows.
-    Followed,
-    /// Replies to accounts of the list.
-    #[default]
-    List,
-    /// No replies.
-    None,
-}
-
-impl RepliesPolicy {
-    /// Its name in Mastodon's API and in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// Which replies a list shows. A reply to its author, or to whoever has the list, is always shown.
+    #[derive(Default)]
+    pub enum RepliesPolicy: "snake_case" {
+        /// Replies to accounts that the owner follows.
+        Followed,
+        /// Replies to accounts of the list.
+        #[default]
+        List,
+        /// No replies.
+        None,
     }
 }
 

@@ -1,36 +1,18 @@
-use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
-
-/// The relation of one account to another. [`Relation::change_to`] is the only way to change it.
-/// Actions of users are sequences of such changes ([`super::RelationPair`]). Muting is not part of
-/// it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Relation {
-    /// No relation.
-    #[default]
-    None,
-    /// The account requests to follow the other.
-    RequestingFollow,
-    /// The account follows the other.
-    Following,
-    /// The account blocks the other.
-    Blocking,
+named_enum! {
+    /// How one account stands to another one. [`Relation::change_to`] is the only way from one to another;
+    /// what people do is composed of such changes ([`super::RelationPair`]). Muting is no part of it.
+    #[derive(Default)]
+    pub enum Relation: "snake_case" {
+        /// No relation.
+        #[default]
+        None,
+        /// The account requests to follow the other.
+        RequestingFollow,
+        /// The account follows the other.
+        Following,
+        /// The account blocks the other.
+        Blocking,
+    }
 }
 
 /// A change that is not in [`Relation::EDGES`].
@@ -54,11 +36,6 @@ impl Relation {
         (Relation::None, Relation::Blocking),
         (Relation::Blocking, Relation::None),
     ];
-
-    /// The name in the store.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     /// The relation after this change.
     ///

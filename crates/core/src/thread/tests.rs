@@ -110,27 +110,8 @@ fn a_chain_of_thousands_is_walked() {
 #[test]
 fn what_does_not_hang_on_the_post_is_not_taken() {
     let post = |id: &str, reply_to: Option<&str>| Post {
-        id: id.into(),
-        uri: None,
-        url: None,
-        created_at_ms: None,
-        edited_at_ms: None,
-        visibility: crate::post::Visibility::Public,
-        author: crate::post::Author {
-            id: "1".into(),
-            acct: "ann".to_owned(),
-            display_name: String::new(),
-            url: None,
-            uri: None,
-            raw: "{}".to_owned(),
-        },
-        boost_of: None,
         reply_to: reply_to.map(UpstreamId::from),
-        references: crate::post::References::default(),
-        counts: crate::post::Counts::default(),
-        hashes: crate::post::PostHashes::default(),
-        raw: "{}".to_owned(),
-        viewer: None,
+        ..Post::bare(id, "1", "{}")
     };
     let above = vec![post("9", None), post("1", None), post("2", Some("1"))];
     let below = vec![

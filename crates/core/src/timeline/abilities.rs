@@ -7,7 +7,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, IntoStaticStr};
 
 use super::{
     reading::{Disorder, Reading},
@@ -61,20 +60,18 @@ pub struct Observed {
     pub contradictions: u8,
 }
 
-/// The state of a server's ability.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, IntoStaticStr,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Honoured {
-    /// No answer has shown it yet.
-    #[default]
-    Unknown,
-    /// The server honours it.
-    Honoured,
-    /// The server ignores it.
-    Ignored,
+named_enum! {
+    /// Whether a server honours something.
+    #[derive(Default)]
+    pub enum Honoured: "snake_case" {
+        /// No answer has shown it yet.
+        #[default]
+        Unknown,
+        /// The server honours it.
+        Honoured,
+        /// The server ignores it.
+        Ignored,
+    }
 }
 
 /// The reason why completeness cannot be proven for a timeline.

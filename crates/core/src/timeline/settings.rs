@@ -2,7 +2,6 @@
 
 use driftline_id::Layout;
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr};
 
 use super::ladder::Rung;
 use crate::upstream_id::IdOrder;
@@ -82,29 +81,20 @@ impl Default for Settings {
     }
 }
 
-/// The way of following an upstream's stream. A stream shows posts sooner; only polls prove that
-/// none is missing.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, EnumString, IntoStaticStr,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Streaming {
-    /// As server-sent events, or over a WebSocket if the server has none.
-    #[default]
-    Auto,
-    /// As server-sent events.
-    Sse,
-    /// Over a WebSocket.
-    WebSocket,
-    /// Not at all.
-    Off,
-}
-
-impl Streaming {
-    /// The name on command lines.
-    pub fn name(self) -> &'static str {
-        self.into()
+named_enum! {
+    /// How an upstream's stream is followed. A stream shows posts sooner; only
+    /// polls prove that none is missing.
+    #[derive(Default)]
+    pub enum Streaming: "lowercase" {
+        /// As server-sent events, or over a WebSocket if the server has none.
+        #[default]
+        Auto,
+        /// As server-sent events.
+        Sse,
+        /// Over a WebSocket.
+        WebSocket,
+        /// Not at all.
+        Off,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use driftline_core::{
     answer::{AnswerHeaders, Listed, Page, PageRequest},
-    post::{Author, Counts, Post, PostHashes, References, Visibility},
+    post::Post,
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_id::Layout;
@@ -382,29 +382,7 @@ impl World {
 /// A post that is listed by this ID.
 pub(crate) fn listed_at(position: UpstreamId) -> Listed {
     Listed {
-        post: Post {
-            id: position.stable(),
-            uri: None,
-            url: None,
-            created_at_ms: None,
-            edited_at_ms: None,
-            visibility: Visibility::Public,
-            author: Author {
-                id: "1".into(),
-                acct: "a".into(),
-                display_name: String::new(),
-                url: None,
-                uri: None,
-                raw: "{}".into(),
-            },
-            boost_of: None,
-            reply_to: None,
-            references: References::default(),
-            counts: Counts::default(),
-            hashes: PostHashes::default(),
-            raw: "{}".into(),
-            viewer: None,
-        },
+        post: Post::bare(position.stable(), "1", "{}"),
         position,
     }
 }

@@ -44,6 +44,17 @@ fn second(target: &Target, folder: &Path) -> Target {
     }
 }
 
+/// Databases with rows, each with a folder and the path of its copy there.
+fn filled() -> impl Iterator<Item = (Fresh, tempfile::TempDir, PathBuf, Db)> {
+    databases().into_iter().map(|fresh| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("copy");
+        let db = fresh.open(TABLES);
+        fill(&db);
+        (fresh, folder, path, db)
+    })
+}
+
 fn fill(db: &Db) {
     let filled = db.write_blocking(SOURCE, |tx| {
         for id in 1..=500 {
@@ -231,11 +242,7 @@ fn a_copy_ends_while_rows_are_written() {
 
 #[test]
 fn a_copy_that_is_interrupted_says_so() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let db = fresh.open(TABLES);
-        fill(&db);
-        let path = folder.path().join("copy");
+    for (fresh, _folder, path, db) in filled() {
         let ended = backup::copy(&fresh.target, &path, nothing(), Box::new(|_| false));
         assert_eq!(ended, Err(DbError::Interrupted), "{}", fresh.name);
         db.close_blocking();

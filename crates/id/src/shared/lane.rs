@@ -74,7 +74,7 @@ where
 }
 
 #[cfg(feature = "std")]
-impl<R, C> crate::blocking::Source for Lane<R>
+impl<R, C> crate::blocking::Source for &mut Lane<R>
 where
     R: Deref<Target = SharedGenerator<C>>,
     C: Clock,

@@ -7,10 +7,10 @@ pub use lane::Lane;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::batch::Batch;
 use crate::clock::Clock;
-use crate::node::Node;
-use crate::policy::{ClockPolicy, SequenceStart};
+use crate::policy::ClockPolicy;
 use crate::refusal::{NotNow, StartError};
 use crate::rules::{Grant, RETIRED, Rules};
+use crate::shared_methods::shared_methods;
 use crate::window::{Retired, Window};
 
 /// Makes IDs for many threads, without a lock. Of two calls one after the other, on whatever
@@ -44,13 +44,6 @@ impl<C: Clock> SharedGenerator<C> {
         })
     }
 
-    /// Starts the sequence of each tick elsewhere than at 0.
-    #[must_use]
-    pub fn with_sequence_start(mut self, start: SequenceStart) -> Self {
-        self.rules.start = start;
-        self
-    }
-
     /// An ID, if there is one at this moment. Never blocks.
     #[inline]
     pub fn try_next(&self) -> Result<u64, NotNow> {
@@ -72,32 +65,6 @@ impl<C: Clock> SharedGenerator<C> {
     pub fn reserve(&self, length: usize) -> Result<Batch, NotNow> {
         let grant = self.take(length as u64)?;
         Ok(self.rules.batch(&grant))
-    }
-
-    /// Fills the slice from its beginning, and returns how far: less than all of it where the tick
-    /// has fewer. An error only where there is not even one.
-    pub fn fill(&self, ids: &mut [u64]) -> Result<usize, NotNow> {
-        if ids.is_empty() {
-            return Ok(0);
-        }
-        let batch = self.reserve(ids.len())?;
-        let slots = ids.iter_mut().zip(batch);
-        Ok(slots.map(|(slot, raw)| *slot = raw).count())
-    }
-
-    /// The node and, through it, the layout.
-    pub fn node(&self) -> &Node {
-        self.rules.window.node()
-    }
-
-    /// The end of the window in Unix µs, as extended so far.
-    pub fn window_until_us(&self) -> i64 {
-        self.rules.window.until_us()
-    }
-
-    /// The clock policy.
-    pub fn policy(&self) -> ClockPolicy {
-        self.rules.policy
     }
 
     /// Ends the generator for all threads: from then on it refuses. `None` if it had ended
@@ -142,58 +109,4 @@ impl<C: Clock> SharedGenerator<C> {
     }
 }
 
-#[cfg(feature = "std")]
-impl<C: Clock> SharedGenerator<C> {
-    /// An ID, after a wait if need be: for the next tick, or as long as the policy allows. Many
-    /// threads wait side by side, and none while holding anything.
-    #[inline]
-    pub fn next_id(&self) -> Result<u64, crate::Refusal> {
-        match self.try_next() {
-            Ok(raw) => Ok(raw),
-            Err(not_now) => crate::blocking::wait(&mut &*self, not_now, |ids| ids.try_next()),
-        }
-    }
-
-    /// Up to `length` IDs of one tick, after a wait if need be.
-    pub fn reserve_waiting(&self, length: usize) -> Result<Batch, crate::Refusal> {
-        match self.reserve(length) {
-            Ok(batch) => Ok(batch),
-            Err(not_now) => crate::blocking::wait(&mut &*self, not_now, |ids| ids.reserve(length)),
-        }
-    }
-}
-
-#[cfg(feature = "std")]
-impl<C: Clock> crate::blocking::Source for &SharedGenerator<C> {
-    fn limits(&self) -> (ClockPolicy, u64) {
-        (self.rules.policy, self.rules.plan.unit_us)
-    }
-
-    fn fresh_us(&self) -> i64 {
-        self.clock.fresh_us()
-    }
-}
-
-#[cfg(feature = "tokio")]
-impl<C: Clock> SharedGenerator<C> {
-    /// An ID before the deadline, on a Tokio runtime with its timer enabled; [`NotNow::Wait`] if
-    /// the deadline comes first. Cancel-safe: an ID is taken only when it is returned.
-    ///
-    /// The runtime's timer counts whole ms, so that on a busy runtime a wait may miss a tick.
-    /// Where more IDs are asked for than the layout has, take many of a tick at once, by
-    /// [`reserve_before`](Self::reserve_before). Waits below 50 µs give way to the runtime's other
-    /// tasks instead of sleeping.
-    pub async fn next_before(&self, deadline: tokio::time::Instant) -> Result<u64, NotNow> {
-        crate::waiting::wait(deadline, || self.try_next()).await
-    }
-
-    /// Up to `length` IDs of one tick before the deadline, as
-    /// [`next_before`](Self::next_before). Cancel-safe.
-    pub async fn reserve_before(
-        &self,
-        length: usize,
-        deadline: tokio::time::Instant,
-    ) -> Result<Batch, NotNow> {
-        crate::waiting::wait(deadline, || self.reserve(length)).await
-    }
-}
+shared_methods!(SharedGenerator);

@@ -37,20 +37,6 @@ fn ids_are_unique_and_rise_while_a_tick_ends() {
 }
 
 #[test]
-fn ids_are_unique_and_rise_in_two_threads() {
-    loom::model(|| {
-        let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let other = two_ids(&ids);
-        let mut made = Vec::from_iter(ids.try_next());
-        clock.us.store(START_US + 1_000, Ordering::SeqCst);
-        made.extend(ids.try_next());
-        assert!(made.is_sorted_by(|a, b| a < b), "{made:?}");
-        made.extend(other.join().unwrap());
-        assert_unique(&mut made);
-    });
-}
-
-#[test]
 fn ids_sent_to_another_thread_are_smaller_than_its_next() {
     loom::model(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));

@@ -1,12 +1,13 @@
 //! What tests of windows share. Each test program uses a part of it.
 #![allow(clippy::unwrap_used, dead_code)]
 
+use std::error::Error;
 use std::fs;
 use std::path::Path;
 
 use driftline_id::file::{FileError, ReservationFile};
-use driftline_id::window::WindowConfig;
-use driftline_id::{Layout, Node, Window};
+use driftline_id::window::{Lease, WindowConfig};
+use driftline_id::{Layout, Node, Retired, Window};
 
 pub(crate) const NOW_US: i64 = 1_700_000_000_000_000;
 pub(crate) const WINDOW_CONFIG: WindowConfig = WindowConfig {
@@ -28,5 +29,32 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// A lease that is always due. Its renewal is the function's.
+pub(crate) struct TestLease<F>(pub(crate) F);
+
+impl<E: Error, F: FnMut() -> Result<(), E>> Lease for TestLease<F> {
+    type Error = E;
+
+    fn node(&self) -> &Node {
+        unreachable!("not asked for")
+    }
+
+    fn fence(&self) -> u64 {
+        0
+    }
+
+    fn due_us(&self) -> i64 {
+        i64::MIN
+    }
+
+    fn renew(&mut self, _: i64) -> Result<(), E> {
+        (self.0)()
+    }
+
+    fn release(self, _: Retired) -> Result<(), E> {
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! first USN of an opening locks the clock in another transaction.
 
 use driftline_db::{Column, Tx};
+use strum::IntoStaticStr;
 
 use super::{Library, of_account};
 use crate::{
@@ -15,7 +16,8 @@ use crate::{
 };
 
 /// The kinds of objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum ObjectKind {
     Bookmark,
     Favourite,
@@ -27,14 +29,7 @@ pub(crate) enum ObjectKind {
 
 impl ObjectKind {
     fn name(self) -> &'static str {
-        match self {
-            ObjectKind::Bookmark => "bookmark",
-            ObjectKind::Favourite => "favourite",
-            ObjectKind::List => "list",
-            ObjectKind::ListMember => "list_member",
-            ObjectKind::Marker => "marker",
-            ObjectKind::Filter => "filter",
-        }
+        self.into()
     }
 }
 

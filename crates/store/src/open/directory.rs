@@ -7,9 +7,11 @@
 use std::collections::HashSet;
 
 use driftline_db::{DbError, Tx};
+use strum::IntoStaticStr;
 
 /// The kind of row of a name or an ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Kind {
     /// An instance, named by its origin.
     Instance,
@@ -20,12 +22,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Kind::Instance => "instance",
-            Kind::Source => "source",
-            Kind::Credential => "credential",
-        }
+    fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Joins the directory `d` to rows `alias` of this kind, whose instance is in

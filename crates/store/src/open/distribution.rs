@@ -3,6 +3,7 @@
 //! reasons.
 
 use driftline_db::{Column, DbError, Root, Tx};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::{error::StoreError, local_ids, open::store::Store};
 

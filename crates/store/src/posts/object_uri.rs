@@ -6,22 +6,21 @@ use std::collections::HashMap;
 
 use driftline_core::object_uri::{UriEvidence, UriKey};
 use driftline_db::{Column, DbError, PendingRows, Tx};
+use strum::IntoStaticStr;
 
 use crate::{new_ids::TakenIds, text::without_nul};
 
 /// The kinds of objects with names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum NamedKind {
     Post,
     Account,
 }
 
 impl NamedKind {
-    const fn name(self) -> &'static str {
-        match self {
-            NamedKind::Post => "post",
-            NamedKind::Account => "account",
-        }
+    fn name(self) -> &'static str {
+        self.into()
     }
 }
 

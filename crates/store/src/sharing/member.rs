@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use driftline_db::{Row, Tx};
+use driftline_db::{Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::change::{self, Change};
@@ -111,6 +111,16 @@ pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, Store
     let is_live = is_live_sql("member.lease_until_ms", now);
     let refusals = to_json(REFUSALS, &beat.refusals)?;
     let share = i64::from(beat.share);
+    let mut values: Vec<&dyn ToValue> = vec![
+        &beat.name,
+        &beat.nonce,
+        &beat.version,
+        &share,
+        &refusals,
+        &beat.sources,
+        &beat.buckets,
+        &beat.ttl_ms,
+    ];
     let renewed = tx.query_opt(
         &format!(
             "update member set version = $3, share = $4, refusals = $5, sources = $6, buckets = $7,
@@ -118,16 +128,7 @@ pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, Store
              where name = $1 and nonce = $2 returning draining, {}",
             change::columns(tx)
         ),
-        &[
-            &beat.name,
-            &beat.nonce,
-            &beat.version,
-            &share,
-            &refusals,
-            &beat.sources,
-            &beat.buckets,
-            &beat.ttl_ms,
-        ],
+        &values,
         |row| Ok((row.bool("draining")?, Change::from_row(row)?)),
     )?;
     if let Some((is_draining, change)) = renewed {
@@ -139,6 +140,7 @@ pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, Store
             change,
         });
     }
+    values.push(&beat.was_draining);
     let joined = tx.query_opt(
         &format!(
             "insert into member (name, nonce, version, share, draining, refusals, sources, buckets,
@@ -150,17 +152,7 @@ pub fn beat(tx: &mut Tx<'_>, beat: &Beat, is_news: bool) -> Result<Beaten, Store
              where not {is_live}
              returning draining"
         ),
-        &[
-            &beat.name,
-            &beat.nonce,
-            &beat.version,
-            &share,
-            &refusals,
-            &beat.sources,
-            &beat.buckets,
-            &beat.ttl_ms,
-            &beat.was_draining,
-        ],
+        &values,
         |row| row.bool("draining"),
     )?;
     let Some(is_draining) = joined else {

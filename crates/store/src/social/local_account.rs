@@ -5,6 +5,7 @@ use driftline_core::social::{
     StateChangeError, VerificationDigest,
 };
 use driftline_db::{Column, DbError, Root, Row, ToValue, Tx};
+use serde::{Deserialize, Serialize};
 
 use super::{parsed, passphrase_columns, profile};
 use crate::{
@@ -20,7 +21,7 @@ pub fn root(account: LocalAccountId) -> Root {
 }
 
 /// An account of this server. Its profile and its passphrase are stored separately.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalAccount {
     /// Its ID.
     pub id: LocalAccountId,
@@ -99,20 +100,13 @@ pub fn create(
     new: &NewAccount,
     now_ms: i64,
 ) -> Result<Result<LocalAccount, AccountTaken>, StoreError> {
-    if is_name_taken(tx, &new.name, now_ms)? {
-        return Ok(Err(AccountTaken::Name));
-    }
-    if is_mail_taken(tx, &new.mail)? {
-        return Ok(Err(AccountTaken::Mail));
-    }
-    let id = local_ids::take(tx, now_ms, 1)?;
-    insert(tx, from_sql(id)?, new, None, now_ms).map(Ok)
+    create_from(tx, None, new, now_ms)
 }
 
-/// The same for a pending account, whose name is free by now.
-pub(super) fn create_signed_up(
+/// The same for a pending account, if there is one, whose name is free by now.
+pub(super) fn create_from(
     tx: &mut Tx<'_>,
-    pending: LocalId,
+    pending: Option<LocalId>,
     new: &NewAccount,
     now_ms: i64,
 ) -> Result<Result<LocalAccount, AccountTaken>, StoreError> {
@@ -123,7 +117,7 @@ pub(super) fn create_signed_up(
         return Ok(Err(AccountTaken::Mail));
     }
     let id = local_ids::take(tx, now_ms, 1)?;
-    insert(tx, from_sql(id)?, new, Some(sql(pending)), now_ms).map(Ok)
+    insert(tx, from_sql(id)?, new, pending.map(sql), now_ms).map(Ok)
 }
 
 /// The account that a pending one has become; `None` if no account has that pending ID.
@@ -367,10 +361,7 @@ fn store_state(
          where id = $1 and state = $2 and not deleting",
         &[&sql(account), &from.name(), &to.name()],
     )?;
-    match changed {
-        0 => Err(StoreError::NoAccount),
-        _ => Ok(()),
-    }
+    require_changed(changed)
 }
 
 /// Records that the right passphrase was presented, and replaces its hash if it is given again with
@@ -433,10 +424,7 @@ pub fn set_passphrase(
             &passphrase.normalization,
         ],
     )?;
-    match changed {
-        0 => Err(StoreError::NoAccount),
-        _ => Ok(()),
-    }
+    require_changed(changed)
 }
 
 /// Replaces an account's nickname.
@@ -508,7 +496,12 @@ fn set(
     value: &dyn ToValue,
 ) -> Result<(), StoreError> {
     let update = format!("update local_account set {column} = $2 where id = $1 and not deleting");
-    match tx.execute(&update, &[&sql(account), value])? {
+    require_changed(tx.execute(&update, &[&sql(account), value])?)
+}
+
+/// Checks that a change of an account's row has found it.
+pub(super) fn require_changed(rows: u64) -> Result<(), StoreError> {
+    match rows {
         0 => Err(StoreError::NoAccount),
         _ => Ok(()),
     }

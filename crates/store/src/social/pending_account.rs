@@ -303,7 +303,7 @@ pub fn verify(
         awaits_approval,
         reason,
     };
-    let account = match local_account::create_signed_up(tx, pending, &new, now_ms)? {
+    let account = match local_account::create_from(tx, Some(pending), &new, now_ms)? {
         Ok(account) => account,
         Err(taken) => return Ok(Err(NotVerified::Taken(taken))),
     };

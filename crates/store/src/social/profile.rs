@@ -1,7 +1,7 @@
 //! Profiles: accounts' self-descriptions, keyed by the account's ID.
 
 use driftline_core::social::{Profile, ProfileError};
-use driftline_db::{Column, Row, Tx};
+use driftline_db::{Column, Row, ToValue, Tx};
 
 use crate::{
     error::StoreError,
@@ -18,16 +18,7 @@ pub(super) fn add(
     Ok(tx.execute_later(
         "insert into profile (account_id, bio, avatar, header, fields, locked, bot, discoverable)
          values ($1, $2, $3, $4, $5, $6, $7, $8)",
-        &[
-            &sql(account),
-            &profile.bio,
-            &profile.avatar,
-            &profile.header,
-            &to_json(FIELDS, &profile.fields)?,
-            &profile.locked,
-            &profile.bot,
-            &profile.discoverable,
-        ],
+        &values(&sql(account), &to_json(FIELDS, &profile.fields)?, profile),
     )?)
 }
 
@@ -50,21 +41,28 @@ pub fn set(
              discoverable = $8
          where account_id = $1
              and exists (select 1 from local_account where id = $1 and not deleting)",
-        &[
-            &sql(account),
-            &profile.bio,
-            &profile.avatar,
-            &profile.header,
-            &to_json(FIELDS, &profile.fields)?,
-            &profile.locked,
-            &profile.bot,
-            &profile.discoverable,
-        ],
+        &values(&sql(account), &to_json(FIELDS, &profile.fields)?, profile),
     )?;
-    match changed {
-        0 => Err(StoreError::NoAccount),
-        _ => Ok(Ok(())),
-    }
+    local_account::require_changed(changed)?;
+    Ok(Ok(()))
+}
+
+/// An account, its profile's fields as JSON, and the rest of its profile, in the order of both statements.
+fn values<'a>(
+    account: &'a i64,
+    fields: &'a dyn ToValue,
+    profile: &'a Profile,
+) -> [&'a dyn ToValue; 8] {
+    [
+        account,
+        &profile.bio,
+        &profile.avatar,
+        &profile.header,
+        fields,
+        &profile.locked,
+        &profile.bot,
+        &profile.discoverable,
+    ]
 }
 
 /// The profile of an account; empty if the account does not exist.

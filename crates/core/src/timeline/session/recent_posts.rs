@@ -89,38 +89,14 @@ fn hash(item: &Listed) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::post::{Author, Counts, Post, PostHashes, References, Visibility};
+    use crate::post::Post;
 
     const NOW_MS: i64 = 1_800_000_000_000;
 
     fn listed(id: &str, text: &str) -> Listed {
-        let author = Author {
-            id: "7".into(),
-            acct: "ann".to_owned(),
-            display_name: String::new(),
-            url: None,
-            uri: None,
-            raw: "{}".to_owned(),
-        };
-        let post = Post {
-            id: id.into(),
-            uri: None,
-            url: None,
-            created_at_ms: None,
-            edited_at_ms: None,
-            visibility: Visibility::Public,
-            author,
-            boost_of: None,
-            reply_to: None,
-            references: References::default(),
-            counts: Counts::default(),
-            hashes: PostHashes::default(),
-            viewer: None,
-            raw: text.to_owned(),
-        };
         Listed {
             position: id.into(),
-            post,
+            post: Post::bare(id, "7", text),
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     answer::{Abilities, Listed, LookUp, Page},
     clock::ClockReading,
-    post::{Author, Counts, Post, PostHashes, References, Visibility},
+    post::Post,
     quota::{Grant, QuotaLedger, QuotaPurpose},
     rng::Rng,
     timeline::{
@@ -169,7 +169,7 @@ impl<'a> Copy<'a> {
         self.quota.answered(QuotaPurpose::Poll, None, self.now_ms);
         let headers = headers(self.now_ms);
         self.now_ms += ROUND_TRIP_MS;
-        let found = LookUp::Found(Box::new(post_of(id)));
+        let found = LookUp::Found(Box::new(Post::bare(id, "1", "")));
         Event::LookedUp(Ok((found, headers)))
     }
 
@@ -190,7 +190,7 @@ impl<'a> Copy<'a> {
                     let id = UpstreamId::new(id.to_string());
                     Listed {
                         position: id.clone(),
-                        post: post_of(id),
+                        post: Post::bare(id, "1", ""),
                     }
                 });
                 Ok(Page {
@@ -368,34 +368,6 @@ fn clock(now_ms: i64) -> ClockReading {
     ClockReading {
         wall_ms: now_ms,
         steady_ms: now_ms,
-    }
-}
-
-/// A post of which only the ID is read.
-fn post_of(id: UpstreamId) -> Post {
-    let author = Author {
-        id: "1".into(),
-        acct: String::new(),
-        display_name: String::new(),
-        url: None,
-        uri: None,
-        raw: String::new(),
-    };
-    Post {
-        id,
-        uri: None,
-        url: None,
-        created_at_ms: None,
-        edited_at_ms: None,
-        visibility: Visibility::Public,
-        author,
-        boost_of: None,
-        reply_to: None,
-        references: References::default(),
-        counts: Counts::default(),
-        hashes: PostHashes::default(),
-        viewer: None,
-        raw: String::new(),
     }
 }
 

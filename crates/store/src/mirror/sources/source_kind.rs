@@ -9,13 +9,12 @@ pub(crate) const IS_OF_THREADS: &str = "kind = 'threads'";
 #[cfg(test)]
 mod tests {
     use driftline_core::source_kind::SourceKind;
-    use strum::IntoEnumIterator as _;
 
     use super::*;
 
     #[test]
     fn sql_and_kinds_agree() {
-        for kind in SourceKind::iter() {
+        for kind in SourceKind::ALL {
             let is_threads = IS_OF_THREADS == format!("kind = '{}'", kind.name());
             let is_excluded = IS_LISTED == format!("kind <> '{}'", kind.name());
             assert_eq!(is_threads, !kind.is_in_timelines(), "{kind:?}");
